@@ -1,0 +1,99 @@
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdint.h>
+#include <string.h>
+
+#define FIRST_BLOCK 4096
+
+struct arena_block {
+    struct arena_block *next;
+    size_t size, used;
+    alignas(max_align_t) unsigned char data[];
+};
+
+void arena_done(struct arena *arena)
+{
+    arena_clear(arena, 0);
+}
+
+void arena_clear(struct arena *arena, size_t keep)
+{
+    struct arena_block *kept = NULL, *next;
+
+    for (struct arena_block *b = arena->head; b; b = next) {
+        next = b->next;
+        if (!kept && b->size <= keep)
+            kept = b;
+        else
+            free(b);
+    }
+    if (kept) {
+        kept->next = NULL;
+        kept->used = 0;
+    }
+    arena->head = kept;
+    arena->used = 0;
+}
+
+static struct arena_block *add_block(struct arena *arena, size_t size)
+{
+    size_t want = arena->head ? arena->head->size * 2 : FIRST_BLOCK;
+    struct arena_block *b;
+
+    if (want > 1u << 20)
+        want = 1u << 20;
+    if (want < size)
+        want = size;
+    b = malloc(sizeof(*b) + want);
+    if (!b)
+        return NULL;
+    b->size = want;
+    b->used = 0;
+    b->next = arena->head;
+    arena->head = b;
+    return b;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    const size_t align = alignof(max_align_t);
+    struct arena_block *b = arena->head;
+    size_t rounded;
+    void *p;
+
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    rounded = (size + align - 1) & ~(align - 1);
+    if (arena->limit && rounded > arena->limit - AQ_MIN(arena->used, arena->limit))
+        return NULL;
+    if (!b || b->size - b->used < rounded)
+        b = add_block(arena, rounded);
+    if (!b)
+        return NULL;
+    p = b->data + b->used;
+    b->used += rounded;
+    arena->used += rounded;
+    return memset(p, 0, rounded);
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size)
+        return NULL;
+    return arena_alloc(arena, count * size);
+}
+
+char *arena_strndup(struct arena *arena, const char *text, size_t len)
+{
+    char *copy = arena_alloc(arena, len + 1);
+
+    if (copy && len)
+        memcpy(copy, text, len);
+    return copy;
+}
+
+char *arena_strdup(struct arena *arena, const char *text)
+{
+    return arena_strndup(arena, text, strlen(text));
+}

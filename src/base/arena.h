@@ -1,0 +1,44 @@
+/* arena.h - memory that is released all at once
+ *
+ * For everything that lives as long as one request. Not for threads. Blocks
+ * are kept by arena_clear() up to 'keep' bytes, so a reused arena rarely
+ * calls malloc.
+ */
+#ifndef AQ_BASE_ARENA_H
+#define AQ_BASE_ARENA_H
+
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *head; /* the block in use */
+    size_t used;              /* bytes handed out since the last clear */
+    size_t limit;             /* arena_alloc gives NULL past this; 0 = none */
+};
+
+#define ARENA_INIT { .head = NULL }
+
+void arena_done(struct arena *arena);
+
+/* Forget every allocation; keep one block of at most 'keep' bytes. */
+void arena_clear(struct arena *arena, size_t keep);
+
+/* Zeroed memory, aligned for any object; NULL if memory or the limit is short. */
+void *arena_alloc(struct arena *arena, size_t size);
+
+/* 'count' zeroed objects; NULL also on overflow. */
+void *arena_array(struct arena *arena, size_t count, size_t size);
+
+/* A NUL-terminated copy. */
+char *arena_strndup(struct arena *arena, const char *text, size_t len);
+char *arena_strdup(struct arena *arena, const char *text);
+
+static inline void arena_donep(struct arena *arena)
+{
+    arena_done(arena);
+}
+
+#endif

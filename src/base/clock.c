@@ -1,0 +1,260 @@
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct clock *injected;
+
+void clock_set(const struct clock *clock)
+{
+    injected = clock;
+}
+
+static int64_t read_clock(clockid_t id)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(id, &ts);
+    return (int64_t)ts.tv_sec * USEC_PER_SEC + ts.tv_nsec / 1000;
+}
+
+#ifdef AQ_FAULTS
+static int64_t offset_from_file(void)
+{
+    const char *path = getenv("ALIQUOT_CLOCK_FILE");
+    AQ_CLEANUP(aq_closep) int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    char text[32];
+    ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+    if (len <= 0)
+        return 0;
+    text[len] = '\0';
+    return strtoll(text, NULL, 10) * USEC_PER_SEC;
+}
+#else
+static int64_t offset_from_file(void)
+{
+    return 0;
+}
+#endif
+
+int64_t clock_realtime_usec(void)
+{
+    if (injected)
+        return injected->realtime_usec(injected->data);
+    return read_clock(CLOCK_REALTIME) + offset_from_file();
+}
+
+int64_t clock_monotonic_usec(void)
+{
+    return injected ? injected->monotonic_usec(injected->data) : read_clock(CLOCK_MONOTONIC);
+}
+
+char *clock_format_iso(int64_t usec, char buf[CLOCK_ISO_MAX])
+{
+    int64_t fraction = usec % USEC_PER_SEC;
+    time_t seconds = (time_t)(usec / USEC_PER_SEC);
+    struct tm tm;
+    size_t len;
+
+    if (fraction < 0) {
+        fraction += USEC_PER_SEC;
+        seconds--;
+    }
+    (void)gmtime_r(&seconds, &tm);
+    len = strftime(buf, CLOCK_ISO_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (fraction)
+        len += (size_t)snprintf(buf + len, CLOCK_ISO_MAX - len, ".%06d", (int)fraction);
+    (void)snprintf(buf + len, CLOCK_ISO_MAX - len, "+00:00");
+    return buf;
+}
+
+/* Read exactly 'digits' digits within [min, max] and step over them. */
+static bool take_number(const char **at, int digits, int min, int max, int *ret)
+{
+    int n = 0;
+
+    for (int i = 0; i < digits; i++, (*at)++) {
+        if (**at < '0' || **at > '9')
+            return false;
+        n = n * 10 + (**at - '0');
+    }
+    *ret = n;
+    return n >= min && n <= max;
+}
+
+static bool take_char(const char **at, const char *any)
+{
+    if (**at == '\0' || !strchr(any, **at))
+        return false;
+    (*at)++;
+    return true;
+}
+
+static bool take_fraction(const char **at, int *ret_usec)
+{
+    int digits = 0;
+
+    *ret_usec = 0;
+    if (!take_char(at, ".,"))
+        return true;
+    for (; isdigit((unsigned char)**at); (*at)++, digits++)
+        if (digits < 6)
+            *ret_usec = *ret_usec * 10 + (**at - '0');
+    if (digits == 0 || digits > 12)
+        return false;
+    for (; digits < 6; digits++)
+        *ret_usec *= 10;
+    return true;
+}
+
+static bool take_zone(const char **at, int *ret_minutes)
+{
+    int sign, hours, minutes = 0;
+
+    *ret_minutes = 0;
+    if (**at == '\0' || take_char(at, "Zz"))
+        return true;
+    sign = **at == '-' ? -1 : 1;
+    if (!take_char(at, "+-") || !take_number(at, 2, 0, 23, &hours))
+        return false;
+    if (**at) {
+        (void)take_char(at, ":");
+        if (!take_number(at, 2, 0, 59, &minutes))
+            return false;
+    }
+    *ret_minutes = sign * (hours * 60 + minutes);
+    return true;
+}
+
+/* timegm() after a check that the day exists in the month. */
+static bool to_usec(struct tm *tm, int fraction, int zone_minutes, int64_t *ret_usec)
+{
+    int day = tm->tm_mday;
+    time_t t = timegm(tm);
+
+    if (tm->tm_mday != day)
+        return false;
+    *ret_usec = ((int64_t)t - zone_minutes * 60) * USEC_PER_SEC + fraction;
+    return true;
+}
+
+static bool parse_iso(const char *at, int64_t *ret_usec)
+{
+    int year, month, fraction = 0, zone = 0;
+    struct tm tm = { 0 };
+
+    if (!take_number(&at, 4, 1970, 9999, &year) || !take_char(&at, "-")
+        || !take_number(&at, 2, 1, 12, &month) || !take_char(&at, "-")
+        || !take_number(&at, 2, 1, 31, &tm.tm_mday))
+        return false;
+    if (*at
+        && (!take_char(&at, "Tt ") || !take_number(&at, 2, 0, 23, &tm.tm_hour)
+            || !take_char(&at, ":") || !take_number(&at, 2, 0, 59, &tm.tm_min)))
+        return false;
+    if (take_char(&at, ":")
+        && (!take_number(&at, 2, 0, 60, &tm.tm_sec) || !take_fraction(&at, &fraction)))
+        return false;
+    if (!take_zone(&at, &zone) || *at)
+        return false;
+    tm.tm_year = year - 1900;
+    tm.tm_mon = month - 1;
+    return to_usec(&tm, fraction, zone, ret_usec);
+}
+
+static bool parse_rfc1123(const char *at, int64_t *ret_usec)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    int year, month = 0;
+    struct tm tm = { 0 };
+    const char *comma = strchr(at, ',');
+
+    if (!comma || comma[1] != ' ')
+        return false;
+    at = comma + 2;
+    if (!take_number(&at, 2, 1, 31, &tm.tm_mday) || !take_char(&at, " "))
+        return false;
+    while (month < 12 && strncasecmp(months + 3 * month, at, 3) != 0)
+        month++;
+    if (month == 12)
+        return false;
+    at += 3;
+    if (!take_char(&at, " ") || !take_number(&at, 4, 1970, 9999, &year) || !take_char(&at, " ")
+        || !take_number(&at, 2, 0, 23, &tm.tm_hour) || !take_char(&at, ":")
+        || !take_number(&at, 2, 0, 59, &tm.tm_min) || !take_char(&at, ":")
+        || !take_number(&at, 2, 0, 60, &tm.tm_sec))
+        return false;
+    if (strcasecmp(at, " GMT") != 0 && strcasecmp(at, " UTC") != 0 && strcmp(at, " +0000") != 0)
+        return false;
+    tm.tm_year = year - 1900;
+    tm.tm_mon = month;
+    return to_usec(&tm, 0, 0, ret_usec);
+}
+
+int clock_parse_date(const char *text, int64_t *ret_usec)
+{
+    int64_t usec;
+
+    if (!parse_iso(text, &usec) && !parse_rfc1123(text, &usec))
+        return -EINVAL;
+    *ret_usec = usec;
+    return 0;
+}
+
+static int64_t unit_usec(char unit)
+{
+    switch (unit) {
+    case 's': return USEC_PER_SEC;
+    case 'm': return 60 * USEC_PER_SEC;
+    case 'h': return 3600 * USEC_PER_SEC;
+    case 'd': return 86400 * USEC_PER_SEC;
+    case 'w': return 7 * 86400 * USEC_PER_SEC;
+    default: return 0;
+    }
+}
+
+/* One "12.5h"; without a unit, seconds and nothing may follow. */
+static bool take_duration(const char **at, int64_t *total)
+{
+    int64_t whole = 0, unit, part;
+    int fraction = 0;
+
+    if (!isdigit((unsigned char)**at))
+        return false;
+    for (; isdigit((unsigned char)**at); (*at)++)
+        if (__builtin_mul_overflow(whole, 10, &whole)
+            || __builtin_add_overflow(whole, **at - '0', &whole))
+            return false;
+    if (!take_fraction(at, &fraction))
+        return false;
+    unit = **at ? unit_usec((char)tolower((unsigned char)**at)) : USEC_PER_SEC;
+    if (!unit)
+        return false;
+    if (**at)
+        (*at)++;
+    if (__builtin_mul_overflow(whole, unit, &part))
+        return false;
+    if (__builtin_add_overflow(part, fraction * (unit / USEC_PER_SEC), &part))
+        return false;
+    return !__builtin_add_overflow(*total, part, total);
+}
+
+int clock_parse_duration(const char *text, int64_t *ret_usec)
+{
+    int64_t total = 0;
+    const char *at = text;
+
+    do {
+        if (!take_duration(&at, &total))
+            return -EINVAL;
+    } while (*at);
+    *ret_usec = total;
+    return 0;
+}

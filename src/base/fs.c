@@ -1,0 +1,194 @@
+#include "base/fs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void close_dirp(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+int fs_read(int dirfd, const char *path, size_t limit, struct strbuf *out, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    size_t start = out->len;
+    ssize_t got;
+
+    if (fd < 0)
+        return aq_fail_errno(err, "open '%s'", path);
+    do {
+        if (!strbuf_reserve(out, 16384))
+            return aq_fail(err, ENOMEM, "read '%s'", path);
+        got = read(fd, out->data + out->len, out->cap - out->len - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return aq_fail_errno(err, "read '%s'", path);
+        strbuf_truncate(out, out->len + (size_t)got);
+        if (out->len - start > limit)
+            return aq_fail(err, EFBIG, "'%s' is larger than %zu bytes", path, limit);
+    } while (got != 0);
+    return 0;
+}
+
+int fs_write_all(int fd, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+
+    while (len) {
+        ssize_t put = write(fd, at, len);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -errno;
+        at += put;
+        len -= (size_t)put;
+    }
+    return 0;
+}
+
+static int sync_parent(int dirfd, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    AQ_CLEANUP(aq_freep) char *parent = NULL;
+    AQ_CLEANUP(aq_closep) int fd = -1;
+
+    parent = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    if (!parent)
+        return -ENOMEM;
+    fd = openat(dirfd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int fs_write_atomic(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
+                    struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *temporary = aq_format("%s.tmp.%d", path, (int)getpid());
+    AQ_CLEANUP(aq_closep) int fd = -1;
+    int r;
+
+    if (!temporary)
+        return aq_fail(err, ENOMEM, "write '%s'", path);
+    fd = openat(dirfd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0)
+        return aq_fail_errno(err, "create '%s'", temporary);
+    r = fs_write_all(fd, bytes, len);
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r == 0 && renameat(dirfd, temporary, dirfd, path) < 0)
+        r = -errno;
+    if (r == 0)
+        r = sync_parent(dirfd, path);
+    if (r < 0) {
+        (void)unlinkat(dirfd, temporary, 0);
+        return aq_fail(err, -r, "write '%s': %s", path, strerror(-r));
+    }
+    return 0;
+}
+
+int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *copy = strdup(path);
+
+    if (!copy)
+        return aq_fail(err, ENOMEM, "mkdir '%s'", path);
+    for (char *at = copy + 1; ; at++) {
+        char kept = *at;
+
+        if (kept != '/' && kept != '\0')
+            continue;
+        *at = '\0';
+        if (mkdir(copy, mode) < 0 && errno != EEXIST)
+            return aq_fail_errno(err, "mkdir '%s'", copy);
+        *at = kept;
+        if (!kept)
+            return 0;
+    }
+}
+
+static int remove_children(int dirfd, const char *path, struct aq_error *err)
+{
+    AQ_CLEANUP(close_dirp) DIR *dir = NULL;
+    int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct dirent *entry;
+    int r;
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : aq_fail_errno(err, "open '%s'", path);
+    dir = fdopendir(fd);
+    if (!dir) {
+        aq_closep(&fd);
+        return aq_fail(err, ENOMEM, "open '%s'", path);
+    }
+    while ((entry = readdir(dir))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        r = fs_remove_tree(fd, entry->d_name, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int fs_remove_tree(int dirfd, const char *path, struct aq_error *err)
+{
+    int r;
+
+    if (unlinkat(dirfd, path, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return aq_fail_errno(err, "remove '%s'", path);
+    r = remove_children(dirfd, path, err);
+    if (r < 0)
+        return r;
+    if (unlinkat(dirfd, path, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return aq_fail_errno(err, "remove '%s'", path);
+    return 0;
+}
+
+/* $variable/aliquot, or $HOME/fallback/aliquot. */
+static char *user_dir(const char *variable, const char *fallback)
+{
+    const char *base = getenv(variable), *home = getenv("HOME");
+
+    if (base && base[0] == '/')
+        return aq_format("%s/aliquot", base);
+    return aq_format("%s/%s/aliquot", home && home[0] ? home : "/", fallback);
+}
+
+char *fs_state_dir(void)
+{
+    const char *chosen = getenv("ALIQUOT_STATE_DIR");
+
+    if (chosen && chosen[0])
+        return strdup(chosen);
+    if (geteuid() == 0 && !getenv("XDG_STATE_HOME"))
+        return strdup("/var/lib/aliquot");
+    return user_dir("XDG_STATE_HOME", ".local/state");
+}
+
+char *fs_user_config_dir(void)
+{
+    return user_dir("XDG_CONFIG_HOME", ".config");
+}
+
+char *fs_program_dir(void)
+{
+    char path[4096], *slash;
+    ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    if (len <= 0)
+        return strdup(".");
+    path[len] = '\0';
+    slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+    return strdup(path);
+}

@@ -1,0 +1,46 @@
+/* fs.h - files and folders: whole reads with a limit, writes that survive a crash */
+#ifndef AQ_BASE_FS_H
+#define AQ_BASE_FS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+/* Append the whole file at 'path' below 'dirfd' (AT_FDCWD = the working
+ * directory) to 'out'. -EFBIG past 'limit' bytes, -ENOENT etc. from open(2).
+ */
+int fs_read(int dirfd, const char *path, size_t limit, struct strbuf *out, struct aq_error *err);
+
+/* Replace the file: temporary file, fsync, rename, fsync of the directory.
+ * After success the new contents survive a power failure; after failure the
+ * old ones are untouched.
+ */
+int fs_write_atomic(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
+                    struct aq_error *err);
+
+/* mkdir -p with 'mode' for what is new. */
+int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err);
+
+/* Remove a file or a whole tree; nothing there is fine. Never follows a
+ * symbolic link, never leaves the tree.
+ */
+int fs_remove_tree(int dirfd, const char *path, struct aq_error *err);
+
+/* All of it or -errno, EINTR and short writes handled. */
+int fs_write_all(int fd, const void *bytes, size_t len);
+
+/* $ALIQUOT_STATE_DIR, or /var/lib/aliquot for root, or
+ * $XDG_STATE_HOME/aliquot (~/.local/state/aliquot). Caller frees; NULL = no memory.
+ */
+char *fs_state_dir(void);
+
+/* $XDG_CONFIG_HOME/aliquot (~/.config/aliquot). Caller frees. */
+char *fs_user_config_dir(void);
+
+/* The folder of the running program, from /proc/self/exe. Caller frees. */
+char *fs_program_dir(void);
+
+#endif

@@ -1,0 +1,73 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static const char *log_component = "aliquot";
+static enum log_level log_max = LOG_LEVEL_INFO;
+static bool log_terminal;
+
+void log_init(const char *component, enum log_level max_level)
+{
+    log_component = component;
+    log_max = max_level;
+    log_terminal = isatty(STDERR_FILENO) == 1;
+}
+
+int log_parse_level(const char *text)
+{
+    static const struct {
+        const char *name;
+        enum log_level level;
+    } levels[] = { { "error", LOG_LEVEL_ERR },
+                   { "warning", LOG_LEVEL_WARNING },
+                   { "info", LOG_LEVEL_INFO },
+                   { "debug", LOG_LEVEL_DEBUG } };
+
+    for (size_t i = 0; i < AQ_COUNT(levels); i++)
+        if (strcmp(text, levels[i].name) == 0)
+            return (int)levels[i].level;
+    return -EINVAL;
+}
+
+static size_t put_prefix(char *line, size_t size, enum log_level level)
+{
+    static const char *const colours[] = { [LOG_LEVEL_ERR] = "\033[31m", [LOG_LEVEL_WARNING] = "\033[33m",
+                                           [LOG_LEVEL_INFO] = "", [LOG_LEVEL_DEBUG] = "\033[2m" };
+    char when[CLOCK_ISO_MAX];
+
+    if (!log_terminal)
+        return (size_t)snprintf(line, size, "<%d>%s: ", (int)level, log_component);
+    clock_format_iso(clock_realtime_usec(), when);
+    return (size_t)snprintf(line, size, "%s%.19s %s: ", colours[level], when, log_component);
+}
+
+void log_write(enum log_level level, const char *fmt, ...)
+{
+    char line[2048];
+    va_list args;
+    size_t start, len;
+    int saved = errno;
+
+    if (level > log_max)
+        return;
+    start = put_prefix(line, sizeof(line), level);
+    va_start(args, fmt);
+    (void)vsnprintf(line + start, sizeof(line) - start - 8, fmt, args);
+    va_end(args);
+    len = strlen(line);
+    for (size_t i = start; i < len; i++)
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+            line[i] = '?';
+    len += (size_t)snprintf(line + len, sizeof(line) - len, "%s\n", log_terminal ? "\033[0m" : "");
+    if (write(STDERR_FILENO, line, len) < 0) {
+        /* nowhere to complain to */
+    }
+    errno = saved;
+}

@@ -1,0 +1,30 @@
+/* log.h - one line per event on standard error
+ *
+ * "<6>component: text key=value" when standard error is not a terminal, so
+ * that journald reads the level from the prefix (sd-daemon(3)); time, colour
+ * and no prefix on a terminal. Control characters are escaped. Only main(),
+ * handlers and event callbacks log; libraries return errors instead. May be
+ * called from any thread.
+ */
+#ifndef AQ_BASE_LOG_H
+#define AQ_BASE_LOG_H
+
+#include "base/error.h"
+
+/* syslog(3) levels */
+enum log_level { LOG_LEVEL_ERR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+
+/* 'component' is a static string, e.g. "manager". */
+void log_init(const char *component, enum log_level max_level);
+
+/* "error", "warning", "info", "debug" -> level, or -EINVAL. */
+int log_parse_level(const char *text);
+
+void log_write(enum log_level level, const char *fmt, ...) AQ_PRINTF(2, 3);
+
+#define log_error(...) log_write(LOG_LEVEL_ERR, __VA_ARGS__)
+#define log_warning(...) log_write(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_info(...) log_write(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+#endif

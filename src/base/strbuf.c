@@ -1,0 +1,134 @@
+#include "base/strbuf.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+char strbuf_empty[1];
+
+void strbuf_init(struct strbuf *sb)
+{
+    *sb = (struct strbuf)STRBUF_INIT;
+}
+
+void strbuf_done(struct strbuf *sb)
+{
+    if (sb->cap)
+        free(sb->data);
+    strbuf_init(sb);
+}
+
+void strbuf_clear(struct strbuf *sb)
+{
+    sb->len = 0;
+    sb->failed = false;
+    if (sb->cap)
+        sb->data[0] = '\0';
+}
+
+bool strbuf_reserve(struct strbuf *sb, size_t more)
+{
+    size_t need, cap = sb->cap ? sb->cap : 64;
+    char *grown;
+
+    if (sb->failed || more > SIZE_MAX / 4 - sb->len) {
+        sb->failed = true;
+        return false;
+    }
+    need = sb->len + more + 1;
+    if (need <= sb->cap)
+        return true;
+    while (cap < need)
+        cap *= 2;
+    grown = realloc(sb->cap ? sb->data : NULL, cap);
+    if (!grown) {
+        sb->failed = true;
+        return false;
+    }
+    if (!sb->cap)
+        grown[0] = '\0';
+    sb->data = grown;
+    sb->cap = cap;
+    return true;
+}
+
+void strbuf_add(struct strbuf *sb, const void *bytes, size_t len)
+{
+    if (!len || !strbuf_reserve(sb, len))
+        return;
+    memcpy(sb->data + sb->len, bytes, len);
+    sb->len += len;
+    sb->data[sb->len] = '\0';
+}
+
+void strbuf_addc(struct strbuf *sb, char c)
+{
+    strbuf_add(sb, &c, 1);
+}
+
+void strbuf_adds(struct strbuf *sb, const char *text)
+{
+    strbuf_add(sb, text, strlen(text));
+}
+
+void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args)
+{
+    va_list again;
+    int len;
+
+    va_copy(again, args);
+    len = vsnprintf(NULL, 0, fmt, args);
+    if (len < 0)
+        sb->failed = true;
+    else if (strbuf_reserve(sb, (size_t)len)) {
+        (void)vsnprintf(sb->data + sb->len, (size_t)len + 1, fmt, again);
+        sb->len += (size_t)len;
+    }
+    va_end(again);
+}
+
+void strbuf_addf(struct strbuf *sb, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    strbuf_vaddf(sb, fmt, args);
+    va_end(args);
+}
+
+void strbuf_truncate(struct strbuf *sb, size_t len)
+{
+    sb->len = len;
+    if (sb->cap)
+        sb->data[len] = '\0';
+}
+
+void strbuf_consume(struct strbuf *sb, size_t len)
+{
+    if (!len)
+        return;
+    memmove(sb->data, sb->data + len, sb->len - len);
+    strbuf_truncate(sb, sb->len - len);
+}
+
+char *strbuf_steal(struct strbuf *sb)
+{
+    char *text;
+
+    if (!strbuf_reserve(sb, 0))
+        return NULL;
+    text = sb->data;
+    strbuf_init(sb);
+    return text;
+}
+
+char *aq_format(const char *fmt, ...)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sb = STRBUF_INIT;
+    va_list args;
+
+    va_start(args, fmt);
+    strbuf_vaddf(&sb, fmt, args);
+    va_end(args);
+    return strbuf_steal(&sb);
+}

@@ -1,0 +1,74 @@
+#include "base/utf8.h"
+
+size_t utf8_decode(const char *bytes, size_t len, uint32_t *ret_code)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    const unsigned char *b = (const unsigned char *)bytes;
+    uint32_t code;
+    size_t need;
+
+    if (len == 0)
+        return 0;
+    if (b[0] < 0x80) {
+        *ret_code = b[0];
+        return 1;
+    }
+    if ((b[0] & 0xe0) == 0xc0)
+        need = 2;
+    else if ((b[0] & 0xf0) == 0xe0)
+        need = 3;
+    else if ((b[0] & 0xf8) == 0xf0)
+        need = 4;
+    else
+        return 0;
+    if (len < need)
+        return 0;
+    code = b[0] & (0x7fu >> need);
+    for (size_t i = 1; i < need; i++) {
+        if ((b[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (b[i] & 0x3f);
+    }
+    if (code < least[need] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+        return 0;
+    *ret_code = code;
+    return need;
+}
+
+bool utf8_is_valid(const char *bytes, size_t len)
+{
+    uint32_t code;
+
+    for (size_t i = 0; i < len;) {
+        size_t step = utf8_decode(bytes + i, len - i, &code);
+
+        if (step == 0)
+            return false;
+        i += step;
+    }
+    return true;
+}
+
+size_t utf8_encode(uint32_t code, char out[4])
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xc0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 0x3f));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xe0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (code & 0x3f));
+        return 3;
+    }
+    out[0] = (char)(0xf0 | code >> 18);
+    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
+    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
+    out[3] = (char)(0x80 | (code & 0x3f));
+    return 4;
+}

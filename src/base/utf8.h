@@ -1,0 +1,22 @@
+/* utf8.h - well-formed UTF-8 (RFC 3629), nothing else */
+#ifndef AQ_BASE_UTF8_H
+#define AQ_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+/* No overlong forms, no surrogates, nothing above U+10FFFF. */
+bool utf8_is_valid(const char *bytes, size_t len) AQ_UNTRUSTED;
+
+/* Length of the well-formed sequence at the front (1..4), 0 if there is none;
+ * *ret_code gets its code point.
+ */
+size_t utf8_decode(const char *bytes, size_t len, uint32_t *ret_code) AQ_UNTRUSTED;
+
+/* Encode a code point (not a surrogate, <= U+10FFFF); returns 1..4. */
+size_t utf8_encode(uint32_t code, char out[4]);
+
+#endif

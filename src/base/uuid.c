@@ -1,0 +1,90 @@
+#include "base/uuid.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct uuid uuid_random(void)
+{
+    static __thread uint8_t pool[512];
+    static __thread size_t left;
+    struct uuid id;
+
+    if (left < sizeof(id)) {
+        while (getrandom(pool, sizeof(pool), 0) != (ssize_t)sizeof(pool))
+            ;
+        left = sizeof(pool);
+    }
+    left -= sizeof(id);
+    memcpy(id.bytes, pool + left, sizeof(id));
+    id.bytes[6] = (uint8_t)((id.bytes[6] & 0x0f) | 0x40);
+    id.bytes[8] = (uint8_t)((id.bytes[8] & 0x3f) | 0x80);
+    return id;
+}
+
+bool uuid_is_nil(const struct uuid *id)
+{
+    static const struct uuid nil;
+
+    return uuid_equals(id, &nil);
+}
+
+bool uuid_equals(const struct uuid *a, const struct uuid *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+int uuid_compare(const struct uuid *a, const struct uuid *b)
+{
+    return memcmp(a, b, sizeof(*a));
+}
+
+static bool dash_before(int byte)
+{
+    return byte == 4 || byte == 6 || byte == 8 || byte == 10;
+}
+
+char *uuid_format(const struct uuid *id, char buf[UUID_TEXT_MAX])
+{
+    static const char hex[] = "0123456789abcdef";
+    char *at = buf;
+
+    for (int i = 0; i < 16; i++) {
+        if (dash_before(i))
+            *at++ = '-';
+        *at++ = hex[id->bytes[i] >> 4];
+        *at++ = hex[id->bytes[i] & 15];
+    }
+    *at = '\0';
+    return buf;
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int uuid_parse(const char *text, struct uuid *ret)
+{
+    bool dashed = strlen(text) == 36;
+    struct uuid id;
+
+    if (!dashed && strlen(text) != 32)
+        return -EINVAL;
+    for (int i = 0; i < 16; i++) {
+        int high, low;
+
+        if (dashed && dash_before(i) && *text++ != '-')
+            return -EINVAL;
+        high = hex_value(*text++);
+        low = hex_value(*text++);
+        if (high < 0 || low < 0)
+            return -EINVAL;
+        id.bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    *ret = id;
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* uuid.h - identifiers
+ *
+ * Random UUIDs (RFC 4122 version 4): people name sessions by a prefix of
+ * their id, so ids that are made together must differ at the front.
+ */
+#ifndef AQ_BASE_UUID_H
+#define AQ_BASE_UUID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct uuid {
+    uint8_t bytes[16];
+};
+
+#define UUID_TEXT_MAX 37
+
+/* A fresh id. The kernel's random source; cannot fail after boot. */
+struct uuid uuid_random(void);
+
+bool uuid_is_nil(const struct uuid *id);
+bool uuid_equals(const struct uuid *a, const struct uuid *b);
+int uuid_compare(const struct uuid *a, const struct uuid *b);
+
+/* Dashed lower case; returns 'buf'. */
+char *uuid_format(const struct uuid *id, char buf[UUID_TEXT_MAX]);
+
+/* Dashed or 32 hex digits, any case. Returns 0 or -EINVAL. */
+int uuid_parse(const char *text, struct uuid *ret) AQ_UNTRUSTED;
+
+#endif

@@ -1,0 +1,31 @@
+/* agent.h - nodes as the manager knows them */
+#ifndef AQ_MODEL_AGENT_H
+#define AQ_MODEL_AGENT_H
+
+#include "base/uuid.h"
+#include "model/slot.h"
+#include "model/status.h"
+
+#define AGENT_ID_MAX 64
+
+struct agent {
+    char id[AGENT_ID_MAX + 1];
+    enum agent_status status;
+    struct uuid incarnation; /* of the agent process that is or was connected */
+    char *resource_group;
+    char *architecture, *version, *addr, *region;
+    bool schedulable;        /* false = drained */
+    char *drain_reason;      /* NULL = none */
+    struct slots available;  /* what it offers: capacity less reservations */
+    char *devices;           /* JSON description of devices, from the agent */
+    int64_t first_contact_usec, status_changed_usec;
+    int64_t last_seen_usec;  /* memory only, monotonic clock; 0 = not since start */
+    int64_t lost_usec;       /* 0 = not lost */
+};
+
+void agent_done(struct agent *a);
+
+/* 1..64 of [A-Za-z0-9._-], first alphanumeric. */
+int agent_id_check(const char *id, struct aq_error *err) AQ_UNTRUSTED;
+
+#endif

@@ -1,0 +1,107 @@
+/* event.h - every change of durable state, as a value
+ *
+ * A change is proposed as a batch of events, written by the store in one
+ * transaction (all or nothing), and after the commit applied to memory in
+ * commit order by the one function core_apply(). The same function fills
+ * memory at start from *_LOADED events. A status event carries the (status,
+ * version) that it was decided on; if the row has moved on, the whole batch
+ * is refused with -ESTALE and whoever proposed it decides anew from memory.
+ */
+#ifndef AQ_MODEL_EVENT_H
+#define AQ_MODEL_EVENT_H
+
+#include "model/agent.h"
+#include "model/people.h"
+#include "model/session.h"
+
+enum event_kind {
+    EVENT_SESSION_CREATED,  /* session: whole, with kernels; becomes the batch's */
+    EVENT_SESSION_STATUS,   /* session_status */
+    EVENT_SESSION_RENAMED,  /* session_renamed */
+    EVENT_SESSION_PRIORITY, /* session_priority */
+    EVENT_SESSION_FORCED,   /* session_id: forced = true */
+    EVENT_SESSION_EXPLAINED, /* memory and row: reason + status_data of a PENDING session */
+    EVENT_KERNEL_STATUS,    /* kernel_status */
+    EVENT_AGENT_SAVED,      /* agent: insert or update of the whole row */
+    EVENT_AGENT_STATUS,     /* agent_status */
+    EVENT_AGENT_REMOVED,    /* agent_id */
+    EVENT_SLOT_TYPE_KNOWN,  /* slot_type */
+    EVENT_DOMAIN_SAVED,
+    EVENT_GROUP_SAVED,
+    EVENT_USER_SAVED,
+    EVENT_KEYPAIR_SAVED,
+    EVENT_KEYPAIR_REMOVED,
+    EVENT_KEYPAIR_POLICY_SAVED,
+    EVENT_RESOURCE_GROUP_SAVED,
+    EVENT_KIND_COUNT
+};
+
+struct event_session_status {
+    struct uuid id;
+    enum session_status from, to;
+    uint32_t version;           /* before; after = version + 1 */
+    const char *reason;         /* NULL keeps what is there; ignored if one of a
+                                   terminating state is already set (first wins) */
+    char *status_data;          /* JSON or NULL to keep; owned by the event */
+    enum session_result result; /* RESULT_UNDEFINED keeps */
+};
+
+struct event_kernel_status {
+    struct uuid id;             /* kernel */
+    struct uuid session_id;
+    enum kernel_status from, to;
+    uint32_t version;
+    const char *reason;         /* static or owned by the batch's arena */
+    char *agent_id;             /* set when reserved; "" clears; NULL keeps */
+    char *alloc;                /* JSON of granted devices; NULL keeps */
+    bool has_exit;
+    int exit_code;
+    uint32_t attempt;           /* 0 keeps */
+};
+
+struct event {
+    enum event_kind kind;
+    int64_t at_usec;
+    union {
+        struct session session;
+        struct event_session_status session_status;
+        struct event_kernel_status kernel_status;
+        struct {
+            struct uuid id;
+            char name[SESSION_NAME_MAX + 1];
+            int priority;
+            char *reason, *status_data;
+        } session_change;       /* RENAMED, PRIORITY, FORCED, EXPLAINED */
+        struct agent agent;
+        struct {
+            char id[AGENT_ID_MAX + 1];
+            enum agent_status to;
+            const char *reason;
+        } agent_status;         /* STATUS, REMOVED */
+        struct {
+            const char *name;   /* interned */
+            enum slot_type type;
+        } slot_type;
+        struct domain domain;
+        struct group group;
+        struct { struct user user; char *password_hash; } user; /* NULL keeps */
+        struct keypair keypair; /* the store seals secret_key */
+        struct keypair_policy policy;
+        struct resource_group resource_group;
+    };
+};
+
+struct event_batch {
+    struct event *events;
+    size_t count, cap;
+};
+
+struct event_batch *event_batch_new(void);
+/* Frees whatever the events own and that apply did not take. */
+void event_batch_free(struct event_batch *batch);
+AQ_DEFINE_CLEANUP(struct event_batch, event_batch_free)
+
+/* A zeroed event of this kind at the end, or NULL if memory is short. */
+struct event *event_batch_add(struct event_batch *batch, enum event_kind kind, int64_t at_usec);
+
+#endif

@@ -1,0 +1,90 @@
+/* session.h - sessions and their kernels as the manager holds them in memory
+ *
+ * Plain data. Only non-terminal sessions live in memory; what has ended is
+ * read by SQL. 'version' counts status changes of the session (and of each
+ * kernel); the store refuses a change whose version is not the row's.
+ */
+#ifndef AQ_MODEL_SESSION_H
+#define AQ_MODEL_SESSION_H
+
+#include "base/list.h"
+#include "base/uuid.h"
+#include "model/slot.h"
+#include "model/status.h"
+
+#define SESSION_NAME_MAX 64
+#define ACCESS_KEY_MAX 21
+
+/* facts manager.md appendix B */
+#define REASON_USER_REQUESTED "user-requested"
+#define REASON_FORCE_TERMINATED "force-terminated"
+#define REASON_SELF_TERMINATED "self-terminated"
+#define REASON_TASK_FINISHED "task-finished"
+#define REASON_TASK_FAILED "task-failed"
+#define REASON_TASK_TIMEOUT "task-timeout"
+#define REASON_PENDING_TIMEOUT "pending-timeout"
+#define REASON_FAILED_TO_CREATE "failed-to-create"
+#define REASON_FAILED_TO_START "failed-to-start"
+#define REASON_HANG_TIMEOUT "hang-timeout"
+#define REASON_RESTARTING "restarting"
+#define REASON_AGENT_LOST "agent-lost"
+#define REASON_NOT_FOUND_IN_MANAGER "not-found-in-manager"
+#define REASON_CONTAINER_NOT_FOUND "container-not-found"
+#define REASON_MONITOR_LOST "monitor-lost"
+
+struct session;
+
+struct kernel {
+    struct uuid id;
+    struct session *session; /* borrowed */
+    enum kernel_status status;
+    uint32_t version;
+    char role[16];    /* "main" or "sub" */
+    uint32_t index;   /* 1-based within the role */
+    uint32_t rank;    /* 0-based within the session */
+    uint32_t attempt; /* grows when the kernel is started anew (restart, requeue):
+                         the agent refuses an older attempt */
+    char *agent_id;   /* NULL until reserved */
+    struct slots requested;
+    char *alloc;      /* JSON of granted devices once RUNNING, else NULL */
+    bool has_exit;
+    int exit_code;    /* 128+n for signal n */
+    int64_t status_changed_usec;
+};
+
+struct session {
+    struct uuid id;
+    int64_t row;      /* creation order, unique */
+    char name[SESSION_NAME_MAX + 1];
+    enum session_type type;
+    enum session_status status;
+    uint32_t version;
+    enum session_result result;
+    int priority;     /* 0..100 */
+    struct uuid user_id, group_id;
+    char access_key[ACCESS_KEY_MAX];
+    char *domain, *resource_group;
+    char *spec;       /* JSON of everything only the agent needs (image, command, environ,
+                         cluster, resource_opts, bootstrap); NULL once RUNNING */
+    char *reason;     /* status_info; NULL = none */
+    char *status_data; /* JSON; for PENDING the scheduler's explanation; NULL = none */
+    bool forced;      /* termination without grace was asked for */
+    int64_t created_usec, status_changed_usec;
+    int64_t starts_usec;  /* reservation for batch sessions; 0 = none */
+    int64_t batch_timeout_usec; /* 0 = none */
+    int64_t running_usec; /* when RUNNING began; 0 = not yet */
+    struct kernel *kernels;
+    size_t kernel_count;
+};
+
+/* Contents only. */
+void session_done(struct session *s);
+
+/* "main1", "sub2" into 'buf'. */
+#define KERNEL_HOSTNAME_MAX 32
+char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX]);
+
+/* 4..64 characters, ASCII, \w[\w.-]*\w (facts api.md 3.1). -EINVAL with field "name". */
+int session_name_check(const char *name, struct aq_error *err) AQ_UNTRUSTED;
+
+#endif

@@ -1,0 +1,34 @@
+/* Dates, durations, UUIDs and UTF-8, all from the same bytes. */
+#include <stdint.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/jsonw.h"
+#include "base/utf8.h"
+#include "base/uuid.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    char text[256], iso[CLOCK_ISO_MAX];
+    struct uuid id;
+    int64_t usec, again;
+
+    if (size >= sizeof(text))
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    if (clock_parse_date(text, &usec) == 0)
+        if (clock_parse_date(clock_format_iso(usec, iso), &again) < 0 || again != usec)
+            __builtin_trap();
+    if (clock_parse_duration(text, &usec) == 0 && usec < 0)
+        __builtin_trap();
+    (void)uuid_parse(text, &id);
+    jsonw_strn(&w, (const char *)data, size);
+    if (!utf8_is_valid(out.data, out.len))
+        __builtin_trap();
+    return 0;
+}

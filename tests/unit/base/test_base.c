@@ -1,0 +1,274 @@
+#include "testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fs.h"
+#include "base/jsonw.h"
+#include "base/map.h"
+#include "base/strbuf.h"
+#include "base/utf8.h"
+#include "base/uuid.h"
+
+static void test_error(void **state)
+{
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(aq_fail_field(&err, EINVAL, "mem", "'%s' is not a size", "12x"), -EINVAL);
+    assert_string_equal(err.field, "mem");
+    assert_string_equal(err.text, "'12x' is not a size");
+    assert_int_equal(aq_error_wrap(&err, "session '%s'", "a"), -EINVAL);
+    assert_string_equal(err.text, "session 'a': '12x' is not a size");
+    errno = ENOENT;
+    assert_int_equal(aq_fail_errno(&err, "open"), -ENOENT);
+    assert_string_equal(err.text, "open: No such file or directory");
+    assert_int_equal(aq_fail(NULL, EIO, "nobody listens"), -EIO);
+}
+
+static void test_strbuf(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sb = STRBUF_INIT;
+    char *text;
+
+    (void)state;
+    assert_string_equal(sb.data, "");
+    for (int i = 0; i < 1000; i++)
+        strbuf_addf(&sb, "%d,", i);
+    assert_true(strbuf_ok(&sb));
+    assert_int_equal(sb.len, strlen(sb.data));
+    strbuf_consume(&sb, 4);
+    assert_memory_equal(sb.data, "2,3,", 4);
+    text = strbuf_steal(&sb);
+    assert_non_null(text);
+    free(text);
+    assert_int_equal(sb.len, 0);
+    assert_false(strbuf_reserve(&sb, SIZE_MAX / 2));
+    strbuf_adds(&sb, "ignored after a failure");
+    assert_null(strbuf_steal(&sb));
+}
+
+static void test_map(void **state)
+{
+    struct map map = MAP_INIT;
+    static int values[5000];
+    char key[16];
+
+    (void)state;
+    for (int i = 0; i < 5000; i++) {
+        (void)snprintf(key, sizeof(key), "key%d", i);
+        assert_int_equal(map_sets(&map, key, &values[i]), 0);
+    }
+    for (int i = 0; i < 5000; i += 2) {
+        (void)snprintf(key, sizeof(key), "key%d", i);
+        assert_ptr_equal(map_removes(&map, key), &values[i]);
+    }
+    assert_int_equal(map.count, 2500);
+    for (int i = 0; i < 5000; i++) {
+        (void)snprintf(key, sizeof(key), "key%d", i);
+        assert_ptr_equal(map_gets(&map, key), i % 2 ? &values[i] : NULL);
+    }
+    assert_int_equal(map_sets(&map, "key1", &values[0]), 0);
+    assert_ptr_equal(map_gets(&map, "key1"), &values[0]);
+    assert_int_equal(map.count, 2500);
+    map_done(&map);
+    assert_null(map_gets(&map, "key1"));
+    assert_null(map_removes(&map, "key1"));
+}
+
+static void test_arena(void **state)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+
+    (void)state;
+    for (size_t i = 1; i < 3000; i++) {
+        unsigned char *p = arena_alloc(&arena, i);
+
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 16, 0);
+        assert_int_equal(p[i - 1], 0);
+        memset(p, 0xff, i);
+    }
+    assert_null(arena_array(&arena, SIZE_MAX / 2, 4));
+    arena_clear(&arena, 1 << 20);
+    assert_string_equal(arena_strdup(&arena, "again"), "again");
+    arena.limit = 1024;
+    assert_null(arena_alloc(&arena, 2048));
+    assert_non_null(arena_alloc(&arena, 512));
+}
+
+static void test_dates(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t usec; /* -1 = refused */
+        const char *iso;
+    } rows[] = {
+        { "2026-11-21T01:02:03.456789+00:00", 1795222923456789, "2026-11-21T01:02:03.456789+00:00" },
+        { "2026-11-21 01:02:03Z", 1795222923000000, "2026-11-21T01:02:03+00:00" },
+        { "2026-11-21T10:02:03+09:00", 1795222923000000, "2026-11-21T01:02:03+00:00" },
+        { "2026-11-21T10:02:03+0900", 1795222923000000, "2026-11-21T01:02:03+00:00" },
+        { "Sat, 21 Nov 2026 01:02:03 GMT", 1795222923000000, "2026-11-21T01:02:03+00:00" },
+        { "1970-01-01", 0, "1970-01-01T00:00:00+00:00" },
+        { "2026-02-29T00:00:00Z", -1, NULL },
+        { "2026-13-01", -1, NULL },
+        { "2026-11-21T25:00:00", -1, NULL },
+        { "2026-11-21T01:02:03.", -1, NULL },
+        { "2026-11-21T01:02:03+", -1, NULL },
+        { "yesterday", -1, NULL },
+        { "", -1, NULL },
+        { "Sat, 21 Foo 2026 01:02:03 GMT", -1, NULL },
+    };
+    char iso[CLOCK_ISO_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        int64_t usec = -1;
+        int r = clock_parse_date(rows[i].text, &usec);
+
+        assert_row(r == (rows[i].usec < 0 ? -EINVAL : 0), "%s", rows[i].text);
+        assert_row(usec == rows[i].usec, "%s", rows[i].text);
+        if (rows[i].iso)
+            assert_string_equal(clock_format_iso(usec, iso), rows[i].iso);
+    }
+}
+
+static void test_durations(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t usec;
+    } rows[] = {
+        { "10", 10000000 }, { "10s", 10000000 },     { "1.5h", 5400000000 }, { "1h30m", 5400000000 },
+        { "7d", 604800000000 }, { "0", 0 },          { "-1", -1 },           { "", -1 },
+        { "5x", -1 },       { "99999999999999w", -1 }, { "1.", -1 },         { "1h 5", -1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        int64_t usec = -1;
+        int r = clock_parse_duration(rows[i].text, &usec);
+
+        assert_row(r == (rows[i].usec < 0 ? -EINVAL : 0) && usec == rows[i].usec, "%s",
+                   rows[i].text);
+    }
+}
+
+static void test_uuid(void **state)
+{
+    struct uuid a = uuid_random(), b;
+    char text[UUID_TEXT_MAX];
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        b = uuid_random();
+        assert_false(uuid_equals(&a, &b));
+    }
+    assert_int_equal(uuid_parse(uuid_format(&a, text), &b), 0);
+    assert_true(uuid_equals(&a, &b));
+    assert_int_equal(uuid_parse("2DE2B9691D0448A6AF160BC8ADB3C831", &b), 0);
+    assert_string_equal(uuid_format(&b, text), "2de2b969-1d04-48a6-af16-0bc8adb3c831");
+    assert_int_equal(uuid_parse("2de2b969-1d04-48a6-af16-0bc8adb3c83", &b), -EINVAL);
+    assert_int_equal(uuid_parse("2de2b9691d04-48a6-af16-0bc8adb3c8310", &b), -EINVAL);
+    assert_int_equal(uuid_parse("zde2b969-1d04-48a6-af16-0bc8adb3c831", &b), -EINVAL);
+}
+
+static void test_utf8(void **state)
+{
+    static const struct {
+        const char *text;
+        bool valid;
+    } rows[] = {
+        { "plain", true },      { "\xc3\xa9", true },         { "\xf0\x9f\x98\x80", true },
+        { "\xc0\x80", false },  { "\xed\xa0\x80", false },    { "\xf4\x90\x80\x80", false },
+        { "\x80", false },      { "\xe2\x82", false },        { "\xff", false },
+    };
+    char out[4];
+    uint32_t code;
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++)
+        assert_row(utf8_is_valid(rows[i].text, strlen(rows[i].text)) == rows[i].valid, "%zu", i);
+    for (uint32_t c = 0; c <= 0x10ffff; c += 7) {
+        size_t len;
+
+        if (c >= 0xd800 && c < 0xe000)
+            continue;
+        len = utf8_encode(c, out);
+        assert_int_equal(utf8_decode(out, len, &code), len);
+        assert_int_equal(code, c);
+    }
+}
+
+static void test_jsonw(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    (void)state;
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "a\"b", "x\n\x01\xff\xc3\xa9");
+    jsonw_key(&w, "n");
+    jsonw_array_begin(&w);
+    jsonw_int(&w, INT64_MIN);
+    jsonw_int(&w, 0);
+    jsonw_double(&w, 0.1);
+    jsonw_double(&w, 1e300);
+    jsonw_bool(&w, true);
+    jsonw_str(&w, NULL);
+    jsonw_array_end(&w);
+    jsonw_key(&w, "o");
+    jsonw_object_begin(&w);
+    jsonw_object_end(&w);
+    jsonw_member_null(&w, "z");
+    jsonw_object_end(&w);
+    assert_string_equal(out.data,
+                        "{\"a\\\"b\":\"x\\n\\u0001\xef\xbf\xbd\xc3\xa9\",\"n\":[-9223372036854775808,"
+                        "0,0.1,1e+300,true,null],\"o\":{},\"z\":null}");
+}
+
+static void test_fs(void **state)
+{
+    char dir[] = "/tmp/aliquot-test-XXXXXX";
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *deep = NULL;
+    AQ_CLEANUP(aq_closep) int fd = -1;
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    deep = aq_format("%s/a/b/c", dir);
+    assert_int_equal(fs_mkdirs(deep, 0700, &err), 0);
+    assert_int_equal(fs_mkdirs(deep, 0700, &err), 0);
+    fd = open(deep, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(fs_write_atomic(fd, "file", "hello", 5, 0600, &err), 0);
+    assert_int_equal(fs_write_atomic(fd, "file", "world", 5, 0600, &err), 0);
+    assert_int_equal(fs_read(fd, "file", 5, &text, &err), 0);
+    assert_string_equal(text.data, "world");
+    assert_int_equal(fs_read(fd, "file", 4, &text, &err), -EFBIG);
+    assert_int_equal(fs_read(fd, "absent", 4, &text, &err), -ENOENT);
+    assert_int_equal(symlinkat("/etc", fd, "link"), 0);
+    assert_int_equal(fs_remove_tree(AT_FDCWD, dir, &err), 0);
+    assert_int_equal(access("/etc/passwd", F_OK), 0);
+    assert_int_equal(access(dir, F_OK), -1);
+    assert_int_equal(fs_remove_tree(AT_FDCWD, dir, &err), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_error),     cmocka_unit_test(test_strbuf),
+        cmocka_unit_test(test_map),       cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_dates),     cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_uuid),      cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_jsonw),     cmocka_unit_test(test_fs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
