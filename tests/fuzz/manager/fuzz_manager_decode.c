@@ -1,0 +1,66 @@
+/* The same bytes as a JSON body and as a query string, through one table. */
+#include <stdint.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/utf8.h"
+#include "manager/api/decode.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct params {
+    const char *name;
+    bool reuse;
+    enum maybe active;
+    int64_t size;
+    struct uuid id;
+    struct str_list deps;
+    struct int_list ports;
+    const json_t *resources;
+};
+
+static const struct field config[] = {
+    { "ports|preopenPorts", FIELD_PORT_LIST, FIELD_NULLABLE, offsetof(struct params, ports), 1024,
+      65535 },
+    { "resources", FIELD_OBJECT, 0, offsetof(struct params, resources) },
+    { "agentList", FIELD_UNSUPPORTED },
+    FIELD_END,
+};
+
+static const struct field fields[] = {
+    { "name|token", FIELD_STR, FIELD_REQUIRED, offsetof(struct params, name), 4, 8 },
+    { "reuse", FIELD_BOOL, 0, offsetof(struct params, reuse) },
+    { "active", FIELD_MAYBE, FIELD_NULLABLE, offsetof(struct params, active) },
+    { "size", FIELD_INT, 0, offsetof(struct params, size), 1, 64 },
+    { "id", FIELD_UUID, 0, offsetof(struct params, id) },
+    { "deps", FIELD_STR_LIST, FIELD_NULLABLE, offsetof(struct params, deps), 0, 2 },
+    { "config", FIELD_STRUCT, 0, 0, 0, 0, config },
+    FIELD_END,
+};
+
+static void decode(const json_t *json)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct params params = { .size = 1 };
+    struct aq_error err = { 0 };
+
+    if (decode_object(fields, json, &arena, &params, &err) < 0) {
+        if (!err.field[0] || !err.text[0])
+            __builtin_trap();
+        return;
+    }
+    if (strlen(params.name) < 4 || strlen(params.name) > 8 || params.size < 1 || params.size > 64
+        || params.deps.count > 2)
+        __builtin_trap();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    json_auto_t *body = NULL, *query = NULL;
+
+    if (decode_json((const char *)data, size, &body, NULL) == 0)
+        decode(body);
+    if (decode_query((const char *)data, size, &query, NULL) == 0)
+        decode(query);
+    return 0;
+}
