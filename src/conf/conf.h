@@ -1,0 +1,89 @@
+/* conf.h - a program's settings: a table of items over TOML files
+ *
+ * A program declares one struct for its settings and one table of items that
+ * says where each belongs. Sources, later ones win: the table's defaults, the
+ * file, the "*.toml" files of the folder beside it that is named as the file
+ * with "conf.d" for "toml" (agent.toml: agent.conf.d/) in name order, then
+ * environment variables ALIQUOT_SECTION_KEY ("-" and "." become "_"; without
+ * section ALIQUOT_KEY). An unknown section or key is refused with file, line
+ * and the nearest known name. Files are TOML 1.0, at most CONF_FILE_MAX bytes.
+ */
+#ifndef AQ_CONF_CONF_H
+#define AQ_CONF_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+#define CONF_FILE_MAX (1u << 20)
+
+enum conf_type {
+    CONF_END,      /* closes the table */
+    CONF_STR,      /* char *: NULL or owned */
+    CONF_PATH,     /* char *: absolute, or "~/..."; NULL or owned */
+    CONF_INT,      /* int64_t within min..max */
+    CONF_BOOL,     /* bool */
+    CONF_DURATION, /* int64_t microseconds; "3s", "5m", or a number of seconds */
+    CONF_SIZE,     /* int64_t bytes; "16m", "1g" (powers of 1024), or a number of bytes */
+    CONF_LISTEN,   /* struct conf_listen; "127.0.0.1:8081", "[::1]:8081", ":8081" (any address) */
+};
+
+#define CONF_REQUIRED (1u << 0) /* conf_load fails if nobody sets it */
+#define CONF_SECRET (1u << 1)   /* the value never appears in a message */
+
+struct conf_listen {
+    char *host; /* numeric address or name; owned; NULL = not set */
+    uint16_t port;
+};
+
+struct conf_item {
+    const char *section; /* "" = top level; "a.b" = table b in table a */
+    const char *key;
+    enum conf_type type;
+    size_t offset;       /* of the member in the program's struct */
+    const char *initial; /* default in the form of an environment variable; NULL = zero */
+    int64_t min, max;    /* INT, DURATION, SIZE; both 0 = 0..INT64_MAX */
+    unsigned flags;
+    const char *doc;     /* one line for the sample and the manual page */
+};
+
+#define CONF_TABLE_END { .type = CONF_END }
+
+/* Fill 'target' (zeroed by the caller) from all sources. 'file' NULL or a
+ * missing file when 'may_be_missing' leaves defaults and environment. On
+ * failure 'target' is as after conf_done(); err->field is "section.key".
+ */
+int conf_load(const struct conf_item *items, const char *file, bool may_be_missing, void *target,
+              struct aq_error *err);
+
+/* The same from TOML text, without files and environment; 'name' stands for
+ * the file in messages.
+ */
+int conf_load_text(const struct conf_item *items, const char *name, const char *text, size_t len,
+                   void *target, struct aq_error *err) AQ_UNTRUSTED;
+
+/* Release what the target owns and zero all its items. */
+void conf_done(const struct conf_item *items, void *target);
+
+/* Set one item from text as an environment variable would. -EINVAL. */
+int conf_set(const struct conf_item *item, const char *text, void *target, struct aq_error *err)
+    AQ_UNTRUSTED;
+
+/* A commented sample file with every item, its default and its doc. */
+void conf_write_sample(const struct conf_item *items, struct strbuf *out);
+
+/* "host:port", "[v6]:port", ":port" -> *ret (host owned). 'default_port' 0 = a
+ * port must be given. Returns 0, -EINVAL or -ENOMEM.
+ */
+int conf_parse_address(const char *text, uint16_t default_port, struct conf_listen *ret,
+                       struct aq_error *err) AQ_UNTRUSTED;
+
+/* The file that a program reads without --config: $XDG_CONFIG_HOME/aliquot/NAME.toml
+ * if it exists, else /etc/aliquot/NAME.toml. Caller frees; NULL = no memory.
+ */
+char *conf_default_file(const char *name);
+
+#endif

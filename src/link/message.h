@@ -1,0 +1,266 @@
+/* message.h - what manager and agent say to each other
+ *
+ * A message is a JSON object {"type": "...", ...}; each struct below is one
+ * type, each member one key of the same name. Members that are NULL, nil, 0
+ * or empty are left out; absent keys read as that. Unknown keys and types are
+ * skipped, so that neighbouring versions understand each other; a new key
+ * must therefore be safe to ignore, and anything else needs a new protocol
+ * version. Times are wall-clock microseconds since 1970, durations
+ * microseconds. A member called "JSON" holds the text of one JSON value.
+ *
+ * Reliable messages (seq > 0) are delivered in order, once, across
+ * reconnects of the same two processes. A restart of either process empties
+ * queues: whatever must survive is found again by comparing the inventory of
+ * the heartbeat. Transient messages (hello, welcome, refused, heartbeat,
+ * fenced, bye, join, joined, stream.*) are neither kept nor resent.
+ */
+#ifndef AQ_LINK_MESSAGE_H
+#define AQ_LINK_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "base/uuid.h"
+
+#define LINK_PROTOCOL_MIN 1
+#define LINK_PROTOCOL_MAX 1
+
+enum message_type {
+    MSG_UNKNOWN,         /* a type of a later version: skip it */
+    MSG_JOIN,            /* "join"            agent -> manager, without client certificate */
+    MSG_JOINED,          /* "joined"          manager -> agent */
+    MSG_HELLO,           /* "hello"           agent -> manager, first on a control connection */
+    MSG_WELCOME,         /* "welcome"         manager -> agent, the answer */
+    MSG_REFUSED,         /* "refused"         manager -> agent, the other answer; then close */
+    MSG_FENCED,          /* "fenced"          manager -> agent: another process has this identity */
+    MSG_BYE,             /* "bye"             either: an orderly end of the connection */
+    MSG_HEARTBEAT,       /* "heartbeat"       agent -> manager */
+    MSG_KERNEL_CREATE,   /* "kernel.create"   manager -> agent */
+    MSG_KERNEL_DESTROY,  /* "kernel.destroy"  manager -> agent */
+    MSG_KERNEL_RESTART,  /* "kernel.restart"  manager -> agent */
+    MSG_KERNEL_FORGET,   /* "kernel.forget"   manager -> agent */
+    MSG_KERNEL_STATUS,   /* "kernel.status"   agent -> manager */
+    MSG_DRAIN,           /* "drain"           manager -> agent */
+    MSG_STREAM_OPEN,     /* "stream.open"     manager -> agent */
+    MSG_STREAM_HELLO,    /* "stream.hello"    agent -> manager, first on a stream connection */
+    MSG_STREAM_REFUSED,  /* "stream.refused"  agent -> manager */
+    MSG_STREAM_CONTROL,  /* "stream.control"  manager -> agent */
+    MSG_TYPE_COUNT
+};
+
+/* ---- joining and greeting ---- */
+
+struct msg_join {
+    const char *secret;       /* pki_token_secret() */
+    const char *agent_id;     /* wanted id; becomes the certificate's common name */
+    const char *csr;          /* PEM */
+    const char *version, *architecture, *hostname;
+    int64_t protocol_min, protocol_max;
+};
+
+struct msg_joined {
+    const char *cert, *ca;    /* PEM */
+    const char *agent_id;
+};
+
+struct msg_hello {
+    int64_t protocol_min, protocol_max;
+    const char *agent_id;     /* must be the certificate's common name */
+    struct uuid incarnation;  /* random, per agent process */
+    struct uuid peer_incarnation; /* manager process that received_seq counts; nil = none yet */
+    int64_t received_seq;     /* last message of that manager that was handled */
+    int64_t started_usec;     /* when the agent process began */
+    const char *version, *architecture, *hostname;
+    const char *addr, *region, *resource_group; /* as configured; NULL = manager decides */
+    const char *slots;        /* JSON {"cpu":["count","4"],"mem":["bytes","1073741824"]}: offered,
+                                 that is capacity times overcommit less reserved */
+    const char *devices;      /* JSON list [{"id","slot","amount",...}] */
+    const char *runtime;      /* "process" ... */
+};
+
+struct msg_welcome {
+    int64_t protocol;         /* the version that both speak from here on */
+    struct uuid incarnation;  /* of the manager process */
+    int64_t received_seq;     /* last message of this agent incarnation that was handled */
+    int64_t heartbeat_usec;   /* wanted interval; 0 = the agent's own */
+    const char *version;
+    int64_t at_usec;          /* the manager's clock, to report skew */
+};
+
+struct msg_refused {
+    const char *kind;         /* "protocol", "identity", "revoked", "token", "refused" */
+    const char *text;
+    int64_t retry_usec;       /* > 0: try again after this; 0: give up and exit */
+};
+
+struct msg_fenced {
+    struct uuid by;           /* the incarnation that took over */
+    const char *text;
+};
+
+struct msg_bye {
+    const char *text;
+};
+
+/* ---- kernels ---- */
+
+enum msg_kernel_state {
+    MSG_KERNEL_CREATING,    /* "CREATING": accepted and durable */
+    MSG_KERNEL_RUNNING,     /* "RUNNING": the program was started */
+    MSG_KERNEL_RESTARTING,  /* "RESTARTING": the old attempt is being ended */
+    MSG_KERNEL_TERMINATING, /* "TERMINATING" */
+    MSG_KERNEL_TERMINATED,  /* "TERMINATED": ended; reason and perhaps exit_code are there */
+    MSG_KERNEL_ERROR,       /* "ERROR": never ran; error_* say why */
+};
+
+struct msg_env {
+    const char *name, *value;
+};
+
+struct msg_kernel_create {
+    struct uuid kernel_id, session_id;
+    int64_t attempt;          /* 1.. ; with kernel_id the key that makes this message idempotent.
+                                 A larger one ends the former attempt first, keeps its work folder */
+    const char *session_name, *session_type; /* "interactive", "batch", "inference", "system" */
+    const char *role;         /* "main" or "sub" */
+    int64_t index, rank;      /* 1-based in the role, 0-based in the session */
+    const char *hostname;     /* "main1" */
+    int64_t cluster_size;
+    const char *replicas;     /* "main:1,sub:2" */
+    const char *hosts;        /* "main1,sub1,sub2" */
+    const char *access_key, *user_id, *user_email, *user_name;
+    const char *slots;        /* JSON {"cpu":"1","mem":"1073741824"} */
+    const char *image;
+    const char *command;      /* run by /bin/sh -c; NULL: an interactive shell on a terminal */
+    const char *bootstrap;    /* shell text run before the command; NULL = none */
+    const char *cwd;          /* below the work folder; NULL = the work folder */
+    struct msg_env *environ;  /* {"NAME":"value"} */
+    size_t environ_count;
+    const char *resource_opts; /* JSON object; NULL = none */
+    int64_t batch_timeout_usec; /* 0 = none */
+};
+
+struct msg_kernel_destroy {
+    struct uuid kernel_id;
+    int64_t attempt;          /* ends this attempt and all before; 0 = whichever */
+    int64_t grace_usec;       /* SIGTERM, then SIGKILL after this; 0 = SIGKILL at once */
+    const char *reason;       /* becomes the reason of the end unless one is already set */
+};
+
+struct msg_kernel_restart {   /* same order, devices and work folder, new attempt */
+    struct uuid kernel_id;
+    int64_t attempt;          /* the new one */
+    int64_t grace_usec;
+};
+
+struct msg_kernel_forget {    /* the end is recorded: the folder may go (logs are kept) */
+    struct uuid kernel_id;
+    int64_t attempt;          /* an older one never removes a newer folder */
+};
+
+struct msg_kernel_status {    /* also one element of the heartbeat's inventory */
+    struct uuid kernel_id, session_id;
+    int64_t attempt;
+    enum msg_kernel_state state;
+    const char *reason;       /* "self-terminated", "task-timeout", "monitor-lost" ...; NULL = none */
+    bool has_exit;
+    int64_t exit_code;        /* 0..255, 128+n for signal n */
+    const char *alloc;        /* JSON {"cpu":{"0":"1"},"mem":{"root":"1073741824"}}; once allocated */
+    const char *error_kind;   /* "unsupported-resource", "insufficient-resource" ... */
+    const char *error_field;  /* slot, device or member that is meant */
+    const char *error_text;
+    int64_t at_usec;          /* when the state began */
+};
+
+struct msg_heartbeat {
+    struct uuid incarnation;
+    int64_t seq;              /* grows with each heartbeat of the incarnation */
+    int64_t received_seq;     /* messages up to here are in the inventory below */
+    int64_t at_usec;
+    bool is_draining;
+    const char *slots;        /* as in hello */
+    struct msg_kernel_status *kernels; /* all that have a folder */
+    size_t kernel_count;
+};
+
+struct msg_drain {
+    bool on;                  /* true: kernel.create is answered with ERROR "draining" */
+};
+
+/* ---- streams: one further connection each, raw bytes after stream.hello ---- */
+
+struct msg_stream_open {
+    struct uuid stream_id;
+    const char *key;          /* one-time key, presented in stream.hello */
+    const char *kind;         /* "logs" or "pty" */
+    struct uuid kernel_id;
+    bool follow;              /* logs: go on until the kernel ends */
+    int64_t tail_lines;       /* logs: only the last n lines; 0 = all that is kept */
+    int64_t rows, cols;       /* pty: size at the start; 0 = leave */
+};
+
+struct msg_stream_hello {
+    struct uuid stream_id;
+    const char *key;
+};
+
+struct msg_stream_refused {
+    struct uuid stream_id;
+    const char *kind, *text;  /* "not-found", "no-terminal" ... */
+};
+
+struct msg_stream_control {   /* pty: either or both */
+    struct uuid stream_id;
+    int64_t rows, cols;
+    int64_t signal;           /* to the program's process group; 0 = none */
+};
+
+/* ---- encoding ---- */
+
+struct message {
+    enum message_type type;
+    struct arena arena;       /* owns everything below after message_decode(); unused otherwise */
+    union {
+        struct msg_join join;
+        struct msg_joined joined;
+        struct msg_hello hello;
+        struct msg_welcome welcome;
+        struct msg_refused refused;
+        struct msg_fenced fenced;
+        struct msg_bye bye;
+        struct msg_heartbeat heartbeat;
+        struct msg_kernel_create kernel_create;
+        struct msg_kernel_destroy kernel_destroy;
+        struct msg_kernel_restart kernel_restart;
+        struct msg_kernel_forget kernel_forget;
+        struct msg_kernel_status kernel_status;
+        struct msg_drain drain;
+        struct msg_stream_open stream_open;
+        struct msg_stream_hello stream_hello;
+        struct msg_stream_refused stream_refused;
+        struct msg_stream_control stream_control;
+    };
+};
+
+/* Append the JSON text to 'out'; -ENOMEM, or -EINVAL if a JSON member does
+ * not hold JSON.
+ */
+int message_encode(const struct message *msg, struct strbuf *out, struct aq_error *err);
+
+/* Read one message. Required members absent, wrong types, integers out of
+ * range, text that is not UTF-8 or holds NUL, nesting deeper than 32: -EINVAL
+ * with err->field. An unknown type succeeds as MSG_UNKNOWN.
+ */
+int message_decode(const char *text, size_t len, struct message *ret, struct aq_error *err)
+    AQ_UNTRUSTED;
+void message_done(struct message *msg);
+
+const char *message_type_name(enum message_type type); /* "kernel.create"; "unknown" */
+bool message_is_reliable(enum message_type type);
+const char *msg_kernel_state_name(enum msg_kernel_state state);
+
+#endif
