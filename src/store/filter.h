@@ -1,0 +1,62 @@
+/* filter.h - the filter and order mini language of list queries, as SQL
+ *
+ *     expr  := !expr | field OP value | expr & expr | expr | expr | (expr)
+ *     OP    := == != > >= < <= contains in is isnot like ilike
+ *     value := "text" | number | null | true | false | [value, ...]
+ *     order := [+|-]field, ...
+ *
+ * '&' and '|' bind equally and to the left. Only listed fields are known;
+ * values are always bound, never pasted. Source: Backend.AI client protocol.
+ */
+#ifndef AQ_STORE_FILTER_H
+#define AQ_STORE_FILTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/strbuf.h"
+
+#define FILTER_TEXT_MAX 4096
+#define FILTER_DEPTH_MAX 32
+#define FILTER_VALUES_MAX 200
+#define ORDER_FIELDS_MAX 8
+
+enum filter_type {
+    FILTER_STRING,
+    FILTER_UPPER,  /* text stored in upper case: values are raised */
+    FILTER_INT,
+    FILTER_BOOL,   /* 0 or 1 */
+    FILTER_TIME,   /* microseconds; values are dates */
+    FILTER_UUID    /* text, dashed lower case; values may be undashed */
+};
+
+struct filter_field {
+    const char *name;   /* as clients write it */
+    const char *column; /* SQL expression */
+    enum filter_type type;
+};
+
+struct filter_value {
+    const char *text; /* NULL = the number */
+    int64_t number;
+};
+
+struct filter_values {
+    struct filter_value items[FILTER_VALUES_MAX];
+    size_t count;
+};
+
+/* Append a condition in parentheses to 'sql', its values in order to 'values'
+ * (texts from 'arena'). -EINVAL, field "filter", "Query filter parsing error: ...".
+ */
+int filter_compile(const char *text, const struct filter_field *fields, size_t field_count,
+                   struct arena *arena, struct strbuf *sql, struct filter_values *values,
+                   struct aq_error *err);
+
+/* Append "a DESC, b ASC" to 'sql'. -EINVAL, field "order". */
+int order_compile(const char *text, const struct filter_field *fields, size_t field_count,
+                  struct strbuf *sql, struct aq_error *err);
+
+#endif

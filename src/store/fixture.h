@@ -1,0 +1,31 @@
+/* fixture.h - the first rows of a new database
+ *
+ * Both keep every row that exists. Blocking; before store_load().
+ */
+#ifndef AQ_STORE_FIXTURE_H
+#define AQ_STORE_FIXTURE_H
+
+#include "store/store.h"
+
+#define ADMIN_EMAIL_MAX 255
+
+struct admin_secrets {
+    char password[33];
+    char access_key[ACCESS_KEY_MAX];
+    char secret_key[41];
+};
+
+/* Domain, project, resource group and policy "default", and a superadmin with
+ * fresh secrets, which are shown nowhere else. -EEXIST if there is a superadmin
+ * already.
+ */
+int store_init_admin(struct store *store, const char *email, struct admin_secrets *ret,
+                     struct aq_error *err);
+
+/* The well-known development rows: three users of Backend.AI's stock fixture
+ * (admin, domain-admin, user @lablup.com) with their published keys. For
+ * listeners on loopback only.
+ */
+int store_init_dev(struct store *store, struct aq_error *err);
+
+#endif

@@ -1,0 +1,21 @@
+/* password.h - password hashes: argon2id, two passes over 19 MiB
+ *
+ * Takes tens of milliseconds and 19 MiB: on a worker thread (inside
+ * store_read() or store_write()), never on a loop's.
+ */
+#ifndef AQ_STORE_PASSWORD_H
+#define AQ_STORE_PASSWORD_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+#define PASSWORD_HASH_MAX 128
+
+/* -ENOMEM; -EINVAL for more than 1024 bytes. */
+int password_hash(const char *password, char ret_hash[PASSWORD_HASH_MAX], struct aq_error *err);
+
+/* A NULL or empty hash (no such user) takes as long as a real one, and is false. */
+bool password_verify(const char *hash, const char *password);
+
+#endif

@@ -1,0 +1,153 @@
+/* read.h - typed queries, for functions given to store_read() (or store_write())
+ *
+ * Lists, history and whatever is dead are read here and not from memory. A
+ * page owns everything its rows point to, in one arena: rows are read-only,
+ * session_done() and the like must not be called on them. Order is always
+ * total: every ORDER BY ends in a unique column.
+ */
+#ifndef AQ_STORE_READ_H
+#define AQ_STORE_READ_H
+
+#include "base/arena.h"
+#include "model/agent.h"
+#include "model/people.h"
+#include "model/session.h"
+#include "store/store.h"
+
+/* What to list. Zero-initialise; every member that is set narrows the result,
+ * members that a table has no column for are ignored.
+ */
+struct store_query {
+    uint32_t statuses;         /* bits 1u << SESSION_x, AGENT_x, USER_x; 0 = any */
+    const char *domain;
+    const struct uuid *group_id;
+    const struct uuid *user_id;
+    const char *access_key;    /* of the owner */
+    const char *resource_group;
+    const char *name;          /* exact name, e-mail of a user, id of an agent */
+    const struct uuid *ids;    /* sessions, kernels: of these sessions; users, groups: these */
+    size_t id_count;           /* 0 = any; at most STORE_IDS_MAX */
+    int is_active;             /* 0 = any, 1 = active, -1 = inactive */
+    const char *filter, *order; /* mini language, filter.h; NULL = all, default order */
+    int64_t limit, offset;     /* limit 0 = no limit */
+    bool with_kernels;         /* sessions: fill their kernels (one further query) */
+};
+#define STORE_IDS_MAX 1000
+
+struct kernel_row {
+    struct kernel kernel;      /* .session is NULL */
+    struct uuid session_id;
+    const char *reason;        /* NULL = none */
+    int64_t terminated_usec;   /* 0 = not yet */
+};
+
+struct session_row {
+    struct session session;    /* .kernels is NULL: see below */
+    const char *user_email, *group_name;
+    const char *image, *tag, *cluster_mode; /* members of the spec; NULL = none */
+    int64_t terminated_usec;   /* 0 = not yet */
+    struct kernel_row *kernels; /* by rank; NULL unless asked for */
+    size_t kernel_count;       /* always set */
+};
+
+struct agent_row {
+    struct agent agent;
+    struct slots occupied;     /* sum of live ledger rows */
+};
+
+struct user_row {
+    struct user user;
+    int64_t created_usec;
+};
+
+struct keypair_row {
+    struct keypair keypair;    /* secret_key is empty: nobody lists secrets */
+    const char *user_email;
+    int64_t created_usec;
+};
+
+struct history_row {
+    int64_t at_usec;
+    bool is_kernel;            /* else the session itself */
+    uint32_t kernel_rank;
+    uint32_t version;          /* after the change */
+    const char *status;        /* name of session_status or kernel_status */
+    const char *reason;        /* NULL = none */
+};
+
+struct store_page {
+    struct arena arena;
+    size_t count;
+    int64_t total;             /* rows without limit and offset */
+    union {
+        void *rows;
+        struct session_row *sessions;
+        struct kernel_row *kernels;
+        struct agent_row *agents;
+        struct user_row *users;
+        struct keypair_row *keypairs;
+        struct domain *domains;
+        struct group *groups;
+        struct keypair_policy *policies;
+        struct resource_group *resource_groups;
+        struct history_row *history;
+    };
+};
+
+void store_page_free(struct store_page *page);
+AQ_DEFINE_CLEANUP(struct store_page, store_page_free)
+
+/* Each gives a page, empty if nothing matches. A filter or order that cannot
+ * be read is -EINVAL with field "filter" or "order" and the text
+ * "Query filter parsing error: ...".
+ *
+ * Sessions: default order most recently changed first.
+ */
+int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err);
+/* Kernels of the sessions in q->ids (or of all), by session and rank. */
+int store_list_kernels(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                       struct aq_error *err);
+int store_list_agents(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                      struct aq_error *err);
+int store_list_users(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                     struct aq_error *err);
+int store_list_keypairs(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err);
+int store_list_domains(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                       struct aq_error *err);
+int store_list_groups(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                      struct aq_error *err);
+int store_list_policies(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err);
+int store_list_resource_groups(struct store_tx *tx, const struct store_query *q,
+                               struct store_page **ret, struct aq_error *err);
+
+/* Sessions that 'text' may mean, among those q selects (filter, order, limit
+ * unused): the first of these that has any: id prefix, exact name, name
+ * prefix, kernel id prefix. At most 11 rows, so that "more than 10" shows.
+ */
+int store_find_sessions(struct store_tx *tx, const struct store_query *q, const char *text,
+                        struct store_page **ret, struct aq_error *err);
+
+/* Status changes of a session and its kernels, oldest first. */
+int store_list_history(struct store_tx *tx, const struct uuid *session_id,
+                       struct store_page **ret, struct aq_error *err);
+
+/* The active user with this e-mail, for a login: always 0 when the database
+ * answers; ret_hash is "" if there is none (give it to password_verify() all
+ * the same, so that both answers take as long).
+ */
+#define STORE_PASSWORD_HASH_MAX 128
+int store_find_login(struct store_tx *tx, const char *domain, const char *email,
+                     struct uuid *ret_user_id, char ret_hash[STORE_PASSWORD_HASH_MAX],
+                     struct aq_error *err);
+
+/* Resource groups that a domain, project or keypair may use: the union of
+ * what each of the given (NULL = skip) was allowed; active ones, by name.
+ */
+int store_list_allowed_resource_groups(struct store_tx *tx, const char *domain,
+                                       const struct uuid *group_id, const char *access_key,
+                                       struct store_page **ret, struct aq_error *err);
+
+#endif

@@ -1,0 +1,137 @@
+/* store.h - everything durable, behind one writer thread and a few readers
+ *
+ * The store keeps one SQL database. It knows no event loop: whoever opens it
+ * gives a 'wake' function, which the store's threads call when completions
+ * wait, and then calls store_dispatch() on its own thread. All completion
+ * callbacks run inside store_dispatch(), store_flush() or store_close(), on
+ * the calling thread; those of commits and writes in commit order.
+ *
+ * One thread writes. It takes whatever is queued, runs each piece within a
+ * savepoint of one transaction and commits once (to disk, with fsync), so
+ * that concurrent requests share a commit, a refused piece leaves the others
+ * intact, and a callback with result 0 means durable. If the commit itself
+ * fails, every piece of it fails with that error and nothing has changed;
+ * later commits are tried afresh.
+ */
+#ifndef AQ_STORE_STORE_H
+#define AQ_STORE_STORE_H
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "model/event.h"
+
+struct store;
+
+struct store_conf {
+    const char *path;         /* the database file; missing folders are made (0700) */
+    const char *key_path;     /* file of the sealing key; NULL = PATH.key */
+    void (*wake)(void *data); /* from any thread of the store; NULL if the owner polls
+                                 with store_dispatch() or store_flush() */
+    void *wake_data;
+};
+
+/* Open or create the database, take its lock, bring the schema up to date and
+ * start the threads. Errors, each with what to do next: -EBUSY another process
+ * has it, -EUCLEAN damaged or changed by hand, -EPROTO made by a newer
+ * program, -EACCES the key file can be read by others, -EKEYREJECTED it is
+ * missing or another one, -ENOSPC, -EIO.
+ */
+int store_open(const struct store_conf *conf, struct store **ret, struct aq_error *err);
+
+/* Finish what is queued, run the outstanding callbacks, stop the threads. */
+void store_close(struct store *store);
+AQ_DEFINE_CLEANUP(struct store, store_close)
+
+/* Run the callbacks of what has finished. The thread that opened the store. */
+void store_dispatch(struct store *store);
+
+/* Wait until everything queued so far has finished, and dispatch it. For
+ * programs without a loop, tests and shutdown.
+ */
+void store_flush(struct store *store);
+
+/* ---- events ---- */
+
+/* 'batch' belongs to the callback: to apply when 'result' is 0, then to free.
+ * Otherwise nothing of it was written. Results of a refused batch:
+ *   -ESTALE  a session or kernel is no longer in the (status, version) that
+ *            the event was decided on; decide anew
+ *   -EEXIST  a live session of this user has the name (kind
+ *            "session-already-exists"), or a unique e-mail, user or project name
+ *   -ENOENT  something that an event names does not exist
+ *   -ENOSPC, -EBUSY, -EIO, -EUCLEAN  the database; all of the commit failed
+ */
+typedef void (*store_commit_fn)(void *data, int result, const struct aq_error *err,
+                                struct event_batch *batch);
+
+/* Queue a batch; it is written whole or not at all. 0, or -ENOMEM with the
+ * batch still the caller's. The store may complete events that it writes:
+ * a session created with row 0 gets its row (creation order, never reused).
+ */
+int store_commit(struct store *store, struct event_batch *batch, store_commit_fn done, void *data)
+    AQ_MUST_CHECK;
+
+/* ---- other reads and writes ---- */
+
+struct store_tx; /* a transaction in which a function below runs */
+
+/* Runs on a thread of the store; result and 'err' go to the callback. */
+typedef int (*store_tx_fn)(struct store_tx *tx, void *data, struct aq_error *err);
+typedef void (*store_done_fn)(void *data, int result, const struct aq_error *err);
+
+/* Run 'fn' on a read-only connection in a worker thread, in one transaction
+ * (one consistent view). The calls for it are in read.h. 0 or -ENOMEM.
+ */
+int store_read(struct store *store, store_tx_fn fn, store_done_fn done, void *data) AQ_MUST_CHECK;
+
+/* Run 'fn' on the writer's thread, in order with the commits and in a
+ * savepoint like them: if it fails nothing of it is kept. It sees exactly what
+ * was queued before. Must be short. The calls for it are in token.h and read.h.
+ */
+int store_write(struct store *store, store_tx_fn fn, store_done_fn done, void *data) AQ_MUST_CHECK;
+
+/* The same, waiting for the end without running callbacks of others; for
+ * start-up and programs without a loop. Returns what 'fn' returned or the
+ * error of the commit.
+ */
+int store_call(struct store *store, store_tx_fn fn, void *data, struct aq_error *err);
+
+/* ---- loading ---- */
+
+/* What the visitor does not take out of the event (apply's way: zero the
+ * members it keeps) is freed after it returns. A negative result stops.
+ */
+typedef int (*store_visit_fn)(void *data, struct event *event, struct aq_error *err);
+
+/* Every live object as one event, in this order: EVENT_SLOT_TYPE_KNOWN,
+ * _DOMAIN_SAVED, _GROUP_SAVED, _KEYPAIR_POLICY_SAVED, _RESOURCE_GROUP_SAVED,
+ * _USER_SAVED, _KEYPAIR_SAVED (secret in clear), _AGENT_SAVED (TERMINATED ones
+ * too), then EVENT_SESSION_CREATED for each non-terminal session by row, with
+ * its kernels as they are now. 'spec' is left out from RUNNING on. On the
+ * calling thread, before anything is queued.
+ */
+int store_load(struct store *store, store_visit_fn visit, void *data, struct aq_error *err);
+
+/* The same inside a store_read() or store_write() function, for audits. */
+int store_load_tx(struct store_tx *tx, store_visit_fn visit, void *data, struct aq_error *err);
+
+/* ---- care ---- */
+
+/* Compare the ledger with the kernels: a live row exactly for each slot of a
+ * kernel that holds, on the kernel's agent, with the amount it requested; no
+ * agent over what it offers. One line of text per finding is appended to
+ * 'out'; returns how many, or -errno.
+ */
+int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error *err);
+
+/* Check every page of the database; findings as above. Reads all of it. */
+int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *err);
+
+/* A consistent copy into a new file (mode 0600) while everybody works on. The
+ * key file is not copied: whoever has both can read the secrets. Inside
+ * store_read().
+ */
+int store_backup(struct store_tx *tx, const char *path, struct aq_error *err);
+
+#endif
