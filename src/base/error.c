@@ -66,6 +66,13 @@ int aq_fail_kind(struct aq_error *err, int code, const char *kind, const char *f
     return -code;
 }
 
+int aq_fail_as(struct aq_error *err, int code, const char *kind, const char *field,
+               const char *fmt, ...)
+{
+    FILL(err, code, kind, field, fmt);
+    return -code;
+}
+
 int aq_error_wrap(struct aq_error *err, const char *fmt, ...)
 {
     char inner[sizeof(err->text)];

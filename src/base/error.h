@@ -33,6 +33,10 @@ int aq_fail_field(struct aq_error *err, int code, const char *field, const char 
 int aq_fail_kind(struct aq_error *err, int code, const char *kind, const char *fmt, ...)
     AQ_PRINTF(4, 5);
 
+/* The same with a kind and a named input. */
+int aq_fail_as(struct aq_error *err, int code, const char *kind, const char *field,
+               const char *fmt, ...) AQ_PRINTF(5, 6);
+
 /* Put "context: " before the text that is already there; returns -err->code. */
 int aq_error_wrap(struct aq_error *err, const char *fmt, ...) AQ_PRINTF(2, 3);
 

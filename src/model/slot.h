@@ -6,8 +6,8 @@
  * AMOUNT_INFINITE stands for "no limit" and absorbs addition and subtraction.
  *
  * Names are interned: equal names are equal pointers for the life of the
- * process. All calls but the interning ones are pure; none logs.
- * Source of grammar and forms: facts agent.md 1.1-1.3.
+ * process. They are lower case. All calls but the interning ones are pure;
+ * none logs. Grammar and forms are those of Backend.AI's resource slots.
  */
 #ifndef AQ_MODEL_SLOT_H
 #define AQ_MODEL_SLOT_H
@@ -34,6 +34,11 @@ const char *slot_name_intern(const char *name, size_t len);
 /* The same, but only finds: NULL for a name never interned. */
 const char *slot_name_find(const char *name, size_t len);
 
+/* Length of the device part: 4 for "cuda.shares". */
+size_t slot_name_device_len(const char *name);
+/* The major part is device(s) or share(s). */
+bool slot_name_is_accelerator(const char *name);
+
 struct slot {
     const char *name; /* interned */
     int64_t amount;
@@ -49,9 +54,14 @@ void slots_done(struct slots *s);
 /* *ret is replaced. 0 or -ENOMEM. */
 int slots_copy(struct slots *ret, const struct slots *s) AQ_MUST_CHECK;
 int64_t slots_get(const struct slots *s, const char *name);
+/* Is the name there, if only with 0? */
+bool slots_has(const struct slots *s, const char *name);
+/* 'name' need not be interned. -EINVAL if it is no slot name or its table is full, -ENOMEM. */
 int slots_set(struct slots *s, const char *name, int64_t amount) AQ_MUST_CHECK;
 
-/* a += b, a -= b over the union of names; -EOVERFLOW or -ENOMEM with a as it was. */
+/* a += b, a -= b over the union of names; -EOVERFLOW or -ENOMEM with a as it
+ * was. Infinite less anything stays infinite, finite less infinite overflows.
+ */
 int slots_add(struct slots *a, const struct slots *b) AQ_MUST_CHECK;
 int slots_sub(struct slots *a, const struct slots *b) AQ_MUST_CHECK;
 
@@ -87,17 +97,38 @@ int slot_types_find(const struct slot_types *types, const char *name, enum slot_
 size_t slot_types_count(const struct slot_types *types);
 const char *slot_types_name(const struct slot_types *types, size_t i, enum slot_type *ret_type);
 
+/* The known type, else the guess; 'types' may be NULL. */
+enum slot_type slot_types_get(const struct slot_types *types, const char *name);
+
 /* By name only: "mem" inside the name -> bytes, else count. */
 enum slot_type slot_type_guess(const char *name);
 const char *slot_type_name(enum slot_type type); /* "count", "bytes", "unique", "unified" */
 int slot_type_parse(const char *text, enum slot_type *ret);
 
+/* What an agent may run: every known name is there in *ret, 0 if it was not
+ * asked for; unknown names with 0 are dropped. An unknown name with any other
+ * amount is refused with kind "unsupported-resource" and the name as field.
+ * *ret is replaced on success only and may be 's'.
+ */
+int slots_normalize(struct slots *ret, const struct slots *s, const struct slot_types *types,
+                    struct aq_error *err);
+
+/* The limits of a policy over every known name: what it does not mention is
+ * AMOUNT_INFINITE if 'unlimited', else 0; names that nobody knows are dropped.
+ * *ret is replaced. 0 or -ENOMEM.
+ */
+int slots_from_policy(struct slots *ret, const struct slots *limits, bool unlimited,
+                      const struct slot_types *types) AQ_MUST_CHECK;
+
 /* ---- text ---- */
 
 /* One amount as a person writes it: "0.5", "4", "2g", "1.5 GiB" by type.
+ * Scales of bytes are binary (k m g t p e z y, any case, alone or before B, iB,
+ * byte(s), ibyte(s)); what they leave of a byte is cut off, and up to 12
+ * decimals may stand before one. "_" may group digits.
  * Refused, with err->field = slot name: malformed, exponent, negative,
  * overflow, more than 6 decimals, a fraction of a byte or of a SLOT_UNIQUE.
- * "inf" only where 'may_be_infinite'.
+ * "inf", "infinite", "infinity" only where 'may_be_infinite'.
  */
 int slot_amount_parse(const char *text, size_t len, enum slot_type type, bool may_be_infinite,
                       const char *slot_name, int64_t *ret, struct aq_error *err) AQ_UNTRUSTED;
@@ -105,11 +136,17 @@ int slot_amount_parse(const char *text, size_t len, enum slot_type type, bool ma
 /* Plain decimal, no exponent, trailing zeros stripped; bytes as integer; "Infinity". */
 #define AMOUNT_TEXT_MAX 32
 char *slot_amount_format(int64_t amount, enum slot_type type, char buf[AMOUNT_TEXT_MAX]);
-/* For people: bytes as "2 GiB", counts as above. */
+/* The same, but bytes as the largest scale that divides them ("1536m", "1g",
+ * "930"): short, and slot_amount_parse() reads the same number back.
+ */
+char *slot_amount_short(int64_t amount, enum slot_type type, char buf[AMOUNT_TEXT_MAX]);
+/* For people: bytes as "2 GiB" with up to two decimals, counts as above. */
 char *slot_amount_humanize(int64_t amount, enum slot_type type, char buf[AMOUNT_TEXT_MAX]);
 
-/* {"cpu": "1", "mem": "1g"}: strings or numbers. With 'types' an unknown
- * name is an error that says the known ones; with NULL types are guessed.
+/* {"cpu": "1", "mem": "1g"}: strings or numbers; null is left out. With 'types'
+ * an unknown name with anything but 0 is an error that says the known ones;
+ * with NULL types are guessed, "inf" is an amount, and names are interned: only
+ * for text that this cluster wrote itself, as the table of names is limited.
  * *ret is replaced on success only.
  */
 int slots_from_json(const json_t *object, const struct slot_types *types, struct slots *ret,

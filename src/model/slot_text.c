@@ -1,0 +1,153 @@
+/* Slot maps as JSON and for people. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/slot.h"
+
+#define TEXT_LIMIT 65536
+
+/* "cpu, mem, cuda.shares" */
+static void list_types(const struct slot_types *types, char *buf, size_t size)
+{
+    size_t used = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < slot_types_count(types) && used < size; i++) {
+        int n = snprintf(buf + used, size - used, "%s%s", i ? ", " : "",
+                         slot_types_name(types, i, NULL));
+
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static int fail_unknown(const char *name, const struct slot_types *types, struct aq_error *err)
+{
+    char known[160];
+
+    if (!types)
+        return aq_fail_field(err, EINVAL, name, "'%.64s' is not a slot name (device.major:minor)",
+                             name);
+    if (strcmp(name, "shmem") == 0)
+        return aq_fail_field(err, EINVAL, name,
+                             "shmem is not a slot; give it in resource_opts instead");
+    list_types(types, known, sizeof(known));
+    return aq_fail_field(err, EINVAL, name, "unknown slot type '%.64s'; known are %s", name, known);
+}
+
+/* JSON reals have been rounded to binary already: whoever wrote 0.1 meant the
+ * decimal, so it is taken back to at most 6 decimals, if that loses nothing.
+ */
+static int real_parse(double value, enum slot_type type, const char *name, int64_t *ret,
+                      struct aq_error *err)
+{
+    char text[64];
+
+    if (value > 1e15 || value < -1e15)
+        return aq_fail_field(err, EINVAL, name, "%s: the number is too large", name);
+    (void)snprintf(text, sizeof(text), "%.6f", value);
+    if (strtod(text, NULL) != value)
+        return aq_fail_field(err, EINVAL, name, "%s: the number has more than 6 decimals", name);
+    return slot_amount_parse(text, strlen(text), type, false, name, ret, err);
+}
+
+static int value_parse(const json_t *value, enum slot_type type, bool may_be_infinite,
+                       const char *name, int64_t *ret, struct aq_error *err)
+{
+    char text[32];
+
+    if (json_is_string(value))
+        return slot_amount_parse(json_string_value(value), json_string_length(value), type,
+                                 may_be_infinite, name, ret, err);
+    if (json_is_real(value))
+        return real_parse(json_real_value(value), type, name, ret, err);
+    if (!json_is_integer(value))
+        return aq_fail_field(err, EINVAL, name, "%s: an amount is a string or a number", name);
+    (void)snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    return slot_amount_parse(text, strlen(text), type, may_be_infinite, name, ret, err);
+}
+
+/* One member of the object into 'out'. */
+static int member_parse(const char *name, const json_t *value, const struct slot_types *types,
+                        struct slots *out, struct aq_error *err)
+{
+    enum slot_type type = slot_types_get(types, name);
+    bool known = !types || slot_types_find(types, name, &type) == 0;
+    int64_t amount;
+    int r;
+
+    if (json_is_null(value))
+        return 0;
+    r = value_parse(value, type, !types, name, &amount, err);
+    if (!known && (r < 0 || amount != 0))
+        return fail_unknown(name, types, err);
+    if (r < 0 || !known)
+        return r;
+    r = slots_set(out, name, amount);
+    if (r == -EINVAL)
+        return fail_unknown(name, NULL, err);
+    return r < 0 ? aq_fail(err, ENOMEM, "resource slots") : 0;
+}
+
+int slots_from_json(const json_t *object, const struct slot_types *types, struct slots *ret,
+                    struct aq_error *err)
+{
+    AQ_CLEANUP(slots_donep) struct slots out = { 0 };
+    const char *name;
+    json_t *value;
+    int r;
+
+    if (!json_is_object(object))
+        return aq_fail(err, EINVAL, "resource slots must be an object of names and amounts");
+    json_object_foreach((json_t *)object, name, value)
+    {
+        r = member_parse(name, value, types, &out, err);
+        if (r < 0)
+            return r;
+    }
+    slots_done(ret);
+    *ret = out;
+    out = (struct slots){ 0 };
+    return 0;
+}
+
+int slots_from_text(const char *text, size_t len, const struct slot_types *types,
+                    struct slots *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(json_decrefp) json_t *object = NULL;
+    json_error_t where;
+
+    if (len > TEXT_LIMIT)
+        return aq_fail(err, EINVAL, "resource slots are longer than %d bytes", TEXT_LIMIT);
+    object = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
+    if (!object)
+        return aq_fail(err, EINVAL, "resource slots are not JSON: %s at byte %d", where.text,
+                       where.position);
+    return slots_from_json(object, types, ret, err);
+}
+
+void slots_write_json(const struct slots *s, const struct slot_types *types, struct jsonw *w)
+{
+    char text[AMOUNT_TEXT_MAX];
+
+    jsonw_object_begin(w);
+    for (size_t i = 0; i < s->count; i++) {
+        const struct slot *slot = &s->items[i];
+
+        slot_amount_format(slot->amount, slot_types_get(types, slot->name), text);
+        jsonw_member_str(w, slot->name, text);
+    }
+    jsonw_object_end(w);
+}
+
+void slots_humanize(const struct slots *s, const struct slot_types *types, struct strbuf *out)
+{
+    char text[AMOUNT_TEXT_MAX];
+
+    for (size_t i = 0; i < s->count; i++) {
+        const struct slot *slot = &s->items[i];
+
+        slot_amount_humanize(slot->amount, slot_types_get(types, slot->name), text);
+        strbuf_addf(out, "%s%s=%s", i ? " " : "", slot->name, text);
+    }
+}
