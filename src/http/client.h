@@ -1,0 +1,106 @@
+/* client.h - an HTTP/1.1 client on a uv loop, with a pool of connections
+ *
+ * An exchange is one request and its answer. Everything happens on the
+ * loop's thread; callbacks never come from within client_send().
+ */
+#ifndef AQ_HTTP_CLIENT_H
+#define AQ_HTTP_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/error.h"
+#include "http/message.h"
+#include "http/stream.h"
+#include "http/url.h"
+
+struct client;
+struct exchange;
+
+struct client_options {
+    struct tls_context *tls;       /* for https; NULL = the system's trust, made when needed */
+    struct message_limits limits;  /* of answers; 0 = message_limits_default */
+    unsigned connect_msec;         /* 0 = 10 s */
+    unsigned answer_msec;          /* from the request's end to the head; 0 = none */
+    unsigned idle_msec;            /* an unused connection is kept; 0 = 20 s */
+    unsigned connections_max;      /* per address, further exchanges wait; 0 = 32 */
+};
+
+/* -ENOMEM */
+int client_new(uv_loop_t *loop, const struct client_options *options, struct client **ret,
+               struct aq_error *err);
+/* Cancels what is under way: on_end() is called with ECANCELED. The handles are
+ * gone after the loop has run once more.
+ */
+void client_free(struct client *client);
+
+struct client_request {
+    enum method method;
+    const char *url;      /* absolute; see url_parse(). Copied */
+    const char *socket;   /* connect to this address instead of the URL's ("unix:/path"); or NULL */
+    const char *headers;  /* whole lines "Name: value\r\n"; Host, Content-Length and
+                             Transfer-Encoding are added. Copied. NULL = none */
+    const void *body;     /* copied */
+    size_t body_len;
+    bool stream_body;     /* the body follows by exchange_write(), chunked */
+    uint64_t body_max;    /* of the answer; 0 = the client's limit */
+    unsigned answer_msec; /* 0 = the client's */
+};
+
+struct exchange_ops {
+    /* Any may be NULL but on_end. */
+    void (*on_head)(struct exchange *ex, const struct message_head *head, void *data);
+    void (*on_body)(struct exchange *ex, const char *bytes, size_t len, void *data);
+    /* Once, and last: err->code is 0 if the whole answer came. The exchange
+     * is gone afterwards.
+     */
+    void (*on_end)(struct exchange *ex, const struct aq_error *err, void *data);
+    void (*on_drain)(struct exchange *ex, void *data); /* all of the body so far was sent */
+};
+
+/* Returns 0, -EINVAL, -ENOMEM. Without an answer yet, an idempotent request on
+ * a connection that was kept from before is tried once more on a new one.
+ */
+int client_send(struct client *client, const struct client_request *request,
+                const struct exchange_ops *ops, void *data, struct exchange **ret,
+                struct aq_error *err);
+
+/* stream_body: 0, -EPIPE or -ENOMEM. */
+int exchange_write(struct exchange *ex, const void *bytes, size_t len);
+int exchange_finish(struct exchange *ex);
+size_t exchange_get_queued(const struct exchange *ex);
+
+/* Stop and continue reading the answer. */
+void exchange_pause(struct exchange *ex);
+void exchange_resume(struct exchange *ex);
+
+/* Break off; on_end() is not called. The exchange is gone. NULL is fine. */
+void exchange_cancel(struct exchange *ex);
+
+/* In on_head() with status 101: take over the connection. The stream is the
+ * caller's to close; the exchange is gone without on_end(). Bytes that came
+ * already are given to ops->on_read() from the loop.
+ */
+struct stream *exchange_upgrade(struct exchange *ex, const struct stream_ops *ops, void *data);
+
+/* ---- whole answers ---- */
+
+struct client_response {
+    const struct message_head *head;
+    const char *body; /* NUL-terminated */
+    size_t body_len;
+};
+
+/* 'response' is NULL if 'err' has a code; both are borrowed for the call. */
+typedef void client_done_fn(void *data, const struct client_response *response,
+                            const struct aq_error *err);
+
+/* client_send() that collects the answer (within body_max). */
+int client_fetch(struct client *client, const struct client_request *request,
+                 client_done_fn *on_done, void *data, struct exchange **ret,
+                 struct aq_error *err);
+
+#endif

@@ -1,0 +1,27 @@
+/* loopback.h - talk to a server without a socket, for tests and fuzzing */
+#ifndef AQ_HTTP_LOOPBACK_H
+#define AQ_HTTP_LOOPBACK_H
+
+#include "http/server.h"
+
+struct loopback;
+
+/* A connection to 'server' in memory. -ENOMEM. */
+int loopback_new(struct server *server, struct loopback **ret, struct aq_error *err);
+
+/* Let the server read bytes. */
+void loopback_send(struct loopback *lb, const void *bytes, size_t len);
+
+/* Close the client's side. */
+void loopback_hang_up(struct loopback *lb);
+
+/* Everything the server has sent. */
+struct strbuf *loopback_get_output(struct loopback *lb);
+
+/* Has the server closed the connection? */
+bool loopback_is_closed(const struct loopback *lb);
+
+/* Hang up and free. */
+void loopback_free(struct loopback *lb);
+
+#endif

@@ -1,0 +1,75 @@
+/* router.h - which handler answers which request
+ *
+ * Routes are static tables; the docs of "GET /", the tests and the
+ * authorisation hook read the same rows. A literal segment wins over a
+ * parameter. Segments are compared after percent decoding.
+ */
+#ifndef AQ_HTTP_ROUTER_H
+#define AQ_HTTP_ROUTER_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "http/message.h"
+
+struct request;
+
+typedef void route_handler_fn(struct request *req, void *data);
+
+enum {
+    ROUTE_STREAM_BODY = 1u << 0, /* call the handler before the body; see request_read_body() */
+};
+
+struct route {
+    enum method method;
+    const char *path;  /* "/session/{name}/logs": parameters are whole segments */
+    int role;          /* the caller's own meaning */
+    route_handler_fn *handler;
+    const void *body;  /* the caller's table that decodes the body, or NULL */
+    const char *doc;   /* one line */
+    unsigned flags;    /* ROUTE_* */
+    uint64_t body_max; /* 0 = the server's limit */
+};
+
+#define ROUTER_PARAMS_MAX 8
+#define ROUTER_SEGMENTS_MAX 16
+
+struct route_param {
+    const char *name, *value; /* decoded, valid UTF-8, not empty */
+};
+
+struct route_match {
+    const struct route *route;
+    void *data; /* of the table */
+    struct route_param params[ROUTER_PARAMS_MAX];
+    size_t param_count;
+    unsigned allowed; /* bit per enum method: who would answer at this path */
+};
+
+struct router;
+
+int router_new(struct router **ret, struct aq_error *err);
+void router_free(struct router *router);
+AQ_DEFINE_CLEANUP(struct router, router_free)
+
+/* Add a table, which must outlive the router; 'data' is given to its handlers.
+ * -EINVAL names the row that is malformed, lacks a handler or a doc line, or
+ * says the same as another; -ENOMEM. Before the first match.
+ */
+int router_add(struct router *router, const struct route *routes, size_t count, void *data,
+               struct aq_error *err);
+
+/* All rows, sorted by path, then method. */
+const struct route *const *router_list(const struct router *router, size_t *ret_count);
+
+/* Find the row. HEAD falls back to GET. 0; -ENOENT with kind "url-not-found";
+ * -EOPNOTSUPP with kind "method-not-allowed" and ret->allowed set; -EINVAL for
+ * broken escapes or text that is not UTF-8; -ENOMEM. Parameters go to 'arena'.
+ */
+int router_match(const struct router *router, enum method method, const char *path, size_t len,
+                 struct arena *arena, struct route_match *ret, struct aq_error *err) AQ_UNTRUSTED;
+
+/* "GET, HEAD, POST" from route_match.allowed. */
+void router_format_allow(unsigned allowed, struct strbuf *out);
+
+#endif

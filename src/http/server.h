@@ -1,0 +1,157 @@
+/* server.h - an HTTP/1.1 server on a uv loop
+ *
+ * Each request is routed and authorised when its head is there, then its body
+ * is collected (within limits), then the handler of the route is called. The
+ * handler answers at once or any time later, on the loop's thread, and must
+ * end every request exactly once (request_reply() and the like, or
+ * request_end() of a stream), also when the client has gone meanwhile. After
+ * that the request no longer exists.
+ */
+#ifndef AQ_HTTP_SERVER_H
+#define AQ_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "http/listener.h"
+#include "http/message.h"
+#include "http/router.h"
+#include "http/stream.h"
+#include "http/url.h"
+
+struct server;
+struct request;
+
+/* 0 takes the default in brackets. */
+struct server_limits {
+    struct message_limits message; /* [message_limits_default] */
+    unsigned head_msec;       /* first byte of a head to its last [10,000] */
+    unsigned body_msec;       /* the body may stand still [30,000] */
+    unsigned idle_msec;       /* between requests [75,000] */
+    unsigned write_msec;      /* queued bytes may stand still [30,000] */
+    unsigned connections_max; /* further ones get 503 [10,000] */
+    size_t queue_max;         /* bytes queued for one slow reader [8 MiB] */
+};
+
+/* Called with the head, before the body. 0 lets the request pass; -errno
+ * answers with the problem of 'err' (whose kind decides).
+ */
+typedef int server_guard_fn(struct request *req, const struct route *route, void *data,
+                            struct aq_error *err);
+
+struct server_options {
+    struct server_limits limits;
+    const struct router *router; /* must outlive the server */
+    server_guard_fn *guard;      /* may be NULL */
+    void *guard_data;
+};
+
+/* -ENOMEM. The loop must outlive the server. */
+int server_new(uv_loop_t *loop, const struct server_options *options, struct server **ret,
+               struct aq_error *err);
+
+/* Listen on one more address. The listener is the server's. */
+int server_listen(struct server *server, const struct listener_options *options,
+                  struct listener **ret, struct aq_error *err);
+
+/* Stop: listeners and idle connections close at once, requests under way may
+ * end within 'grace_msec', then every connection closes and 'on_stopped' is
+ * called once. Streams are told by request_set_gone().
+ */
+void server_stop(struct server *server, unsigned grace_msec, void (*on_stopped)(void *data),
+                 void *data);
+
+/* After on_stopped() and only once every handler has ended its request. */
+void server_free(struct server *server);
+
+struct server_stats {
+    uint64_t requests, connections_total, refused; /* since the start */
+    size_t connections;                            /* now */
+};
+void server_get_stats(const struct server *server, struct server_stats *ret);
+
+/* ---- a request ---- */
+
+enum method request_get_method(const struct request *req); /* after X-Method-Override */
+const char *request_get_target(const struct request *req); /* raw path and query */
+const char *request_get_path(const struct request *req);   /* raw path */
+const char *request_get_header(const struct request *req, const char *name); /* or NULL */
+const struct message_head *request_get_head(const struct request *req);
+const struct route *request_get_route(const struct request *req);
+const char *request_get_param(const struct request *req, const char *name); /* or NULL */
+/* First value of that name in the query, decoded, or NULL. */
+const char *request_get_query(const struct request *req, const char *name);
+const struct url_query *request_get_queries(const struct request *req);
+/* NUL-terminated; "" and 0 without one. Borrowed until the request ends. */
+const char *request_get_body(const struct request *req, size_t *ret_len);
+/* Memory that lives as long as the request. */
+struct arena *request_get_arena(struct request *req);
+/* The stream it came by: address, certificate. */
+struct stream *request_get_stream(const struct request *req);
+uv_loop_t *request_get_loop(const struct request *req);
+
+/* A pointer that the guard leaves for the handler, e.g. the principal; put
+ * what it points to into the arena.
+ */
+void request_set_data(struct request *req, void *data);
+void *request_get_data(const struct request *req);
+
+/* Tell when the client goes away before the end. The request must still be
+ * ended. NULL unsets.
+ */
+void request_set_gone(struct request *req, void (*on_gone)(struct request *req, void *data),
+                      void *data);
+bool request_is_gone(const struct request *req);
+
+/* ROUTE_STREAM_BODY: read the body as it comes. 'on_body' gets pieces, then
+ * one call with len 0 at its end; -errno in 'status' if it broke off.
+ */
+typedef void request_body_fn(struct request *req, const char *bytes, size_t len, int status,
+                             void *data);
+void request_read_body(struct request *req, request_body_fn *on_body, void *data);
+void request_pause_body(struct request *req);
+void request_resume_body(struct request *req);
+
+/* ---- the answer ---- */
+
+/* Add a header to the answer. Values with control characters are dropped. */
+void request_add_header(struct request *req, const char *name, const char *value);
+
+/* The whole answer; the bytes are copied if they cannot be sent at once. */
+void request_reply(struct request *req, int status, const char *content_type, const void *body,
+                   size_t len);
+/* The same with "application/json"; a failed strbuf becomes a 500. */
+void request_reply_json(struct request *req, int status, const struct strbuf *json);
+void request_reply_empty(struct request *req, int status);
+/* A problem document; 'data' is JSON text or NULL. See problem.h. */
+void request_fail(struct request *req, const struct aq_error *err);
+void request_fail_data(struct request *req, const struct aq_error *err, const char *data);
+
+/* An answer of unknown length. request_write() returns 0, -EPIPE once the
+ * client has gone, -ENOBUFS beyond queue_max (nothing was queued then) or
+ * -ENOMEM; a considerate writer waits for on_drain when request_get_queued()
+ * is not zero. request_end() ends it; request_abort() breaks it off so that
+ * the client notices.
+ */
+void request_begin(struct request *req, int status, const char *content_type,
+                   void (*on_drain)(struct request *req, void *data), void *data);
+int request_write(struct request *req, const void *bytes, size_t len);
+size_t request_get_queued(const struct request *req);
+void request_end(struct request *req);
+void request_abort(struct request *req);
+
+/* Answer 101 with the headers added so far and take over the connection: the
+ * stream is borrowed and calls 'ops' from now on, bytes that came already
+ * are given to on_read() from the loop. request_end() closes it. NULL if the
+ * client has gone (the request must still be ended).
+ */
+struct stream *request_upgrade(struct request *req, const char *protocol,
+                               const struct stream_ops *ops, void *data);
+
+#endif

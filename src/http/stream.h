@@ -1,0 +1,98 @@
+/* stream.h - a byte stream over TCP, a Unix socket or memory, plain or TLS
+ *
+ * Belongs to one loop and is used only on its thread. Callbacks are never
+ * called from within stream_write() or stream_close(), and never after
+ * stream_close(). A callback may close its own stream.
+ */
+#ifndef AQ_HTTP_STREAM_H
+#define AQ_HTTP_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "http/tls.h"
+#include "http/url.h"
+
+struct stream;
+
+struct stream_ops {
+    /* Connected and, with TLS, both ends verified. Not called for streams that
+     * are open from the start.
+     */
+    void (*on_open)(void *data);
+    void (*on_read)(void *data, const char *bytes, size_t len);
+    /* Nothing more will be read or, after an error, written: err->code is 0
+     * for an orderly end by the peer. Called once at most. The owner closes.
+     */
+    void (*on_end)(void *data, const struct aq_error *err);
+    /* stream_queued() fell to zero after it had been above. May be NULL. */
+    void (*on_drain)(void *data);
+};
+
+struct stream_options {
+    struct tls_context *tls;   /* NULL = plain; a reference is taken */
+    const char *server_name;   /* TLS: the name to verify and send; NULL = the address' host */
+    unsigned connect_msec;     /* until on_open; 0 = 30 s */
+};
+
+/* Connect; the name is looked up in a worker thread. Failures of the network
+ * come as on_end(). Reading begins by itself. Returns 0, -ENOMEM, -EINVAL.
+ */
+int stream_connect(uv_loop_t *loop, const struct address *address,
+                   const struct stream_options *options, const struct stream_ops *ops, void *data,
+                   struct stream **ret, struct aq_error *err);
+
+/* Take over a listening socket's next connection (used by listener.c). With
+ * TLS on_open() follows the handshake, else the stream is open at once.
+ */
+int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct stream_ops *ops,
+                  void *data, struct stream **ret, struct aq_error *err);
+
+/* A stream without a socket, for tests and fuzzing: what is written is
+ * appended to 'out', what the peer says is given to stream_memory_feed().
+ */
+int stream_memory(uv_loop_t *loop, struct strbuf *out, const struct stream_ops *ops, void *data,
+                  struct stream **ret, struct aq_error *err);
+void stream_memory_feed(struct stream *stream, const char *bytes, size_t len);
+void stream_memory_end(struct stream *stream);
+
+/* Hand the stream to another owner. */
+void stream_set_ops(struct stream *stream, const struct stream_ops *ops, void *data);
+
+/* Send what the system takes at once and queue a copy of the rest. Returns 0,
+ * -ENOMEM, or -EPIPE after the stream ended (on_end() tells why).
+ */
+int stream_write(struct stream *stream, const void *bytes, size_t len);
+int stream_writev(struct stream *stream, const uv_buf_t *bufs, unsigned count);
+
+/* Bytes accepted but not yet taken by the system. */
+size_t stream_queued(const struct stream *stream);
+
+/* Bytes the system has taken since the beginning: a stuck peer shows as a
+ * count that stands still.
+ */
+uint64_t stream_sent(const struct stream *stream);
+
+/* Stop and continue reading; the peer is slowed down by its own full queue. */
+void stream_pause(struct stream *stream);
+void stream_resume(struct stream *stream);
+
+/* Send what is queued, then tell the peer that nothing follows; reading goes on. */
+void stream_shutdown(struct stream *stream);
+
+/* Close at once and free; what is queued is dropped. NULL is fine. */
+void stream_close(struct stream *stream);
+
+/* The verified certificate of the peer; false without one or before on_open(). */
+bool stream_get_peer(const struct stream *stream, struct tls_peer *ret);
+bool stream_is_tls(const struct stream *stream);
+
+/* "127.0.0.1", "::1", "unix" or "memory"; lives as long as the stream. */
+const char *stream_get_address(struct stream *stream);
+
+#endif
