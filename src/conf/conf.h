@@ -31,7 +31,7 @@ enum conf_type {
     CONF_LISTEN,   /* struct conf_listen; "127.0.0.1:8081", "[::1]:8081", ":8081" (any address) */
 };
 
-#define CONF_REQUIRED (1u << 0) /* conf_load fails if nobody sets it */
+#define CONF_REQUIRED (1u << 0) /* loading fails if nobody sets it; STR, PATH, LISTEN only */
 #define CONF_SECRET (1u << 1)   /* the value never appears in a message */
 
 struct conf_listen {
