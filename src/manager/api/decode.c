@@ -7,11 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/utf8.h"
-
 #define STR_MAX_DEFAULT (64 * 1024)
 #define LIST_MAX_DEFAULT 1000
-#define QUERY_PARAMS_MAX 256
 
 static const char bad_params[] = "invalid-api-params";
 
@@ -93,33 +90,6 @@ int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err
     return 0;
 }
 
-/* Percent-decode text[0..len) into 'out' (as long as 'text' at least). */
-static int percent_decode(const char *text, size_t len, char *out, size_t *ret_len)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        char hex[3] = { 0 };
-
-        if (text[i] == '+') {
-            out[n++] = ' ';
-        } else if (text[i] != '%') {
-            out[n++] = text[i];
-        } else {
-            if (len - i < 3 || !isxdigit((unsigned char)text[i + 1])
-                || !isxdigit((unsigned char)text[i + 2]))
-                return -EINVAL;
-            memcpy(hex, text + i + 1, 2);
-            out[n++] = (char)strtol(hex, NULL, 16);
-            i += 2;
-        }
-    }
-    if (memchr(out, '\0', n) || !utf8_is_valid(out, n))
-        return -EINVAL;
-    *ret_len = n;
-    return 0;
-}
-
 /* Set object[key], or append to what is there. */
 static int query_put(json_t *object, const char *key, json_t *value)
 {
@@ -144,47 +114,15 @@ static int query_put(json_t *object, const char *key, json_t *value)
     return 0;
 }
 
-/* One "name=value". 'room' has len + 2 bytes. */
-static int query_pair(json_t *object, const char *text, size_t len, char *room,
-                      struct aq_error *err)
+int decode_query(const struct url_query *query, json_t **ret, struct aq_error *err)
 {
-    const char *equals = memchr(text, '=', len);
-    size_t name_len = equals ? (size_t)(equals - text) : len, value_len = 0;
-    char *name = room, *value;
+    json_auto_t *object = json_object();
 
-    if (percent_decode(text, name_len, name, &name_len) < 0)
-        return refuse(err, &(struct path){ .name = "query" }, "a name is not percent-encoded UTF-8");
-    name[name_len] = '\0';
-    value = name + name_len + 1;
-    if (equals
-        && percent_decode(equals + 1, len - (size_t)(equals + 1 - text), value, &value_len) < 0)
-        return refuse(err, &(struct path){ .name = name }, "not percent-encoded UTF-8");
-    if (query_put(object, name, json_stringn(value, value_len)) < 0)
+    if (!object)
         return aq_fail(err, ENOMEM, "query string");
-    return 0;
-}
-
-int decode_query(const char *text, size_t len, json_t **ret, struct aq_error *err)
-{
-    AQ_CLEANUP(json_decrefp) json_t *object = json_object();
-    AQ_CLEANUP(aq_freep) char *room = malloc(len + 2);
-    const char *end = text + len;
-    size_t count = 0;
-    int r;
-
-    if (!object || !room)
-        return aq_fail(err, ENOMEM, "query string");
-    while (text < end) {
-        const char *stop = memchr(text, '&', (size_t)(end - text));
-
-        if (!stop)
-            stop = end;
-        if (++count > QUERY_PARAMS_MAX)
-            return refuse(err, &(struct path){ .name = "query" }, "too many parameters");
-        if (stop > text && (r = query_pair(object, text, (size_t)(stop - text), room, err)) < 0)
-            return r;
-        text = stop + 1;
-    }
+    for (size_t i = 0; i < query->count; i++)
+        if (query_put(object, query->pairs[i].name, json_string(query->pairs[i].value)) < 0)
+            return aq_fail(err, ENOMEM, "query string");
     *ret = AQ_TAKE(object);
     return 0;
 }

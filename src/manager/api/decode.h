@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/jsonw.h"
 #include "base/uuid.h"
+#include "http/url.h"
 
 #define DECODE_DEPTH_MAX 64
 
@@ -74,10 +75,10 @@ struct int_list {
 /* A JSON text within the limits above: *ret is the caller's (json_decref). */
 int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err) AQ_UNTRUSTED;
 
-/* "a=1&b=%20" as an object of texts; a name given several times becomes an
+/* A query string as an object of texts; a name given several times becomes an
  * array of its values.
  */
-int decode_query(const char *text, size_t len, json_t **ret, struct aq_error *err) AQ_UNTRUSTED;
+int decode_query(const struct url_query *query, json_t **ret, struct aq_error *err) AQ_UNTRUSTED;
 
 /* The members of 'object' into 'target'. A single value stands for a list of
  * one where a list is wanted.

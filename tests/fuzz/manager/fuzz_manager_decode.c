@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/utf8.h"
 #include "manager/api/decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -56,11 +55,14 @@ static void decode(const json_t *json)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    json_auto_t *body = NULL, *query = NULL;
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    json_auto_t *body = NULL, *params = NULL;
+    struct url_query query;
 
     if (decode_json((const char *)data, size, &body, NULL) == 0)
         decode(body);
-    if (decode_query((const char *)data, size, &query, NULL) == 0)
-        decode(query);
+    if (url_query_parse(&arena, (const char *)data, size, &query, NULL) == 0
+        && decode_query(&query, &params, NULL) == 0)
+        decode(params);
     return 0;
 }
