@@ -10,6 +10,7 @@
 #ifndef AQ_MODEL_EVENT_H
 #define AQ_MODEL_EVENT_H
 
+#include "base/arena.h"
 #include "model/agent.h"
 #include "model/people.h"
 #include "model/session.h"
@@ -94,6 +95,7 @@ struct event {
 struct event_batch {
     struct event *events;
     size_t count, cap;
+    struct arena arena; /* for text that events borrow (reasons) */
 };
 
 struct event_batch *event_batch_new(void);

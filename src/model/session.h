@@ -27,10 +27,12 @@
 #define REASON_FAILED_TO_START "failed-to-start"
 #define REASON_HANG_TIMEOUT "hang-timeout"
 #define REASON_RESTARTING "restarting"
+#define REASON_RESTART_TIMEOUT "restart-timeout"
 #define REASON_AGENT_LOST "agent-lost"
 #define REASON_NOT_FOUND_IN_MANAGER "not-found-in-manager"
 #define REASON_CONTAINER_NOT_FOUND "container-not-found"
 #define REASON_MONITOR_LOST "monitor-lost"
+#define REASON_DEPENDENCY_FAILED "dependency-failed"
 
 struct session;
 
@@ -52,6 +54,13 @@ struct kernel {
     int64_t status_changed_usec;
 };
 
+/* Another session whose success this one waits for. */
+struct session_dependency {
+    struct uuid id;
+    bool ended;                 /* derived from the other's row, not stored here */
+    enum session_result result; /* of the other, once it has ended */
+};
+
 struct session {
     struct uuid id;
     int64_t row;      /* creation order, unique */
@@ -65,7 +74,7 @@ struct session {
     char access_key[ACCESS_KEY_MAX];
     char *domain, *resource_group;
     char *spec;       /* JSON of everything only the agent needs (image, command, environ,
-                         cluster, resource_opts, bootstrap); NULL once RUNNING */
+                         cluster, resource_opts, bootstrap); kept for restarts */
     char *reason;     /* status_info; NULL = none */
     char *status_data; /* JSON; for PENDING the scheduler's explanation; NULL = none */
     bool forced;      /* termination without grace was asked for */
@@ -73,7 +82,9 @@ struct session {
     int64_t starts_usec;  /* reservation for batch sessions; 0 = none */
     int64_t batch_timeout_usec; /* 0 = none */
     int64_t running_usec; /* when RUNNING began; 0 = not yet */
-    struct kernel *kernels;
+    struct session_dependency *dependencies;
+    size_t dependency_count;
+    struct kernel *kernels; /* by rank */
     size_t kernel_count;
 };
 

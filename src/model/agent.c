@@ -1,0 +1,37 @@
+#include "model/agent.h"
+
+#include <errno.h>
+#include <string.h>
+
+void agent_done(struct agent *a)
+{
+    free(a->resource_group);
+    free(a->architecture);
+    free(a->version);
+    free(a->addr);
+    free(a->region);
+    free(a->drain_reason);
+    free(a->devices);
+    slots_done(&a->available);
+    *a = (struct agent){ 0 };
+}
+
+static bool is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+int agent_id_check(const char *id, struct aq_error *err)
+{
+    size_t len = strnlen(id, AGENT_ID_MAX + 1);
+
+    if (len == 0 || len > AGENT_ID_MAX)
+        return aq_fail_field(err, EINVAL, "agent_id", "an agent's id must have 1 to %d characters",
+                             AGENT_ID_MAX);
+    for (size_t i = 0; i < len; i++)
+        if (!is_alnum(id[i]) && (i == 0 || !strchr("._-", id[i])))
+            return aq_fail_field(err, EINVAL, "agent_id",
+                                 "an agent's id may have letters and digits, and after the first "
+                                 "also '.', '_' and '-'; character %zu is none of them", i + 1);
+    return 0;
+}

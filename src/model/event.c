@@ -1,0 +1,85 @@
+#include "model/event.h"
+
+#include <string.h>
+
+#include "base/vec.h"
+
+static void event_done(struct event *e)
+{
+    switch (e->kind) {
+    case EVENT_SESSION_CREATED:
+        session_done(&e->session);
+        break;
+    case EVENT_SESSION_STATUS:
+        free(e->session_status.status_data);
+        break;
+    case EVENT_SESSION_RENAMED:
+    case EVENT_SESSION_PRIORITY:
+    case EVENT_SESSION_FORCED:
+    case EVENT_SESSION_EXPLAINED:
+        free(e->session_change.reason);
+        free(e->session_change.status_data);
+        break;
+    case EVENT_KERNEL_STATUS:
+        free(e->kernel_status.agent_id);
+        free(e->kernel_status.alloc);
+        break;
+    case EVENT_AGENT_SAVED:
+        agent_done(&e->agent);
+        break;
+    case EVENT_DOMAIN_SAVED:
+        domain_done(&e->domain);
+        break;
+    case EVENT_GROUP_SAVED:
+        group_done(&e->group);
+        break;
+    case EVENT_USER_SAVED:
+        user_done(&e->user.user);
+        if (e->user.password_hash)
+            explicit_bzero(e->user.password_hash, strlen(e->user.password_hash));
+        free(e->user.password_hash);
+        break;
+    case EVENT_KEYPAIR_SAVED:
+    case EVENT_KEYPAIR_REMOVED:
+        keypair_done(&e->keypair);
+        break;
+    case EVENT_KEYPAIR_POLICY_SAVED:
+        keypair_policy_done(&e->policy);
+        break;
+    case EVENT_RESOURCE_GROUP_SAVED:
+        resource_group_done(&e->resource_group);
+        break;
+    case EVENT_AGENT_STATUS:
+    case EVENT_AGENT_REMOVED:
+    case EVENT_SLOT_TYPE_KNOWN:
+    case EVENT_KIND_COUNT:
+        break;
+    }
+}
+
+struct event_batch *event_batch_new(void)
+{
+    return calloc(1, sizeof(struct event_batch));
+}
+
+void event_batch_free(struct event_batch *batch)
+{
+    if (!batch)
+        return;
+    for (size_t i = 0; i < batch->count; i++)
+        event_done(&batch->events[i]);
+    free(batch->events);
+    arena_done(&batch->arena);
+    free(batch);
+}
+
+struct event *event_batch_add(struct event_batch *batch, enum event_kind kind, int64_t at_usec)
+{
+    struct event *e;
+
+    if (!vec_grow(&batch->events, &batch->cap, batch->count + 1, sizeof(*batch->events)))
+        return NULL;
+    e = &batch->events[batch->count++];
+    *e = (struct event){ .kind = kind, .at_usec = at_usec };
+    return e;
+}

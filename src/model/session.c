@@ -1,0 +1,48 @@
+#include "model/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void session_done(struct session *s)
+{
+    for (size_t i = 0; i < s->kernel_count; i++) {
+        free(s->kernels[i].agent_id);
+        free(s->kernels[i].alloc);
+        slots_done(&s->kernels[i].requested);
+    }
+    free(s->kernels);
+    free(s->dependencies);
+    free(s->domain);
+    free(s->resource_group);
+    free(s->spec);
+    free(s->reason);
+    free(s->status_data);
+    *s = (struct session){ 0 };
+}
+
+char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX])
+{
+    (void)snprintf(buf, KERNEL_HOSTNAME_MAX, "%s%u", k->role, (unsigned)k->index);
+    return buf;
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+int session_name_check(const char *name, struct aq_error *err)
+{
+    size_t len = strnlen(name, SESSION_NAME_MAX + 1);
+
+    if (len < 4 || len > SESSION_NAME_MAX)
+        return aq_fail_field(err, EINVAL, "name", "the name must have 4 to %d characters",
+                             SESSION_NAME_MAX);
+    for (size_t i = 0; i < len; i++)
+        if (!is_word(name[i]) && (i == 0 || i == len - 1 || (name[i] != '.' && name[i] != '-')))
+            return aq_fail_field(err, EINVAL, "name",
+                                 "the name may have letters, digits and '_', and inside it also "
+                                 "'.' and '-'; character %zu is none of them", i + 1);
+    return 0;
+}
