@@ -1,0 +1,163 @@
+/* core.h - the lifecycle of sessions and agents: what the API stands on
+ *
+ * The core owns the store, the agents' link, the scheduler and the memory of
+ * everything that lives. A change is proposed as a batch of events, made
+ * durable by the store and only then applied to memory and announced to
+ * subscribers; a command's callback with r == 0 therefore means durable.
+ *
+ * Everything here belongs to the thread of the libuv loop. Pointers to model
+ * structs are borrowed: read-only, valid until the next turn of the loop.
+ * What is dead is not here: read it from core_store() with store_read().
+ * A callback runs exactly once, never inside the call that it was given to,
+ * and never after core_free(); 'err' is only set when r < 0.
+ */
+#ifndef AQ_MANAGER_CORE_CORE_H
+#define AQ_MANAGER_CORE_CORE_H
+
+#include <uv.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "link/link.h"
+#include "manager/core/bus.h"
+#include "manager/core/lookup.h"
+#include "model/event.h"
+#include "store/store.h"
+
+struct core;
+
+struct core_conf {
+    uv_loop_t *loop;
+    const char *state_dir;      /* holds aliquot.db, its key, and ca/ */
+    const char *link_host;      /* where agents connect to; NULL = no listener (tests) */
+    uint16_t link_port;         /* 0 = any free one, see core_link_port() */
+    const char *const *link_names; /* host names and addresses for its certificate */
+    size_t link_name_count;
+    int64_t heartbeat_usec;     /* wanted from agents; 0 = 3 s */
+    int64_t agent_timeout_usec; /* silence after which an agent is LOST; 0 = 40 s */
+    int64_t kill_grace_usec;    /* between SIGTERM and SIGKILL of a session; 0 = 10 s */
+    bool dev;                   /* add the well-known development users */
+};
+
+/* Open the store, load what lives, open the cluster's authority. Nothing
+ * listens yet. Errors as of store_open() and pki_ca_open().
+ */
+int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *err);
+/* Listen to agents and begin to schedule. */
+int core_start(struct core *core, struct aq_error *err);
+/* Make durable what is under way, run its callbacks, close the link. The loop
+ * must run once more before it is closed. Sessions go on.
+ */
+void core_stop(struct core *core);
+void core_free(struct core *core);
+AQ_DEFINE_CLEANUP(struct core, core_free)
+
+uint16_t core_link_port(const struct core *core);
+struct store *core_store(struct core *core);
+/* The known slot types; take a reference for the length of a request. */
+struct slot_types *core_slot_types(const struct core *core);
+
+/* ---- commands on sessions ---- */
+
+struct session_request {
+    const char *name;
+    enum session_type type;
+    const char *image;            /* required */
+    const char *architecture;     /* NULL = any */
+    const char *command;          /* required for batch */
+    const char *bootstrap;        /* NULL = none */
+    const char *tag, *callback_url; /* NULL = none */
+    const char *access_key;       /* of the owner */
+    const char *domain, *group;   /* names; NULL = "default" */
+    const char *resource_group;   /* NULL = the first one allowed */
+    struct slots resources;       /* per kernel; borrowed; cpu 1, mem 1 GiB unless given */
+    uint32_t cluster_size;        /* 0 = 1 */
+    bool multi_node;              /* kernels may go to different agents */
+    int priority;                 /* < 0 = 10 */
+    int64_t starts_usec;          /* batch only; 0 = none */
+    int64_t batch_timeout_usec;   /* batch only; 0 = none */
+    const char *const *dependencies; /* ids or names of the owner's sessions */
+    size_t dependency_count;
+    const char *environ;          /* text of a JSON object of strings; NULL = none */
+    const char *resource_opts;    /* text of a JSON object; NULL = none */
+    bool reuse;                   /* a live one with this name and image will do */
+};
+
+struct core_created {
+    struct uuid id;
+    char name[SESSION_NAME_MAX + 1];
+    enum session_status status;
+    bool is_new;                  /* false = reused */
+};
+
+/* r < 0: -EINVAL with err->field naming the member as the API spells it,
+ * -EEXIST (kind "session-already-exists"; 'created' has the existing id),
+ * -ENOENT (unknown group, resource group, dependency), -EDQUOT (kind
+ * "quota-exceeded"), -EACCES, or the store's. Otherwise 'created' is set.
+ */
+typedef void (*core_create_fn)(void *data, int r, const struct aq_error *err,
+                               const struct core_created *created);
+void core_create_session(struct core *core, const struct session_request *request,
+                         core_create_fn done, void *data);
+
+typedef void (*core_done_fn)(void *data, int r, const struct aq_error *err);
+
+/* A queued one becomes CANCELLED at once, others TERMINATING: SIGTERM, after
+ * the grace SIGKILL; forced: SIGKILL now, and agents that are lost are not
+ * waited for. Asking again is fine. -ENOENT if it is not alive. The callback
+ * comes when the decision is durable, not when the programs are gone.
+ */
+void core_terminate_session(struct core *core, const struct uuid *id, bool forced,
+                            const char *reason, core_done_fn done, void *data);
+/* End the programs and start them anew on the same agents; RUNNING only (-EINVAL). */
+void core_restart_session(struct core *core, const struct uuid *id, core_done_fn done, void *data);
+/* -EINVAL, -EEXIST, -ENOENT. Dead sessions cannot be renamed. */
+void core_rename_session(struct core *core, const struct uuid *id, const char *name,
+                         core_done_fn done, void *data);
+/* 0..100, up to the owner's policy; PENDING only. */
+void core_set_priority(struct core *core, const struct uuid *id, int priority, core_done_fn done,
+                       void *data);
+
+/* ---- commands on agents and people ---- */
+
+/* Take no more sessions, or take them again; 'reason' NULL = none. */
+void core_drain_agent(struct core *core, const char *id, bool on, const char *reason,
+                      core_done_fn done, void *data);
+/* Revoke its certificates and forget it. -EBUSY while kernels are on it. */
+void core_remove_agent(struct core *core, const char *id, core_done_fn done, void *data);
+/* Revoke its certificates and drop its connection. */
+void core_revoke_agent(struct core *core, const char *id, core_done_fn done, void *data);
+
+typedef void (*core_token_fn)(void *data, int r, const struct aq_error *err, const char *token);
+/* A token that lets one agent join once, within 'ttl_usec'; for this id only unless NULL. */
+void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec, core_token_fn done,
+                     void *data);
+
+/* Let a domain (name), project (id) or keypair (access key) use a resource group. */
+void core_allow_resource_group(struct core *core, const char *resource_group,
+                               const char *domain, const char *group_id, const char *access_key,
+                               core_done_fn done, void *data);
+
+/* Write and apply changes of people: EVENT_DOMAIN_SAVED .. _RESOURCE_GROUP_SAVED,
+ * checked by the caller. Takes the batch in any case.
+ */
+void core_save(struct core *core, struct event_batch *batch, core_done_fn done, void *data);
+
+/* ---- streams, audit ---- */
+
+/* As link_server_open_stream(): logs or terminal of a kernel on its agent,
+ * which may have ended. -ENOTCONN if the agent is not connected.
+ */
+int core_open_stream(struct core *core, const char *agent_id, struct msg_stream_open *open,
+                     const struct link_stream_ops *ops, void *data, struct link_stream **ret,
+                     struct aq_error *err);
+int core_control_stream(struct core *core, const char *agent_id,
+                        const struct msg_stream_control *control, struct aq_error *err);
+
+/* r: how many findings, one line each in 'findings'; or -errno. Compares the
+ * ledger with the kernels, and memory with a fresh load, object by object.
+ */
+typedef void (*core_audit_fn)(void *data, int r, const struct aq_error *err, const char *findings);
+void core_audit(struct core *core, core_audit_fn done, void *data);
+
+#endif

@@ -1,0 +1,67 @@
+/* lookup.h - what lives, in memory; part of core.h, whose rules hold here */
+#ifndef AQ_MANAGER_CORE_LOOKUP_H
+#define AQ_MANAGER_CORE_LOOKUP_H
+
+#include "base/strbuf.h"
+#include "model/agent.h"
+#include "model/people.h"
+#include "model/session.h"
+
+struct core;
+
+const struct session *core_find_session(const struct core *core, const struct uuid *id);
+const struct kernel *core_find_kernel(const struct core *core, const struct uuid *id);
+/* The live session of this user with exactly this name. */
+const struct session *core_find_session_named(const struct core *core, const struct uuid *user_id,
+                                              const char *name);
+
+#define CORE_MATCH_MAX 11
+/* Live sessions that 'text' may mean: the first of these that has any: id
+ * prefix, exact name, name prefix, kernel id prefix; of this owner, or of
+ * everyone if NULL. Returns how many were put into 'ret', by creation order;
+ * CORE_MATCH_MAX stands for "more than 10".
+ */
+size_t core_match_sessions(const struct core *core, const char *access_key, const char *text,
+                           const struct session *ret[CORE_MATCH_MAX]);
+
+/* All live sessions by creation order: pass NULL to begin, NULL is the end. */
+const struct session *core_next_session(const struct core *core, const struct session *after);
+
+const struct agent *core_find_agent(const struct core *core, const char *id);
+/* By id: pass 0, 1, ... until NULL. Includes LOST ones, not removed ones. */
+const struct agent *core_get_agent(const struct core *core, size_t i);
+bool core_agent_is_connected(const struct core *core, const char *id);
+/* The sum of what its kernels hold; *ret is replaced. 0 or -ENOMEM. */
+int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret);
+
+const struct keypair *core_find_keypair(const struct core *core, const char *access_key);
+const struct user *core_find_user(const struct core *core, const struct uuid *id);
+const struct user *core_find_user_by_email(const struct core *core, const char *email);
+const struct domain *core_find_domain(const struct core *core, const char *name);
+const struct group *core_find_group(const struct core *core, const struct uuid *id);
+const struct group *core_find_group_named(const struct core *core, const char *domain,
+                                          const char *name);
+const struct keypair_policy *core_find_policy(const struct core *core, const char *name);
+const struct resource_group *core_find_resource_group(const struct core *core, const char *name);
+/* By name; as core_get_agent(). */
+const struct resource_group *core_get_resource_group(const struct core *core, size_t i);
+
+/* The sum of what a user's sessions hold, and how many sessions that are. */
+int core_get_usage(const struct core *core, const char *access_key, struct slots *ret_held,
+                   size_t *ret_sessions);
+
+struct core_counts {
+    size_t pending, starting, running, terminating; /* sessions */
+    size_t agents, agents_alive;
+    uint64_t commits, stale, scheduled;             /* since start */
+};
+struct core_counts core_get_counts(const struct core *core);
+
+/* Why a PENDING session waits, judged now: 'text' gets sentences for a
+ * person, 'json' an object {"kind", "text", ...} with what is short where.
+ * Either may be NULL. -ENOENT if it is not PENDING.
+ */
+int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
+                 struct strbuf *json, struct aq_error *err);
+
+#endif
