@@ -1,0 +1,253 @@
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/jsonw.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/help.h"
+
+const struct cli_opt cli_global_opts[] = {
+    { 'o', "output", CLI_CHOICE, offsetof(struct cli_globals, format), OUTPUT_FORMATS,
+      "format of the result" },
+    { 0, "columns", CLI_STR, offsetof(struct cli_globals, columns), "NAME,...",
+      "show these columns" },
+    { 0, "sort", CLI_STR, offsetof(struct cli_globals, sort), "[-]NAME,...", "order of rows" },
+    { 0, "no-header", CLI_FLAG, offsetof(struct cli_globals, no_header), NULL,
+      "no header line, no titles" },
+    { 0, "color", CLI_CHOICE, offsetof(struct cli_globals, colour), "auto|always|never",
+      "colours; auto = on a terminal" },
+    { 'q', "quiet", CLI_FLAG, offsetof(struct cli_globals, quiet), NULL,
+      "no notes and no progress" },
+    { 0, "endpoint", CLI_STR, offsetof(struct cli_globals, endpoint), "URL",
+      "address of the manager" },
+    { 0, "profile", CLI_STR, offsetof(struct cli_globals, profile), "NAME",
+      "profile that 'aliquot login' wrote" },
+    { 'h', "help", CLI_FLAG, offsetof(struct cli_globals, help), NULL, "explain the command" },
+    CLI_OPT_END,
+};
+
+void cli_hint(struct cli *cli, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(cli->hint, sizeof(cli->hint), fmt, args);
+    va_end(args);
+}
+
+void cli_note(const struct cli *cli, const char *fmt, ...)
+{
+    va_list args;
+
+    if (cli->globals.quiet)
+        return;
+    va_start(args, fmt);
+    (void)vfprintf(stderr, fmt, args);
+    va_end(args);
+    (void)fputc('\n', stderr);
+}
+
+int cli_print(const struct strbuf *text, struct aq_error *err)
+{
+    int r = strbuf_ok(text) ? fs_write_all(STDOUT_FILENO, text->data, text->len) : -ENOMEM;
+
+    return r < 0 ? aq_fail(err, -r, "cannot write the result: %s", strerror(-r)) : 0;
+}
+
+int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...)
+{
+    char answer[16];
+    va_list args;
+
+    if (yes)
+        return 1;
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "this needs a yes, and there is no terminal to ask on; add --yes");
+    va_start(args, fmt);
+    (void)vfprintf(stderr, fmt, args);
+    va_end(args);
+    (void)fputs(" [y/N] ", stderr);
+    if (!fgets(answer, sizeof(answer), stdin))
+        return 0;
+    return answer[0] == 'y' || answer[0] == 'Y';
+}
+
+/* ---- one run ---- */
+
+static void output_init(struct output *o, const struct cli_globals *g)
+{
+    bool is_terminal = isatty(STDOUT_FILENO);
+    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+    struct winsize size;
+
+    (void)setlocale(LC_CTYPE, "");
+    *o = (struct output){
+        .format = g->format ? (enum output_format)(g->format - 1) : OUTPUT_TABLE,
+        .columns = g->columns,
+        .sort = g->sort,
+        .no_header = g->no_header,
+        .colour = g->colour == 2 ||
+                  (g->colour != 3 && is_terminal && !(no_colour && no_colour[0]) &&
+                   !(term && strcmp(term, "dumb") == 0)),
+        .ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
+        .now_usec = clock_realtime_usec(),
+    };
+    if (is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        o->width = size.ws_col;
+}
+
+/* What usually helps, by kind of failure. */
+static const char *default_hint(const struct cli *cli, enum cli_exit status)
+{
+    switch (status) {
+    case CLI_EXIT_USAGE:
+        return "see: aliquot help";
+    case CLI_EXIT_DENIED:
+        return "see who you are: aliquot whoami; log in: aliquot login";
+    case CLI_EXIT_UNREACHABLE:
+        return "see where it looks: aliquot config show; start a cluster here: aliquot up --dev";
+    case CLI_EXIT_NOT_FOUND:
+        if (cli->verb && strstr(cli->verb->args, "SESSION"))
+            return "see what there is: aliquot ps --all";
+        if (cli->verb && strstr(cli->verb->args, "AGENT"))
+            return "see what there is: aliquot agent ls";
+        return NULL;
+    default:
+        return NULL;
+    }
+}
+
+static void report_json(const struct aq_error *err, enum cli_exit status, const char *hint)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "error");
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "code", err->kind ? err->kind : strerrorname_np(err->code));
+    jsonw_member_str(&w, "message", err->text);
+    if (err->field[0])
+        jsonw_member_str(&w, "field", err->field);
+    jsonw_member_str(&w, "hint", hint);
+    jsonw_member_int(&w, "exit_status", status);
+    jsonw_object_end(&w);
+    jsonw_object_end(&w);
+    (void)fprintf(stderr, "%s\n", out.data);
+}
+
+/* Say it; returns the exit status. */
+static int report(const struct cli *cli, const struct aq_error *err)
+{
+    enum cli_exit status = cli_exit_for(err);
+    const char *hint = cli->hint[0] ? cli->hint : default_hint(cli, status);
+    int format = cli->globals.format - 1;
+
+    if (status == CLI_EXIT_OK)
+        status = CLI_EXIT_FAILURE;
+    if (cli->verb && (cli->verb->flags & CLI_RUNS_PROGRAM) && status != CLI_EXIT_INTERRUPTED)
+        status = CLI_EXIT_OWN;
+    if (format == OUTPUT_JSON || format == OUTPUT_JSONL || format == OUTPUT_YAML) {
+        report_json(err, status, hint);
+        return status;
+    }
+    (void)fprintf(stderr, "aliquot: %s\n", err->text);
+    if (cli->verb && status == CLI_EXIT_USAGE && !cli->hint[0])
+        (void)fprintf(stderr, "  see: aliquot %s --help\n", cli->verb->name);
+    else if (hint)
+        (void)fprintf(stderr, "  %s\n", hint);
+    return status;
+}
+
+static int check_args(const struct cli_verb *verb, int argc, char **argv, struct aq_error *err)
+{
+    if (argc < verb->min_args)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "something is missing: aliquot %s %s",
+                            verb->name, verb->args);
+    if (verb->max_args >= 0 && argc > verb->max_args)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is one too many: aliquot %s %s",
+                            argv[verb->max_args], verb->name, verb->args);
+    return 0;
+}
+
+static int print_help(const struct cli_verb *verb, const char *noun, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    if (verb)
+        help_verb(verb, &out);
+    else if (noun)
+        help_noun(noun, &out);
+    else
+        help_overview(&out);
+    return cli_print(&out, err);
+}
+
+static int run_verb(struct cli *cli, int argc, char **argv, struct aq_error *err)
+{
+    const struct cli_verb *verb = cli->verb;
+    AQ_CLEANUP(aq_freep) void *opts = calloc(1, verb->opts_size + 1);
+    struct cli_opt_set sets[] = { { verb->opts, opts }, { cli_global_opts, &cli->globals } };
+    int count, r;
+
+    if (!opts)
+        return aq_fail(err, ENOMEM, "options");
+    r = cli_opts_parse(sets, AQ_COUNT(sets), verb->flags & CLI_STOP_AT_FIRST, argc, argv, &count,
+                       err);
+    if (r == 0 && cli->globals.help) {
+        r = print_help(verb, NULL, err);
+    } else {
+        if (r == 0)
+            r = check_args(verb, count, argv, err);
+        if (r == 0 && !(verb->flags & CLI_NO_CONFIG))
+            r = cli_config_load(&cli->config, cli->globals.endpoint, cli->globals.profile, err);
+        if (r == 0) {
+            output_init(&cli->output, &cli->globals);
+            r = verb->run(cli, opts, count, argv, err);
+        }
+    }
+    cli_opts_done(verb->opts, opts);
+    return r;
+}
+
+static int dispatch(struct cli *cli, int argc, char **argv, struct aq_error *err)
+{
+    struct cli_opt_set globals = { cli_global_opts, &cli->globals };
+    int words, r;
+
+    if (argc && strcmp(argv[0], "--version") == 0)
+        return puts("aliquot " ALIQUOT_VERSION) < 0 ? aq_fail_errno(err, "write") : 0;
+    r = cli_opts_parse(&globals, 1, true, argc, argv, &argc, err);
+    if (r < 0)
+        return r;
+    cli->verb = verb_find(argc, argv, &words);
+    if (cli->verb)
+        return run_verb(cli, argc - words, argv + words, err);
+    if (argc == 0)
+        return print_help(NULL, NULL, err);
+    if (verb_is_noun(argv[0]) && (argc == 1 || argv[1][0] == '-'))
+        return print_help(NULL, argv[0], err);
+    return verb_fail_unknown(argc, argv, err);
+}
+
+int cli_main(int argc, char **argv)
+{
+    struct cli cli = { .verb = NULL };
+    struct aq_error err = { 0 };
+    int r = dispatch(&cli, argc - 1, argv + 1, &err);
+
+    if (r < 0)
+        r = report(&cli, &err);
+    cli_client_free(cli.client);
+    cli_config_done(&cli.config);
+    return r;
+}

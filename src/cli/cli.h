@@ -1,0 +1,118 @@
+/* cli.h - what every command of the command line gets, and how a command is described
+ *
+ * A command is one row of cli_verbs[] (verbs.c): its words, options and
+ * function. Usage, help, completion and the manual's tests come from these
+ * rows.
+ */
+#ifndef AQ_CLI_CLI_H
+#define AQ_CLI_CLI_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "cli/config.h"
+#include "cli/opt.h"
+#include "cli/output.h"
+
+/* Exit statuses; cli_exit_statuses[] in exit.c describes them. */
+enum cli_exit {
+    CLI_EXIT_OK = 0,
+    CLI_EXIT_FAILURE = 1,
+    CLI_EXIT_USAGE = 2,
+    CLI_EXIT_TIMEOUT = 3,
+    CLI_EXIT_INVALID = 4,
+    CLI_EXIT_NOT_FOUND = 5,
+    CLI_EXIT_DENIED = 6,
+    CLI_EXIT_CONFLICT = 7,
+    CLI_EXIT_UNREACHABLE = 8,
+    CLI_EXIT_OWN = 125,
+    CLI_EXIT_INTERRUPTED = 130,
+};
+
+struct cli_exit_status {
+    enum cli_exit status;
+    const char *meaning;
+};
+extern const struct cli_exit_status cli_exit_statuses[]; /* ends with .meaning = NULL */
+
+/* The exit status for an error. */
+enum cli_exit cli_exit_for(const struct aq_error *err);
+
+/* Options that every command takes. */
+struct cli_globals {
+    int format;             /* enum output_format + 1; 0 = not given */
+    const char *columns, *sort;
+    bool no_header;
+    int colour;             /* 1 auto, 2 always, 3 never */
+    const char *endpoint, *profile;
+    bool quiet, help;
+};
+extern const struct cli_opt cli_global_opts[];
+
+struct cli_client;
+struct cli_verb;
+
+struct cli {
+    const struct cli_verb *verb;
+    struct cli_globals globals;
+    struct cli_config config;
+    struct output output;
+    struct cli_client *client; /* made by the first request */
+    char hint[240];            /* what to do next after the error, or "" */
+};
+
+enum {
+    CLI_STOP_AT_FIRST = 1u << 0, /* a command of its own follows: options end there */
+    CLI_RUNS_PROGRAM = 1u << 1,  /* exits as the program did, and 125 for its own errors */
+    CLI_NO_CONFIG = 1u << 2,     /* does not need to know a manager */
+    CLI_HIDDEN = 1u << 3,        /* not in help */
+};
+
+struct cli_verb {
+    const char *name;     /* "ps" or "session create" */
+    const char *args;     /* "[OPTIONS] SESSION..." as usage shows it, without OPTIONS */
+    const char *summary;  /* one line, imperative, no full stop */
+    const char *details;  /* paragraphs for help, or NULL */
+    const char *examples; /* lines of commands, or NULL */
+    const struct cli_opt *opts; /* NULL = none */
+    size_t opts_size;     /* bytes of the struct that 'opts' fills */
+    int min_args, max_args; /* -1 = any number */
+    unsigned flags;
+    /* Returns an exit status, or -errno with 'err' filled. 'opts' points to
+     * the struct that the options filled; argv[0] is the first argument.
+     */
+    int (*run)(struct cli *cli, void *opts, int argc, char **argv, struct aq_error *err);
+};
+
+/* Sorted by what help shows; ends with NULL. */
+extern const struct cli_verb *const cli_verbs[];
+
+/* The whole program: parse, run, report. Returns the exit status. */
+int cli_main(int argc, char **argv);
+
+/* Say what to do next if this command fails. The last one counts. */
+void cli_hint(struct cli *cli, const char *fmt, ...) AQ_PRINTF(2, 3);
+
+/* A note for people on standard error, unless --quiet. */
+void cli_note(const struct cli *cli, const char *fmt, ...) AQ_PRINTF(2, 3);
+
+/* Write to standard output. */
+int cli_print(const struct strbuf *text, struct aq_error *err);
+
+/* y/N on the terminal. With 'yes' always true; without a terminal an error of
+ * kind usage that asks for --yes. Returns 1, 0 or -errno.
+ */
+int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...) AQ_PRINTF(3, 4);
+
+/* Path of a program of this installation: beside this one, in
+ * ../libexec/aliquot, in the folder that the build was configured with. The
+ * caller frees.
+ */
+char *cli_find_program(const char *name, struct aq_error *err);
+
+/* Replace this process by a program of this installation. Returns only on failure. */
+int cli_exec_program(const char *name, char *const argv[], struct aq_error *err);
+
+#endif

@@ -1,0 +1,369 @@
+#include "cli/client.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "http/problem.h"
+#include "http/sign.h"
+#include "http/version.h"
+
+#define PAGE 1000
+#define ANSWER_MAX (UINT64_C(64) << 20)
+#define CONNECTIONS_MAX 256
+
+struct cli_client {
+    struct client_sync *sync;
+    char *endpoint; /* the one in use, without a slash at its end */
+    const char *rest; /* of the configured list: what has not been tried */
+};
+
+void cli_client_free(struct cli_client *client)
+{
+    if (!client)
+        return;
+    client_sync_free(client->sync);
+    free(client->endpoint);
+    free(client);
+}
+
+static bool is_true(const char *text)
+{
+    static const char *const words[] = { "1", "yes", "true", "on", "t", "y" };
+
+    for (size_t i = 0; text && i < AQ_COUNT(words); i++)
+        if (strcasecmp(text, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static unsigned seconds_to_msec(const char *text)
+{
+    double seconds = text ? strtod(text, NULL) : 0;
+
+    return seconds > 0 && seconds < 1e6 ? (unsigned)(seconds * 1000) : 0;
+}
+
+/* Take the next endpoint of the list; -ENOENT when there is none. */
+static int next_endpoint(struct cli_client *client, struct aq_error *err)
+{
+    size_t len;
+
+    while (client->rest && (client->rest[0] == ',' || client->rest[0] == ' '))
+        client->rest++;
+    if (!client->rest || !client->rest[0])
+        return -ENOENT;
+    len = strcspn(client->rest, ", ");
+    free(client->endpoint);
+    client->endpoint = strndup(client->rest, len);
+    client->rest += len;
+    if (!client->endpoint)
+        return aq_fail(err, ENOMEM, "endpoint");
+    while (len && client->endpoint[len - 1] == '/')
+        client->endpoint[--len] = '\0';
+    return 0;
+}
+
+static int make_tls(const struct cli_config *config, struct tls_context **ret,
+                    struct aq_error *err)
+{
+    struct tls_options options = {
+        .ca_file = cli_config_get(config, SETTING_CA_FILE),
+        .skip_verify = is_true(cli_config_get(config, SETTING_SKIP_VERIFY)),
+    };
+
+    if (!options.ca_file && !options.skip_verify)
+        return 0;
+    return tls_context_new(&options, ret, err);
+}
+
+static int client_make(struct cli *cli, struct aq_error *err)
+{
+    const struct cli_config *config = &cli->config;
+    struct client_options options = {
+        .connect_msec = seconds_to_msec(cli_config_get(config, SETTING_CONNECT_TIMEOUT)),
+        .answer_msec = seconds_to_msec(cli_config_get(config, SETTING_READ_TIMEOUT)),
+        .connections_max = CONNECTIONS_MAX,
+    };
+    AQ_CLEANUP(tls_context_freep) struct tls_context *tls = NULL;
+    struct cli_client *client = calloc(1, sizeof(*client));
+    int r;
+
+    if (!client)
+        return aq_fail(err, ENOMEM, "connection");
+    cli->client = client;
+    client->rest = cli_config_get(config, SETTING_ENDPOINT);
+    r = next_endpoint(client, err);
+    if (r == -ENOENT)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the endpoint is empty");
+    if (r == 0 && strncasecmp(client->endpoint, "https:", 6) == 0)
+        r = make_tls(config, &tls, err);
+    options.tls = tls;
+    return r < 0 ? r : client_sync_new(&options, &client->sync, err);
+}
+
+static int client_need(struct cli *cli, struct aq_error *err)
+{
+    if (cli->client && cli->client->sync)
+        return 0;
+    cli_client_free(cli->client);
+    cli->client = NULL;
+    return client_make(cli, err);
+}
+
+int cli_client_open(struct cli *cli, uv_loop_t **ret_loop, struct client **ret_client,
+                    struct aq_error *err)
+{
+    int r = client_need(cli, err);
+
+    if (r < 0)
+        return r;
+    *ret_loop = client_sync_get_loop(cli->client->sync);
+    *ret_client = client_sync_get_client(cli->client->sync);
+    return 0;
+}
+
+static int write_signature(struct cli *cli, enum method method, const char *url,
+                           const char *content_type, struct strbuf *headers, struct aq_error *err)
+{
+    const char *access_key = cli_config_get(&cli->config, SETTING_ACCESS_KEY);
+    const char *secret_key = cli_config_get(&cli->config, SETTING_SECRET_KEY);
+    struct sign_input input = {
+        .method = method_name(method),
+        .content_type = content_type,
+        .version = API_VERSION_ANNOUNCED,
+    };
+    struct url parsed;
+    int r;
+
+    if (!access_key || !secret_key) {
+        strbuf_adds(headers, "X-BackendAI-Version: " API_VERSION_ANNOUNCED "\r\n");
+        return 0;
+    }
+    r = url_parse(url, &parsed, err);
+    if (r < 0)
+        return aq_error_wrap(err, "endpoint '%s'", cli->client->endpoint);
+    input.target = parsed.target;
+    input.host = parsed.authority;
+    return sign_write_headers(&input, access_key, secret_key, clock_realtime_usec(), headers, err);
+}
+
+/* 'content_type' NULL: no such header, as for WebSockets and event streams. */
+static int prepare(struct cli *cli, enum method method, const char *path, const char *content_type,
+                   struct strbuf *url, struct strbuf *headers, struct aq_error *err)
+{
+    const char *domain = cli_config_get(&cli->config, SETTING_DOMAIN);
+    int r;
+
+    strbuf_addf(url, "%s%s", cli->client->endpoint, path);
+    strbuf_addf(headers, "User-Agent: aliquot/%s\r\n", ALIQUOT_VERSION);
+    if (content_type)
+        strbuf_addf(headers, "Content-Type: %s\r\n", content_type);
+    if (domain && !strpbrk(domain, "\r\n"))
+        strbuf_addf(headers, "X-BackendAI-Domain: %s\r\n", domain);
+    r = write_signature(cli, method, url->data, content_type, headers, err);
+    if (r < 0)
+        return r;
+    return strbuf_ok(url) && strbuf_ok(headers) ? 0 : aq_fail(err, ENOMEM, "request");
+}
+
+int cli_request_prepare(struct cli *cli, enum method method, const char *path, bool is_websocket,
+                        struct strbuf *url, struct strbuf *headers, struct aq_error *err)
+{
+    int r = client_need(cli, err);
+
+    if (r == 0)
+        r = prepare(cli, method, path, NULL, url, headers, err);
+    if (r == 0 && is_websocket && strncasecmp(url->data, "http", 4) == 0) {
+        AQ_CLEANUP(aq_freep) char *rest = strdup(url->data + 4);
+
+        if (!rest)
+            return aq_fail(err, ENOMEM, "request");
+        strbuf_clear(url);
+        strbuf_addf(url, "ws%s", rest);
+    }
+    return r;
+}
+
+/* ---- errors ---- */
+
+static int code_for_status(int status, const char *slug)
+{
+    if (slug && strstr(slug, "already-exists"))
+        return EEXIST;
+    switch (status) {
+    case 401:
+    case 403:
+        return EACCES;
+    case 404:
+        return ENOENT;
+    case 409:
+        return EEXIST;
+    case 412:
+        return EDQUOT;
+    case 429:
+        return EBUSY;
+    case 502:
+    case 503:
+        return EAGAIN;
+    case 504:
+        return ETIMEDOUT;
+    default:
+        return status >= 400 && status < 500 ? EINVAL : EIO;
+    }
+}
+
+/* "name: is required; mem: ..." of {"name": "is required"}. */
+static void describe_fields(const json_t *data, struct strbuf *out)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)data, key, value) {
+        if (json_is_string(value))
+            strbuf_addf(out, "%s%s: %s", out->len ? "; " : "", key, json_string_value(value));
+    }
+}
+
+int cli_fail_status(int status, const char *body, size_t len, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf fields = STRBUF_INIT;
+    json_t *problem = json_loadb(body, len, 0, NULL);
+    const char *type = json_string_value(json_object_get(problem, "type"));
+    const char *slug = type ? strrchr(type, '/') : NULL;
+    const char *title = json_string_value(json_object_get(problem, "title"));
+    const char *msg = json_string_value(json_object_get(problem, "msg"));
+    const struct problem_type *known = slug ? problem_find(slug + 1) : NULL;
+    const json_t *data = json_object_get(problem, "data");
+    int code = code_for_status(status, slug);
+
+    if (known && strcmp(known->slug, "invalid-api-params") == 0)
+        describe_fields(data, &fields);
+    if (fields.len)
+        aq_fail(err, code, "%s", fields.data);
+    else if (title && msg)
+        aq_fail(err, code, "%s (%s)", msg, title);
+    else if (title || msg)
+        aq_fail(err, code, "%s", title ? title : msg);
+    else
+        aq_fail(err, code, "the manager answered with status %d %s", status, status_text(status));
+    if (err)
+        err->kind = known ? known->slug : NULL;
+    json_decref(problem);
+    return -code;
+}
+
+int cli_fail_connection(struct cli *cli, struct aq_error *err)
+{
+    return aq_error_wrap(err, "cannot reach the manager at %s", cli->client->endpoint);
+}
+
+/* ---- requests ---- */
+
+static bool is_unreachable(int r)
+{
+    return r == -ECONNREFUSED || r == -EHOSTUNREACH || r == -ENETUNREACH || r == -ETIMEDOUT;
+}
+
+static int fetch_once(struct cli *cli, enum method method, const char *path, const char *body,
+                      struct client_reply *reply, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct client_request request = { .method = method, .body_max = ANSWER_MAX };
+    int r = prepare(cli, method, path, body ? "application/json" : "text/plain", &url, &headers,
+                    err);
+
+    if (r < 0)
+        return r;
+    request.url = url.data;
+    request.headers = headers.data;
+    request.body = body;
+    request.body_len = body ? strlen(body) : 0;
+    return client_sync_fetch(cli->client->sync, &request, reply, err);
+}
+
+/* With the other endpoints when nobody listens at the first. */
+static int fetch(struct cli *cli, enum method method, const char *path, const char *body,
+                 struct client_reply *reply, struct aq_error *err)
+{
+    int r = client_need(cli, err);
+
+    if (r < 0)
+        return r;
+    do
+        r = fetch_once(cli, method, path, body, reply, err);
+    while (is_unreachable(r) && next_endpoint(cli->client, err) == 0);
+    cli->client->rest = NULL;
+    return r < 0 && r != -ENOMEM && r != -EINVAL ? cli_fail_connection(cli, err) : r;
+}
+
+int cli_call(struct cli *cli, enum method method, const char *path, const json_t *body,
+             json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    struct client_reply reply = CLIENT_REPLY_INIT;
+    json_error_t where;
+    json_t *answer;
+    int r;
+
+    if (body && !text)
+        return aq_fail(err, ENOMEM, "request");
+    r = fetch(cli, method, path, text, &reply, err);
+    if (r == 0 && (reply.status < 200 || reply.status > 299))
+        r = cli_fail_status(reply.status, reply.body.data, reply.body.len, err);
+    if (r == 0 && ret) {
+        answer = json_loadb(reply.body.data, reply.body.len, JSON_DECODE_ANY, &where);
+        if (answer)
+            *ret = answer;
+        else
+            r = aq_fail(err, EPROTO, "%s does not speak this protocol: its answer is not JSON (%s)",
+                        cli->client->endpoint, where.text);
+    }
+    client_reply_done(&reply);
+    return r;
+}
+
+void cli_path_query(struct strbuf *path, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    strbuf_addf(path, "%c%s=", strchr(path->data, '?') ? '&' : '?', name);
+    url_encode(path, value);
+}
+
+int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret,
+                  size_t *ret_total, struct aq_error *err)
+{
+    json_t *rows = json_array(), *page = NULL;
+    size_t total, wanted, got;
+    int r = rows ? 0 : aq_fail(err, ENOMEM, "list");
+
+    do {
+        AQ_CLEANUP(strbuf_donep) struct strbuf page_path = STRBUF_INIT;
+        size_t have = json_array_size(rows);
+
+        wanted = limit && limit - have < PAGE ? limit - have : PAGE;
+        strbuf_addf(&page_path, "%s%climit=%zu&offset=%zu", path, strchr(path, '?') ? '&' : '?',
+                    wanted, have);
+        if (r == 0)
+            r = cli_call(cli, METHOD_GET, page_path.data, NULL, &page, err);
+        if (r < 0)
+            break;
+        got = json_array_size(json_object_get(page, "items"));
+        total = (size_t)json_integer_value(json_object_get(page, "total"));
+        if (json_array_extend(rows, json_object_get(page, "items")) < 0 && got)
+            r = aq_fail(err, ENOMEM, "list");
+        json_decref(page);
+    } while (r == 0 && got == wanted && json_array_size(rows) < total &&
+             (!limit || json_array_size(rows) < limit));
+    if (r < 0) {
+        json_decref(rows);
+        return r;
+    }
+    *ret = rows;
+    if (ret_total)
+        *ret_total = total;
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* client.h - signed requests to the manager
+ *
+ * The connection is made by the first request. Endpoints of the configuration
+ * are tried in turn until one accepts a connection; it is kept from then on.
+ */
+#ifndef AQ_CLI_CLIENT_H
+#define AQ_CLI_CLIENT_H
+
+#include "base/strbuf.h"
+#include "cli/cli.h"
+#include "http/client.h"
+#include "http/client_sync.h"
+
+void cli_client_free(struct cli_client *client);
+
+/* Send 'body' (NULL = none) and read the JSON answer into *ret (the caller's;
+ * ret may be NULL). 'path' begins with '/' and is ready for the wire. A
+ * problem document becomes an error with its slug as kind.
+ */
+int cli_call(struct cli *cli, enum method method, const char *path, const json_t *body,
+             json_t **ret, struct aq_error *err);
+
+/* All rows of a list: asks for pages of "path" (which may have a query) until
+ * 'limit' rows (0 = all) have come; *ret_total is how many there are.
+ */
+int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret,
+                  size_t *ret_total, struct aq_error *err);
+
+/* The same request for code that drives the loop itself: absolute URL with
+ * 'scheme' ("http" or "ws") and the headers of a signed request without body.
+ */
+int cli_request_prepare(struct cli *cli, enum method method, const char *path, bool is_websocket,
+                        struct strbuf *url, struct strbuf *headers, struct aq_error *err);
+
+/* The loop and its client; makes them. */
+int cli_client_open(struct cli *cli, uv_loop_t **ret_loop, struct client **ret_client,
+                    struct aq_error *err);
+
+/* Fill 'err' from an answer that is no success; returns -err->code. */
+int cli_fail_status(int status, const char *body, size_t len, struct aq_error *err) AQ_UNTRUSTED;
+
+/* Fill 'err' for a connection that failed with 'code' (positive errno). */
+int cli_fail_connection(struct cli *cli, struct aq_error *err);
+
+/* Append "&name=value" or "?name=value", escaped; nothing for a NULL value. */
+void cli_path_query(struct strbuf *path, const char *name, const char *value);
+
+#endif

@@ -1,0 +1,179 @@
+#include "cli/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
+
+#define PROFILES_MAX_BYTES (256u << 10)
+
+const struct cli_setting_info cli_settings[SETTING_COUNT] = {
+    [SETTING_ENDPOINT] = { "endpoint", "ALIQUOT_ENDPOINT", "BACKEND_ENDPOINT",
+                           "http://127.0.0.1:8081",
+                           "address of the manager; several, by commas, are tried in turn", false },
+    [SETTING_ACCESS_KEY] = { "access_key", "ALIQUOT_ACCESS_KEY", "BACKEND_ACCESS_KEY", NULL,
+                             "public half of the keypair", false },
+    [SETTING_SECRET_KEY] = { "secret_key", "ALIQUOT_SECRET_KEY", "BACKEND_SECRET_KEY", NULL,
+                             "secret half of the keypair", true },
+    [SETTING_DOMAIN] = { "domain", "ALIQUOT_DOMAIN", "BACKEND_DOMAIN", "default",
+                         "domain of new sessions and of logins", false },
+    [SETTING_GROUP] = { "group", "ALIQUOT_GROUP", "BACKEND_GROUP", "default",
+                        "project of new sessions", false },
+    [SETTING_RESOURCE_GROUP] = { "resource_group", "ALIQUOT_RESOURCE_GROUP", NULL, NULL,
+                                 "resource group of new sessions; any that is allowed if not set",
+                                 false },
+    [SETTING_IMAGE] = { "image", "ALIQUOT_IMAGE", NULL, "process",
+                        "image of new sessions", false },
+    [SETTING_CA_FILE] = { "ca_file", "ALIQUOT_CA_FILE", NULL, NULL,
+                          "certificates to trust instead of the system's", false },
+    [SETTING_SKIP_VERIFY] = { "skip_verify", "ALIQUOT_SKIP_SSLCERT_VALIDATION",
+                              "BACKEND_SKIP_SSLCERT_VALIDATION", "no",
+                              "yes = do not verify the manager's certificate", false },
+    [SETTING_CONNECT_TIMEOUT] = { "connection_timeout", "ALIQUOT_CONNECTION_TIMEOUT",
+                                  "BACKEND_CONNECTION_TIMEOUT", "10",
+                                  "seconds to wait for a connection", false },
+    [SETTING_READ_TIMEOUT] = { "read_timeout", "ALIQUOT_READ_TIMEOUT", "BACKEND_READ_TIMEOUT", "0",
+                               "seconds to wait for an answer; 0 = for ever", false },
+};
+
+/* The object of the file, {"current": name, "profiles": {name: settings}}; an
+ * empty one if there is no file. Others must not be able to read it.
+ */
+static int read_profiles(const char *path, json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    json_error_t where;
+    struct stat st;
+    json_t *root;
+    int r;
+
+    if (stat(path, &st) < 0) {
+        if (errno != ENOENT && errno != ENOTDIR)
+            return aq_fail_errno(err, "stat '%s'", path);
+        root = json_object();
+        if (!root)
+            return aq_fail(err, ENOMEM, "read '%s'", path);
+        *ret = root;
+        return 0;
+    }
+    if (st.st_mode & (S_IRWXG | S_IRWXO))
+        return aq_fail(err, EPERM,
+                       "'%s' holds secrets but others may read it; run: chmod 600 '%s'", path,
+                       path);
+    r = fs_read(AT_FDCWD, path, PROFILES_MAX_BYTES, &text, err);
+    if (r < 0)
+        return r;
+    root = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &where);
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return aq_fail(err, EBADMSG, "'%s' is not a file of profiles (line %d: %s)", path,
+                       where.line, root ? "not an object" : where.text);
+    }
+    *ret = root;
+    return 0;
+}
+
+static const char *find_env(const char *name)
+{
+    const char *value = name ? getenv(name) : NULL;
+
+    return value && value[0] ? value : NULL;
+}
+
+/* The first source that has the setting. */
+static int load_setting(struct cli_config *config, enum cli_setting s, const char *option,
+                        const json_t *profile, struct aq_error *err)
+{
+    const struct cli_setting_info *info = &cli_settings[s];
+    const char *value = option;
+
+    config->origins[s] = "option";
+    if (!value && (value = find_env(info->env)))
+        config->origins[s] = info->env;
+    if (!value && (value = find_env(info->backend_env)))
+        config->origins[s] = info->backend_env;
+    if (!value && (value = json_string_value(json_object_get(profile, info->key))))
+        config->origins[s] = "profile";
+    if (!value && (value = info->fallback))
+        config->origins[s] = "default";
+    if (!value) {
+        config->origins[s] = "";
+        return 0;
+    }
+    config->values[s] = strdup(value);
+    return config->values[s] ? 0 : aq_fail(err, ENOMEM, "configuration");
+}
+
+int cli_config_load(struct cli_config *config, const char *endpoint, const char *profile,
+                    struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *folder = fs_user_config_dir();
+    const char *wanted = profile ? profile : find_env("ALIQUOT_PROFILE");
+    const json_t *settings;
+    json_t *root = NULL;
+    int r;
+
+    *config = (struct cli_config){ .path = folder ? aq_format("%s/profiles.json", folder) : NULL };
+    if (!config->path)
+        return aq_fail(err, ENOMEM, "configuration");
+    r = read_profiles(config->path, &root, err);
+    if (r < 0)
+        return r;
+    if (!wanted)
+        wanted = json_string_value(json_object_get(root, "current"));
+    config->profile = strdup(wanted ? wanted : "default");
+    if (!config->profile)
+        r = aq_fail(err, ENOMEM, "configuration");
+    settings = r == 0 ? json_object_get(json_object_get(root, "profiles"), config->profile) : NULL;
+    for (int s = 0; r == 0 && s < SETTING_COUNT; s++)
+        r = load_setting(config, s, s == SETTING_ENDPOINT ? endpoint : NULL, settings, err);
+    json_decref(root);
+    return r;
+}
+
+void cli_config_done(struct cli_config *config)
+{
+    for (int s = 0; s < SETTING_COUNT; s++)
+        free(config->values[s]);
+    free(config->profile);
+    free(config->path);
+    *config = (struct cli_config){ .path = NULL };
+}
+
+static int write_profiles(const char *path, const json_t *root, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *text = json_dumps(root, JSON_INDENT(2));
+    AQ_CLEANUP(aq_freep) char *folder = strdup(path);
+    int r;
+
+    if (!text || !folder)
+        return aq_fail(err, ENOMEM, "write '%s'", path);
+    *strrchr(folder, '/') = '\0';
+    r = fs_mkdirs(folder, 0700, err);
+    return r < 0 ? r : fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0600, err);
+}
+
+int cli_profile_save(const struct cli_config *config, const json_t *settings, struct aq_error *err)
+{
+    json_t *root = NULL, *profiles;
+    int r = read_profiles(config->path, &root, err);
+
+    if (r < 0)
+        return r;
+    profiles = json_object_get(root, "profiles");
+    if (!json_is_object(profiles)) {
+        profiles = json_object();
+        r = json_object_set_new(root, "profiles", profiles);
+    }
+    if (r == 0 && settings)
+        r = json_object_set(profiles, config->profile, (json_t *)settings);
+    else if (r == 0)
+        (void)json_object_del(profiles, config->profile);
+    if (r == 0 && settings)
+        r = json_object_set_new(root, "current", json_string(config->profile));
+    r = r < 0 ? aq_fail(err, ENOMEM, "profile") : write_profiles(config->path, root, err);
+    json_decref(root);
+    return r;
+}

@@ -1,0 +1,64 @@
+/* config.h - where the manager is and who is asking
+ *
+ * Each setting comes from the first of: command-line option, ALIQUOT_*
+ * variable, BACKEND_* variable, profile, default. The origin is kept, so that
+ * "aliquot config show" can tell.
+ */
+#ifndef AQ_CLI_CONFIG_H
+#define AQ_CLI_CONFIG_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+enum cli_setting {
+    SETTING_ENDPOINT,
+    SETTING_ACCESS_KEY,
+    SETTING_SECRET_KEY,
+    SETTING_DOMAIN,
+    SETTING_GROUP,
+    SETTING_RESOURCE_GROUP,
+    SETTING_IMAGE,
+    SETTING_CA_FILE,
+    SETTING_SKIP_VERIFY,
+    SETTING_CONNECT_TIMEOUT,
+    SETTING_READ_TIMEOUT,
+    SETTING_COUNT
+};
+
+struct cli_setting_info {
+    const char *key;         /* in the profile and in "config show" */
+    const char *env;         /* "ALIQUOT_ENDPOINT" */
+    const char *backend_env; /* "BACKEND_ENDPOINT" or NULL */
+    const char *fallback;    /* the default or NULL */
+    const char *meaning;
+    bool is_secret;
+};
+extern const struct cli_setting_info cli_settings[SETTING_COUNT];
+
+struct cli_config {
+    char *values[SETTING_COUNT];        /* NULL = not set */
+    const char *origins[SETTING_COUNT]; /* static text or the variable's name */
+    char *profile;                      /* its name */
+    char *path;                         /* of the file of profiles */
+};
+
+/* Read everything. 'endpoint' and 'profile' are the options' values or NULL. */
+int cli_config_load(struct cli_config *config, const char *endpoint, const char *profile,
+                    struct aq_error *err);
+void cli_config_done(struct cli_config *config);
+
+static inline const char *cli_config_get(const struct cli_config *config, enum cli_setting s)
+{
+    return config->values[s];
+}
+
+/* Replace the profile 'config->profile' in the file; 'settings' is an object
+ * of keys from cli_settings[], NULL removes the profile. The file has mode
+ * 0600 and is replaced whole.
+ */
+int cli_profile_save(const struct cli_config *config, const json_t *settings,
+                     struct aq_error *err);
+
+#endif

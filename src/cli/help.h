@@ -1,0 +1,36 @@
+/* help.h - usage, help and completion, made from the table of commands */
+#ifndef AQ_CLI_HELP_H
+#define AQ_CLI_HELP_H
+
+#include "base/strbuf.h"
+#include "cli/cli.h"
+
+/* The command that the first one or two words name; *ret_words says how many
+ * they are. NULL if there is none.
+ */
+const struct cli_verb *verb_find(int argc, char *const argv[], int *ret_words);
+
+/* Is it the first word of two-word commands? */
+bool verb_is_noun(const char *word);
+
+/* Fill 'err' for words that name no command, with the nearest that does. */
+int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err);
+
+void help_overview(struct strbuf *out);
+void help_noun(const char *noun, struct strbuf *out);
+void help_verb(const struct cli_verb *verb, struct strbuf *out);
+
+/* "exit-codes", "environment", "output", "resources"; false if there is no such topic. */
+bool help_topic(const char *topic, struct strbuf *out);
+extern const char *const help_topics[]; /* ends with NULL */
+
+/* Candidates for the last of the words, one per line with a tab and what it
+ * means. 'words' are those after the program's name. *ret_dynamic becomes
+ * "session" or "agent" if names from the manager belong there, too, else NULL.
+ */
+void complete_words(int argc, char *const argv[], struct strbuf *out, const char **ret_dynamic);
+
+/* The script for "bash" or "zsh"; NULL for another shell. */
+const char *complete_script(const char *shell);
+
+#endif
