@@ -36,7 +36,7 @@ void strbuf_add(struct strbuf *sb, const void *bytes, size_t len);
 void strbuf_addc(struct strbuf *sb, char c);
 void strbuf_adds(struct strbuf *sb, const char *text);
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) AQ_PRINTF(2, 3);
-void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args);
+void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args) AQ_PRINTF(2, 0);
 
 /* Cut to 'len' bytes, which must not be more than there are. */
 void strbuf_truncate(struct strbuf *sb, size_t len);
