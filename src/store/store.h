@@ -108,8 +108,8 @@ typedef int (*store_visit_fn)(void *data, struct event *event, struct aq_error *
  * _DOMAIN_SAVED, _GROUP_SAVED, _KEYPAIR_POLICY_SAVED, _RESOURCE_GROUP_SAVED,
  * _USER_SAVED, _KEYPAIR_SAVED (secret in clear), _AGENT_SAVED (TERMINATED ones
  * too), then EVENT_SESSION_CREATED for each non-terminal session by row, with
- * its kernels as they are now. 'spec' is left out from RUNNING on. On the
- * calling thread, before anything is queued.
+ * its kernels as they are now. On the calling thread, before anything is
+ * queued.
  */
 int store_load(struct store *store, store_visit_fn visit, void *data, struct aq_error *err);
 

@@ -1,0 +1,146 @@
+/* audit.c - is the ledger what the kernels say? */
+#include <errno.h>
+#include <string.h>
+
+#include "store/tx.h"
+
+/* Live rows of a kernel. */
+static int read_live(struct store_tx *tx, int64_t seq, int64_t rank, const char *agent_id,
+                     struct slots *ret_live, struct strbuf *wrong, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare(tx->db, "SELECT slot, amount, agent_id FROM allocations"
+                                " WHERE session_seq = ? AND rank = ? AND free_at IS NULL"
+                                " ORDER BY slot", &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, seq);
+    sql_put_int(q, rank);
+    while ((r = sql_step(q, err)) > 0) {
+        const char *slot = sql_get_text(q);
+        int64_t amount = sql_get_int(q);
+        const char *agent = sql_get_text(q), *name = slot_name_intern(slot, strlen(slot));
+
+        if (!agent_id || strcmp(agent, agent_id) != 0)
+            strbuf_addf(wrong, " holds %s on '%s';", slot, agent);
+        if (!name || slots_get(ret_live, name) != 0)
+            strbuf_addf(wrong, " holds %s twice;", slot);
+        else if (slots_set(ret_live, name, amount) < 0)
+            return aq_fail(err, ENOMEM, "audit");
+    }
+    return r;
+}
+
+static int audit_kernel(struct store_tx *tx, struct row *row, struct strbuf *out,
+                        struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf wrong = STRBUF_INIT;
+    AQ_CLEANUP(slots_donep) struct slots requested = { 0 }, live = { 0 };
+    int64_t seq = sql_get_int(row->q), rank = sql_get_int(row->q);
+    const char *id = sql_get_text(row->q), *agent_id = sql_get_text(row->q);
+    enum kernel_status status = KERNEL_PENDING;
+    int r;
+
+    ROW_PARSE(row, kernel_status_parse, &status);
+    row_slots(row, &requested);
+    r = row_check(row, "kernels", err);
+    if (r == 0)
+        r = read_live(tx, seq, rank, agent_id, &live, &wrong, err);
+    if (r < 0)
+        return r;
+    if (!kernel_is_holding(status) && live.count)
+        strbuf_adds(&wrong, " holds resources;");
+    if (kernel_is_holding(status) && !agent_id)
+        strbuf_adds(&wrong, " has no agent;");
+    if (kernel_is_holding(status)
+        && (!slots_le(&live, &requested) || !slots_le(&requested, &live)))
+        strbuf_adds(&wrong, " holds another amount than it requested;");
+    if (wrong.len)
+        strbuf_addf(out, "kernel %s (%s) on '%s':%s\n", id, kernel_status_name(status),
+                    agent_id ? agent_id : "", wrong.data);
+    return wrong.len != 0;
+}
+
+/* Kernels that live or still have a live row. */
+static int audit_kernels(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { 0 };
+    int found = 0;
+    int r = sql_prepare(tx->db,
+        "SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested FROM kernels k"
+        " JOIN sessions s ON s.seq = k.session_seq WHERE s.terminated_at IS NULL UNION"
+        " SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested"
+        " FROM allocations l JOIN kernels k ON k.session_seq = l.session_seq AND k.rank = l.rank"
+        " WHERE l.free_at IS NULL ORDER BY 1, 2", &q, err);
+
+    if (r < 0)
+        return r;
+    row.q = q;
+    while ((r = sql_step(q, err)) > 0) {
+        r = audit_kernel(tx, &row, out, err);
+        if (r < 0)
+            return r;
+        found += r;
+    }
+    return r < 0 ? r : found;
+}
+
+/* Sums by agent and slot against what the agent offers. */
+static int audit_agents(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { 0 };
+    int found = 0;
+    int r = sql_prepare(tx->db,
+        "SELECT l.agent_id, l.slot, SUM(l.amount), MAX(a.available) FROM allocations l"
+        " LEFT JOIN agents a ON a.id = l.agent_id WHERE l.free_at IS NULL"
+        " GROUP BY l.agent_id, l.slot ORDER BY l.agent_id, l.slot", &q, err);
+
+    if (r < 0)
+        return r;
+    row.q = q;
+    while ((r = sql_step(q, err)) > 0) {
+        AQ_CLEANUP(slots_donep) struct slots available = { 0 };
+        const char *agent = sql_get_text(q), *slot = sql_get_text(q);
+        const char *name = slot_name_intern(slot, strlen(slot));
+        int64_t sum = sql_get_int(q), has;
+
+        row_slots(&row, &available);
+        r = row_check(&row, "agents", err);
+        if (r < 0)
+            return r;
+        has = name ? slots_get(&available, name) : 0;
+        if (sum > has) {
+            strbuf_addf(out, "agent '%s': %lld of %s are held, it offers %lld\n", agent,
+                        (long long)sum, slot, (long long)has);
+            found++;
+        }
+    }
+    return r < 0 ? r : found;
+}
+
+int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
+{
+    int kernels = audit_kernels(tx, out, err), agents;
+
+    if (kernels < 0)
+        return kernels;
+    agents = audit_agents(tx, out, err);
+    if (agents < 0)
+        return agents;
+    return strbuf_ok(out) ? kernels + agents : aq_fail(err, ENOMEM, "audit");
+}
+
+int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
+{
+    int found = tx->db->ops->audit(tx->db, out, err);
+
+    return found < 0 || strbuf_ok(out) ? found : aq_fail(err, ENOMEM, "audit");
+}
+
+int store_backup(struct store_tx *tx, const char *path, struct aq_error *err)
+{
+    return tx->db->ops->backup(tx->db, path, err);
+}

@@ -1,0 +1,89 @@
+/* columns.c - from columns to members and back */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/tx.h"
+
+char *slots_to_column(const struct slots *s)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    for (size_t i = 0; i < s->count; i++)
+        jsonw_member_int(&w, s->items[i].name, s->items[i].amount);
+    jsonw_object_end(&w);
+    return strbuf_steal(&out);
+}
+
+static void add_slot(struct row *row, struct slots *s, const char *name, const json_t *amount)
+{
+    const char *interned = slot_name_intern(name, strlen(name));
+
+    if (!interned || !json_is_integer(amount))
+        row->is_damaged = true;
+    else if (slots_set(s, interned, json_integer_value(amount)) < 0)
+        row->no_memory = true;
+}
+
+static void move_to_arena(struct row *row, struct slots *s)
+{
+    struct slot *items = arena_array(row->arena, s->count, sizeof(*items));
+
+    if (!items) {
+        row->no_memory = true;
+        slots_done(s);
+        return;
+    }
+    memcpy(items, s->items, s->count * sizeof(*items));
+    free(AQ_TAKE(s->items));
+    s->items = items;
+    s->cap = s->count;
+}
+
+void row_slots(struct row *row, struct slots *ret)
+{
+    const char *text = sql_get_text(row->q), *name;
+    struct slots s = { 0 };
+    json_t *object, *amount;
+
+    *ret = s;
+    if (!text || strcmp(text, "{}") == 0)
+        return;
+    object = json_loads(text, 0, NULL);
+    row->is_damaged |= !json_is_object(object);
+    json_object_foreach(object, name, amount)
+        add_slot(row, &s, name, amount);
+    json_decref(object);
+    if (row->arena && s.count)
+        move_to_arena(row, &s);
+    *ret = s;
+}
+
+char *row_text(struct row *row)
+{
+    const char *text = sql_get_text(row->q);
+    char *copy = !text ? NULL : row->arena ? arena_strdup(row->arena, text) : strdup(text);
+
+    row->no_memory |= text && !copy;
+    return copy;
+}
+
+void row_bounded(struct row *row, char *ret, size_t size)
+{
+    const char *text = sql_get_text(row->q);
+
+    row->is_damaged |= snprintf(ret, size, "%s", text ? text : "") >= (int)size;
+}
+
+int row_check(const struct row *row, const char *what, struct aq_error *err)
+{
+    if (row->no_memory)
+        return aq_fail(err, ENOMEM, "a row of %s", what);
+    if (row->is_damaged)
+        return aq_fail(err, EUCLEAN, "the database has a row of %s that this program did not "
+                       "write; was it changed by hand?", what);
+    return 0;
+}

@@ -1,0 +1,49 @@
+/* event_write.c - an event becomes rows */
+#include <errno.h>
+
+#include "store/tx.h"
+
+int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
+{
+    switch (e->kind) {
+    case EVENT_SESSION_CREATED:
+        return session_insert(tx, &e->session, err);
+    case EVENT_SESSION_STATUS:
+        return session_set_status(tx, e, err);
+    case EVENT_SESSION_RENAMED:
+        return session_rename(tx, e, err);
+    case EVENT_SESSION_PRIORITY:
+        return session_set_priority(tx, e, err);
+    case EVENT_SESSION_FORCED:
+        return session_force(tx, e, err);
+    case EVENT_SESSION_EXPLAINED:
+        return session_explain(tx, e, err);
+    case EVENT_KERNEL_STATUS:
+        return kernel_set_status(tx, e, err);
+    case EVENT_AGENT_SAVED:
+        return agent_save(tx, e, err);
+    case EVENT_AGENT_STATUS:
+        return agent_set_status(tx, e, err);
+    case EVENT_AGENT_REMOVED:
+        return agent_remove(tx, e, err);
+    case EVENT_SLOT_TYPE_KNOWN:
+        return slot_type_save(tx, e, err);
+    case EVENT_DOMAIN_SAVED:
+        return domain_save(tx, e, err);
+    case EVENT_GROUP_SAVED:
+        return group_save(tx, e, err);
+    case EVENT_USER_SAVED:
+        return user_save(tx, e, err);
+    case EVENT_KEYPAIR_SAVED:
+        return keypair_save(tx, e, err);
+    case EVENT_KEYPAIR_REMOVED:
+        return keypair_remove(tx, e, err);
+    case EVENT_KEYPAIR_POLICY_SAVED:
+        return policy_save(tx, e, err);
+    case EVENT_RESOURCE_GROUP_SAVED:
+        return resource_group_save(tx, e, err);
+    case EVENT_KIND_COUNT:
+        break;
+    }
+    return aq_fail(err, EINVAL, "event %d has no rows", (int)e->kind);
+}

@@ -1,0 +1,27 @@
+/* migrate.h - numbered changes of the schema
+ *
+ * src/store/migrations/NNNN_imperative_name.sql, embedded by tools/embed-sql.
+ * A released file is never edited: the database remembers the SHA-256 of each
+ * that was applied.
+ */
+#ifndef AQ_STORE_MIGRATE_H
+#define AQ_STORE_MIGRATE_H
+
+#include "store/sql.h"
+
+struct migration {
+    int64_t number; /* 1, 2, ... */
+    const char *name;
+    const char *checksum; /* SHA-256 of the script, hex */
+    const char *script;
+};
+
+extern const struct migration store_migrations[];
+extern const size_t store_migration_count;
+
+/* Apply those that the database does not have, each in a transaction. -EPROTO
+ * if it has more than 'count', -EUCLEAN if one it has differs.
+ */
+int migrate(struct sql *db, const struct migration *list, size_t count, struct aq_error *err);
+
+#endif

@@ -1,0 +1,168 @@
+#include "store/sql.h"
+
+#include <errno.h>
+
+int sql_open(const struct sql_ops *ops, const struct sql_conf *conf, struct sql **ret,
+             struct aq_error *err)
+{
+    struct sql *db;
+    int r = ops->open(conf, &db, err);
+
+    if (r < 0)
+        return r;
+    db->ops = ops;
+    db->cache = (struct map)MAP_INIT;
+    *ret = db;
+    return 0;
+}
+
+void sql_close(struct sql *db)
+{
+    if (!db)
+        return;
+    for (size_t i = 0; i < db->cache.count; i++)
+        db->ops->finish(db->cache.entries[i].value);
+    map_done(&db->cache);
+    db->ops->close(db);
+}
+
+int sql_run_script(struct sql *db, const char *script, struct aq_error *err)
+{
+    return db->ops->run_script(db, script, err);
+}
+
+int sql_prepare_once(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int r = db->ops->prepare(db, text, &q, err);
+
+    if (r < 0)
+        return r;
+    q->db = db;
+    *ret = q;
+    return 0;
+}
+
+int sql_prepare(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err)
+{
+    struct sql_stmt *q = map_get(&db->cache, &text, sizeof(text));
+    int r;
+
+    if (!q) {
+        r = sql_prepare_once(db, text, &q, err);
+        if (r < 0)
+            return r;
+        if (map_set(&db->cache, &text, sizeof(text), q) < 0) {
+            db->ops->finish(q);
+            return aq_fail(err, ENOMEM, "statement cache");
+        }
+        q->is_cached = true;
+    }
+    *ret = q;
+    return 0;
+}
+
+void sql_put_int(struct sql_stmt *q, int64_t value)
+{
+    q->failed |= q->db->ops->put_int(q, q->puts++, value) < 0;
+}
+
+void sql_put_text(struct sql_stmt *q, const char *text)
+{
+    q->failed |= q->db->ops->put_text(q, q->puts++, text) < 0;
+}
+
+void sql_put_blob(struct sql_stmt *q, const void *bytes, size_t len)
+{
+    q->failed |= q->db->ops->put_blob(q, q->puts++, bytes, len) < 0;
+}
+
+void sql_put_null(struct sql_stmt *q)
+{
+    sql_put_text(q, NULL);
+}
+
+void sql_put_time(struct sql_stmt *q, int64_t usec)
+{
+    if (usec)
+        sql_put_int(q, usec);
+    else
+        sql_put_null(q);
+}
+
+void sql_put_uuid(struct sql_stmt *q, const struct uuid *id, char buf[UUID_TEXT_MAX])
+{
+    sql_put_text(q, uuid_format(id, buf));
+}
+
+int sql_step(struct sql_stmt *q, struct aq_error *err)
+{
+    if (q->failed)
+        return aq_fail(err, ENOMEM, "SQL parameters");
+    q->gets = 0;
+    return q->db->ops->step(q, err);
+}
+
+int64_t sql_get_int(struct sql_stmt *q)
+{
+    return q->db->ops->get_int(q, q->gets++);
+}
+
+const char *sql_get_text(struct sql_stmt *q)
+{
+    return q->db->ops->get_text(q, q->gets++);
+}
+
+const void *sql_get_blob(struct sql_stmt *q, size_t *ret_len)
+{
+    return q->db->ops->get_blob(q, q->gets++, ret_len);
+}
+
+bool sql_get_is_null(struct sql_stmt *q)
+{
+    return q->db->ops->is_null(q, q->gets);
+}
+
+struct uuid sql_get_uuid(struct sql_stmt *q)
+{
+    const char *text = sql_get_text(q);
+    struct uuid id = { { 0 } };
+
+    if (text)
+        (void)uuid_parse(text, &id);
+    return id;
+}
+
+void sql_end(struct sql_stmt *q)
+{
+    if (!q)
+        return;
+    if (!q->is_cached) {
+        q->db->ops->finish(q);
+        return;
+    }
+    q->db->ops->reset(q);
+    q->puts = q->gets = 0;
+    q->failed = false;
+}
+
+int sql_run(struct sql_stmt *q, struct aq_error *err)
+{
+    int r;
+
+    while ((r = sql_step(q, err)) > 0) {
+        /* rows do not matter here */
+    }
+    sql_end(q);
+    return r;
+}
+
+int sql_change(struct sql_stmt *q, struct aq_error *err)
+{
+    int r = sql_step(q, err);
+
+    if (r == 0)
+        r = q->db->ops->changes(q);
+    sql_end(q);
+    return r;
+}

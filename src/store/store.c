@@ -1,0 +1,437 @@
+/* store.c - the threads, their queues, and what opening a database takes */
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/fs.h"
+#include "store/migrate.h"
+#include "store/token.h"
+#include "store/writer.h"
+
+#define READER_COUNT 2
+#define WRITER_CACHE_BYTES ((size_t)1 << 20)
+#define READER_CACHE_BYTES ((size_t)256 << 10)
+#define THREAD_STACK_BYTES ((size_t)512 << 10)
+/* After an unclean end every page is checked, unless that takes too long. */
+#define CHECK_FILE_MAX_BYTES ((off_t)64 << 20)
+
+struct store {
+    char *path;
+    void (*wake)(void *data);
+    void *wake_data;
+    int lock_fd;
+    struct seal *seal;
+    struct store_tx tx; /* of the writer */
+    int64_t next_seq;
+
+    pthread_mutex_t writing; /* held while the writer's connection is in use */
+    pthread_mutex_t lock;    /* of all below */
+    pthread_cond_t write_queued, read_queued, finished_some;
+    struct list writes, reads, finished; /* struct piece */
+    size_t outstanding;      /* queued and not finished */
+    bool stopping;
+
+    pthread_t threads[1 + READER_COUNT];
+    size_t thread_count;
+};
+
+/* ---- threads ---- */
+
+/* Move pieces to those that wait for store_dispatch(). */
+static void finish_pieces(struct store *st, struct list *pieces, size_t count)
+{
+    bool was_empty;
+
+    (void)pthread_mutex_lock(&st->lock);
+    was_empty = list_is_empty(&st->finished);
+    LIST_FOREACH(link, pieces) {
+        list_remove(link);
+        list_add(&st->finished, link);
+    }
+    st->outstanding -= count;
+    (void)pthread_cond_broadcast(&st->finished_some);
+    (void)pthread_mutex_unlock(&st->lock);
+    if (was_empty && st->wake)
+        st->wake(st->wake_data);
+}
+
+/* Wait for work and take all of the queue, or its first piece only; returns
+ * how many were taken, 0 when the store closes.
+ */
+static size_t take_pieces(struct store *st, struct list *queue, pthread_cond_t *queued, bool all,
+                          struct list *ret)
+{
+    size_t count = 0;
+
+    list_init(ret);
+    (void)pthread_mutex_lock(&st->lock);
+    while (list_is_empty(queue) && !st->stopping)
+        (void)pthread_cond_wait(queued, &st->lock);
+    while (!list_is_empty(queue) && (all || count == 0)) {
+        struct list *first = queue->next;
+
+        list_remove(first);
+        list_add(ret, first);
+        count++;
+    }
+    (void)pthread_mutex_unlock(&st->lock);
+    return count;
+}
+
+static void *write_loop(void *data)
+{
+    struct store *st = data;
+    struct list pieces;
+    size_t count;
+
+    while ((count = take_pieces(st, &st->writes, &st->write_queued, true, &pieces)) > 0) {
+        (void)pthread_mutex_lock(&st->writing);
+        writer_run(&st->tx, &pieces);
+        (void)pthread_mutex_unlock(&st->writing);
+        finish_pieces(st, &pieces, count);
+        AQ_FAULT("store.batch.finished");
+    }
+    return NULL;
+}
+
+static int read_piece(struct store *st, struct sql **db, struct piece *p)
+{
+    const struct sql_conf conf = { .where = st->path, .read_only = true,
+                                   .cache_bytes = READER_CACHE_BYTES };
+    struct store_tx tx = { .seal = st->seal };
+    int r = 0;
+
+    if (!*db)
+        r = sql_open(&sql_sqlite, &conf, db, &p->err);
+    if (r == 0)
+        r = sql_run_script(*db, "BEGIN", &p->err);
+    if (r < 0)
+        return r;
+    tx.db = *db;
+    r = p->fn(&tx, p->data, &p->err);
+    (void)sql_run_script(*db, "ROLLBACK", NULL);
+    return r;
+}
+
+static void *read_loop(void *data)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = NULL; /* opened by the first read */
+    struct store *st = data;
+    struct list pieces;
+
+    while (take_pieces(st, &st->reads, &st->read_queued, false, &pieces) > 0) {
+        struct piece *p = LIST_ENTRY(pieces.next, struct piece, link);
+
+        p->result = read_piece(st, &db, p);
+        finish_pieces(st, &pieces, 1);
+    }
+    return NULL;
+}
+
+static int start_threads(struct store *st, struct aq_error *err)
+{
+    pthread_attr_t attr;
+    sigset_t all, before;
+    int r;
+
+    r = pthread_attr_init(&attr);
+    if (r != 0)
+        return aq_fail(err, r, "store threads");
+    (void)pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
+    (void)sigfillset(&all); /* signals are for the owner's threads */
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(st->threads); i++) {
+        r = pthread_create(&st->threads[i], &attr, i == 0 ? write_loop : read_loop, st);
+        if (r == 0)
+            st->thread_count++;
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attr);
+    return r == 0 ? 0 : aq_fail(err, r, "store threads: %s", strerror(r));
+}
+
+/* ---- queues ---- */
+
+static int queue_piece(struct store *st, const struct piece *piece, bool is_read)
+{
+    struct piece *p = malloc(sizeof(*p));
+
+    if (!p)
+        return -ENOMEM;
+    *p = *piece;
+    (void)pthread_mutex_lock(&st->lock);
+    list_add(is_read ? &st->reads : &st->writes, &p->link);
+    st->outstanding++;
+    (void)pthread_cond_signal(is_read ? &st->read_queued : &st->write_queued);
+    (void)pthread_mutex_unlock(&st->lock);
+    return 0;
+}
+
+int store_commit(struct store *store, struct event_batch *batch, store_commit_fn done, void *data)
+{
+    return queue_piece(store, &(struct piece){ .batch = batch, .committed = done, .data = data },
+                       false);
+}
+
+int store_read(struct store *store, store_tx_fn fn, store_done_fn done, void *data)
+{
+    return queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, true);
+}
+
+int store_write(struct store *store, store_tx_fn fn, store_done_fn done, void *data)
+{
+    return queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, false);
+}
+
+int store_call(struct store *store, store_tx_fn fn, void *data, struct aq_error *err)
+{
+    struct piece piece = { .fn = fn, .data = data };
+    struct list pieces;
+
+    list_init(&pieces);
+    list_add(&pieces, &piece.link);
+    (void)pthread_mutex_lock(&store->writing);
+    writer_run(&store->tx, &pieces);
+    (void)pthread_mutex_unlock(&store->writing);
+    if (piece.result < 0 && err)
+        *err = piece.err;
+    return piece.result;
+}
+
+void store_dispatch(struct store *store)
+{
+    struct list finished;
+
+    list_init(&finished);
+    (void)pthread_mutex_lock(&store->lock);
+    LIST_FOREACH(link, &store->finished) {
+        list_remove(link);
+        list_add(&finished, link);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    while (!list_is_empty(&finished)) {
+        struct piece *p = LIST_ENTRY(finished.next, struct piece, link);
+
+        list_remove(&p->link);
+        AQ_FAULT("store.dispatch.callback");
+        if (p->batch)
+            p->committed(p->data, p->result, &p->err, p->batch);
+        else
+            p->done(p->data, p->result, &p->err);
+        free(p);
+    }
+}
+
+void store_flush(struct store *store)
+{
+    bool is_idle;
+
+    do {
+        (void)pthread_mutex_lock(&store->lock);
+        while (store->outstanding && list_is_empty(&store->finished))
+            (void)pthread_cond_wait(&store->finished_some, &store->lock);
+        is_idle = list_is_empty(&store->finished);
+        (void)pthread_mutex_unlock(&store->lock);
+        store_dispatch(store);
+    } while (!is_idle);
+}
+
+/* ---- opening ---- */
+
+/* The lock file holds the owner's pid while the store is open: what is left in
+ * it tells of an unclean end.
+ */
+static int take_lock(struct store *st, bool *ret_was_unclean, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s.lock", st->path);
+    char pid[32] = "";
+    ssize_t got;
+
+    if (!path)
+        return aq_fail(err, ENOMEM, "lock of '%s'", st->path);
+    st->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (st->lock_fd < 0)
+        return aq_fail_errno(err, "open '%s'", path);
+    got = pread(st->lock_fd, pid, sizeof(pid) - 1, 0);
+    if (flock(st->lock_fd, LOCK_EX | LOCK_NB) < 0)
+        return aq_fail(err, EBUSY, "process %ld has the database '%s' open; stop it first, or "
+                       "give this one another --state folder", atol(pid), st->path);
+    *ret_was_unclean = got > 0;
+    (void)snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    if (ftruncate(st->lock_fd, 0) < 0
+        || pwrite(st->lock_fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid))
+        return aq_fail_errno(err, "write '%s'", path);
+    return 0;
+}
+
+static int make_folder(const char *path, struct aq_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    AQ_CLEANUP(aq_freep) char *folder = slash && slash > path
+                                            ? strndup(path, (size_t)(slash - path)) : strdup(".");
+
+    return folder ? fs_mkdirs(folder, 0700, err) : aq_fail(err, ENOMEM, "'%s'", path);
+}
+
+/* Make the file, so that it is nobody else's to read, or tell how large it is. */
+static int make_file(const char *path, off_t *ret_size, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return aq_fail_errno(err, "open the database '%s'", path);
+    *ret_size = st.st_size;
+    return 0;
+}
+
+static int check_file(struct store *st, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf findings = STRBUF_INIT;
+    int r = st->tx.db->ops->audit(st->tx.db, &findings, err);
+
+    if (r <= 0)
+        return r;
+    return aq_fail(err, EUCLEAN, "the database '%s' is damaged: %.160s: restore a backup, or "
+                   "salvage it with sqlite3's .recover", st->path, findings.data);
+}
+
+/* A sealed constant in the database tells at once whether the key fits. */
+static int check_key(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    static const char word[] = "aliquot";
+    unsigned char sealed[sizeof(word) + SEAL_OVERHEAD];
+    char hex[2 * sizeof(sealed) + 1], text[sizeof(word)];
+    AQ_CLEANUP(strbuf_donep) struct strbuf known = STRBUF_INIT;
+    int r = setting_get(tx, "seal.check", &known, err);
+
+    (void)data;
+    if (r == -ENOENT) {
+        r = seal_close(tx->seal, "seal.check", word, sizeof(word), sealed, err);
+        for (size_t i = 0; i < sizeof(sealed); i++)
+            (void)snprintf(hex + 2 * i, 3, "%02x", sealed[i]);
+        return r < 0 ? r : setting_set(tx, "seal.check", hex, err);
+    }
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sizeof(sealed); i++)
+        if (known.len != 2 * sizeof(sealed) || sscanf(known.data + 2 * i, "%2hhx", &sealed[i]) != 1)
+            return aq_fail(err, EUCLEAN, "setting 'seal.check' is damaged");
+    return seal_reveal(tx->seal, "seal.check", sealed, sizeof(sealed), text, err);
+}
+
+static int read_next_seq(struct store *st, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare_once(st->tx.db, "SELECT MAX(seq) FROM sessions", &q, err);
+
+    if (r == 0)
+        r = sql_step(q, err);
+    if (r < 0)
+        return r;
+    st->next_seq = sql_get_int(q) + 1;
+    return 0;
+}
+
+static int open_database(struct store *st, const struct store_conf *conf, struct aq_error *err)
+{
+    const struct sql_conf sql = { .where = st->path, .cache_bytes = WRITER_CACHE_BYTES };
+    AQ_CLEANUP(aq_freep) char *key_path = conf->key_path ? strdup(conf->key_path)
+                                                         : aq_format("%s.key", st->path);
+    bool was_unclean;
+    off_t size;
+    int r;
+
+    if (!key_path)
+        return aq_fail(err, ENOMEM, "database '%s'", st->path);
+    if ((r = make_folder(st->path, err)) < 0 || (r = take_lock(st, &was_unclean, err)) < 0
+        || (r = make_file(st->path, &size, err)) < 0
+        || (r = seal_open(key_path, size == 0, &st->seal, err)) < 0
+        || (r = sql_open(&sql_sqlite, &sql, &st->tx.db, err)) < 0)
+        return r;
+    st->tx.seal = st->seal;
+    st->tx.next_seq = &st->next_seq;
+    if (was_unclean && size <= CHECK_FILE_MAX_BYTES && (r = check_file(st, err)) < 0)
+        return r;
+    AQ_FAULT("store.open.locked");
+    r = migrate(st->tx.db, store_migrations, store_migration_count, err);
+    if (r == 0)
+        r = store_call(st, check_key, NULL, err);
+    return r < 0 ? r : read_next_seq(st, err);
+}
+
+static struct store *store_new(const struct store_conf *conf)
+{
+    struct store *st = calloc(1, sizeof(*st));
+
+    if (!st || !(st->path = strdup(conf->path))) {
+        free(st);
+        return NULL;
+    }
+    st->wake = conf->wake;
+    st->wake_data = conf->wake_data;
+    st->lock_fd = -1;
+    list_init(&st->writes);
+    list_init(&st->reads);
+    list_init(&st->finished);
+    (void)pthread_mutex_init(&st->writing, NULL);
+    (void)pthread_mutex_init(&st->lock, NULL);
+    (void)pthread_cond_init(&st->write_queued, NULL);
+    (void)pthread_cond_init(&st->read_queued, NULL);
+    (void)pthread_cond_init(&st->finished_some, NULL);
+    return st;
+}
+
+int store_open(const struct store_conf *conf, struct store **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(store_closep) struct store *st = store_new(conf);
+    int r;
+
+    if (!st)
+        return aq_fail(err, ENOMEM, "database '%s'", conf->path);
+    r = open_database(st, conf, err);
+    if (r == 0)
+        r = start_threads(st, err);
+    if (r == 0)
+        *ret = AQ_TAKE(st);
+    return r;
+}
+
+static void stop_threads(struct store *st)
+{
+    (void)pthread_mutex_lock(&st->lock);
+    st->stopping = true;
+    (void)pthread_cond_broadcast(&st->write_queued);
+    (void)pthread_cond_broadcast(&st->read_queued);
+    (void)pthread_mutex_unlock(&st->lock);
+    for (size_t i = 0; i < st->thread_count; i++)
+        (void)pthread_join(st->threads[i], NULL);
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    store_flush(store);
+    stop_threads(store);
+    sql_close(store->tx.db);
+    seal_free(store->seal);
+    if (store->lock_fd >= 0 && store->thread_count)
+        (void)!ftruncate(store->lock_fd, 0); /* a clean end */
+    aq_closep(&store->lock_fd);
+    (void)pthread_mutex_destroy(&store->writing);
+    (void)pthread_mutex_destroy(&store->lock);
+    (void)pthread_cond_destroy(&store->write_queued);
+    (void)pthread_cond_destroy(&store->read_queued);
+    (void)pthread_cond_destroy(&store->finished_some);
+    free(store->path);
+    free(store);
+}

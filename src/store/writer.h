@@ -1,0 +1,26 @@
+/* writer.h - inside the store: several pieces of work as one transaction */
+#ifndef AQ_STORE_WRITER_H
+#define AQ_STORE_WRITER_H
+
+#include "base/list.h"
+#include "store/store.h"
+#include "store/tx.h"
+
+/* A batch to commit, or a function to run. */
+struct piece {
+    struct list link;
+    struct event_batch *batch; /* NULL = run 'fn' */
+    store_commit_fn committed;
+    store_tx_fn fn;
+    store_done_fn done;
+    void *data;
+    int result;
+    struct aq_error err;
+};
+
+/* Run the pieces of the list, each within a savepoint, and commit. Afterwards
+ * each has its result; 0 means durable.
+ */
+void writer_run(struct store_tx *tx, struct list *pieces);
+
+#endif
