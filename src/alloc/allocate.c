@@ -1,0 +1,198 @@
+/* A whole kernel's request: checked, then given slot by slot, or not at all. */
+#include <errno.h>
+#include <string.h>
+
+#include "alloc/map_private.h"
+
+static int fail_argument(const struct slot_state *slot, int64_t amount, const char *why,
+                         struct aq_error *err)
+{
+    char text[AMOUNT_TEXT_MAX];
+
+    slot_amount_format(amount, slot->type, text);
+    return aq_fail_as(err, EINVAL, "invalid-resource-argument", slot->name, "%s: %s %s",
+                      slot->name, text, why);
+}
+
+/* "ask for 0.2 or 0.3" */
+static int fail_quantum(const struct slot_state *slot, int64_t amount, struct aq_error *err)
+{
+    char asked[AMOUNT_TEXT_MAX], quantum[AMOUNT_TEXT_MAX], below[AMOUNT_TEXT_MAX + 4] = "",
+        above[AMOUNT_TEXT_MAX];
+    int64_t lower = amount - amount % slot->quantum;
+
+    slot_amount_format(amount, slot->type, asked);
+    slot_amount_format(slot->quantum, slot->type, quantum);
+    slot_amount_format(lower + slot->quantum, slot->type, above);
+    if (lower > 0) {
+        slot_amount_format(lower, slot->type, below);
+        strcat(below, " or ");
+    }
+    return aq_fail_as(err, EINVAL, "not-multiple-of-quantum", slot->name,
+                      "%s: %s is not a multiple of %s, the smallest part of a device here; ask for"
+                      " %s%s",
+                      slot->name, asked, quantum, below, above);
+}
+
+static int check_amount(const struct slot_state *slot, int64_t amount, struct aq_error *err)
+{
+    if (amount < 0)
+        return fail_argument(slot, amount, "is negative", err);
+    if (amount == AMOUNT_INFINITE)
+        return fail_argument(slot, amount, "cannot be allocated", err);
+    if (slot->type == SLOT_UNIFIED)
+        return fail_argument(slot, amount,
+                             "was asked for, but the device is shared by all and has no amount",
+                             err);
+    if (slot->type == SLOT_UNIQUE && amount != AMOUNT_ONE)
+        return fail_argument(slot, amount, "was asked for, but only exactly 1 can be had", err);
+    if (amount % slot->quantum == 0)
+        return 0;
+    if (slot->fractional)
+        return fail_quantum(slot, amount, err);
+    return fail_argument(slot, amount, "is a fraction of devices that are only given whole", err);
+}
+
+/* No two slots of one exclusive set. */
+static int check_combination(const struct alloc_map *map, const struct slots *request,
+                             const struct slot_state *slot, struct aq_error *err)
+{
+    for (const struct slot_state *other = map->slots; other < slot; other++)
+        if ((other->exclusive & slot->exclusive) && slots_get(request, other->name) != 0)
+            return aq_fail_as(err, EINVAL, "invalid-resource-combination", slot->name,
+                              "%s and %s cannot be asked for together", other->name, slot->name);
+    return 0;
+}
+
+static int check_request(const struct alloc_map *map, const struct slots *request,
+                         struct aq_error *err)
+{
+    char text[AMOUNT_TEXT_MAX];
+    int r;
+
+    for (size_t i = 0; i < request->count; i++) {
+        const struct slot *item = &request->items[i];
+
+        if (item->amount != 0 && !map_find_slot(map, item->name))
+            return aq_fail_as(
+                err, EINVAL, "unsupported-resource", item->name,
+                "slot '%s' is not supported here and %s of it was asked for", item->name,
+                slot_amount_format(item->amount, slot_type_guess(item->name), text));
+    }
+    for (size_t i = 0; i < map->slot_count; i++) {
+        const struct slot_state *slot = &map->slots[i];
+        int64_t amount = slots_get(request, slot->name);
+
+        if (amount == 0)
+            continue;
+        r = check_combination(map, request, slot, err);
+        if (r < 0 || (r = check_amount(slot, amount, err)) < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void append(struct alloc_map *map, const struct device *d, int64_t amount)
+{
+    struct grant_item *item = &map->pending.items[map->pending.count++];
+
+    item->slot_name = d->slot->name;
+    item->type = d->slot->type;
+    item->amount = amount;
+    memcpy(item->device_id, d->id, sizeof(item->device_id));
+}
+
+static void hint_add(struct affinity_hint *hint, int node)
+{
+    for (size_t i = 0; i < hint->count; i++)
+        if (hint->nodes[i] == node)
+            return;
+    hint->nodes[hint->count++] = node;
+}
+
+/* Turn what a plan noted into allocations, in the order of the devices; add
+ * their nodes to 'used'.
+ */
+static void commit_plan(struct alloc_map *map, const struct slot_state *slot,
+                        struct affinity_hint *used)
+{
+    uint32_t end = slot->first + slot->count;
+
+    for (uint32_t word = slot->first / 64; word * 64 < end; word++) {
+        while (map->taken[word]) {
+            uint32_t i = word * 64 + (uint32_t)__builtin_ctzll(map->taken[word]);
+            int64_t amount = map->take[i] * slot->quantum;
+
+            map->taken[word] &= map->taken[word] - 1;
+            map->take[i] = 0;
+            append(map, &map->devices[i], amount);
+            device_add(map, &map->devices[i], amount);
+            hint_add(used, map->devices[i].numa_node);
+        }
+    }
+}
+
+static bool is_same_kind(const struct slot_state *a, const struct slot_state *b)
+{
+    size_t len = slot_name_device_len(a->name);
+
+    return strncmp(a->name, b->name, len) == 0 && slot_name_device_len(b->name) == len;
+}
+
+/* Give every slot of the request, kind after kind. A kind that gets something
+ * leaves its nodes as the hint for the next one.
+ */
+static int allocate_slots(struct alloc_map *map, const struct alloc_request *request,
+                          struct aq_error *err)
+{
+    struct affinity_hint hint = { .nodes = map->hint_nodes };
+    struct affinity_hint used = { .nodes = map->hint_nodes + map->device_count };
+    int r;
+
+    for (size_t i = 0; i < map->slot_count; i++) {
+        const struct slot_state *slot = &map->slots[i];
+        int64_t amount = slots_get(request->slots, slot->name);
+
+        if (i > 0 && !is_same_kind(slot - 1, slot) && used.count) {
+            struct affinity_hint swap = hint;
+
+            hint = used;
+            used = (struct affinity_hint){ .nodes = swap.nodes };
+        }
+        if (amount == 0)
+            continue;
+        r = plan_slot(map, slot, amount / slot->quantum, request->forbid_fragmentation, &hint,
+                      err);
+        if (r < 0)
+            return r;
+        commit_plan(map, slot, &used);
+    }
+    return 0;
+}
+
+/* Unified devices belong to every kernel. */
+static void attach_unified(struct alloc_map *map)
+{
+    for (size_t i = 0; i < map->device_count; i++)
+        if (map->devices[i].slot->type == SLOT_UNIFIED)
+            append(map, &map->devices[i], 0);
+}
+
+int alloc_map_allocate(struct alloc_map *map, const struct alloc_request *request,
+                       struct alloc_grant *ret, struct aq_error *err)
+{
+    int r = check_request(map, request->slots, err);
+
+    if (r < 0)
+        return r;
+    map->pending.count = 0;
+    r = allocate_slots(map, request, err);
+    if (r == 0) {
+        attach_unified(map);
+        if (alloc_grant_copy(ret, &map->pending) == 0)
+            return 0;
+        r = aq_fail(err, ENOMEM, "granted devices");
+    }
+    (void)alloc_map_release(map, &map->pending, NULL);
+    return r;
+}

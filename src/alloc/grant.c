@@ -1,0 +1,131 @@
+#include "alloc/grant.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+void alloc_grant_done(struct alloc_grant *grant)
+{
+    free(grant->items);
+    *grant = (struct alloc_grant){ 0 };
+}
+
+bool device_id_is_valid(const char *id, size_t len)
+{
+    static const char marks[] = "._/+@-";
+
+    if (len == 0 || len > DEVICE_ID_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        char c = id[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
+              || (c && strchr(marks, c))))
+            return false;
+    }
+    return true;
+}
+
+int alloc_grant_add(struct alloc_grant *grant, const char *slot_name, enum slot_type type,
+                    const char *device_id, size_t id_len, int64_t amount, struct aq_error *err)
+{
+    struct grant_item *item;
+
+    if (!device_id_is_valid(device_id, id_len))
+        return aq_fail_field(err, EINVAL, slot_name,
+                             "%s: '%.*s' is not a device id: 1 to %d of A-Za-z0-9._/+@-",
+                             slot_name, (int)AQ_MIN(id_len, (size_t)DEVICE_ID_MAX), device_id,
+                             DEVICE_ID_MAX);
+    if (!vec_grow(&grant->items, &grant->cap, grant->count + 1, sizeof(*grant->items)))
+        return aq_fail(err, ENOMEM, "granted devices");
+    item = &grant->items[grant->count++];
+    *item = (struct grant_item){ .slot_name = slot_name, .type = type, .amount = amount };
+    memcpy(item->device_id, device_id, id_len);
+    return 0;
+}
+
+int alloc_grant_copy(struct alloc_grant *ret, const struct alloc_grant *grant)
+{
+    if (ret == grant)
+        return 0;
+    if (!vec_grow(&ret->items, &ret->cap, grant->count, sizeof(*ret->items)))
+        return -ENOMEM;
+    if (grant->count)
+        memcpy(ret->items, grant->items, grant->count * sizeof(*grant->items));
+    ret->count = grant->count;
+    return 0;
+}
+
+int alloc_grant_sum(const struct alloc_grant *grant, struct slots *ret)
+{
+    AQ_CLEANUP(slots_donep) struct slots sum = { 0 };
+    int r;
+
+    for (size_t i = 0; i < grant->count; i++) {
+        struct slot one = { grant->items[i].slot_name, grant->items[i].amount };
+
+        r = slots_add(&sum, &(struct slots){ .items = &one, .count = 1 });
+        if (r < 0)
+            return r;
+    }
+    slots_done(ret);
+    *ret = sum;
+    sum = (struct slots){ 0 };
+    return 0;
+}
+
+/* "share" or "shares" without a minor part */
+static bool is_share(const char *slot_name)
+{
+    const char *major = strchr(slot_name, '.');
+
+    return major && (strcmp(major, ".share") == 0 || strcmp(major, ".shares") == 0);
+}
+
+char *grant_amount_format(const char *slot_name, enum slot_type type, int64_t amount,
+                          char buf[AMOUNT_TEXT_MAX])
+{
+    size_t len, decimals;
+    char *point;
+
+    slot_amount_short(amount, type, buf);
+    if (type == SLOT_BYTES || amount == AMOUNT_INFINITE)
+        return buf;
+    len = strlen(buf);
+    point = strchr(buf, '.');
+    if (!point && is_share(slot_name))
+        buf[len++] = '.';
+    if (point || is_share(slot_name)) {
+        decimals = point ? strlen(point + 1) : 0;
+        for (; decimals < 2; decimals++)
+            buf[len++] = '0';
+        buf[len] = '\0';
+    }
+    return buf;
+}
+
+void alloc_grant_write_json(const struct alloc_grant *grant, struct jsonw *w)
+{
+    char text[AMOUNT_TEXT_MAX];
+
+    jsonw_object_begin(w);
+    for (size_t i = 0; i < grant->count; i++) {
+        const struct grant_item *item = &grant->items[i];
+
+        if (i == 0 || item->slot_name != item[-1].slot_name) {
+            if (i > 0)
+                jsonw_object_end(w);
+            jsonw_key(w, item->slot_name);
+            jsonw_object_begin(w);
+        }
+        if (item->type == SLOT_BYTES)
+            slot_amount_format(item->amount, item->type, text);
+        else
+            grant_amount_format(item->slot_name, item->type, item->amount, text);
+        jsonw_member_str(w, item->device_id, text);
+    }
+    if (grant->count)
+        jsonw_object_end(w);
+    jsonw_object_end(w);
+}

@@ -1,0 +1,286 @@
+#include "alloc/map.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "alloc/map_private.h"
+#include "base/vec.h"
+
+static bool is_before(const struct alloc_map *map, uint32_t a, uint32_t b)
+{
+    const struct device *first = &map->devices[a], *second = &map->devices[b];
+
+    return first->free != second->free ? first->free > second->free : a < b;
+}
+
+/* Where the device belongs in its group's order; its own place if it is there. */
+static uint32_t find_place(const struct alloc_map *map, const struct group *group, uint32_t device)
+{
+    uint32_t low = 0, high = group->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (is_before(map, group->order[middle], device))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void set_free(struct alloc_map *map, struct device *d, int64_t quanta)
+{
+    uint32_t index = (uint32_t)(d - map->devices), *order = d->group->order, from, to;
+
+    from = find_place(map, d->group, index);
+    d->group->count--;
+    memmove(&order[from], &order[from + 1], (d->group->count - from) * sizeof(*order));
+    d->group->free += quanta - d->free;
+    d->slot->free += quanta - d->free;
+    d->free = quanta;
+    to = find_place(map, d->group, index);
+    memmove(&order[to + 1], &order[to], (d->group->count - to) * sizeof(*order));
+    order[to] = index;
+    d->group->count++;
+}
+
+/* Is the hardware held under another slot name than the device's? */
+static bool is_held_elsewhere(const struct device *d)
+{
+    return d->hardware->holders > (d->allocated > 0);
+}
+
+static void refresh(struct alloc_map *map, struct device *d)
+{
+    int64_t quanta = 0;
+
+    if (!d->group)
+        return;
+    if (!is_held_elsewhere(d) && d->capacity > d->allocated)
+        quanta = (d->capacity - d->allocated) / d->slot->quantum;
+    if (quanta != d->free)
+        set_free(map, d, quanta);
+}
+
+/* One slot name more or less holds the hardware. */
+static void change_holders(struct alloc_map *map, struct hardware *hardware, bool more)
+{
+    hardware->holders += more ? 1 : -1u;
+    for (struct device *d = hardware->devices; d; d = d->sibling)
+        refresh(map, d);
+}
+
+void device_add(struct alloc_map *map, struct device *d, int64_t amount)
+{
+    bool was_held = d->allocated > 0;
+
+    d->allocated += amount;
+    d->group->allocated += amount;
+    d->slot->allocated += amount;
+    if ((d->allocated > 0) != was_held)
+        change_holders(map, d->hardware, !was_held);
+    else
+        refresh(map, d);
+}
+
+static struct device *find_device(const struct alloc_map *map, const struct grant_item *item)
+{
+    struct hardware *hardware = map_find_hardware(map, item->slot_name, item->device_id);
+
+    for (struct device *d = hardware ? hardware->devices : NULL; d; d = d->sibling)
+        if (strcmp(d->slot->name, item->slot_name) == 0)
+            return d;
+    return NULL;
+}
+
+static struct foreign *find_foreign(const struct alloc_map *map, const struct grant_item *item)
+{
+    for (size_t i = 0; i < map->foreign_count; i++)
+        if (strcmp(map->foreign[i].item.slot_name, item->slot_name) == 0
+            && strcmp(map->foreign[i].item.device_id, item->device_id) == 0)
+            return &map->foreign[i];
+    return NULL;
+}
+
+static int foreign_add(struct alloc_map *map, const struct grant_item *item, struct aq_error *err)
+{
+    struct foreign *foreign = find_foreign(map, item);
+
+    if (foreign) {
+        if (__builtin_add_overflow(foreign->item.amount, item->amount, &foreign->item.amount)) {
+            foreign->item.amount -= item->amount;
+            return aq_fail_field(err, EOVERFLOW, item->slot_name, "%s: device '%s' holds too much",
+                                 item->slot_name, item->device_id);
+        }
+        return 0;
+    }
+    if (!vec_grow(&map->foreign, &map->foreign_cap, map->foreign_count + 1, sizeof(*foreign)))
+        return aq_fail(err, ENOMEM, "held devices");
+    foreign = &map->foreign[map->foreign_count++];
+    foreign->item = *item;
+    foreign->hardware = map_find_hardware(map, item->slot_name, item->device_id);
+    if (foreign->hardware)
+        change_holders(map, foreign->hardware, true);
+    return 0;
+}
+
+static int item_apply(struct alloc_map *map, const struct grant_item *item, struct aq_error *err)
+{
+    struct device *d = find_device(map, item);
+    int64_t sum;
+
+    if (item->amount < 0)
+        return aq_fail_field(err, EINVAL, item->slot_name, "%s: device '%s' holds less than nothing",
+                             item->slot_name, item->device_id);
+    if (item->amount == 0 || (d && !d->group))
+        return 0;
+    if (!d)
+        return foreign_add(map, item, err);
+    if (__builtin_add_overflow(d->slot->allocated, item->amount, &sum))
+        return aq_fail_field(err, EOVERFLOW, item->slot_name, "%s: device '%s' holds too much",
+                             item->slot_name, item->device_id);
+    device_add(map, d, item->amount);
+    return 0;
+}
+
+static int item_release(struct alloc_map *map, const struct grant_item *item, struct aq_error *err)
+{
+    struct device *d = find_device(map, item);
+    struct foreign *foreign = d ? NULL : find_foreign(map, item);
+    int64_t held = d ? d->allocated : foreign ? foreign->item.amount : 0;
+
+    if (item->amount == 0 || (d && !d->group))
+        return 0;
+    if (item->amount < 0 || held < item->amount)
+        return aq_fail_field(err, EINVAL, item->slot_name,
+                             "%s: device '%s' does not hold what is to be released",
+                             item->slot_name, item->device_id);
+    if (d) {
+        device_add(map, d, -item->amount);
+        return 0;
+    }
+    foreign->item.amount -= item->amount;
+    if (foreign->item.amount == 0) {
+        struct hardware *hardware = foreign->hardware;
+
+        map->foreign_count--;
+        memmove(foreign, foreign + 1,
+                (size_t)(map->foreign + map->foreign_count - foreign) * sizeof(*foreign));
+        if (hardware)
+            change_holders(map, hardware, false);
+    }
+    return 0;
+}
+
+int alloc_map_apply(struct alloc_map *map, const struct alloc_grant *grant, struct aq_error *err)
+{
+    for (size_t i = 0; i < grant->count; i++) {
+        int r = item_apply(map, &grant->items[i], err);
+
+        if (r < 0) {
+            while (i-- > 0)
+                (void)item_release(map, &grant->items[i], NULL);
+            return r;
+        }
+    }
+    return 0;
+}
+
+int alloc_map_release(struct alloc_map *map, const struct alloc_grant *grant, struct aq_error *err)
+{
+    for (size_t i = 0; i < grant->count; i++) {
+        int r = item_release(map, &grant->items[i], err);
+
+        if (r < 0) {
+            /* what was held a moment ago has room to be held again */
+            while (i-- > 0)
+                (void)item_apply(map, &grant->items[i], NULL);
+            return r;
+        }
+    }
+    return 0;
+}
+
+void alloc_map_clear(struct alloc_map *map)
+{
+    for (size_t i = 0; i < map->device_count; i++)
+        if (map->devices[i].allocated)
+            device_add(map, &map->devices[i], -map->devices[i].allocated);
+    for (size_t i = 0; i < map->foreign_count; i++)
+        if (map->foreign[i].hardware)
+            change_holders(map, map->foreign[i].hardware, false);
+    map->foreign_count = 0;
+}
+
+int alloc_map_sum(const struct alloc_map *map, struct slots *ret_capacity, struct slots *ret_free)
+{
+    AQ_CLEANUP(slots_donep) struct slots capacity = { 0 };
+    AQ_CLEANUP(slots_donep) struct slots available = { 0 };
+
+    for (size_t i = 0; i < map->slot_count; i++) {
+        const struct slot_state *slot = &map->slots[i];
+        int64_t all = 0, rest = 0;
+
+        for (uint32_t j = slot->first; j < slot->first + slot->count; j++) {
+            const struct device *d = &map->devices[j];
+
+            all += d->capacity;
+            if (!is_held_elsewhere(d))
+                rest += AQ_MAX(d->capacity - d->allocated, 0);
+        }
+        if (slots_set(&capacity, slot->name, all) < 0
+            || slots_set(&available, slot->name, rest) < 0)
+            return -ENOMEM;
+    }
+    if (ret_capacity && slots_copy(ret_capacity, &capacity) < 0)
+        return -ENOMEM;
+    return ret_free ? slots_copy(ret_free, &available) : 0;
+}
+
+/* Another slot name under which the hardware is held, or NULL. */
+static const char *find_other_holder(const struct alloc_map *map, const struct hardware *hardware,
+                                     const char *slot_name)
+{
+    for (struct device *d = hardware ? hardware->devices : NULL; d; d = d->sibling)
+        if (d->slot->name != slot_name && d->allocated > 0)
+            return d->slot->name;
+    for (size_t i = 0; hardware && i < map->foreign_count; i++)
+        if (map->foreign[i].hardware == hardware && map->foreign[i].item.slot_name != slot_name)
+            return map->foreign[i].item.slot_name;
+    return NULL;
+}
+
+bool alloc_map_device(const struct alloc_map *map, size_t i, struct alloc_device_state *ret)
+{
+    if (i < map->device_count) {
+        const struct device *d = &map->devices[i];
+
+        *ret = (struct alloc_device_state){
+            .id = d->id,
+            .slot_name = d->slot->name,
+            .type = d->slot->type,
+            .numa_node = d->numa_node,
+            .capacity = d->capacity,
+            .allocated = d->allocated,
+            .known = true,
+            .held_as = find_other_holder(map, d->hardware, d->slot->name),
+        };
+        return true;
+    }
+    i -= map->device_count;
+    if (i < map->foreign_count) {
+        const struct foreign *foreign = &map->foreign[i];
+
+        *ret = (struct alloc_device_state){
+            .id = foreign->item.device_id,
+            .slot_name = foreign->item.slot_name,
+            .type = foreign->item.type,
+            .numa_node = -1,
+            .allocated = foreign->item.amount,
+            .held_as = find_other_holder(map, foreign->hardware, foreign->item.slot_name),
+        };
+        return true;
+    }
+    return false;
+}
