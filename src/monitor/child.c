@@ -1,0 +1,252 @@
+#include "monitor/child.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+
+/* What the child tells through the error pipe when it cannot become the program. */
+struct failure {
+    int code;
+    char step[28];
+};
+
+struct plumbing {
+    int parent_out, child_out; /* pipe or terminal, of either side */
+    int error_read, error_write;
+};
+
+static int open_terminal(const struct program *p, struct plumbing *pl, struct aq_error *err)
+{
+    const struct winsize size = { .ws_row = p->rows, .ws_col = p->cols };
+    char path[64];
+
+    pl->parent_out = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pl->parent_out < 0 || grantpt(pl->parent_out) < 0 || unlockpt(pl->parent_out) < 0
+        || ptsname_r(pl->parent_out, path, sizeof(path)) != 0)
+        return aq_fail_errno(err, "open a terminal");
+    pl->child_out = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pl->child_out < 0)
+        return aq_fail_errno(err, "open '%s'", path);
+    (void)ioctl(pl->child_out, TIOCSWINSZ, &size);
+    if (p->has_uid)
+        (void)fchown(pl->child_out, p->uid, (gid_t)-1);
+    return 0;
+}
+
+static int open_plumbing(const struct program *p, struct plumbing *pl, struct aq_error *err)
+{
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return aq_fail_errno(err, "pipe");
+    pl->error_read = pair[0];
+    pl->error_write = pair[1];
+    if (p->tty)
+        return open_terminal(p, pl, err);
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return aq_fail_errno(err, "pipe");
+    pl->parent_out = pair[0];
+    pl->child_out = pair[1];
+    return 0;
+}
+
+static void plumbing_close(struct plumbing *pl)
+{
+    aq_closep(&pl->parent_out);
+    aq_closep(&pl->child_out);
+    aq_closep(&pl->error_read);
+    aq_closep(&pl->error_write);
+}
+
+/* ---- in the child, between fork and exec ---- */
+
+static const char *set_descriptors(const struct program *p, const struct plumbing *pl)
+{
+    int input = pl->child_out;
+
+    if (setsid() < 0)
+        return "setsid";
+    if (p->tty && ioctl(pl->child_out, TIOCSCTTY, 0) < 0)
+        return "controlling terminal";
+    if (!p->tty)
+        input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (input < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(pl->child_out, STDOUT_FILENO) < 0
+        || dup2(pl->child_out, STDERR_FILENO) < 0)
+        return "standard descriptors";
+    return NULL;
+}
+
+static const char *set_identity(const struct program *p)
+{
+    for (size_t i = 0; i < p->limit_count; i++)
+        if (setrlimit(p->limits[i].resource, &p->limits[i].value) < 0)
+            return "resource limits";
+    if (p->has_gid && (setgroups(0, NULL) < 0 || setgid(p->gid) < 0))
+        return "gid";
+    if (p->has_uid && setuid(p->uid) < 0)
+        return "uid";
+    return NULL;
+}
+
+static void reset_signals(void)
+{
+    const struct sigaction usual = { .sa_handler = SIG_DFL };
+    sigset_t none;
+
+    for (int n = 1; n < NSIG; n++)
+        (void)sigaction(n, &usual, NULL);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+__attribute__((noreturn)) static void become_program(const struct program *p,
+                                                     const struct plumbing *pl, pid_t monitor)
+{
+    struct failure failure = { 0 };
+    const char *step = set_descriptors(p, pl);
+
+    reset_signals();
+    if (!step)
+        step = set_identity(p);
+    /* after the change of identity, which clears it */
+    if (!step && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        step = "parent death signal";
+    if (!step && getppid() != monitor)
+        _exit(1); /* it is dead already */
+    if (!step && p->cwd && chdir(p->cwd) < 0)
+        step = "working directory";
+    if (!step) {
+        (void)execve(p->argv[0], p->argv, p->envp);
+        step = "execute";
+    }
+    failure.code = errno;
+    (void)snprintf(failure.step, sizeof(failure.step), "%s", step);
+    (void)fs_write_all(pl->error_write, &failure, sizeof(failure));
+    _exit(127);
+}
+
+/* ---- in the parent ---- */
+
+/* End of file means that exec closed the pipe. */
+static int await_exec(const struct program *p, struct plumbing *pl, pid_t pid, struct aq_error *err)
+{
+    struct failure failure;
+    ssize_t got;
+
+    aq_closep(&pl->error_write);
+    do
+        got = read(pl->error_read, &failure, sizeof(failure));
+    while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)sizeof(failure))
+        return 0;
+    (void)waitpid(pid, NULL, 0);
+    return aq_fail(err, failure.code, "%s: %s: %s", p->argv[0], failure.step,
+                   strerror(failure.code));
+}
+
+int child_start(const struct program *program, struct child *ret, struct aq_error *err)
+{
+    struct plumbing pl = { -1, -1, -1, -1 };
+    pid_t monitor = getpid(), pid = -1;
+    int r = open_plumbing(program, &pl, err);
+
+    if (r == 0) {
+        pid = fork();
+        if (pid == 0)
+            become_program(program, &pl, monitor);
+        r = pid < 0 ? aq_fail_errno(err, "fork") : await_exec(program, &pl, pid, err);
+    }
+    if (r < 0) {
+        plumbing_close(&pl);
+        return r;
+    }
+    (void)fcntl(pl.parent_out, F_SETFL, O_NONBLOCK);
+    ret->pid = pid;
+    ret->output = AQ_TAKE_FD(pl.parent_out);
+    ret->input = program->tty ? ret->output : -1;
+    plumbing_close(&pl);
+    return 0;
+}
+
+/* Send SIGKILL to the direct children; false if /proc does not name them. */
+static bool kill_children(void)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char path[64], *at;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    if (fs_read(AT_FDCWD, path, 1 << 20, &text, NULL) < 0)
+        return false;
+    at = text.data;
+    for (;;) {
+        char *end;
+        long pid = strtol(at, &end, 10);
+
+        if (end == at || pid <= 1)
+            return true;
+        (void)kill((pid_t)pid, SIGKILL);
+        at = end;
+    }
+}
+
+void child_kill_all(void)
+{
+    /* A killed child's children become ours: kill and wait until none is left. */
+    while (kill_children())
+        if (waitpid(-1, NULL, 0) < 0 && errno != EINTR)
+            return;
+}
+
+static void close_dirp(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+static bool has_marker(const char *pid, const char *marker)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/%.20s/environ", pid);
+    if (fs_read(AT_FDCWD, path, 1 << 22, &text, NULL) < 0)
+        return false;
+    for (size_t at = 0; at < text.len; at += strlen(text.data + at) + 1)
+        if (strcmp(text.data + at, marker) == 0)
+            return true;
+    return false;
+}
+
+/* One walk over /proc; returns how many it killed. */
+static int kill_marked_once(const char *marker)
+{
+    AQ_CLEANUP(close_dirp) DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    int killed = 0;
+
+    while (proc && (entry = readdir(proc))) {
+        if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid())
+            continue;
+        if (has_marker(entry->d_name, marker) && kill(atoi(entry->d_name), SIGKILL) == 0)
+            killed++;
+    }
+    return killed;
+}
+
+void child_kill_marked(const char *marker)
+{
+    /* What forks faster than we walk is met again; what is dying too. */
+    for (int round = 0; round < 1000 && kill_marked_once(marker) > 0; round++)
+        (void)usleep(1000);
+}

@@ -1,0 +1,33 @@
+/* child.h - starting the program, and ending everything that came from it
+ *
+ * The caller is a subreaper (PR_SET_CHILD_SUBREAPER): whatever the program
+ * leaves behind becomes the caller's child, so ending all children until
+ * there are none ends everything.
+ */
+#ifndef AQ_MONITOR_CHILD_H
+#define AQ_MONITOR_CHILD_H
+
+#include <sys/types.h>
+
+#include "monitor/program.h"
+
+struct child {
+    pid_t pid;  /* leader of its own session and process group */
+    int output; /* pipe or terminal, not blocking */
+    int input;  /* the terminal, or -1 */
+};
+
+/* Start it; it dies by SIGKILL when the calling process does. Returns when it
+ * has been executed, or -errno with the step that failed.
+ */
+int child_start(const struct program *program, struct child *ret, struct aq_error *err);
+
+/* SIGKILL to all children and their children, and wait for them. */
+void child_kill_all(void);
+
+/* SIGKILL to every process of this machine whose environment has 'marker'
+ * ("NAME=value"), until none is found. For what a killed monitor left.
+ */
+void child_kill_marked(const char *marker);
+
+#endif

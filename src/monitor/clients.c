@@ -1,0 +1,115 @@
+#include "monitor/clients.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+int clients_open(struct clients *clients, struct aq_error *err)
+{
+    const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "monitor.sock" };
+
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        clients->slots[i].fd = -1;
+    clients->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (clients->listener < 0)
+        return aq_fail_errno(err, "socket");
+    (void)unlink(address.sun_path);
+    if (bind(clients->listener, (const struct sockaddr *)&address, sizeof(address)) < 0
+        || listen(clients->listener, CLIENTS_MAX) < 0) {
+        int r = aq_fail_errno(err, "listen on monitor.sock");
+
+        aq_closep(&clients->listener);
+        return r;
+    }
+    return 0;
+}
+
+void clients_close(struct clients *clients)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        clients_drop(clients, i);
+    aq_closep(&clients->listener);
+    (void)unlink("monitor.sock");
+}
+
+static bool is_trusted(int fd)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0
+           && (peer.uid == 0 || peer.uid == geteuid());
+}
+
+int clients_accept(struct clients *clients, const struct monitor_hello *hello)
+{
+    AQ_CLEANUP(aq_closep) int fd =
+        accept4(clients->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int slot = 0;
+
+    while (slot < CLIENTS_MAX && clients->slots[slot].fd >= 0)
+        slot++;
+    if (fd < 0 || slot == CLIENTS_MAX || !is_trusted(fd)
+        || send(fd, hello, sizeof(*hello), MSG_NOSIGNAL) != (ssize_t)sizeof(*hello))
+        return -1;
+    clients->slots[slot] = (struct client){ .fd = AQ_TAKE_FD(fd) };
+    return slot;
+}
+
+void clients_drop(struct clients *clients, int slot)
+{
+    aq_closep(&clients->slots[slot].fd);
+    clients->slots[slot].attached = false;
+}
+
+long clients_receive(struct clients *clients, int slot, char *buf)
+{
+    ssize_t got;
+
+    do
+        got = recv(clients->slots[slot].fd, buf, MONITOR_MESSAGE_MAX, 0);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return errno == EAGAIN ? -1 : 0;
+    return got;
+}
+
+/* A packet of a type byte and 'len' bytes; false if the client has no room. */
+static bool send_packet(const struct client *client, char type, const char *bytes, size_t len)
+{
+    char packet[MONITOR_MESSAGE_MAX];
+
+    packet[0] = type;
+    if (len)
+        memcpy(packet + 1, bytes, len);
+    return send(client->fd, packet, len + 1, MSG_NOSIGNAL) >= 0;
+}
+
+static void send_output(struct client *client, const char *bytes, size_t len)
+{
+    if (client->skipped)
+        client->skipped = !send_packet(client, MONITOR_SKIPPED, NULL, 0);
+    while (len && !client->skipped) {
+        size_t part = AQ_MIN(len, (size_t)MONITOR_MESSAGE_MAX - 1);
+
+        client->skipped = !send_packet(client, MONITOR_OUTPUT, bytes, part);
+        bytes += part;
+        len -= part;
+    }
+}
+
+void clients_send_output(struct clients *clients, int slot, const char *bytes, size_t len)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        if (clients->slots[i].fd >= 0 && (slot < 0 ? clients->slots[i].attached : slot == i))
+            send_output(&clients->slots[i], bytes, len);
+}
+
+void clients_send_gone(struct clients *clients)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        if (clients->slots[i].fd >= 0)
+            (void)send_packet(&clients->slots[i], MONITOR_GONE, NULL, 0);
+}

@@ -1,0 +1,48 @@
+/* clients.h - whoever is connected to monitor.sock: the agent, several times
+ *
+ * Each connection is one slot. A client that reads too slowly loses output
+ * (and is told), it never holds the program up.
+ */
+#ifndef AQ_MONITOR_CLIENTS_H
+#define AQ_MONITOR_CLIENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "monitor/protocol.h"
+
+#define CLIENTS_MAX 32
+
+struct client {
+    int fd; /* -1 = free */
+    bool attached, skipped;
+};
+
+struct clients {
+    int listener;
+    struct client slots[CLIENTS_MAX];
+};
+
+/* Listen on monitor.sock in the working directory. */
+int clients_open(struct clients *clients, struct aq_error *err);
+void clients_close(struct clients *clients);
+
+/* Take a connection of the same user or root and greet it. Returns its slot,
+ * or -1 if there was none to take.
+ */
+int clients_accept(struct clients *clients, const struct monitor_hello *hello);
+void clients_drop(struct clients *clients, int slot);
+
+/* Bytes of a packet into 'buf' (MONITOR_MESSAGE_MAX); 0 = the client has gone;
+ * -1 = nothing more now.
+ */
+long clients_receive(struct clients *clients, int slot, char *buf);
+
+/* Send output to one client, or to all attached ones with slot -1. */
+void clients_send_output(struct clients *clients, int slot, const char *bytes, size_t len);
+
+/* Tell everyone that exit.json is there. */
+void clients_send_gone(struct clients *clients);
+
+#endif

@@ -1,0 +1,98 @@
+#include "monitor/log_ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+
+static int open_log(int folder)
+{
+    return openat(folder, "log", O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+int log_ring_open(struct log_ring *ring, int folder, uint64_t max, struct aq_error *err)
+{
+    struct stat st;
+    int fd = open_log(folder);
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        int r = aq_fail_errno(err, "open the log");
+
+        aq_closep(&fd);
+        return r;
+    }
+    *ring = (struct log_ring){ .folder = folder, .fd = fd, .len = (uint64_t)st.st_size,
+                               .half = AQ_MAX(max / 2, 4096) };
+    return 0;
+}
+
+void log_ring_close(struct log_ring *ring)
+{
+    aq_closep(&ring->fd);
+}
+
+/* The full file becomes the older half; without space for that go on with it. */
+static void turn_over(struct log_ring *ring)
+{
+    int fd;
+
+    if (renameat(ring->folder, "log", ring->folder, "log.1") < 0)
+        return;
+    fd = open_log(ring->folder);
+    if (fd < 0)
+        return;
+    aq_closep(&ring->fd);
+    ring->fd = fd;
+    ring->len = 0;
+}
+
+void log_ring_write(struct log_ring *ring, const char *bytes, size_t len)
+{
+    while (len) {
+        size_t room, part;
+
+        if (ring->len >= ring->half)
+            turn_over(ring);
+        room = ring->len < ring->half ? (size_t)(ring->half - ring->len) : len;
+        part = AQ_MIN(room, len);
+        if (fs_write_all(ring->fd, bytes, part) < 0)
+            return;
+        ring->len += part;
+        bytes += part;
+        len -= part;
+    }
+}
+
+static void read_tail(int fd, size_t max, struct strbuf *out)
+{
+    struct stat st;
+    off_t at;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return;
+    at = st.st_size > (off_t)max ? st.st_size - (off_t)max : 0;
+    if (!strbuf_reserve(out, (size_t)(st.st_size - at)))
+        return;
+    while (at < st.st_size) {
+        ssize_t got = pread(fd, out->data + out->len, (size_t)(st.st_size - at), at);
+
+        if (got <= 0)
+            return;
+        strbuf_truncate(out, out->len + (size_t)got);
+        at += got;
+    }
+}
+
+void log_ring_tail(const struct log_ring *ring, size_t max, struct strbuf *out)
+{
+    if (ring->len < max) {
+        AQ_CLEANUP(aq_closep) int older =
+            openat(ring->folder, "log.1", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+        read_tail(older, max - (size_t)ring->len, out);
+    }
+    read_tail(ring->fd, max, out);
+}

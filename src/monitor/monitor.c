@@ -1,0 +1,371 @@
+#include "monitor/monitor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "monitor/child.h"
+#include "monitor/clients.h"
+#include "monitor/log_ring.h"
+#include "monitor/protocol.h"
+#include "monitor/record.h"
+
+/* What an epoll event is about; slots of clients follow from SOURCE_CLIENT. */
+enum { SOURCE_SIGNAL, SOURCE_OUTPUT, SOURCE_LISTENER, SOURCE_TIMER, SOURCE_CLIENT };
+
+struct monitor {
+    int folder, lock, epoll, signals, timer;
+    struct program program;
+    struct child child;
+    struct clients clients;
+    struct log_ring log;
+    bool is_ended;      /* the program itself; 'status' is of waitpid() */
+    int status;
+    const char *reason; /* why it was ended, NULL = it was not */
+    bool kill_next;     /* what the timer is for: SIGKILL, else the run time */
+};
+
+static void watch(struct monitor *m, int fd, uint32_t source)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
+
+    (void)epoll_ctl(m->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void set_timer(struct monitor *m, int64_t usec, bool kill_next)
+{
+    const struct itimerspec when = { .it_value = { .tv_sec = usec / USEC_PER_SEC,
+                                                   .tv_nsec = usec % USEC_PER_SEC * 1000 } };
+
+    m->kill_next = kill_next;
+    (void)timerfd_settime(m->timer, 0, &when, NULL);
+}
+
+/* SIGTERM to the program's group now (an interactive shell minds SIGHUP
+ * only), SIGKILL to everything after the grace.
+ */
+static void terminate(struct monitor *m, const char *reason, int64_t grace_usec)
+{
+    if (!m->reason)
+        m->reason = reason;
+    if (grace_usec <= 0) {
+        (void)kill(-m->child.pid, SIGKILL);
+        return;
+    }
+    (void)kill(-m->child.pid, SIGTERM);
+    if (m->child.input >= 0)
+        (void)kill(-m->child.pid, SIGHUP);
+    set_timer(m, grace_usec, true);
+}
+
+static void on_timer(struct monitor *m)
+{
+    uint64_t times;
+
+    if (read(m->timer, &times, sizeof(times)) < 0)
+        return;
+    if (m->kill_next)
+        (void)kill(-m->child.pid, SIGKILL);
+    else
+        terminate(m, MONITOR_TIMEOUT, m->program.grace_usec);
+}
+
+/* Read up to a packet: its size, -EAGAIN = nothing now, 0 or another error
+ * (EIO from a terminal) = nobody writes any more.
+ */
+static long take_output(struct monitor *m)
+{
+    char bytes[MONITOR_MESSAGE_MAX - 1];
+    ssize_t got;
+
+    do
+        got = read(m->child.output, bytes, sizeof(bytes));
+    while (got < 0 && errno == EINTR);
+    if (got <= 0)
+        return got < 0 ? -errno : 0;
+    log_ring_write(&m->log, bytes, (size_t)got);
+    clients_send_output(&m->clients, -1, bytes, (size_t)got);
+    return got;
+}
+
+static void on_output(struct monitor *m)
+{
+    long got = take_output(m);
+
+    if (got <= 0 && got != -EAGAIN)
+        (void)epoll_ctl(m->epoll, EPOLL_CTL_DEL, m->child.output, NULL);
+}
+
+static void on_signal(struct monitor *m)
+{
+    struct signalfd_siginfo info;
+    int status;
+    pid_t pid;
+
+    if (read(m->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return;
+    if (info.ssi_signo != SIGCHLD) {
+        terminate(m, MONITOR_TERMINATED, m->program.grace_usec);
+        return;
+    }
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == m->child.pid) {
+            m->status = status;
+            m->is_ended = true;
+            return; /* its orphans are ended, and waited for, by finish() */
+        }
+    }
+}
+
+static void attach(struct monitor *m, int slot)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf earlier = STRBUF_INIT;
+
+    log_ring_tail(&m->log, MONITOR_REPLAY_MAX, &earlier);
+    clients_send_output(&m->clients, slot, earlier.data, earlier.len);
+    m->clients.slots[slot].attached = true;
+}
+
+static void resize(struct monitor *m, const struct monitor_resize *to)
+{
+    const struct winsize size = { .ws_row = to->rows, .ws_col = to->cols };
+
+    if (m->child.input >= 0)
+        (void)ioctl(m->child.input, TIOCSWINSZ, &size);
+}
+
+/* A terminal that does not take input loses it, as a real one does. */
+static void give_input(struct monitor *m, const char *bytes, size_t len)
+{
+    while (m->child.input >= 0 && len) {
+        ssize_t put = write(m->child.input, bytes, len);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return;
+        bytes += put;
+        len -= (size_t)put;
+    }
+}
+
+/* Copy the packet into the struct of its type; false if it is too short. */
+#define UNPACK(into, packet, len)                                                                  \
+    ((len) >= sizeof(into) && (memcpy(&(into), (packet), sizeof(into)), true))
+
+static void on_packet(struct monitor *m, int slot, const char *packet, size_t len)
+{
+    struct monitor_terminate end;
+    struct monitor_signal sig;
+    struct monitor_resize size;
+
+    switch (packet[0]) {
+    case MONITOR_TERMINATE:
+        if (UNPACK(end, packet, len))
+            terminate(m, MONITOR_TERMINATED, end.grace_usec);
+        break;
+    case MONITOR_SIGNAL:
+        if (UNPACK(sig, packet, len) && sig.signal > 0 && sig.signal < NSIG)
+            (void)kill(-m->child.pid, sig.signal);
+        break;
+    case MONITOR_ATTACH: attach(m, slot); break;
+    case MONITOR_INPUT: give_input(m, packet + 1, len - 1); break;
+    case MONITOR_RESIZE:
+        if (UNPACK(size, packet, len))
+            resize(m, &size);
+        break;
+    default: break; /* of a newer agent */
+    }
+}
+
+static void on_client(struct monitor *m, int slot)
+{
+    char packet[MONITOR_MESSAGE_MAX];
+    long got = clients_receive(&m->clients, slot, packet);
+
+    if (got == 0)
+        clients_drop(&m->clients, slot);
+    else if (got > 0)
+        on_packet(m, slot, packet, (size_t)got);
+}
+
+static void on_connection(struct monitor *m)
+{
+    const struct monitor_hello hello = {
+        .type = MONITOR_HELLO, .protocol = MONITOR_PROTOCOL, .tty = m->child.input >= 0,
+        .pid = m->child.pid, .started_usec = record_get_started(m->folder),
+    };
+    int slot = clients_accept(&m->clients, &hello);
+
+    if (slot >= 0)
+        watch(m, m->clients.slots[slot].fd, SOURCE_CLIENT + (uint32_t)slot);
+}
+
+static void loop(struct monitor *m)
+{
+    struct epoll_event events[16];
+
+    while (!m->is_ended) {
+        int count = epoll_wait(m->epoll, events, AQ_COUNT(events), -1);
+
+        for (int i = 0; i < count; i++) {
+            switch (events[i].data.u32) {
+            case SOURCE_SIGNAL: on_signal(m); break;
+            case SOURCE_OUTPUT: on_output(m); break;
+            case SOURCE_LISTENER: on_connection(m); break;
+            case SOURCE_TIMER: on_timer(m); break;
+            default: on_client(m, (int)(events[i].data.u32 - SOURCE_CLIENT));
+            }
+        }
+    }
+}
+
+/* The program has ended: end what it left, keep its last words, record. */
+static int finish(struct monitor *m, struct aq_error *err)
+{
+    bool signalled = WIFSIGNALED(m->status);
+    struct exit_record record = {
+        .reason = m->reason ? m->reason : signalled ? MONITOR_SIGNALLED : MONITOR_EXITED,
+        .text = "", .has_code = true,
+        .signal = signalled ? WTERMSIG(m->status) : 0,
+        .code = signalled ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status),
+    };
+
+    AQ_FAULT("monitor.program.ended");
+    child_kill_all();
+    AQ_FAULT("monitor.descendants.ended");
+    while (take_output(m) > 0)
+        ;
+    return record_exit(m->folder, &record, err);
+}
+
+static int fail_to_start(struct monitor *m, struct aq_error *err)
+{
+    struct exit_record record = { .reason = MONITOR_NOT_STARTED, .text = err->text,
+                                  .has_code = true, .code = err->code == ENOENT ? 127 : 126 };
+    struct aq_error later;
+
+    return record_exit(m->folder, &record, &later) < 0 ? aq_fail(err, later.code, "%s", later.text)
+                                                       : 0;
+}
+
+static int open_sources(struct monitor *m, struct aq_error *err)
+{
+    sigset_t mask;
+
+    (void)sigemptyset(&mask);
+    (void)sigaddset(&mask, SIGCHLD);
+    (void)sigaddset(&mask, SIGTERM);
+    (void)sigaddset(&mask, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &mask, NULL);
+    (void)signal(SIGHUP, SIG_IGN);
+    m->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    m->epoll = epoll_create1(EPOLL_CLOEXEC);
+    m->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (m->signals < 0 || m->epoll < 0 || m->timer < 0
+        || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return aq_fail_errno(err, "open event sources");
+    return clients_open(&m->clients, err);
+}
+
+/* From here on every outcome is recorded. */
+static int run_program(struct monitor *m, struct aq_error *err)
+{
+    int r = record_started(m->folder, err);
+
+    if (r < 0)
+        return r;
+    r = open_sources(m, err);
+    if (r == 0)
+        r = log_ring_open(&m->log, m->folder, m->program.log_max, err);
+    if (r == 0)
+        r = child_start(&m->program, &m->child, err);
+    AQ_FAULT("monitor.program.started");
+    if (r < 0)
+        return fail_to_start(m, err);
+    watch(m, m->signals, SOURCE_SIGNAL);
+    watch(m, m->child.output, SOURCE_OUTPUT);
+    watch(m, m->clients.listener, SOURCE_LISTENER);
+    watch(m, m->timer, SOURCE_TIMER);
+    if (m->program.timeout_usec)
+        set_timer(m, m->program.timeout_usec, false);
+    loop(m);
+    return finish(m, err);
+}
+
+/* A monitor before us was killed between 'started' and 'exit.json'. */
+static int follow_dead_monitor(struct monitor *m, struct aq_error *err)
+{
+    const struct exit_record record = { .reason = MONITOR_LOST, .text = "the monitor was killed" };
+    const char *marker = program_marker(&m->program);
+
+    if (marker)
+        child_kill_marked(marker);
+    AQ_FAULT("monitor.leftovers.ended");
+    return record_exit(m->folder, &record, err);
+}
+
+static int take_folder(struct monitor *m, const char *folder, struct aq_error *err)
+{
+    m->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (m->folder < 0 || fchdir(m->folder) < 0)
+        return aq_fail_errno(err, "open '%s'", folder);
+    m->lock = openat(m->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (m->lock < 0)
+        return aq_fail_errno(err, "open '%s/lock'", folder);
+    if (flock(m->lock, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? MONITOR_EXIT_BUSY : aq_fail_errno(err, "lock '%s'", folder);
+    return 0;
+}
+
+static int run_in_folder(struct monitor *m, struct aq_error *err)
+{
+    int r;
+
+    if (record_has_exit(m->folder))
+        return 0;
+    r = program_read(m->folder, &m->program, err);
+    if (r < 0)
+        return fail_to_start(m, err);
+    return record_get_started(m->folder) ? follow_dead_monitor(m, err) : run_program(m, err);
+}
+
+int monitor_run(const char *folder, struct aq_error *err)
+{
+    struct monitor m = { .folder = -1, .lock = -1, .epoll = -1, .signals = -1, .timer = -1,
+                         .child = { .output = -1, .input = -1 }, .clients = { .listener = -1 },
+                         .log = { .fd = -1 }, .program = { .text = STRBUF_INIT } };
+    int r;
+
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        m.clients.slots[i].fd = -1;
+    r = take_folder(&m, folder, err);
+    if (r == 0) {
+        r = run_in_folder(&m, err);
+        if (r == 0)
+            clients_send_gone(&m.clients);
+        AQ_FAULT("monitor.gone.sent");
+        clients_close(&m.clients);
+    }
+    log_ring_close(&m.log);
+    aq_closep(&m.child.output);
+    aq_closep(&m.timer);
+    aq_closep(&m.epoll);
+    aq_closep(&m.signals);
+    program_done(&m.program);
+    aq_closep(&m.lock);
+    aq_closep(&m.folder);
+    return r;
+}

@@ -1,0 +1,17 @@
+/* monitor.h - one program from its start to its exit record
+ *
+ * One thread, one epoll. Follows protocol.h.
+ */
+#ifndef AQ_MONITOR_MONITOR_H
+#define AQ_MONITOR_MONITOR_H
+
+#include "base/error.h"
+
+/* Take the folder (also as working directory), run its program and return
+ * when exit.json is durable. 0; MONITOR_EXIT_BUSY if another monitor has the
+ * folder; -errno if there can be no exit record (the disk is full, the folder
+ * is gone), with 'err'.
+ */
+int monitor_run(const char *folder, struct aq_error *err);
+
+#endif

@@ -1,0 +1,168 @@
+#include "monitor/program.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/fs.h"
+#include "base/vec.h"
+
+#define PROGRAM_MAX (4u << 20)
+#define MARKER "ALIQUOT_KERNEL_ID="
+
+static const struct {
+    const char *name;
+    int resource;
+} rlimits[] = {
+    { "as", RLIMIT_AS },         { "core", RLIMIT_CORE },     { "data", RLIMIT_DATA },
+    { "fsize", RLIMIT_FSIZE },   { "memlock", RLIMIT_MEMLOCK }, { "nofile", RLIMIT_NOFILE },
+    { "nproc", RLIMIT_NPROC },   { "stack", RLIMIT_STACK },
+};
+
+static int parse_number(const char *key, const char *text, uint64_t max, uint64_t *ret,
+                        struct aq_error *err)
+{
+    unsigned long long value;
+    char *end;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (errno || end == text || *end || text[0] == '-' || value > max)
+        return aq_fail_field(err, EINVAL, key, "program: %s: '%s' is not a number up to %llu", key,
+                             text, (unsigned long long)max);
+    *ret = value;
+    return 0;
+}
+
+static int add_text(char ***list, size_t *count, size_t *cap, char *text, struct aq_error *err)
+{
+    if (!vec_grow(list, cap, *count + 2, sizeof(**list)))
+        return aq_fail(err, ENOMEM, "program");
+    (*list)[(*count)++] = text;
+    (*list)[*count] = NULL;
+    return 0;
+}
+
+static int parse_rlimit(struct program *p, const char *key, const char *value, struct aq_error *err)
+{
+    uint64_t number = 0;
+    int r;
+
+    for (size_t i = 0; i < AQ_COUNT(rlimits); i++) {
+        if (strcmp(key + strlen("rlimit_"), rlimits[i].name) != 0)
+            continue;
+        if (p->limit_count == AQ_COUNT(p->limits))
+            break;
+        r = parse_number(key, value, INT64_MAX, &number, err);
+        if (r < 0)
+            return r;
+        p->limits[p->limit_count].resource = rlimits[i].resource;
+        p->limits[p->limit_count++].value = (struct rlimit){ number, number };
+        return 0;
+    }
+    return aq_fail_field(err, EINVAL, key, "program: '%s' is no limit or given too often", key);
+}
+
+/* The keys whose value is a number: where it goes. */
+static int set_number(struct program *p, const char *key, uint64_t n)
+{
+    if (strcmp(key, "uid") == 0) {
+        p->uid = (uid_t)n;
+        p->has_uid = true;
+    } else if (strcmp(key, "gid") == 0) {
+        p->gid = (gid_t)n;
+        p->has_gid = true;
+    } else if (strcmp(key, "tty") == 0) {
+        p->tty = n != 0;
+    } else if (strcmp(key, "rows") == 0) {
+        p->rows = (uint16_t)AQ_MIN(n, UINT16_MAX);
+    } else if (strcmp(key, "cols") == 0) {
+        p->cols = (uint16_t)AQ_MIN(n, UINT16_MAX);
+    } else if (strcmp(key, "log_max") == 0) {
+        p->log_max = n;
+    } else if (strcmp(key, "timeout_usec") == 0) {
+        p->timeout_usec = (int64_t)n;
+    } else if (strcmp(key, "grace_usec") == 0) {
+        p->grace_usec = (int64_t)n;
+    } else {
+        return -ENOENT;
+    }
+    return 0;
+}
+
+static int parse_entry(struct program *p, char *key, char *value, struct aq_error *err)
+{
+    bool is_id = strcmp(key, "uid") == 0 || strcmp(key, "gid") == 0;
+    uint64_t number = 0;
+    int r;
+
+    if (strcmp(key, "arg") == 0)
+        return add_text(&p->argv, &p->argc, &p->argv_cap, value, err);
+    if (strcmp(key, "env") == 0)
+        return add_text(&p->envp, &p->envc, &p->envp_cap, value, err);
+    if (strcmp(key, "cwd") == 0) {
+        p->cwd = value;
+        return 0;
+    }
+    if (strncmp(key, "rlimit_", strlen("rlimit_")) == 0)
+        return parse_rlimit(p, key, value, err);
+    r = parse_number(key, value, is_id ? UINT32_MAX - 1 : INT64_MAX, &number, err);
+    if (r == 0 && set_number(p, key, number) < 0)
+        return aq_fail_field(err, EINVAL, key, "program: unknown key '%s'", key);
+    return r;
+}
+
+int program_parse(struct strbuf *text, struct program *ret, struct aq_error *err)
+{
+    struct program p = { .log_max = 10 << 20, .grace_usec = 10000000, .rows = 24, .cols = 80,
+                         .text = *text };
+    int r = 0;
+
+    strbuf_init(text);
+    if (p.text.len && p.text.data[p.text.len - 1] != '\0')
+        r = aq_fail(err, EINVAL, "program: the last string has no end");
+    for (size_t at = 0; r == 0 && at < p.text.len; at += strlen(p.text.data + at) + 1) {
+        char *key = p.text.data + at, *equals = strchr(key, '=');
+
+        if (!equals) {
+            r = aq_fail(err, EINVAL, "program: '%.40s' is no key=value", key);
+            break;
+        }
+        *equals = '\0';
+        r = parse_entry(&p, key, equals + 1, err);
+        *equals = '='; /* the step to the next string needs the whole length */
+    }
+    if (r == 0 && (p.argc == 0 || p.argv[0][0] != '/'))
+        r = aq_fail_field(err, EINVAL, "arg", "program: the first arg must be an absolute path");
+    if (r == 0 && !p.envp)
+        r = aq_fail_field(err, EINVAL, "env", "program: there must be an environment");
+    if (r < 0) {
+        program_done(&p);
+        return r;
+    }
+    *ret = p;
+    return 0;
+}
+
+int program_read(int folder, struct program *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int r = fs_read(folder, "program", PROGRAM_MAX, &text, err);
+
+    return r < 0 ? r : program_parse(&text, ret, err);
+}
+
+void program_done(struct program *program)
+{
+    free(program->argv);
+    free(program->envp);
+    strbuf_done(&program->text);
+    *program = (struct program){ .text = STRBUF_INIT };
+}
+
+const char *program_marker(const struct program *program)
+{
+    for (size_t i = 0; i < program->envc; i++)
+        if (strncmp(program->envp[i], MARKER, strlen(MARKER)) == 0)
+            return program->envp[i];
+    return NULL;
+}

@@ -1,0 +1,41 @@
+/* program.h - the file 'program' of a folder, see protocol.h */
+#ifndef AQ_MONITOR_PROGRAM_H
+#define AQ_MONITOR_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+struct program {
+    char **argv, **envp; /* NULL-terminated, pointing into 'text' */
+    size_t argc, argv_cap, envc, envp_cap;
+    const char *cwd; /* NULL = the monitor's */
+    bool tty, has_uid, has_gid;
+    uid_t uid;
+    gid_t gid;
+    uint16_t rows, cols;
+    uint64_t log_max;
+    int64_t timeout_usec, grace_usec;
+    struct {
+        int resource;
+        struct rlimit value;
+    } limits[8];
+    size_t limit_count;
+    struct strbuf text;
+};
+
+/* Read 'program' below 'folder'. -EINVAL with field = the key. */
+int program_read(int folder, struct program *ret, struct aq_error *err);
+
+/* The same from bytes, which 'ret' takes over. */
+int program_parse(struct strbuf *text, struct program *ret, struct aq_error *err) AQ_UNTRUSTED;
+void program_done(struct program *program);
+
+/* The whole "ALIQUOT_KERNEL_ID=..." of the environment, or NULL. */
+const char *program_marker(const struct program *program);
+
+#endif

@@ -1,0 +1,86 @@
+/* protocol.h - the folder and the socket between an agent and a monitor
+ *
+ * The agent makes a folder with a file 'program' and starts
+ * "aliquot-monitor FOLDER". In the folder the monitor keeps
+ *
+ *   lock          flock()ed as long as a monitor is alive
+ *   started       empty; made with O_EXCL, durably, before the program starts:
+ *                 a program is started at most once per folder
+ *   log, log.1    the program's output: newer and older half of a ring
+ *   monitor.sock  SOCK_SEQPACKET, the messages below, host byte order
+ *   exit.json     the exit record, durable before EXITED is sent:
+ *                 {"version":1,"reason":"exited","text":"","exit_code":0,"signal":null,
+ *                  "started_at":USEC,"ended_at":USEC,"user_usec":N,"system_usec":N,
+ *                  "max_rss_bytes":N}; exit_code is 128+n for signal n, and null
+ *                 when it is not known
+ *
+ * A monitor that finds 'started' without 'exit.json' follows one that was
+ * killed: it ends what is left of the program and records "monitor-lost".
+ * One that finds exit.json does nothing. So whatever state a folder is in,
+ * running the monitor once more leads to exit.json.
+ *
+ * 'program' is a sequence of NUL-terminated strings "key=value":
+ *   arg env           in order; the first arg is the path to execute
+ *   cwd uid gid       0 or 1 of each
+ *   tty rows cols     tty=1: a terminal for standard input, output and error
+ *   log_max           bytes of the ring [10485760]
+ *   timeout_usec      run time after which it is terminated [0 = none]
+ *   grace_usec        between SIGTERM and SIGKILL then [10000000]
+ *   rlimit_NAME       as, core, data, fsize, memlock, nofile, nproc, stack
+ * The environment must contain ALIQUOT_KERNEL_ID=... : what a killed monitor
+ * left behind is found by it.
+ */
+#ifndef AQ_MONITOR_PROTOCOL_H
+#define AQ_MONITOR_PROTOCOL_H
+
+#include <stdint.h>
+
+#define MONITOR_PROTOCOL 1
+#define MONITOR_MESSAGE_MAX 16384 /* bytes of a packet */
+#define MONITOR_REPLAY_MAX 65536  /* bytes of earlier output that ATTACH shows */
+#define MONITOR_EXIT_BUSY 75      /* exit status: another monitor has the folder */
+
+/* "reason" in exit.json */
+#define MONITOR_EXITED "exited"
+#define MONITOR_SIGNALLED "signalled"
+#define MONITOR_TERMINATED "terminated"  /* TERMINATE was asked for before it ended */
+#define MONITOR_TIMEOUT "task-timeout"
+#define MONITOR_NOT_STARTED "failed-to-start" /* "text" says why */
+#define MONITOR_LOST "monitor-lost"
+
+enum monitor_message {
+    /* from the monitor */
+    MONITOR_HELLO = 'h',   /* struct monitor_hello, first on every connection */
+    MONITOR_OUTPUT = 'o',  /* type byte, then output; to attached clients */
+    MONITOR_SKIPPED = 's', /* type byte: output was dropped, the client is too slow */
+    MONITOR_GONE = 'x',    /* type byte: exit.json is durable; then the connection ends */
+    /* to the monitor */
+    MONITOR_TERMINATE = 'T', /* struct monitor_terminate */
+    MONITOR_SIGNAL = 'K',    /* struct monitor_signal, to the process group */
+    MONITOR_ATTACH = 'A',    /* type byte: earlier output, then live */
+    MONITOR_INPUT = 'I',     /* type byte, then input for the terminal */
+    MONITOR_RESIZE = 'R',    /* struct monitor_resize */
+};
+
+struct monitor_hello {
+    uint8_t type, protocol, tty, reserved;
+    int32_t pid; /* of the program */
+    int64_t started_usec;
+};
+
+struct monitor_terminate {
+    uint8_t type, reserved[7];
+    int64_t grace_usec; /* 0 = SIGKILL at once */
+};
+
+struct monitor_signal {
+    uint8_t type, reserved[3];
+    int32_t signal;
+};
+
+struct monitor_resize {
+    uint8_t type, reserved;
+    uint16_t rows, cols;
+};
+
+#endif

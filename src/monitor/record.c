@@ -1,0 +1,82 @@
+#include "monitor/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/jsonw.h"
+
+int record_started(int folder, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = -1;
+
+    AQ_FAULT("monitor.started.before");
+    fd = openat(folder, "started", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return aq_fail_errno(err, "make 'started'");
+    AQ_FAULT("monitor.started.made");
+    if (fsync(folder) < 0)
+        return aq_fail_errno(err, "sync the folder");
+    AQ_FAULT("monitor.started.durable");
+    return 0;
+}
+
+int64_t record_get_started(int folder)
+{
+    struct stat st;
+
+    if (fstatat(folder, "started", &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    return (int64_t)st.st_mtim.tv_sec * USEC_PER_SEC + st.st_mtim.tv_nsec / 1000;
+}
+
+bool record_has_exit(int folder)
+{
+    return faccessat(folder, "exit.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int64_t timeval_usec(struct timeval tv)
+{
+    return (int64_t)tv.tv_sec * USEC_PER_SEC + tv.tv_usec;
+}
+
+int record_exit(int folder, const struct exit_record *record, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    struct rusage used = { 0 };
+    int r;
+
+    (void)getrusage(RUSAGE_CHILDREN, &used);
+    jsonw_object_begin(&w);
+    jsonw_member_int(&w, "version", 1);
+    jsonw_member_str(&w, "reason", record->reason);
+    jsonw_member_str(&w, "text", record->text);
+    jsonw_key(&w, "exit_code");
+    if (record->has_code)
+        jsonw_int(&w, record->code);
+    else
+        jsonw_null(&w);
+    jsonw_key(&w, "signal");
+    if (record->signal)
+        jsonw_int(&w, record->signal);
+    else
+        jsonw_null(&w);
+    jsonw_member_int(&w, "started_at", record_get_started(folder));
+    jsonw_member_int(&w, "ended_at", clock_realtime_usec());
+    jsonw_member_int(&w, "user_usec", timeval_usec(used.ru_utime));
+    jsonw_member_int(&w, "system_usec", timeval_usec(used.ru_stime));
+    jsonw_member_int(&w, "max_rss_bytes", (int64_t)used.ru_maxrss * 1024);
+    jsonw_object_end(&w);
+    if (!strbuf_ok(&text))
+        return aq_fail(err, ENOMEM, "exit record");
+    AQ_FAULT("monitor.exit.before");
+    r = fs_write_atomic(folder, "exit.json", text.data, text.len, 0600, err);
+    AQ_FAULT("monitor.exit.recorded");
+    return r;
+}

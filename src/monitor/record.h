@@ -1,0 +1,29 @@
+/* record.h - what a folder remembers: 'started' and 'exit.json' */
+#ifndef AQ_MONITOR_RECORD_H
+#define AQ_MONITOR_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Make 'started', durably. -EEXIST if it is there already. */
+int record_started(int folder, struct aq_error *err);
+
+/* When 'started' was made, in wall-clock microseconds; 0 if it is not there. */
+int64_t record_get_started(int folder);
+
+bool record_has_exit(int folder);
+
+struct exit_record {
+    const char *reason; /* of protocol.h */
+    const char *text;   /* for people; "" = nothing to add */
+    bool has_code;
+    int code;           /* 128+n for signal n */
+    int signal;         /* 0 = none */
+};
+
+/* Write exit.json, durably, with the resources that all children have used. */
+int record_exit(int folder, const struct exit_record *record, struct aq_error *err);
+
+#endif
