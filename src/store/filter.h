@@ -5,7 +5,7 @@
  *     value := "text" | number | null | true | false | [value, ...]
  *     order := [+|-]field, ...
  *
- * '&' and '|' bind equally and to the left. Only listed fields are known;
+ * '&' and '|' bind equally and to the left, '!' to what follows it. Only listed fields are known;
  * values are always bound, never pasted. Source: Backend.AI client protocol.
  */
 #ifndef AQ_STORE_FILTER_H
@@ -21,11 +21,13 @@
 #define FILTER_TEXT_MAX 4096
 #define FILTER_DEPTH_MAX 32
 #define FILTER_VALUES_MAX 200
+#define FILTER_WILDCARDS_MAX 16 /* '%' in one pattern */
 #define ORDER_FIELDS_MAX 8
 
 enum filter_type {
     FILTER_STRING,
-    FILTER_UPPER,  /* text stored in upper case: values are raised */
+    FILTER_UPPER,  /* text stored in upper case: any case in values */
+    FILTER_LOWER,
     FILTER_INT,
     FILTER_BOOL,   /* 0 or 1 */
     FILTER_TIME,   /* microseconds; values are dates */
@@ -53,10 +55,10 @@ struct filter_values {
  */
 int filter_compile(const char *text, const struct filter_field *fields, size_t field_count,
                    struct arena *arena, struct strbuf *sql, struct filter_values *values,
-                   struct aq_error *err);
+                   struct aq_error *err) AQ_UNTRUSTED;
 
 /* Append "a DESC, b ASC" to 'sql'. -EINVAL, field "order". */
 int order_compile(const char *text, const struct filter_field *fields, size_t field_count,
-                  struct strbuf *sql, struct aq_error *err);
+                  struct strbuf *sql, struct aq_error *err) AQ_UNTRUSTED;
 
 #endif

@@ -36,7 +36,4 @@ struct list_extra {
 int list_run(struct store_tx *tx, const struct list_table *table, const struct store_query *q,
              const struct list_extra *extra, struct store_page **ret, struct aq_error *err);
 
-/* "(?,?,?)" */
-void list_add_marks(struct strbuf *sql, size_t count);
-
 #endif

@@ -1,0 +1,271 @@
+/* session_read.c - lists of sessions and kernels, dead ones included */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/list.h"
+
+/* ---- kernels ---- */
+
+static const struct filter_field kernel_fields[] = {
+    { "id", "k.id", FILTER_UUID },
+    { "session_id", "s.id", FILTER_UUID },
+    { "session_name", "s.name", FILTER_STRING },
+    { "status", "k.status", FILTER_UPPER },
+    { "status_info", "k.reason", FILTER_STRING },
+    { "cluster_role", "k.role", FILTER_STRING },
+    { "cluster_idx", "k.role_index", FILTER_INT },
+    { "agent", "k.agent_id", FILTER_STRING },
+    { "agent_id", "k.agent_id", FILTER_STRING },
+    { "created_at", "s.created_at", FILTER_TIME },
+    { "status_changed", "k.status_changed_at", FILTER_TIME },
+    { "terminated_at", "k.terminated_at", FILTER_TIME },
+};
+
+static const char *kernel_status_text(int status)
+{
+    return kernel_status_name((enum kernel_status)status);
+}
+
+static int read_kernel(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err)
+{
+    struct kernel_row *k = ret;
+
+    (void)tx;
+    (void)err;
+    kernel_read_row(row, &k->kernel);
+    k->session_id = sql_get_uuid(row->q);
+    k->reason = row_text(row);
+    k->terminated_usec = sql_get_int(row->q);
+    return 0;
+}
+
+static const struct list_table kernel_table = {
+    .what = "kernels",
+    .columns = KERNEL_COLUMNS ", s.id, k.reason, k.terminated_at",
+    .from = "kernels k JOIN sessions s ON s.seq = k.session_seq",
+    .order = "k.session_seq, k.rank",
+    .tie = "k.session_seq, k.rank",
+    .fields = kernel_fields,
+    .field_count = AQ_COUNT(kernel_fields),
+    .status = "k.status",
+    .status_name = kernel_status_text,
+    .status_count = KERNEL_STATUS_COUNT,
+    .domain = "s.domain",
+    .group = "s.project_id",
+    .user = "s.user_id",
+    .access_key = "s.access_key",
+    .resource_group = "s.resource_group",
+    .id = "s.id",
+    .row_size = sizeof(struct kernel_row),
+    .read = read_kernel,
+};
+
+int store_list_kernels(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                       struct aq_error *err)
+{
+    return list_run(tx, &kernel_table, q, NULL, ret, err);
+}
+
+/* ---- sessions ---- */
+
+static const struct filter_field session_fields[] = {
+    { "id", "s.id", FILTER_UUID },
+    { "session_id", "s.id", FILTER_UUID },
+    { "name", "s.name", FILTER_STRING },
+    { "session_name", "s.name", FILTER_STRING },
+    { "type", "s.type", FILTER_LOWER },
+    { "session_type", "s.type", FILTER_LOWER },
+    { "status", "s.status", FILTER_UPPER },
+    { "status_info", "s.reason", FILTER_STRING },
+    { "result", "s.result", FILTER_UPPER },
+    { "priority", "s.priority", FILTER_INT },
+    { "image", "s.image", FILTER_STRING },
+    { "tag", "s.tag", FILTER_STRING },
+    { "cluster_mode", "s.cluster_mode", FILTER_STRING },
+    { "cluster_size", "s.kernel_count", FILTER_INT },
+    { "domain_name", "s.domain", FILTER_STRING },
+    { "group_id", "s.project_id", FILTER_UUID },
+    { "group_name", "p.name", FILTER_STRING },
+    { "user_id", "s.user_id", FILTER_UUID },
+    { "user_email", "u.email", FILTER_STRING },
+    { "full_name", "u.full_name", FILTER_STRING },
+    { "access_key", "s.access_key", FILTER_STRING },
+    { "scaling_group", "s.resource_group", FILTER_STRING },
+    { "created_at", "s.created_at", FILTER_TIME },
+    { "starts_at", "s.starts_at", FILTER_TIME },
+    { "status_changed", "s.status_changed_at", FILTER_TIME },
+    { "terminated_at", "s.terminated_at", FILTER_TIME },
+};
+
+static const char *session_status_text(int status)
+{
+    return session_status_name((enum session_status)status);
+}
+
+static int read_session(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err)
+{
+    struct session_row *s = ret;
+
+    (void)tx;
+    (void)err;
+    session_read_row(row, &s->session, &s->kernel_count);
+    s->user_email = row_text(row);
+    s->group_name = row_text(row);
+    s->image = row_text(row);
+    s->tag = row_text(row);
+    s->cluster_mode = row_text(row);
+    s->terminated_usec = sql_get_int(row->q);
+    return 0;
+}
+
+static const struct list_table session_table = {
+    .what = "sessions",
+    .columns = SESSION_COLUMNS ", u.email, p.name, s.image, s.tag, s.cluster_mode, s.terminated_at",
+    .from = "sessions s JOIN users u ON u.id = s.user_id JOIN projects p ON p.id = s.project_id",
+    .order = "s.status_changed_at DESC, s.seq DESC",
+    .tie = "s.seq",
+    .fields = session_fields,
+    .field_count = AQ_COUNT(session_fields),
+    .status = "s.status",
+    .status_name = session_status_text,
+    .status_count = SESSION_STATUS_COUNT,
+    .domain = "s.domain",
+    .group = "s.project_id",
+    .user = "s.user_id",
+    .access_key = "s.access_key",
+    .resource_group = "s.resource_group",
+    .name = "s.name",
+    .id = "s.id",
+    .row_size = sizeof(struct session_row),
+    .read = read_session,
+};
+
+static bool all_live(uint32_t statuses)
+{
+    for (int i = 0; i < SESSION_STATUS_COUNT; i++)
+        if ((statuses & (1u << i)) && session_is_terminal((enum session_status)i))
+            return false;
+    return statuses != 0;
+}
+
+/* Give each session its kernels, which come by session and rank. */
+static int attach_kernels(struct store_tx *tx, struct store_page *page, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { .arena = &page->arena };
+    int r;
+
+    for (size_t i = 0; i < page->count; i++) {
+        struct session_row *s = &page->sessions[i];
+        size_t n = 0;
+
+        r = sql_prepare(tx->db, "SELECT " KERNEL_COLUMNS ", '', k.reason, k.terminated_at"
+                                " FROM kernels k WHERE k.session_seq = ? ORDER BY k.rank", &q, err);
+        if (r < 0)
+            return r;
+        row.q = q;
+        s->kernels = arena_array(&page->arena, AQ_MAX(s->kernel_count, 1), sizeof(*s->kernels));
+        if (!s->kernels)
+            return aq_fail(err, ENOMEM, "list");
+        sql_put_int(q, s->session.row);
+        while ((r = sql_step(q, err)) > 0 && n < s->kernel_count) {
+            (void)read_kernel(tx, &row, &s->kernels[n], err);
+            s->kernels[n++].session_id = s->session.id;
+        }
+        s->kernel_count = n;
+        sql_end(AQ_TAKE(q));
+        if (r < 0)
+            return r;
+    }
+    return row_check(&row, "kernels", err);
+}
+
+static int list_sessions(struct store_tx *tx, const struct store_query *q,
+                         const struct list_extra *extra, struct store_page **ret,
+                         struct aq_error *err)
+{
+    struct store_page *page;
+    int r = list_run(tx, &session_table, q, extra, &page, err);
+
+    if (r == 0 && q->with_kernels && (r = attach_kernels(tx, page, err)) < 0)
+        store_page_free(page);
+    if (r == 0)
+        *ret = page;
+    return r;
+}
+
+int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err)
+{
+    /* The few that live are found by their own index and then sorted; "+ 0"
+     * keeps the planner from walking the many that ended in that order.
+     */
+    static const struct list_extra live = { .where = "s.terminated_at IS NULL",
+        .order = "s.status_changed_at + 0 DESC, s.seq DESC" };
+
+    return list_sessions(tx, q, all_live(q->statuses) ? &live : NULL, ret, err);
+}
+
+/* ---- what a person typed ---- */
+
+#define FIND_MAX 11
+
+/* From 'text' up to what is greater than all that begin with it: names and ids
+ * are ASCII below 0x7f. Ids are lower case.
+ */
+static void set_range(const char *text, bool is_id, char *from, char *to)
+{
+    (void)snprintf(from, SESSION_NAME_MAX + 1, "%s", text);
+    for (char *at = from; is_id && *at; at++)
+        if (*at >= 'A' && *at <= 'F')
+            *at = (char)(*at | 0x20);
+    (void)snprintf(to, SESSION_NAME_MAX + 2, "%s\x7f", from);
+}
+
+static bool is_id_prefix(const char *text)
+{
+    return text[0] && strspn(text, "0123456789abcdefABCDEF-") == strlen(text);
+}
+
+int store_find_sessions(struct store_tx *tx, const struct store_query *q, const char *text,
+                        struct store_page **ret, struct aq_error *err)
+{
+    static const struct {
+        const char *where;
+        bool is_id, is_exact;
+    } ways[] = {
+        { "s.id >= ? AND s.id < ?", true, false },
+        { "s.name = ?", false, true },
+        { "s.name >= ? AND s.name < ?", false, false },
+        { "s.seq IN (SELECT k.session_seq FROM kernels k WHERE k.id >= ? AND k.id < ?)", true,
+          false },
+    };
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    char from[SESSION_NAME_MAX + 1], to[SESSION_NAME_MAX + 2];
+    struct list_extra extra = { .params = { from, to }, .order = "s.seq + 0" };
+    struct store_query narrowed = *q;
+
+    narrowed.filter = narrowed.order = narrowed.name = NULL;
+    narrowed.limit = FIND_MAX;
+    narrowed.offset = 0;
+    if (strlen(text) > SESSION_NAME_MAX)
+        text = ""; /* nothing is called so */
+    for (size_t i = 0; i < AQ_COUNT(ways); i++) {
+        int r;
+
+        if (!ways[i].is_exact && (!text[0] || (ways[i].is_id && !is_id_prefix(text))))
+            continue;
+        set_range(text, ways[i].is_id, from, to);
+        extra.where = ways[i].where;
+        extra.param_count = ways[i].is_exact ? 1 : 2;
+        store_page_free(AQ_TAKE(page));
+        r = list_sessions(tx, &narrowed, &extra, &page, err);
+        if (r < 0)
+            return r;
+        if (page->count)
+            break;
+    }
+    *ret = AQ_TAKE(page);
+    return 0;
+}
