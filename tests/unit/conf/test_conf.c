@@ -63,6 +63,10 @@ static const struct {
     { "name = \"x\"\nname = \"y\"", "t.toml:2" },
     { "name = ", "t.toml:1" },
     { "\xff\xfe", "t.toml:1" },
+    { "[:", "t.toml" },
+    { "# h\xc3\xa4\nname = \"h\xc3\xa4\\\" \xc3\xa4\" # \xc3\xa4", NULL },
+    { "\n\xc3\xa4 = 1", "t.toml:2" },
+    { "name = \"\"\"\\\n \xc3\xa4\"\"\"", NULL },
 };
 
 static void test_texts(void **state)
