@@ -16,6 +16,7 @@
 
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "link/message.h"
 #include "link/pki.h"
@@ -23,6 +24,8 @@
 #define LINK_FRAME_MAX (4u << 20)
 #define LINK_QUEUE_MAX_BYTES (64u << 20) /* unacknowledged, per peer */
 #define LINK_PORT 8082
+#define LINK_PING_USEC (5 * USEC_PER_SEC)
+#define LINK_DEAD_USEC (15 * USEC_PER_SEC)
 
 /* ---- streams, on both sides ---- */
 
@@ -142,7 +145,7 @@ struct link_client_ops {
     void (*on_greet)(void *data, struct msg_hello *hello);
     void (*on_connected)(void *data, const struct msg_welcome *welcome);
     /* A message; reliable ones (seq > 0) come in order, once. The manager
-     * keeps them until link_client_ack().
+     * keeps them until link_client_ack(); so MSG_UNKNOWN wants one, too.
      */
     void (*on_message)(void *data, uint64_t seq, const struct message *msg);
     void (*on_disconnected)(void *data, const char *why); /* also after a failed try */

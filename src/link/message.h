@@ -85,6 +85,7 @@ struct msg_hello {
 struct msg_welcome {
     int64_t protocol;         /* the version that both speak from here on */
     struct uuid incarnation;  /* of the manager process */
+    bool is_resumed;          /* false: both sides forget queues and count from 1 again */
     int64_t received_seq;     /* last message of this agent incarnation that was handled */
     int64_t heartbeat_usec;   /* wanted interval; 0 = the agent's own */
     const char *version;
@@ -252,8 +253,8 @@ struct message {
 int message_encode(const struct message *msg, struct strbuf *out, struct aq_error *err);
 
 /* Read one message. Required members absent, wrong types, integers out of
- * range, text that is not UTF-8 or holds NUL, nesting deeper than 32: -EINVAL
- * with err->field. An unknown type succeeds as MSG_UNKNOWN.
+ * range, text that is not UTF-8 or holds NUL: -EINVAL with err->field. An
+ * unknown type succeeds as MSG_UNKNOWN.
  */
 int message_decode(const char *text, size_t len, struct message *ret, struct aq_error *err)
     AQ_UNTRUSTED;

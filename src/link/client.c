@@ -1,0 +1,372 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "http/tls.h"
+#include "link/channel.h"
+#include "link/link.h"
+#include "link/raw.h"
+
+#define RETRY_MIN_USEC (200 * USEC_PER_MSEC)
+#define RETRY_MAX_USEC (10 * USEC_PER_SEC)
+
+struct link_client {
+    struct link_client_conf conf; /* host and agent_id owned; PEM texts not kept */
+    char *host, *agent_id;
+    const struct link_client_ops *ops;
+    void *data;
+    struct tls_context *tls;
+    struct channel *channel; /* NULL between tries */
+    bool is_connected;       /* welcomed */
+    bool is_stopped;         /* refused for good */
+    uv_timer_t timer;        /* until the next try */
+    int64_t retry_usec;
+    struct peer peer;
+    struct uuid manager;     /* incarnation that the counters are about */
+    struct list streams;     /* struct opening: not yet connected */
+};
+
+static void try_connect(struct link_client *client);
+
+static void on_timer(uv_timer_t *timer)
+{
+    try_connect(timer->data);
+}
+
+/* Between half and the whole of the interval, so that a thousand agents do
+ * not come back at once; the interval doubles each time.
+ */
+static void schedule(struct link_client *client)
+{
+    struct uuid random = uuid_random();
+    int64_t half = client->retry_usec / 2;
+    int64_t wait = half + (int64_t)(random.bytes[0] * 256 + random.bytes[1]) * half / 65536;
+
+    client->retry_usec = AQ_MIN(client->retry_usec * 2, client->conf.retry_max_usec);
+    (void)uv_timer_start(&client->timer, on_timer, (uint64_t)(wait / USEC_PER_MSEC), 0);
+}
+
+static void lose(struct link_client *client, const char *why)
+{
+    channel_close(AQ_TAKE(client->channel));
+    client->is_connected = false;
+    schedule(client);
+    if (client->ops->on_disconnected)
+        client->ops->on_disconnected(client->data, why);
+}
+
+static void give_up(struct link_client *client, const char *kind, const char *text)
+{
+    channel_close(AQ_TAKE(client->channel));
+    client->is_connected = false;
+    client->is_stopped = true;
+    client->ops->on_refused(client->data, kind, text ? text : "the manager gave no reason");
+}
+
+static void on_refused(struct link_client *client, const struct msg_refused *refused)
+{
+    char why[sizeof(((struct aq_error *)NULL)->text)];
+
+    if (refused->retry_usec == 0) {
+        give_up(client, refused->kind ? refused->kind : "refused", refused->text);
+        return;
+    }
+    (void)snprintf(why, sizeof(why), "the manager refused for now: %s",
+                   refused->text ? refused->text : "no reason given");
+    client->retry_usec = AQ_MAX(refused->retry_usec, client->conf.retry_min_usec);
+    lose(client, why);
+}
+
+static void on_welcome(struct link_client *client, const struct msg_welcome *welcome)
+{
+    bool is_bad = false;
+
+    if (!welcome->is_resumed)
+        peer_reset(&client->peer);
+    else
+        is_bad = peer_acknowledge(&client->peer, (uint64_t)welcome->received_seq) < 0;
+    if (is_bad || welcome->protocol < LINK_PROTOCOL_MIN || welcome->protocol > LINK_PROTOCOL_MAX) {
+        lose(client, "the manager's welcome makes no sense");
+        return;
+    }
+    client->manager = welcome->incarnation;
+    client->is_connected = true;
+    client->retry_usec = client->conf.retry_min_usec;
+    AQ_FAULT("link.welcome.received");
+    channel_bind(client->channel, &client->peer, client->conf.ping_usec, client->conf.dead_usec);
+    channel_flush(client->channel);
+    if (client->ops->on_connected)
+        client->ops->on_connected(client->data, welcome);
+}
+
+static void on_message(void *data, uint64_t seq, const struct message *msg)
+{
+    struct link_client *client = data;
+
+    switch (msg->type) {
+    case MSG_FENCED:
+        give_up(client, "fenced", msg->fenced.text);
+        break;
+    case MSG_REFUSED:
+        on_refused(client, &msg->refused);
+        break;
+    case MSG_BYE:
+        lose(client, msg->bye.text ? msg->bye.text : "the manager said bye");
+        break;
+    case MSG_WELCOME:
+        if (!client->is_connected)
+            on_welcome(client, &msg->welcome);
+        break;
+    default:
+        if (client->is_connected)
+            client->ops->on_message(client->data, seq, msg);
+    }
+}
+
+static void on_open(void *data)
+{
+    struct link_client *client = data;
+    struct message msg = {
+        .type = MSG_HELLO,
+        .hello = { .protocol_min = LINK_PROTOCOL_MIN,
+                   .protocol_max = LINK_PROTOCOL_MAX,
+                   .incarnation = client->conf.incarnation,
+                   .peer_incarnation = client->manager,
+                   .received_seq = (int64_t)client->peer.handled_seq,
+                   .version = ALIQUOT_VERSION },
+    };
+    struct aq_error err = { 0 };
+
+    if (client->ops->on_greet)
+        client->ops->on_greet(client->data, &msg.hello);
+    msg.hello.agent_id = client->agent_id;
+    if (channel_send(client->channel, &msg, &err) < 0)
+        lose(client, err.text);
+}
+
+static void on_end(void *data, const char *why)
+{
+    lose(data, why);
+}
+
+static void try_connect(struct link_client *client)
+{
+    static const struct channel_ops ops = {
+        .on_open = on_open,
+        .on_message = on_message,
+        .on_end = on_end,
+    };
+    struct aq_error err = { 0 };
+
+    if (channel_connect(client->conf.loop, client->host, client->conf.port, client->tls, &ops,
+                        client, &client->channel, &err) < 0)
+        lose(client, err.text);
+}
+
+/* ---- streams ---- */
+
+/* A stream whose connection is being made. */
+struct opening {
+    struct list link;
+    struct link_client *client;
+    struct channel *channel;
+    struct link_stream *stream; /* NULL once its owner closed it */
+    struct msg_stream_hello hello;
+    char key[UUID_TEXT_MAX];
+};
+
+static void opening_free(struct opening *opening)
+{
+    list_remove(&opening->link);
+    if (opening->stream)
+        raw_on_gone(opening->stream, NULL, NULL);
+    channel_close(opening->channel);
+    free(opening);
+}
+
+static void on_stream_gone(void *owner, struct link_stream *stream)
+{
+    struct opening *opening = owner;
+
+    (void)stream;
+    opening->stream = NULL;
+    opening_free(opening);
+}
+
+static void fail_stream(struct opening *opening, const char *why)
+{
+    struct link_stream *stream = opening->stream;
+    struct aq_error err;
+
+    (void)aq_fail(&err, ECONNABORTED, "%s", why);
+    opening_free(opening);
+    raw_fail(stream, &err);
+}
+
+static void on_stream_open(void *data)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT;
+    struct opening *opening = data;
+    struct link_stream *stream = opening->stream;
+    struct message msg = { .type = MSG_STREAM_HELLO, .stream_hello = opening->hello };
+    struct stream *connection;
+    struct aq_error err = { 0 };
+
+    if (channel_send(opening->channel, &msg, &err) < 0) {
+        fail_stream(opening, err.text);
+        return;
+    }
+    connection = channel_release(AQ_TAKE(opening->channel), &rest);
+    opening_free(opening);
+    raw_attach(stream, connection, &rest);
+}
+
+static void on_stream_message(void *data, uint64_t seq, const struct message *msg)
+{
+    (void)data; /* the manager says nothing before the stream is a stream */
+    (void)seq;
+    (void)msg;
+}
+
+static void on_stream_end(void *data, const char *why)
+{
+    fail_stream(data, why);
+}
+
+int link_client_open_stream(struct link_client *client, const struct msg_stream_open *open,
+                            const struct link_stream_ops *ops, void *data,
+                            struct link_stream **ret, struct aq_error *err)
+{
+    static const struct channel_ops channel_ops = {
+        .on_open = on_stream_open,
+        .on_message = on_stream_message,
+        .on_end = on_stream_end,
+    };
+    struct opening *opening = calloc(1, sizeof(*opening));
+    int r;
+
+    if (!opening)
+        return aq_fail(err, ENOMEM, "stream");
+    list_init(&opening->link);
+    (void)snprintf(opening->key, sizeof(opening->key), "%s", open->key);
+    opening->hello = (struct msg_stream_hello){ .stream_id = open->stream_id,
+                                                .key = opening->key };
+    opening->client = client;
+    r = channel_connect(client->conf.loop, client->host, client->conf.port, client->tls,
+                        &channel_ops, opening, &opening->channel, err);
+    if (r == 0)
+        r = raw_new(client->conf.loop, &open->stream_id, ops, data, &opening->stream, err);
+    if (r < 0) {
+        opening_free(opening);
+        return r;
+    }
+    raw_on_gone(opening->stream, on_stream_gone, opening);
+    list_add(&client->streams, &opening->link);
+    *ret = opening->stream;
+    return 0;
+}
+
+/* ---- life ---- */
+
+static int make_tls(struct link_client *client, const struct link_client_conf *conf,
+                    struct aq_error *err)
+{
+    /* Only the manager has a certificate of the authority for server use, so
+     * its name need not match whatever the agent calls it.
+     */
+    const struct tls_options options = {
+        .cert_pem = conf->cert,
+        .key_pem = conf->key,
+        .ca_pem = conf->ca,
+        .tls13_only = true,
+        .any_name = true,
+    };
+
+    return tls_context_new(&options, &client->tls, err);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+int link_client_new(const struct link_client_conf *conf, const struct link_client_ops *ops,
+                    void *data, struct link_client **ret, struct aq_error *err)
+{
+    struct link_client *client = calloc(1, sizeof(*client));
+    int r;
+
+    if (!client)
+        return aq_fail(err, ENOMEM, "link");
+    client->conf = *conf;
+    client->conf.ping_usec = conf->ping_usec ? conf->ping_usec : LINK_PING_USEC;
+    client->conf.dead_usec = conf->dead_usec ? conf->dead_usec : LINK_DEAD_USEC;
+    client->conf.retry_min_usec = conf->retry_min_usec ? conf->retry_min_usec : RETRY_MIN_USEC;
+    client->conf.retry_max_usec = conf->retry_max_usec ? conf->retry_max_usec : RETRY_MAX_USEC;
+    client->retry_usec = client->conf.retry_min_usec;
+    client->ops = ops;
+    client->data = data;
+    list_init(&client->streams);
+    peer_init(&client->peer);
+    client->host = strdup(conf->host);
+    client->agent_id = strdup(conf->agent_id);
+    client->timer.data = client;
+    if (!client->host || !client->agent_id || uv_timer_init(conf->loop, &client->timer) < 0)
+        r = aq_fail(err, ENOMEM, "link");
+    else
+        r = make_tls(client, conf, err);
+    if (r < 0) {
+        free(client->host);
+        free(client->agent_id);
+        if (client->timer.loop)
+            uv_close((uv_handle_t *)&client->timer, on_closed);
+        else
+            free(client);
+        return r;
+    }
+    (void)uv_timer_start(&client->timer, on_timer, 0, 0);
+    *ret = client;
+    return 0;
+}
+
+void link_client_free(struct link_client *client)
+{
+    struct message bye = { .type = MSG_BYE, .bye = { .text = "the agent stops" } };
+
+    if (!client)
+        return;
+    if (client->is_connected)
+        (void)channel_send(client->channel, &bye, NULL);
+    channel_close(client->channel);
+    while (!list_is_empty(&client->streams)) {
+        struct opening *opening = LIST_ENTRY(client->streams.next, struct opening, link);
+
+        link_stream_close(opening->stream);
+    }
+    peer_reset(&client->peer);
+    tls_context_free(client->tls);
+    free(client->host);
+    free(client->agent_id);
+    uv_close((uv_handle_t *)&client->timer, on_closed);
+}
+
+bool link_client_is_connected(const struct link_client *client)
+{
+    return client->is_connected;
+}
+
+int link_client_send(struct link_client *client, const struct message *msg, struct aq_error *err)
+{
+    return link_send(&client->peer, client->is_connected ? client->channel : NULL, msg, err);
+}
+
+void link_client_ack(struct link_client *client, uint64_t seq)
+{
+    if (seq <= client->peer.handled_seq || seq > client->peer.delivered_seq)
+        return;
+    client->peer.handled_seq = seq;
+    if (client->is_connected)
+        channel_acknowledge(client->channel);
+}

@@ -1,0 +1,99 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "link/server.h"
+
+struct link_join {
+    struct list link;
+    struct link_server *server;
+    struct channel *channel; /* NULL once the other side has gone */
+    char *agent_id, *csr;
+};
+
+static void join_free(struct link_join *join)
+{
+    list_remove(&join->link);
+    channel_close(join->channel);
+    free(join->agent_id);
+    free(join->csr);
+    free(join);
+}
+
+static void on_message(void *data, uint64_t seq, const struct message *msg)
+{
+    (void)data; /* nothing is expected before the answer */
+    (void)seq;
+    (void)msg;
+}
+
+static void on_end(void *data, const char *why)
+{
+    struct link_join *join = data;
+
+    (void)why;
+    channel_close(AQ_TAKE(join->channel));
+}
+
+void joins_ask(struct link_server *server, struct channel *channel, const struct msg_join *msg)
+{
+    static const struct channel_ops ops = { .on_message = on_message, .on_end = on_end };
+    struct link_join *join;
+
+    if (!server->ops->on_join) {
+        server_refuse(channel, "token", "this manager takes no joining agents", 0);
+        return;
+    }
+    if (msg->protocol_min > LINK_PROTOCOL_MAX || msg->protocol_max < LINK_PROTOCOL_MIN) {
+        server_refuse(channel, "protocol", "agent and manager have no protocol in common: upgrade "
+                                           "the older of the two", 0);
+        return;
+    }
+    join = calloc(1, sizeof(*join));
+    if (!join || !(join->agent_id = strdup(msg->agent_id)) || !(join->csr = strdup(msg->csr))) {
+        if (join)
+            free(join->agent_id);
+        free(join);
+        server_refuse(channel, "refused", "the manager's memory is short", 0);
+        return;
+    }
+    join->server = server;
+    join->channel = channel;
+    list_add(&server->joins, &join->link);
+    channel_set_ops(channel, &ops, join);
+    server->ops->on_join(server->data, join, msg);
+}
+
+int link_join_accept(struct link_join *join, char ret_serial[PKI_SERIAL_MAX], struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *cert = NULL;
+    struct message msg = { .type = MSG_JOINED };
+    int r = pki_issue_agent(join->server->conf.ca, join->csr, join->agent_id, PKI_AGENT_DAYS,
+                            &cert, ret_serial, err);
+
+    if (r < 0) {
+        link_join_refuse(join, "refused", err ? err->text : "the signing request is not valid");
+        return r;
+    }
+    AQ_FAULT("link.join.signed");
+    msg.joined = (struct msg_joined){ .cert = cert,
+                                      .ca = pki_ca_cert(join->server->conf.ca),
+                                      .agent_id = join->agent_id };
+    if (join->channel)
+        (void)channel_send(join->channel, &msg, NULL);
+    join_free(join);
+    return 0;
+}
+
+void link_join_refuse(struct link_join *join, const char *kind, const char *text)
+{
+    if (join->channel)
+        server_refuse(AQ_TAKE(join->channel), kind, text, 0);
+    join_free(join);
+}
+
+void joins_free(struct link_server *server)
+{
+    LIST_FOREACH(it, &server->joins)
+        join_free(LIST_ENTRY(it, struct link_join, link));
+}

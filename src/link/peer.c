@@ -1,0 +1,72 @@
+#include "link/peer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "link/link.h"
+
+void peer_init(struct peer *peer)
+{
+    *peer = (struct peer){ .bytes = 0 };
+    list_init(&peer->items);
+}
+
+static void drop(struct peer *peer, struct peer_item *item)
+{
+    list_remove(&item->link);
+    peer->bytes -= item->len;
+    free(item);
+}
+
+void peer_reset(struct peer *peer)
+{
+    LIST_FOREACH(it, &peer->items)
+        drop(peer, LIST_ENTRY(it, struct peer_item, link));
+    peer_init(peer);
+}
+
+int peer_push(struct peer *peer, const char *body, size_t len)
+{
+    struct peer_item *item;
+
+    if (peer->bytes + len > LINK_QUEUE_MAX_BYTES)
+        return -ENOBUFS;
+    item = malloc(sizeof(*item) + len);
+    if (!item)
+        return -ENOMEM;
+    memcpy(item->body, body, len);
+    item->len = len;
+    item->seq = ++peer->last_seq;
+    list_add(&peer->items, &item->link);
+    peer->bytes += len;
+    return 0;
+}
+
+int peer_acknowledge(struct peer *peer, uint64_t ack)
+{
+    if (ack > peer->last_seq)
+        return -EBADMSG;
+    LIST_FOREACH(it, &peer->items) {
+        struct peer_item *item = LIST_ENTRY(it, struct peer_item, link);
+
+        if (item->seq > ack)
+            break;
+        drop(peer, item);
+    }
+    if (ack > peer->acked_seq)
+        peer->acked_seq = ack;
+    return 0;
+}
+
+struct peer_item *peer_after(const struct peer *peer, uint64_t seq)
+{
+    /* from the newest backwards: usually there is nothing, or only the newest */
+    struct list *found = NULL;
+
+    for (struct list *at = peer->items.prev; at != &peer->items; at = at->prev) {
+        if (LIST_ENTRY(at, struct peer_item, link)->seq <= seq)
+            break;
+        found = at;
+    }
+    return found ? LIST_ENTRY(found, struct peer_item, link) : NULL;
+}

@@ -1,0 +1,25 @@
+/* raw.h - a link_stream from the inside: waiting for its connection, then bytes */
+#ifndef AQ_LINK_RAW_H
+#define AQ_LINK_RAW_H
+
+#include "base/list.h"
+#include "http/stream.h"
+#include "link/link.h"
+
+/* A stream that waits for a connection; on_close(-ETIMEDOUT) after a while. */
+int raw_new(uv_loop_t *loop, const struct uuid *id, const struct link_stream_ops *ops, void *data,
+            struct link_stream **ret, struct aq_error *err);
+
+/* The connection is there; 'rest' are bytes that were read already. */
+void raw_attach(struct link_stream *stream, struct stream *connection, const struct strbuf *rest);
+
+/* There will be no connection, or it is lost: on_close, then gone. */
+void raw_fail(struct link_stream *stream, const struct aq_error *err);
+
+/* Called when the stream goes, for whichever reason; for the owner's table. */
+void raw_on_gone(struct link_stream *stream, void (*gone)(void *owner, struct link_stream *stream),
+                 void *owner);
+
+bool raw_is_attached(const struct link_stream *stream);
+
+#endif

@@ -1,0 +1,215 @@
+#include "link/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define GUESTS_MAX 256
+
+/* A connection that has not said what it wants. */
+struct guest {
+    struct list link;
+    struct link_server *server;
+    struct channel *channel;
+};
+
+static struct channel *guest_leave(struct guest *guest)
+{
+    struct channel *channel = guest->channel;
+
+    list_remove(&guest->link);
+    guest->server->guest_count--;
+    free(guest);
+    return channel;
+}
+
+void server_refuse(struct channel *channel, const char *kind, const char *text, int64_t retry_usec)
+{
+    struct message msg = { .type = MSG_REFUSED,
+                           .refused = { .kind = kind, .text = text, .retry_usec = retry_usec } };
+
+    (void)channel_send(channel, &msg, NULL);
+    channel_close(channel);
+}
+
+/* The agent that the connection's certificate names, or a reason against it. */
+static bool identify(struct link_server *server, struct channel *channel, struct tls_peer *ret,
+                     const char **ret_kind, const char **ret_text)
+{
+    if (!channel_get_peer(channel, ret)) {
+        *ret_kind = "identity";
+        *ret_text = "no certificate: join the cluster first (aliquot-agent join)";
+        return false;
+    }
+    if (pki_is_revoked(server->conf.ca, ret->serial)) {
+        *ret_kind = "revoked";
+        *ret_text = "this agent's certificate was revoked: join again with a new token";
+        return false;
+    }
+    return true;
+}
+
+static void on_first_message(void *data, uint64_t seq, const struct message *msg)
+{
+    struct guest *guest = data;
+    struct link_server *server = guest->server;
+    struct channel *channel = guest_leave(guest);
+    struct tls_peer who;
+    const char *kind, *text;
+
+    (void)seq;
+    if (msg->type == MSG_JOIN) {
+        joins_ask(server, channel, &msg->join);
+    } else if (!identify(server, channel, &who, &kind, &text)) {
+        server_refuse(channel, kind, text, 0);
+    } else if (msg->type == MSG_STREAM_HELLO) {
+        streams_attach(server, channel, who.common_name, &msg->stream_hello);
+    } else if (msg->type != MSG_HELLO) {
+        server_refuse(channel, "refused", "a connection begins with hello", 0);
+    } else if (strcmp(msg->hello.agent_id, who.common_name) != 0) {
+        server_refuse(channel, "identity", "the agent's id is not the name in its certificate", 0);
+    } else {
+        agents_greet(server, channel, &msg->hello);
+    }
+}
+
+static void on_guest_end(void *data, const char *why)
+{
+    struct guest *guest = data;
+
+    log_debug("link: a connection ended before its greeting: %s", why);
+    channel_close(guest_leave(guest));
+}
+
+static const struct channel_ops guest_ops = {
+    .on_message = on_first_message,
+    .on_end = on_guest_end,
+};
+
+static void on_stranger_read(void *data, const char *bytes, size_t len)
+{
+    (void)data;
+    (void)bytes;
+    (void)len;
+}
+
+static void on_stranger_end(void *data, const struct aq_error *err)
+{
+    (void)data;
+    (void)err;
+}
+
+static void on_waiting(struct listener *listener, void *data)
+{
+    static const struct stream_ops stranger_ops = {
+        .on_read = on_stranger_read,
+        .on_end = on_stranger_end,
+    };
+    struct link_server *server = data;
+    struct guest *guest = calloc(1, sizeof(*guest));
+    struct aq_error err = { 0 };
+    struct stream *stream;
+
+    if (listener_accept(listener, &stranger_ops, NULL, &stream, &err) < 0) {
+        log_warning("link: accept: %s", err.text);
+        free(guest);
+        return;
+    }
+    if (!guest || server->guest_count >= GUESTS_MAX) {
+        log_warning("link: too many connections that have not greeted, one is closed");
+        stream_close(stream);
+        free(guest);
+        return;
+    }
+    guest->server = server;
+    if (channel_new(server->conf.loop, stream, &guest_ops, guest, &guest->channel, &err) < 0) {
+        free(guest);
+        return;
+    }
+    list_add(&server->guests, &guest->link);
+    server->guest_count++;
+}
+
+/* The leaf with the authority behind it, so that a joining agent can check
+ * the authority's fingerprint.
+ */
+static int make_tls(struct link_server *server, const struct link_server_conf *conf,
+                    struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *chain = aq_format("%s%s", conf->cert, pki_ca_cert(conf->ca));
+    const struct tls_options options = {
+        .is_server = true,
+        .cert_pem = chain,
+        .key_pem = conf->key,
+        .ca_pem = pki_ca_cert(conf->ca),
+        .tls13_only = true,
+    };
+
+    if (!chain)
+        return aq_fail(err, ENOMEM, "agent link");
+    return tls_context_new(&options, &server->tls, err);
+}
+
+static int listen_on(struct link_server *server, const struct link_server_conf *conf,
+                     struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *address =
+        aq_format(strchr(conf->host, ':') ? "[%s]:%u" : "%s:%u", conf->host, conf->port);
+    const struct listener_options options = { .address = address, .tls = server->tls };
+    int r;
+
+    if (!address)
+        return aq_fail(err, ENOMEM, "agent link");
+    r = listener_new(conf->loop, &options, on_waiting, server, &server->listener, err);
+    return r < 0 ? (void)aq_error_wrap(err, "agent link"), r : 0;
+}
+
+int link_server_new(const struct link_server_conf *conf, const struct link_server_ops *ops,
+                    void *data, struct link_server **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(link_server_freep) struct link_server *server = calloc(1, sizeof(*server));
+    int r;
+
+    if (!server)
+        return aq_fail(err, ENOMEM, "agent link");
+    server->conf = *conf;
+    server->conf.ping_usec = conf->ping_usec ? conf->ping_usec : LINK_PING_USEC;
+    server->conf.dead_usec = conf->dead_usec ? conf->dead_usec : LINK_DEAD_USEC;
+    server->ops = ops;
+    server->data = data;
+    list_init(&server->guests);
+    list_init(&server->joins);
+    r = make_tls(server, conf, err);
+    if (r == 0)
+        r = listen_on(server, conf, err);
+    if (r < 0)
+        return r;
+    *ret = AQ_TAKE(server);
+    return 0;
+}
+
+void link_server_free(struct link_server *server)
+{
+    if (!server)
+        return;
+    listener_close(server->listener);
+    LIST_FOREACH(it, &server->guests)
+        channel_close(guest_leave(LIST_ENTRY(it, struct guest, link)));
+    joins_free(server);
+    streams_free(server);
+    agents_free(server);
+    tls_context_free(server->tls);
+    free(server);
+}
+
+uint16_t link_server_port(const struct link_server *server)
+{
+    return listener_get_port(server->listener);
+}
+
+size_t link_server_connection_count(const struct link_server *server)
+{
+    return server->connected;
+}

@@ -1,0 +1,69 @@
+/* server.h - the manager's end from the inside: server.c greets, agents.c keeps the agents,
+ * streams.c the streams
+ */
+#ifndef AQ_LINK_SERVER_H
+#define AQ_LINK_SERVER_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "http/listener.h"
+#include "link/channel.h"
+#include "link/link.h"
+#include "link/raw.h"
+
+#define LINK_FORMER_MAX 16
+
+struct link_server {
+    struct link_server_conf conf; /* texts not kept */
+    const struct link_server_ops *ops;
+    void *data;
+    struct tls_context *tls;
+    struct listener *listener;
+    struct list guests;  /* struct guest: connected, not yet greeted */
+    size_t guest_count;
+    struct list joins;   /* struct link_join: waiting for an answer */
+    struct map agents;   /* id -> struct link_agent */
+    struct map streams;  /* id text -> struct server_stream */
+    size_t connected;
+};
+
+struct link_agent {
+    struct link_server *server;
+    char *id;
+    struct uuid incarnation;
+    struct uuid former[LINK_FORMER_MAX]; /* superseded incarnations, a ring */
+    size_t former_count;
+    struct peer peer;
+    struct channel *channel; /* NULL while disconnected */
+};
+
+/* ---- agents.c ---- */
+
+/* The first message of a control connection was a hello: take the channel
+ * over, whatever comes of it.
+ */
+void agents_greet(struct link_server *server, struct channel *channel,
+                  const struct msg_hello *hello);
+void agents_free(struct link_server *server);
+
+/* Say why and close. */
+void server_refuse(struct channel *channel, const char *kind, const char *text,
+                   int64_t retry_usec);
+
+/* ---- streams.c ---- */
+
+/* The first message of a connection of 'agent_id' was a stream.hello: take it over. */
+void streams_attach(struct link_server *server, struct channel *channel, const char *agent_id,
+                    const struct msg_stream_hello *hello);
+void streams_refused(struct link_server *server, const char *agent_id,
+                     const struct msg_stream_refused *refused);
+/* Those of the agent that have no connection yet will not get one. */
+void streams_agent_gone(struct link_server *server, const char *agent_id);
+void streams_free(struct link_server *server);
+
+/* ---- joins.c ---- */
+
+void joins_ask(struct link_server *server, struct channel *channel, const struct msg_join *msg);
+void joins_free(struct link_server *server);
+
+#endif

@@ -1,0 +1,193 @@
+/* Messages there and back, what is refused, and frames. */
+#include "testing.h"
+
+#include <errno.h>
+
+#include "link/frame.h"
+#include "link/message.h"
+
+#define ID "11111111-2222-4333-8444-555555555555"
+
+static struct uuid id(void)
+{
+    struct uuid got;
+
+    assert_int_equal(uuid_parse(ID, &got), 0);
+    return got;
+}
+
+static const struct {
+    const char *text;
+    const char *field; /* NULL = accepted */
+} texts[] = {
+    { "{\"type\":\"bye\"}", NULL },
+    { "{\"type\":\"bye\",\"text\":null,\"later\":[{}]}", NULL },
+    { "{\"type\":\"hereafter\",\"x\":1}", NULL },
+    { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"" ID "\",\"grace_usec\":5}", NULL },
+    { "{\"type\":\"kernel.create\",\"kernel_id\":\"" ID "\",\"session_id\":\"" ID
+      "\",\"attempt\":1,\"slots\":{\"cpu\":\"1\"},\"environ\":{\"A\":\"b\",\"C\":\"\"}}", NULL },
+    { "", "" },
+    { "[]", "type" },
+    { "{}", "type" },
+    { "{\"type\":3}", "type" },
+    { "{\"type\":\"bye\",\"text\":3}", "text" },
+    { "{\"type\":\"bye\",\"text\":\"\\u0000\"}", "" },
+    { "{\"type\":\"bye\",\"text\":\"a\",\"text\":\"b\"}", "" },
+    { "{\"type\":\"bye\",\"text\":\"\xff\"}", "" },
+    { "{\"type\":\"drain\",\"on\":1}", "on" },
+    { "{\"type\":\"kernel.destroy\"}", "kernel_id" },
+    { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"zzz\"}", "kernel_id" },
+    { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"00000000-0000-0000-0000-000000000000\"}",
+      "kernel_id" },
+    { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"" ID "\",\"attempt\":-1}", "attempt" },
+    { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"" ID "\",\"attempt\":1.5}", "attempt" },
+    { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"" ID
+      "\",\"attempt\":99999999999999999999}", "" },
+    { "{\"type\":\"kernel.restart\",\"kernel_id\":\"" ID "\",\"attempt\":0}", "attempt" },
+    { "{\"type\":\"kernel.status\",\"kernel_id\":\"" ID "\",\"attempt\":1,\"state\":\"ASLEEP\"}",
+      "state" },
+    { "{\"type\":\"kernel.create\",\"kernel_id\":\"" ID "\",\"session_id\":\"" ID
+      "\",\"attempt\":1,\"slots\":\"cpu\"}", "slots" },
+    { "{\"type\":\"kernel.create\",\"kernel_id\":\"" ID "\",\"session_id\":\"" ID
+      "\",\"attempt\":1,\"slots\":{},\"environ\":{\"A=\":\"b\"}}", "environ" },
+    { "{\"type\":\"kernel.create\",\"kernel_id\":\"" ID "\",\"session_id\":\"" ID
+      "\",\"attempt\":1,\"slots\":{},\"environ\":{\"A\":1}}", "environ" },
+    { "{\"type\":\"heartbeat\",\"incarnation\":\"" ID "\",\"seq\":1,\"kernels\":{}}", "kernels" },
+    { "{\"type\":\"heartbeat\",\"incarnation\":\"" ID "\",\"seq\":1,\"kernels\":[1]}", "kernels" },
+    { "{\"type\":\"heartbeat\",\"incarnation\":\"" ID "\",\"seq\":1,\"kernels\":[{}]}",
+      "kernel_id" },
+};
+
+static void test_texts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(texts); i++) {
+        struct message msg;
+        struct aq_error err = { 0 };
+        int r = message_decode(texts[i].text, strlen(texts[i].text), &msg, &err);
+
+        if (texts[i].field) {
+            assert_row(r == -EINVAL, "%s", texts[i].text);
+            assert_row(strcmp(err.field, texts[i].field) == 0, "%s: %s", texts[i].text, err.text);
+            continue;
+        }
+        assert_row(r == 0, "%s: %s", texts[i].text, err.text);
+        message_done(&msg);
+    }
+}
+
+/* Encode, decode, encode: the two texts must be the same. */
+static void check_round_trip(const struct message *msg, struct message *ret)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf first = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf second = STRBUF_INIT;
+    struct aq_error err = { 0 };
+
+    assert_int_equal(message_encode(msg, &first, &err), 0);
+    assert_row(message_decode(first.data, first.len, ret, &err) == 0, "%s: %s", first.data,
+               err.text);
+    assert_int_equal(ret->type, msg->type);
+    assert_int_equal(message_encode(ret, &second, &err), 0);
+    assert_string_equal(first.data, second.data);
+}
+
+static void test_create_round_trip(void **state)
+{
+    struct msg_env environ[] = { { "PATH", "/bin" }, { "EMPTY", "" }, { "QUOTE", "a\"\n\x01" } };
+    struct message msg = {
+        .type = MSG_KERNEL_CREATE,
+        .kernel_create = { .kernel_id = id(), .session_id = id(), .attempt = 3,
+                           .session_type = "batch", .role = "main", .index = 1,
+                           .hostname = "main1", .slots = "{\"cpu\":\"0.5\",\"mem\":\"1024\"}",
+                           .command = "echo 'x' && exit 3", .environ = environ,
+                           .environ_count = AQ_COUNT(environ), .batch_timeout_usec = INT64_MAX },
+    };
+    struct message got;
+
+    (void)state;
+    check_round_trip(&msg, &got);
+    assert_int_equal(got.kernel_create.environ_count, 3);
+    assert_string_equal(got.kernel_create.environ[2].value, "a\"\n\x01");
+    assert_string_equal(got.kernel_create.slots, msg.kernel_create.slots);
+    assert_int_equal(got.kernel_create.batch_timeout_usec, INT64_MAX);
+    assert_null(got.kernel_create.bootstrap);
+    message_done(&got);
+}
+
+static void test_heartbeat_round_trip(void **state)
+{
+    struct msg_kernel_status kernels[] = {
+        { .kernel_id = id(), .attempt = 1, .state = MSG_KERNEL_RUNNING,
+          .alloc = "{\"cpu\":{\"0\":\"1\"}}" },
+        { .kernel_id = id(), .attempt = 2, .state = MSG_KERNEL_TERMINATED, .has_exit = true,
+          .exit_code = 0, .reason = "self-terminated" },
+        { .kernel_id = id(), .attempt = 2, .state = MSG_KERNEL_ERROR,
+          .error_kind = "unsupported-resource", .error_field = "cuda.shares",
+          .error_text = "no such slot" },
+    };
+    struct message msg = { .type = MSG_HEARTBEAT,
+                           .heartbeat = { .incarnation = id(), .seq = 9, .is_draining = true,
+                                          .kernels = kernels,
+                                          .kernel_count = AQ_COUNT(kernels) } };
+    struct message got;
+
+    (void)state;
+    check_round_trip(&msg, &got);
+    assert_int_equal(got.heartbeat.kernel_count, 3);
+    assert_true(got.heartbeat.kernels[1].has_exit);
+    assert_string_equal(got.heartbeat.kernels[2].error_field, "cuda.shares");
+    message_done(&got);
+    msg.heartbeat.kernel_count = 0;
+    check_round_trip(&msg, &got);
+    message_done(&got);
+}
+
+static void test_bad_json_is_not_sent(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct message msg = { .type = MSG_HELLO,
+                           .hello = { .agent_id = "a", .incarnation = id(), .slots = "{oops" } };
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(message_encode(&msg, &text, &err), -EINVAL);
+    assert_string_equal(err.field, "slots");
+    msg.type = MSG_UNKNOWN;
+    assert_int_equal(message_encode(&msg, &text, &err), -EINVAL);
+}
+
+static void test_frames(void **state)
+{
+    unsigned char bytes[FRAME_HEAD_BYTES + 5];
+    struct frame frame;
+
+    (void)state;
+    frame_write_head(bytes, UINT64_C(0x0102030405060708), 9, 5);
+    memcpy(bytes + FRAME_HEAD_BYTES, "hello", 5);
+    for (size_t len = 0; len < sizeof(bytes); len++)
+        assert_int_equal(frame_read((char *)bytes, len, 100, &frame), 0);
+    assert_int_equal(frame_read((char *)bytes, sizeof(bytes), 100, &frame), sizeof(bytes));
+    assert_true(frame.seq == UINT64_C(0x0102030405060708));
+    assert_int_equal(frame.ack, 9);
+    assert_int_equal(frame.body_len, 5);
+    assert_memory_equal(frame.body, "hello", 5);
+    assert_int_equal(frame_read((char *)bytes, sizeof(bytes), 20, &frame), -EBADMSG);
+    assert_int_equal(frame_read((char *)bytes, sizeof(bytes), 21, &frame), sizeof(bytes));
+    memset(bytes, 0, 4);
+    assert_int_equal(frame_read((char *)bytes, sizeof(bytes), 100, &frame), -EBADMSG);
+    memset(bytes, 0xff, 4);
+    assert_int_equal(frame_read((char *)bytes, sizeof(bytes), 100, &frame), -EBADMSG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_create_round_trip),
+        cmocka_unit_test(test_heartbeat_round_trip),
+        cmocka_unit_test(test_bad_json_is_not_sent),
+        cmocka_unit_test(test_frames),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
