@@ -1,0 +1,304 @@
+/* Reading resource.txt. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "alloc/resource_txt_private.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#define ITEMS_MAX 65536
+
+struct reader {
+    struct resource_txt rt;
+    struct resource_mount *mounts;
+    struct resource_pair *pairs;
+    size_t mount_cap, pair_cap;
+    const struct slot_types *types;
+    struct map seen;    /* keys */
+    struct map devices; /* "slot/device" */
+};
+
+struct text {
+    const char *at;
+    size_t len;
+};
+
+static bool text_is(struct text t, const char *word)
+{
+    return t.len == strlen(word) && memcmp(t.at, word, t.len) == 0;
+}
+
+/* Cut off and return what stands before 'separator'; everything if there is none. */
+static struct text text_cut(struct text *t, char separator)
+{
+    const char *end = t->len ? memchr(t->at, separator, t->len) : NULL;
+    struct text head = { t->at, end ? (size_t)(end - t->at) : t->len };
+
+    t->at += head.len + (end ? 1 : 0);
+    t->len -= head.len + (end ? 1 : 0);
+    return head;
+}
+
+static void reader_done(struct reader *rd)
+{
+    resource_txt_done(&rd->rt);
+    free(rd->mounts);
+    free(rd->pairs);
+    map_done(&rd->seen);
+    map_done(&rd->devices);
+}
+
+/* The slots' types: as known, else guessed by name. */
+static int read_slots(struct reader *rd, struct text value, struct aq_error *err)
+{
+    AQ_CLEANUP(json_decrefp) json_t *object
+        = json_loadb(value.at, value.len, JSON_REJECT_DUPLICATES, NULL);
+    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types
+        = rd->types ? slot_types_ref((struct slot_types *)rd->types) : slot_types_new();
+    enum slot_type unused;
+    const char *name;
+    json_t *amount;
+
+    if (!object)
+        return aq_fail_field(err, EINVAL, "SLOTS", "SLOTS is not JSON");
+    if (!types)
+        return aq_fail(err, ENOMEM, "slot types");
+    json_object_foreach(object, name, amount)
+    {
+        struct slot_types *more;
+
+        if (slot_types_find(types, name, &unused) == 0)
+            continue;
+        more = slot_types_merge(types, name, slot_type_guess(name), err);
+        if (!more)
+            return aq_fail_field(err, EINVAL, "SLOTS", "SLOTS: '%.64s' is not a slot name", name);
+        slot_types_unref(types);
+        types = more;
+    }
+    return slots_from_json(object, types, &rd->rt.slots, err);
+}
+
+static int read_mount(struct reader *rd, struct text entry, struct aq_error *err)
+{
+    struct text source = text_cut(&entry, ':'), target = text_cut(&entry, ':');
+    struct arena *arena = &rd->rt.arena;
+    struct resource_mount *m;
+
+    if (!resource_path_is_valid(source.at, source.len)
+        || !resource_path_is_valid(target.at, target.len) || target.at[0] != '/'
+        || (source.at[0] != '/' && memchr(source.at, '/', source.len))
+        || !resource_perm_is_valid(entry.at, entry.len))
+        return aq_fail_field(err, EINVAL, "MOUNTS",
+                             "MOUNTS: an entry is not <volume or absolute path>:<absolute"
+                             " path>:<ro, rw or wd>");
+    if (!vec_grow(&rd->mounts, &rd->mount_cap, rd->rt.mount_count + 1, sizeof(*m)))
+        return aq_fail(err, ENOMEM, "resource.txt");
+    m = &rd->mounts[rd->rt.mount_count];
+    m->source = arena_strndup(arena, source.at, source.len);
+    m->target = arena_strndup(arena, target.at, target.len);
+    m->perm = arena_strndup(arena, entry.at, entry.len);
+    if (!m->source || !m->target || !m->perm)
+        return aq_fail(err, ENOMEM, "resource.txt");
+    rd->rt.mount_count++;
+    return 0;
+}
+
+static int read_unified(struct reader *rd, struct text value, struct aq_error *err)
+{
+    AQ_CLEANUP(json_decrefp) json_t *list = json_loadb(value.at, value.len, 0, NULL);
+    json_t *pair;
+    size_t i;
+    int r;
+
+    if (!json_is_array(list))
+        return aq_fail_field(err, EINVAL, "UNIFIED_DEVICES", "UNIFIED_DEVICES is not a JSON list");
+    json_array_foreach(list, i, pair)
+    {
+        const char *id = json_string_value(json_array_get(pair, 0));
+        const char *slot = json_string_value(json_array_get(pair, 1));
+        const char *name = slot ? slot_name_intern(slot, strlen(slot)) : NULL;
+
+        if (json_array_size(pair) != 2 || !id || !name)
+            return aq_fail_field(err, EINVAL, "UNIFIED_DEVICES",
+                                 "UNIFIED_DEVICES: entry %zu is not [device, slot]", i);
+        r = alloc_grant_add(&rd->rt.grant, name, SLOT_UNIFIED, id, strlen(id), 0, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* "CUDA.SHARES" -> "cuda.shares", interned; NULL if it is no slot name */
+static const char *slot_of_key(struct text upper)
+{
+    char lower[SLOT_NAME_MAX];
+
+    if (upper.len > sizeof(lower))
+        return NULL;
+    for (size_t i = 0; i < upper.len; i++) {
+        char c = upper.at[i];
+
+        if (c >= 'a' && c <= 'z')
+            return NULL;
+        lower[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    return slot_name_intern(lower, upper.len);
+}
+
+/* -EINVAL if the device was named for that slot already. */
+static int note_device(struct reader *rd, const char *slot_name, struct text id,
+                       struct aq_error *err)
+{
+    char key[SLOT_NAME_MAX + 1 + DEVICE_ID_MAX + 1];
+    int len = snprintf(key, sizeof(key), "%s/%.*s", slot_name, (int)AQ_MIN(id.len, sizeof(key)),
+                       id.at);
+
+    if (len < 0 || (size_t)len >= sizeof(key))
+        return 0; /* no device id; alloc_grant_add() says so */
+    if (map_get(&rd->devices, key, (size_t)len))
+        return aq_fail_field(err, EINVAL, slot_name, "%s: device '%.*s' is there twice", slot_name,
+                             (int)id.len, id.at);
+    if (map_set(&rd->devices, key, (size_t)len, rd) < 0)
+        return aq_fail(err, ENOMEM, "resource.txt");
+    return 0;
+}
+
+static int read_shares(struct reader *rd, struct text key, struct text value, struct aq_error *err)
+{
+    const char *name = slot_of_key(key);
+    enum slot_type type;
+    int64_t amount;
+    int r;
+
+    if (!name)
+        return aq_fail_field(err, EINVAL, "_SHARES", "'%.*s_SHARES' does not name a slot",
+                             (int)AQ_MIN(key.len, (size_t)64), key.at);
+    type = slot_types_get(rd->types, name);
+    while (value.len) {
+        struct text entry = text_cut(&value, ','), id = text_cut(&entry, ':');
+
+        if (id.len == 0 && entry.len == 0)
+            continue;
+        if (rd->rt.grant.count >= ITEMS_MAX)
+            return aq_fail_field(err, EINVAL, name, "%s: too many devices", name);
+        r = slot_amount_parse(entry.at, entry.len, type, false, name, &amount, err);
+        if (r == 0)
+            r = note_device(rd, name, id, err);
+        if (r == 0)
+            r = alloc_grant_add(&rd->rt.grant, name, type, id.at, id.len, amount, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int read_pair(struct reader *rd, struct text key, struct text value, struct aq_error *err)
+{
+    struct resource_pair *pair;
+
+    if (!resource_key_is_valid(key.at, key.len))
+        return aq_fail(err, EINVAL, "resource.txt: a line has no valid key");
+    if (!vec_grow(&rd->pairs, &rd->pair_cap, rd->rt.pair_count + 1, sizeof(*pair)))
+        return aq_fail(err, ENOMEM, "resource.txt");
+    pair = &rd->pairs[rd->rt.pair_count];
+    pair->key = arena_strndup(&rd->rt.arena, key.at, key.len);
+    pair->value = arena_strndup(&rd->rt.arena, value.at, value.len);
+    if (!pair->key || !pair->value)
+        return aq_fail(err, ENOMEM, "resource.txt");
+    rd->rt.pair_count++;
+    return 0;
+}
+
+static int read_line(struct reader *rd, struct text key, struct text value, struct aq_error *err)
+{
+    size_t suffix = strlen(RESOURCE_SHARES_SUFFIX);
+    int r = 0;
+
+    if (map_get(&rd->seen, key.at, key.len))
+        return aq_fail_field(err, EINVAL, "resource.txt", "'%.*s' is there twice",
+                             (int)AQ_MIN(key.len, (size_t)64), key.at);
+    if (map_set(&rd->seen, key.at, key.len, rd) < 0)
+        return aq_fail(err, ENOMEM, "resource.txt");
+    if (text_is(key, "SCRATCH_SIZE"))
+        return slot_amount_parse(value.at, value.len, SLOT_BYTES, false, "SCRATCH_SIZE",
+                                 &rd->rt.scratch_bytes, err);
+    if (text_is(key, "SLOTS"))
+        return read_slots(rd, value, err);
+    if (text_is(key, "UNIFIED_DEVICES"))
+        return read_unified(rd, value, err);
+    if (text_is(key, "MOUNTS")) {
+        while (value.len && r == 0) {
+            struct text entry = text_cut(&value, ',');
+
+            r = entry.len ? read_mount(rd, entry, err) : 0;
+        }
+        return r;
+    }
+    if (key.len > suffix && memcmp(key.at + key.len - suffix, RESOURCE_SHARES_SUFFIX, suffix) == 0)
+        return read_shares(rd, (struct text){ key.at, key.len - suffix }, value, err);
+    return read_pair(rd, key, value, err);
+}
+
+static int read_lines(struct reader *rd, struct text rest, struct aq_error *err)
+{
+    static const char *const mandatory[] = { "SCRATCH_SIZE", "MOUNTS", "SLOTS" };
+    int r;
+
+    while (rest.len) {
+        struct text line = text_cut(&rest, '\n'), key;
+
+        if (line.len && line.at[line.len - 1] == '\r')
+            line.len--;
+        if (!line.len || !memchr(line.at, '=', line.len))
+            continue; /* not ours */
+        key = text_cut(&line, '=');
+        r = read_line(rd, key, line, err);
+        if (r < 0)
+            return r;
+    }
+    for (size_t i = 0; i < AQ_COUNT(mandatory); i++)
+        if (!map_gets(&rd->seen, mandatory[i]))
+            return aq_fail_field(err, EINVAL, mandatory[i], "resource.txt has no line %s",
+                                 mandatory[i]);
+    return 0;
+}
+
+/* Move the lists to the arena, which owns all that was read. */
+static int adopt_lists(struct reader *rd, struct aq_error *err)
+{
+    struct resource_txt *rt = &rd->rt;
+    struct resource_mount *mounts;
+    struct resource_pair *pairs;
+
+    mounts = arena_array(&rt->arena, rt->mount_count + 1, sizeof(*mounts));
+    pairs = arena_array(&rt->arena, rt->pair_count + 1, sizeof(*pairs));
+    if (!mounts || !pairs)
+        return aq_fail(err, ENOMEM, "resource.txt");
+    if (rt->mount_count)
+        memcpy(mounts, rd->mounts, rt->mount_count * sizeof(*mounts));
+    if (rt->pair_count)
+        memcpy(pairs, rd->pairs, rt->pair_count * sizeof(*pairs));
+    rt->mounts = mounts;
+    rt->pairs = pairs;
+    return 0;
+}
+
+int resource_txt_read(const char *text, size_t len, const struct slot_types *types,
+                      struct resource_txt *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(reader_done) struct reader rd = { .types = types };
+    int r;
+
+    if (len > RESOURCE_TXT_MAX)
+        return aq_fail(err, EFBIG, "resource.txt is longer than %d bytes", RESOURCE_TXT_MAX);
+    r = read_lines(&rd, (struct text){ text, len }, err);
+    if (r == 0)
+        r = adopt_lists(&rd, err);
+    if (r < 0)
+        return r;
+    resource_txt_done(ret);
+    *ret = rd.rt;
+    rd.rt = (struct resource_txt){ 0 };
+    return 0;
+}
