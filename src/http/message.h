@@ -2,8 +2,10 @@
  *
  * Feeds on bytes, gives a head, body pieces and an end. The head is kept in
  * the parser's own memory with every name and value NUL-terminated in place,
- * until message_reset(). What could be read in two ways is refused: see
- * message.c for the list.
+ * until message_reset(). Whatever two readers could understand differently is
+ * refused: Content-Length beside Transfer-Encoding, any coding but one
+ * "chunked", bare CR or LF, folded lines, a second Host, Content-Length and
+ * the like, blanks before a colon or around the target, control characters.
  */
 #ifndef AQ_HTTP_MESSAGE_H
 #define AQ_HTTP_MESSAGE_H
@@ -68,35 +70,37 @@ const char *message_get_header(const struct message_head *head, const char *name
 /* Does the comma-separated header have this token (both case-insensitive)? */
 bool message_has_token(const struct message_head *head, const char *name, const char *token);
 
-struct message_ops {
-    /* The head is complete. May set message_set_body_max() or, for a response,
-     * message_skip_body(). Nonzero stops: message_feed() returns it.
-     */
-    int (*on_head)(void *data, const struct message_head *head);
-    int (*on_body)(void *data, const char *bytes, size_t len);
-    /* The message is complete; message_feed() returns after this. */
-    int (*on_end)(void *data);
+enum message_event {
+    MESSAGE_MORE, /* all bytes were used and more are needed */
+    MESSAGE_HEAD, /* message_get_head() is there */
+    MESSAGE_BODY, /* a piece of the body, within the bytes given */
+    MESSAGE_END,  /* the message is complete */
+};
+
+struct message_piece {
+    enum message_event event;
+    const char *bytes;
+    size_t len;
 };
 
 struct message_parser;
 
 /* 'is_request' or response. -ENOMEM. */
 int message_parser_new(bool is_request, const struct message_limits *limits,
-                       const struct message_ops *ops, void *data, struct message_parser **ret,
-                       struct aq_error *err);
+                       struct message_parser **ret, struct aq_error *err);
 void message_parser_free(struct message_parser *p);
 AQ_DEFINE_CLEANUP(struct message_parser, message_parser_free)
 
-/* Read bytes up to the end of one message at most. Returns how many were
- * used, or -errno with err->kind a problem slug (problem.h): the connection
- * is then good for one answer and a close. After an end message_reset() must
- * come before more is fed. A nonzero callback result is returned as it is.
+/* Read bytes up to the next event. Returns how many were used, or -errno with
+ * err->kind a problem slug (problem.h): the connection is then good for one
+ * answer and a close. After MESSAGE_HEAD the next call may have no bytes and
+ * still give MESSAGE_END. After MESSAGE_END message_reset() comes first.
  */
 ssize_t message_feed(struct message_parser *p, const char *bytes, size_t len,
-                     struct aq_error *err) AQ_UNTRUSTED;
+                     struct message_piece *ret, struct aq_error *err) AQ_UNTRUSTED;
 
-/* The peer sent its last byte. 0 if that ends the message (on_end() is
- * called) or none had begun, -EPROTO in the middle of one.
+/* The peer sent its last byte: 0 if that ends the message or none had begun,
+ * -EPROTO in the middle of one.
  */
 int message_finish(struct message_parser *p, struct aq_error *err);
 
@@ -104,11 +108,13 @@ int message_finish(struct message_parser *p, struct aq_error *err);
 void message_reset(struct message_parser *p);
 
 bool message_has_begun(const struct message_parser *p); /* at least one byte of a head */
-bool message_is_complete(const struct message_parser *p);
 const struct message_head *message_get_head(const struct message_parser *p);
 
+/* After MESSAGE_HEAD: another limit than limits.body_max. */
 void message_set_body_max(struct message_parser *p, uint64_t body_max);
-/* The answer to a HEAD request has no body whatever its head says. */
+/* After MESSAGE_HEAD: the answer to a HEAD request has no body, whatever its
+ * head says.
+ */
 void message_skip_body(struct message_parser *p);
 
 #endif

@@ -102,8 +102,9 @@ uv_loop_t *request_get_loop(const struct request *req);
 void request_set_data(struct request *req, void *data);
 void *request_get_data(const struct request *req);
 
-/* Tell when the client goes away before the end. The request must still be
- * ended. NULL unsets.
+/* Tell when the client goes away before the end (an end of its sending counts
+ * as that). The request must still be ended. NULL unsets. While a body is read
+ * by request_read_body(), that callback is told instead.
  */
 void request_set_gone(struct request *req, void (*on_gone)(struct request *req, void *data),
                       void *data);

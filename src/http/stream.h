@@ -78,6 +78,11 @@ size_t stream_queued(const struct stream *stream);
  */
 uint64_t stream_sent(const struct stream *stream);
 
+/* Give bytes to on_read() once more, from the loop; used when a stream changes
+ * its owner. -ENOMEM.
+ */
+int stream_push_back(struct stream *stream, const char *bytes, size_t len);
+
 /* Stop and continue reading; the peer is slowed down by its own full queue. */
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);

@@ -1,0 +1,519 @@
+#include "http/server_inner.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/jsonw.h"
+
+#define INPUT_MAX 65536     /* bytes of further requests taken in advance */
+#define LINGER_MAX 1048576  /* bytes that come after our last word */
+#define BODY_STEP 65536     /* of a body must come within one body_msec */
+
+static void on_read(void *data, const char *bytes, size_t len);
+static void on_end(void *data, const struct aq_error *err);
+static void on_drain(void *data);
+
+const struct stream_ops connection_ops = {
+    .on_read = on_read,
+    .on_end = on_end,
+    .on_drain = on_drain,
+};
+
+/* ---- life ---- */
+
+struct connection *connection_new(struct server *server, struct aq_error *err)
+{
+    struct connection *conn = calloc(1, sizeof(*conn));
+
+    if (!conn || message_parser_new(true, &server->limits.message, &conn->parser, err) < 0) {
+        free(conn);
+        return NULL;
+    }
+    conn->server = server;
+    conn->timer = TIMER_NONE;
+    strbuf_init(&conn->input);
+    list_init(&conn->timer_link);
+    list_add(&server->connections, &conn->all);
+    return conn;
+}
+
+void connection_free(struct connection *conn)
+{
+    if (conn->running) {
+        conn->dead = true;
+        return;
+    }
+    list_remove(&conn->all);
+    list_remove(&conn->timer_link);
+    message_parser_free(conn->parser);
+    strbuf_done(&conn->input);
+    free(conn);
+}
+
+/* The handler must still end its request; tell it. */
+static void tell_gone(struct request *req, int status)
+{
+    req->gone = true;
+    if (req->on_body && !req->body_complete) {
+        req->body_complete = true;
+        req->on_body(req, NULL, 0, status, req->body_data);
+    } else if (req->on_gone)
+        req->on_gone(req, req->gone_data);
+}
+
+/* Close the stream; a handler's request and its connection stay. */
+static void close_stream(struct connection *conn)
+{
+    struct server *server = conn->server;
+
+    stream_close(conn->stream);
+    conn->stream = NULL;
+    server_set_timer(conn, TIMER_NONE);
+    server->refusing -= conn->refused;
+    strbuf_done(&conn->input);
+    server_count_down(server);
+}
+
+static void drop(struct connection *conn, int status)
+{
+    if (!conn->stream)
+        return;
+    close_stream(conn);
+    if (conn->has_request
+        && (conn->state == CONNECTION_HANDLER || conn->state == CONNECTION_UPGRADED)) {
+        tell_gone(&conn->req, status);
+        return;
+    }
+    if (conn->has_request)
+        request_done(&conn->req);
+    connection_free(conn);
+}
+
+void connection_drop(struct connection *conn)
+{
+    drop(conn, -ECONNRESET);
+}
+
+/* Our last word is said: wait a moment for the client to have read it. A plain
+ * close would throw away what is still under way if the client sent more.
+ */
+static void linger(struct connection *conn)
+{
+    conn->state = CONNECTION_LINGER;
+    conn->mark = 0;
+    server_set_timer(conn, TIMER_LINGER);
+    stream_shutdown(conn->stream);
+    stream_resume(conn->stream);
+}
+
+/* The client has bytes to take. */
+static void await_reader(struct connection *conn)
+{
+    conn->mark = stream_sent(conn->stream);
+    server_set_timer(conn, TIMER_WRITE);
+}
+
+/* ---- what the parser finds ---- */
+
+/* Answer what is not a request at all, and close. */
+static void refuse(struct connection *conn, const struct aq_error *err)
+{
+    if (!conn->has_request)
+        request_init(&conn->req, conn);
+    conn->req.keep_alive = false;
+    conn->state = CONNECTION_HANDLER;
+    request_fail(&conn->req, err);
+}
+
+/* The parser cannot go on. */
+static void break_off(struct connection *conn, const struct aq_error *err)
+{
+    struct request *req = &conn->req;
+
+    if (conn->state == CONNECTION_DISCARD)
+        linger(conn);
+    else if (conn->state != CONNECTION_HANDLER)
+        refuse(conn, err);
+    else {
+        req->keep_alive = false;
+        req->body_complete = true;
+        stream_pause(conn->stream);
+        req->on_body(req, NULL, 0, -err->code, req->body_data);
+    }
+}
+
+/* "Access-Control-*" for a browser that asks before it sends. */
+static void reply_preflight(struct request *req)
+{
+    const char *wanted = request_get_header(req, "Access-Control-Request-Headers");
+    AQ_CLEANUP(strbuf_donep) struct strbuf allow = STRBUF_INIT;
+
+    router_format_allow(req->match.allowed | 1u << METHOD_OPTIONS, &allow);
+    request_add_header(req, "Allow", allow.data);
+    request_add_header(req, "Access-Control-Allow-Methods", allow.data);
+    request_add_header(req, "Access-Control-Allow-Headers", wanted ? wanted : "*");
+    request_add_header(req, "Access-Control-Max-Age", "86400");
+    request_reply_empty(req, 200);
+}
+
+static void refuse_route(struct request *req, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    if (err->code == EOPNOTSUPP) {
+        router_format_allow(req->match.allowed, &text);
+        request_add_header(req, "Allow", text.data);
+        request_fail(req, err);
+        return;
+    }
+    if (err->code == ENOENT)
+        jsonw_str(&w, request_get_path(req));
+    request_fail_data(req, err, text.len ? text.data : NULL);
+}
+
+/* Find the route and ask the guard. True if the request may go on. */
+static bool admit(struct connection *conn)
+{
+    struct server *server = conn->server;
+    struct request *req = &conn->req;
+    const char *target = request_get_target(req);
+    size_t path_len = strcspn(target, "?");
+    struct aq_error err = { .code = 0 };
+    int r;
+
+    r = router_match(server->router, req->method, target, path_len, &req->arena, &req->match,
+                     &err);
+    if (r == -EOPNOTSUPP && req->method == METHOD_OPTIONS) {
+        reply_preflight(req);
+        return false;
+    }
+    if (r < 0) {
+        refuse_route(req, &err);
+        return false;
+    }
+    if (target[path_len])
+        r = url_query_parse(&req->arena, target + path_len + 1, strlen(target + path_len + 1),
+                            &req->query, &err);
+    if (r == 0 && server->guard)
+        r = server->guard(req, req->match.route, server->guard_data, &err);
+    if (r < 0)
+        request_fail(req, &err);
+    return r == 0;
+}
+
+static void call_handler(struct connection *conn)
+{
+    struct request *req = &conn->req;
+
+    conn->state = CONNECTION_HANDLER;
+    server_set_timer(conn, TIMER_NONE);
+    req->match.route->handler(req, req->match.data);
+}
+
+static void on_head(struct connection *conn)
+{
+    const struct message_head *head = message_get_head(conn->parser);
+    const struct route *route;
+    uint64_t body_max;
+
+    request_init(&conn->req, conn);
+    conn->server->stats.requests++;
+    conn->state = CONNECTION_HANDLER;
+    if (!admit(conn))
+        return;
+    route = conn->req.match.route;
+    body_max = route->body_max ? route->body_max : conn->server->limits.message.body_max;
+    message_set_body_max(conn->parser, body_max);
+    conn->state = CONNECTION_BODY;
+    conn->mark = 0;
+    if (head->is_chunked || head->content_length) {
+        server_set_timer(conn, TIMER_BODY);
+        if (head->expect_continue && head->content_length <= body_max)
+            reply_continue(conn);
+    }
+    if (route->flags & ROUTE_STREAM_BODY && head->content_length <= body_max)
+        call_handler(conn);
+}
+
+static void on_body(struct connection *conn, const char *bytes, size_t len)
+{
+    const struct message_head *head = message_get_head(conn->parser);
+    struct request *req = &conn->req;
+
+    conn->mark += len;
+    if (conn->mark >= BODY_STEP) {
+        if (conn->timer == TIMER_BODY)
+            server_set_timer(conn, TIMER_BODY);
+        conn->mark = 0;
+    }
+    if (conn->state == CONNECTION_DISCARD)
+        return;
+    if (conn->state == CONNECTION_HANDLER) {
+        req->on_body(req, bytes, len, 0, req->body_data);
+        return;
+    }
+    if (!req->body.cap)
+        (void)strbuf_reserve(&req->body, (size_t)AQ_MIN(head->content_length, BODY_STEP));
+    strbuf_add(&req->body, bytes, len);
+}
+
+/* The request and its body are through. The next one has to wait until the
+ * client has taken the answer, so that nobody can pile up answers.
+ */
+static void become_ready(struct connection *conn)
+{
+    message_reset(conn->parser);
+    if (stream_queued(conn->stream)) {
+        conn->state = CONNECTION_FLUSH;
+        await_reader(conn);
+    } else
+        conn->state = CONNECTION_HEAD;
+}
+
+static void on_message_end(struct connection *conn)
+{
+    struct request *req = &conn->req;
+
+    if (conn->state == CONNECTION_DISCARD) {
+        become_ready(conn);
+        return;
+    }
+    req->body_complete = true;
+    if (conn->state == CONNECTION_HANDLER) {
+        server_set_timer(conn, TIMER_NONE);
+        req->on_body(req, NULL, 0, 0, req->body_data);
+    } else if (!strbuf_ok(&req->body))
+        request_fail(req, &(struct aq_error){ .code = ENOMEM });
+    else
+        call_handler(conn);
+}
+
+/* ---- feeding it ---- */
+
+/* May the parser have more bytes now? */
+static bool is_hungry(const struct connection *conn)
+{
+    const struct request *req = &conn->req;
+
+    if (!conn->stream || conn->dead)
+        return false;
+    switch (conn->state) {
+    case CONNECTION_HEAD:
+    case CONNECTION_BODY:
+    case CONNECTION_DISCARD:
+        return true;
+    case CONNECTION_HANDLER:
+        return req->on_body && !req->body_complete && !req->body_paused;
+    default:
+        return false;
+    }
+}
+
+/* One step; false if the parser waits for more bytes. */
+static bool step(struct connection *conn, const char **bytes, size_t *len)
+{
+    struct message_piece piece;
+    struct aq_error err = { .code = 0 };
+    ssize_t used = message_feed(conn->parser, *bytes, *len, &piece, &err);
+
+    if (used < 0) {
+        *len = 0;
+        break_off(conn, &err);
+        return true;
+    }
+    *bytes += used;
+    *len -= (size_t)used;
+    switch (piece.event) {
+    case MESSAGE_MORE:
+        return false;
+    case MESSAGE_HEAD:
+        on_head(conn);
+        break;
+    case MESSAGE_BODY:
+        on_body(conn, piece.bytes, piece.len);
+        break;
+    case MESSAGE_END:
+        on_message_end(conn);
+        break;
+    }
+    return true;
+}
+
+/* Set the clock for the client's next move. */
+static void await_client(struct connection *conn)
+{
+    if (conn->state != CONNECTION_HEAD)
+        return;
+    if (!message_has_begun(conn->parser))
+        server_set_timer(conn, TIMER_IDLE);
+    else if (conn->timer != TIMER_HEAD)
+        server_set_timer(conn, TIMER_HEAD);
+}
+
+/* Bytes whose turn has not come; beyond a measure the client has to wait. */
+static void keep_input(struct connection *conn, const char *bytes, size_t len)
+{
+    strbuf_add(&conn->input, bytes, len);
+    if (!strbuf_ok(&conn->input))
+        conn->req.keep_alive = false; /* they are lost: this request is the last */
+    if (conn->input.len >= INPUT_MAX || conn->req.body_paused)
+        stream_pause(conn->stream);
+}
+
+/* Parse and answer as far as it goes; keep what is left for later. */
+static void run(struct connection *conn, const char *bytes, size_t len)
+{
+    conn->running = true;
+    while (is_hungry(conn) && step(conn, &bytes, &len))
+        continue;
+    conn->running = false;
+    if (conn->dead) {
+        connection_free(conn);
+        return;
+    }
+    if (!conn->stream)
+        return;
+    if (conn->state == CONNECTION_UPGRADED)
+        (void)stream_push_back(conn->stream, bytes, len);
+    else if (conn->state != CONNECTION_LINGER)
+        keep_input(conn, bytes, len);
+    await_client(conn);
+}
+
+void connection_resume(struct connection *conn)
+{
+    struct strbuf input = conn->input;
+
+    if (conn->running || !conn->stream)
+        return;
+    strbuf_init(&conn->input);
+    stream_resume(conn->stream);
+    run(conn, input.data, input.len);
+    strbuf_done(&input);
+}
+
+/* ---- events ---- */
+
+static void on_read(void *data, const char *bytes, size_t len)
+{
+    struct connection *conn = data;
+
+    if (conn->state == CONNECTION_LINGER) {
+        conn->mark += len;
+        if (conn->mark > LINGER_MAX)
+            connection_drop(conn);
+    } else if (conn->input.len || !is_hungry(conn))
+        keep_input(conn, bytes, len);
+    else
+        run(conn, bytes, len);
+}
+
+static void on_end(void *data, const struct aq_error *err)
+{
+    struct connection *conn = data;
+
+    /* Half a goodbye: the client may still read what it has asked for. */
+    if (!err->code && conn->state == CONNECTION_FLUSH)
+        conn->close_after = true;
+    else
+        connection_drop(conn);
+}
+
+static void on_drain(void *data)
+{
+    struct connection *conn = data;
+    struct request *req = &conn->req;
+
+    if (conn->state == CONNECTION_FLUSH && conn->close_after)
+        linger(conn);
+    else if (conn->state == CONNECTION_FLUSH) {
+        conn->state = CONNECTION_HEAD;
+        connection_resume(conn);
+    } else if (conn->state == CONNECTION_HANDLER && req->begun) {
+        server_set_timer(conn, req->keepalive ? TIMER_KEEPALIVE : TIMER_NONE);
+        if (req->on_drain)
+            req->on_drain(req, req->drain_data);
+    }
+}
+
+void connection_next(struct connection *conn)
+{
+    bool keep = conn->req.keep_alive && !conn->server->stopping;
+    bool body_complete = conn->req.body_complete;
+
+    if (conn->stream && conn->state == CONNECTION_UPGRADED)
+        close_stream(conn);
+    request_done(&conn->req);
+    if (!conn->stream) {
+        connection_free(conn);
+        return;
+    }
+    if (!keep && !stream_queued(conn->stream)) {
+        linger(conn);
+        return;
+    }
+    if (!keep) {
+        conn->state = CONNECTION_FLUSH;
+        conn->close_after = true;
+        await_reader(conn);
+        return;
+    }
+    if (body_complete)
+        become_ready(conn);
+    else {
+        conn->state = CONNECTION_DISCARD;
+        conn->mark = 0;
+        server_set_timer(conn, TIMER_BODY);
+    }
+    if (conn->state != CONNECTION_FLUSH)
+        connection_resume(conn);
+}
+
+static void expire_body(struct connection *conn)
+{
+    struct aq_error err = { .code = 0 };
+
+    (void)aq_fail_kind(&err, ETIMEDOUT, "request-timeout", "The request's body came too slowly");
+    server_set_timer(conn, TIMER_NONE);
+    break_off(conn, &err);
+}
+
+void connection_expire(struct connection *conn)
+{
+    struct aq_error err = { .code = 0 };
+
+    switch (conn->timer) {
+    case TIMER_HEAD:
+        (void)aq_fail_kind(&err, ETIMEDOUT, "request-timeout",
+                           "The request's head came too slowly");
+        refuse(conn, &err);
+        break;
+    case TIMER_BODY:
+        expire_body(conn);
+        break;
+    case TIMER_KEEPALIVE:
+        server_set_timer(conn, TIMER_KEEPALIVE);
+        reply_keepalive(&conn->req);
+        break;
+    case TIMER_WRITE:
+        if (stream_sent(conn->stream) > conn->mark)
+            await_reader(conn);
+        else
+            drop(conn, -ETIMEDOUT);
+        break;
+    default:
+        connection_drop(conn);
+        break;
+    }
+}
+
+void connection_refuse(struct connection *conn)
+{
+    struct aq_error err = { .code = 0 };
+
+    (void)aq_fail_kind(&err, EAGAIN, "service-unavailable",
+                       "Too many connections; try again later");
+    refuse(conn, &err);
+}

@@ -1,0 +1,167 @@
+#include "http/listener.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 1024
+
+struct listener {
+    union {
+        uv_handle_t any;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+    struct address address;
+    struct tls_context *tls;
+    listener_waiting_fn *on_waiting;
+    void *data;
+    bool bound; /* the socket's file is ours */
+};
+
+static void on_connection(uv_stream_t *uv, int status)
+{
+    struct listener *l = uv->data;
+
+    if (status == 0)
+        l->on_waiting(l, l->data);
+}
+
+static int bind_tcp(struct listener *l)
+{
+    struct sockaddr_in6 six;
+    struct sockaddr_in four;
+    const char *host = !strcmp(l->address.host, "localhost") ? "127.0.0.1" : l->address.host;
+
+    if (uv_ip4_addr(host, l->address.port, &four) == 0)
+        return uv_tcp_bind(&l->uv.tcp, (const struct sockaddr *)&four, 0);
+    if (uv_ip6_addr(host, l->address.port, &six) == 0)
+        return uv_tcp_bind(&l->uv.tcp, (const struct sockaddr *)&six, 0);
+    return UV_EINVAL;
+}
+
+/* Remove a socket's file that nobody listens on any more. */
+static void remove_stale(const char *path)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    AQ_CLEANUP(aq_closep) int fd = -1;
+    struct stat st;
+
+    if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        return;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    memcpy(addr.sun_path, path, strlen(path) + 1);
+    if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 && errno == ECONNREFUSED)
+        (void)unlink(path);
+}
+
+static int bind_unix(struct listener *l, unsigned mode)
+{
+    mode_t old;
+    int r;
+
+    remove_stale(l->address.path);
+    old = umask(0777 & ~(mode ? mode : 0600));
+    r = uv_pipe_bind(&l->uv.pipe, l->address.path);
+    (void)umask(old);
+    l->bound = r == 0;
+    return r;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct listener *l = handle->data;
+
+    tls_context_free(l->tls);
+    free(l);
+}
+
+void listener_close(struct listener *l)
+{
+    if (!l)
+        return;
+    if (l->bound)
+        (void)unlink(l->address.path);
+    uv_close(&l->uv.any, on_closed);
+}
+
+static int start(struct listener *l, const struct listener_options *options, struct aq_error *err)
+{
+    int r = l->address.is_unix ? bind_unix(l, options->mode) : bind_tcp(l);
+
+    if (r == 0)
+        r = uv_listen(&l->uv.stream, BACKLOG, on_connection);
+    if (r == UV_EINVAL && !l->address.is_unix)
+        return aq_fail(err, EINVAL, "cannot listen on '%s': give an IP address and port",
+                       options->address);
+    if (r < 0)
+        return aq_fail(err, -r, "cannot listen on '%s': %s", options->address, uv_strerror(r));
+    return 0;
+}
+
+int listener_new(uv_loop_t *loop, const struct listener_options *options,
+                 listener_waiting_fn *on_waiting, void *data, struct listener **ret,
+                 struct aq_error *err)
+{
+    struct address address;
+    struct listener *l;
+    int r;
+
+    r = address_parse(options->address, 0, &address, err);
+    if (r < 0)
+        return r;
+    if (!options->tls && !options->insecure && !address_is_local(&address))
+        return aq_fail(err, EPERM,
+                       "'%s' can be reached from outside without TLS: give it a certificate, or "
+                       "set 'insecure = true' if something before it speaks TLS",
+                       options->address);
+    l = calloc(1, sizeof(*l));
+    if (!l)
+        return aq_fail(err, ENOMEM, "no memory for a listener");
+    r = address.is_unix ? uv_pipe_init(loop, &l->uv.pipe, 0) : uv_tcp_init(loop, &l->uv.tcp);
+    if (r < 0) {
+        free(l);
+        return aq_fail(err, -r, "cannot make a socket: %s", uv_strerror(r));
+    }
+    l->uv.any.data = l;
+    l->address = address;
+    l->tls = options->tls ? tls_context_ref(options->tls) : NULL;
+    l->on_waiting = on_waiting;
+    l->data = data;
+    r = start(l, options, err);
+    if (r < 0) {
+        listener_close(l);
+        return r;
+    }
+    *ret = l;
+    return 0;
+}
+
+int listener_accept(struct listener *l, const struct stream_ops *ops, void *data,
+                    struct stream **ret, struct aq_error *err)
+{
+    return stream_accept(&l->uv.stream, l->tls, ops, data, ret, err);
+}
+
+uint16_t listener_get_port(const struct listener *l)
+{
+    struct sockaddr_storage addr;
+    int len = sizeof(addr);
+
+    if (l->address.is_unix || uv_tcp_getsockname(&l->uv.tcp, (struct sockaddr *)&addr, &len) < 0)
+        return 0;
+    return addr.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&addr)->sin6_port)
+                                      : ntohs(((struct sockaddr_in *)&addr)->sin_port);
+}
+
+bool listener_is_tls(const struct listener *l)
+{
+    return l->tls != NULL;
+}

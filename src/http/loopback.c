@@ -1,0 +1,83 @@
+#include "http/loopback.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "http/server_inner.h"
+
+struct loopback {
+    struct strbuf output;
+    struct server *server;
+    struct connection *conn; /* may be gone: see find() */
+};
+
+int loopback_new(struct server *server, struct loopback **ret, struct aq_error *err)
+{
+    struct loopback *lb = calloc(1, sizeof(*lb));
+    int r;
+
+    if (!lb)
+        return aq_fail(err, ENOMEM, "no memory for a connection");
+    strbuf_init(&lb->output);
+    lb->server = server;
+    lb->conn = connection_new(server, err);
+    if (!lb->conn) {
+        free(lb);
+        return -ENOMEM;
+    }
+    r = stream_memory(server->loop, &lb->output, &connection_ops, lb->conn, &lb->conn->stream, err);
+    if (r < 0) {
+        connection_free(lb->conn);
+        free(lb);
+        return r;
+    }
+    server_start_connection(lb->conn);
+    *ret = lb;
+    return 0;
+}
+
+/* The connection, if its stream is still there. */
+static struct connection *find(const struct loopback *lb)
+{
+    LIST_FOREACH(it, &lb->server->connections)
+        if (LIST_ENTRY(it, struct connection, all) == lb->conn)
+            return lb->conn->stream ? lb->conn : NULL;
+    return NULL;
+}
+
+void loopback_send(struct loopback *lb, const void *bytes, size_t len)
+{
+    struct connection *conn = find(lb);
+
+    if (conn)
+        stream_memory_feed(conn->stream, bytes, len);
+}
+
+void loopback_hang_up(struct loopback *lb)
+{
+    struct connection *conn = find(lb);
+
+    if (conn)
+        stream_memory_end(conn->stream);
+}
+
+struct strbuf *loopback_get_output(struct loopback *lb)
+{
+    return &lb->output;
+}
+
+bool loopback_is_closed(const struct loopback *lb)
+{
+    struct connection *conn = find(lb);
+
+    return !conn || conn->state == CONNECTION_LINGER;
+}
+
+void loopback_free(struct loopback *lb)
+{
+    if (!lb)
+        return;
+    loopback_hang_up(lb);
+    strbuf_done(&lb->output);
+    free(lb);
+}

@@ -1,0 +1,143 @@
+#include "http/replay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "http/sign.h"
+
+/* One bucket per second of the request's date, in a ring that spans the
+ * window both ways. A bucket is a list of pages, each an open-addressing
+ * table of 32-bit fingerprints that is twice the size of the one before and
+ * is never rehashed: a signature's place comes from other bits of its hash
+ * than its fingerprint, so that only the few entries of one run are compared.
+ */
+#define BUCKETS 2048 /* > 2 * 15 minutes of seconds */
+#define FIRST_PAGE 32u
+
+struct page {
+    struct page *older;
+    uint32_t size, count;
+    uint32_t slots[]; /* 0 = free */
+};
+
+struct bucket {
+    int64_t second;
+    struct page *newest;
+};
+
+struct replay {
+    size_t count, max;
+    struct bucket buckets[BUCKETS];
+};
+
+int replay_new(size_t entries_max, struct replay **ret, struct aq_error *err)
+{
+    struct replay *replay = calloc(1, sizeof(*replay));
+
+    if (!replay)
+        return aq_fail(err, ENOMEM, "no memory for the replay cache");
+    replay->max = entries_max ? entries_max : REPLAY_DEFAULT_MAX;
+    *ret = replay;
+    return 0;
+}
+
+static void empty_bucket(struct replay *replay, struct bucket *bucket)
+{
+    for (struct page *page = bucket->newest, *older; page; page = older) {
+        older = page->older;
+        replay->count -= page->count;
+        free(page);
+    }
+    bucket->newest = NULL;
+}
+
+void replay_free(struct replay *replay)
+{
+    if (!replay)
+        return;
+    for (size_t i = 0; i < BUCKETS; i++)
+        empty_bucket(replay, &replay->buckets[i]);
+    free(replay);
+}
+
+size_t replay_count(const struct replay *replay)
+{
+    return replay->count;
+}
+
+/* Where the fingerprint is, or the free slot that ends its run. */
+static uint32_t *find_slot(struct page *page, uint64_t hash, uint32_t fingerprint)
+{
+    uint32_t i = (uint32_t)(hash >> 32) & (page->size - 1);
+
+    while (page->slots[i] && page->slots[i] != fingerprint)
+        i = (i + 1) & (page->size - 1);
+    return &page->slots[i];
+}
+
+/* A page with room, or NULL without memory. */
+static struct page *page_with_room(struct bucket *bucket)
+{
+    struct page *page = bucket->newest;
+    uint32_t size = page ? page->size * 2 : FIRST_PAGE;
+
+    if (page && page->count < page->size / 4 * 3)
+        return page;
+    page = calloc(1, sizeof(*page) + size * sizeof(page->slots[0]));
+    if (!page)
+        return NULL;
+    page->size = size;
+    page->older = bucket->newest;
+    bucket->newest = page;
+    return page;
+}
+
+/* Give up what can no longer be accepted anyway. */
+static void expire(struct replay *replay, int64_t now_usec)
+{
+    for (size_t i = 0; i < BUCKETS; i++) {
+        struct bucket *bucket = &replay->buckets[i];
+
+        if ((bucket->second + 1) * USEC_PER_SEC <= now_usec - SIGN_WINDOW_USEC)
+            empty_bucket(replay, bucket);
+    }
+}
+
+static int insert(struct replay *replay, struct bucket *bucket, uint64_t hash,
+                  uint32_t fingerprint, struct aq_error *err)
+{
+    struct page *page = replay->count < replay->max ? page_with_room(bucket) : NULL;
+
+    if (!page)
+        return aq_fail_kind(err, EAGAIN, "rate-limit-exceeded",
+                            "Too many changes within 15 minutes; try again later");
+    *find_slot(page, hash, fingerprint) = fingerprint;
+    page->count++;
+    replay->count++;
+    return 0;
+}
+
+int replay_check(struct replay *replay, const uint8_t signature[32], int64_t date_usec,
+                 int64_t now_usec, struct aq_error *err)
+{
+    int64_t second = date_usec / USEC_PER_SEC;
+    struct bucket *bucket = &replay->buckets[(uint64_t)second % BUCKETS];
+    uint64_t hash = aq_hash(signature, 32);
+    uint32_t fingerprint = (uint32_t)hash ? (uint32_t)hash : 1;
+
+    if (date_usec <= now_usec - SIGN_WINDOW_USEC || date_usec >= now_usec + SIGN_WINDOW_USEC)
+        return aq_fail_kind(err, EINVAL, "invalid-auth-params", "Date/time sync error");
+    if (bucket->second != second) {
+        expire(replay, now_usec);
+        empty_bucket(replay, bucket);
+        bucket->second = second;
+    }
+    for (struct page *page = bucket->newest; page; page = page->older)
+        if (*find_slot(page, hash, fingerprint))
+            return aq_fail_kind(err, EEXIST, "auth-failed",
+                                "This signed request was already made; sign it anew");
+    return insert(replay, bucket, hash, fingerprint, err);
+}

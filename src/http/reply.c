@@ -1,0 +1,290 @@
+#include "http/server_inner.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "http/problem.h"
+
+#define JOIN_MAX 16384     /* a body up to this is sent in one piece with the head */
+#define UNREAD_MAX 65536   /* a body that was not read may be this long, and the connection lives */
+
+/* What every answer says; made anew each second. */
+static void add_common(struct server *server, struct strbuf *out)
+{
+    int64_t second = clock_realtime_usec() / USEC_PER_SEC;
+
+    if (second != server->common_second) {
+        char date[40] = "";
+        time_t t = (time_t)second;
+        struct tm tm;
+
+        if (gmtime_r(&t, &tm))
+            (void)strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+        server->common_len = (size_t)snprintf(server->common, sizeof(server->common),
+                                              "Server: BackendAI\r\n"
+                                              "Date: %s\r\n"
+                                              "Access-Control-Allow-Origin: *\r\n"
+                                              "Access-Control-Expose-Headers: *\r\n",
+                                              date);
+        server->common_second = second;
+    }
+    strbuf_add(out, server->common, server->common_len);
+}
+
+static void add_status_line(struct strbuf *out, int status)
+{
+    char line[64];
+    int len;
+
+    if (status == 200) {
+        strbuf_add(out, "HTTP/1.1 200 OK\r\n", 17);
+        return;
+    }
+    len = snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\n", status, status_text(status));
+    strbuf_add(out, line, (size_t)len);
+}
+
+static void add_length(struct strbuf *out, size_t len)
+{
+    char digits[24], *at = digits + sizeof(digits);
+
+    do {
+        *--at = (char)('0' + len % 10);
+        len /= 10;
+    } while (len);
+    strbuf_add(out, "Content-Length: ", 16);
+    strbuf_add(out, at, (size_t)(digits + sizeof(digits) - at));
+    strbuf_add(out, "\r\n", 2);
+}
+
+/* Can the next request be told from what is left of this one? */
+static bool can_keep(const struct request *req)
+{
+    const struct message_head *head = request_get_head(req);
+
+    if (!req->keep_alive || req->conn->server->stopping)
+        return false;
+    if (req->body_complete || (!head->is_chunked && !head->content_length))
+        return true;
+    return !head->is_chunked && !head->expect_continue && head->content_length <= UNREAD_MAX;
+}
+
+static void add_head(struct request *req, int status, const char *content_type)
+{
+    struct strbuf *out = &req->conn->server->scratch;
+
+    req->keep_alive = can_keep(req);
+    strbuf_clear(out);
+    add_status_line(out, status);
+    add_common(req->conn->server, out);
+    if (content_type) {
+        strbuf_adds(out, "Content-Type: ");
+        strbuf_adds(out, content_type);
+        strbuf_add(out, "\r\n", 2);
+    }
+    strbuf_add(out, req->headers.data, req->headers.len);
+    if (!req->keep_alive)
+        strbuf_adds(out, "Connection: close\r\n");
+    else if (request_get_head(req)->is_http10)
+        strbuf_adds(out, "Connection: keep-alive\r\n");
+}
+
+static bool has_no_body(int status)
+{
+    return status < 200 || status == 204 || status == 304;
+}
+
+void request_add_header(struct request *req, const char *name, const char *value)
+{
+    for (const char *p = value; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return;
+    strbuf_adds(&req->headers, name);
+    strbuf_add(&req->headers, ": ", 2);
+    strbuf_adds(&req->headers, value);
+    strbuf_add(&req->headers, "\r\n", 2);
+}
+
+void reply_continue(struct connection *conn)
+{
+    (void)stream_write(conn->stream, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+}
+
+/* Send what is in the scratch buffer, then a large body. */
+static void send_answer(struct request *req, const void *body, size_t len)
+{
+    struct strbuf *head = &req->conn->server->scratch;
+    uv_buf_t bufs[2];
+
+    if (len <= JOIN_MAX) {
+        strbuf_add(head, body, len);
+        len = 0;
+    }
+    if (!strbuf_ok(head)) {
+        strbuf_done(head);
+        req->keep_alive = false;
+        return;
+    }
+    bufs[0] = uv_buf_init(head->data, (unsigned)head->len);
+    bufs[1] = (uv_buf_t){ .base = (char *)(uintptr_t)body, .len = len };
+    (void)stream_writev(req->conn->stream, bufs, len ? 2 : 1);
+}
+
+void request_reply(struct request *req, int status, const char *content_type, const void *body,
+                   size_t len)
+{
+    struct connection *conn = req->conn;
+
+    if (conn->stream) {
+        add_head(req, status, content_type);
+        if (!has_no_body(status))
+            add_length(&conn->server->scratch, len);
+        strbuf_add(&conn->server->scratch, "\r\n", 2);
+        if (req->method == METHOD_HEAD || has_no_body(status))
+            len = 0;
+        send_answer(req, body, len);
+    }
+    connection_next(conn);
+}
+
+void request_reply_json(struct request *req, int status, const struct strbuf *json)
+{
+    if (strbuf_ok(json))
+        request_reply(req, status, "application/json", json->data, json->len);
+    else
+        request_fail(req, &(struct aq_error){ .code = ENOMEM });
+}
+
+void request_reply_empty(struct request *req, int status)
+{
+    request_reply(req, status, NULL, NULL, 0);
+}
+
+void request_fail_data(struct request *req, const struct aq_error *err, const char *data)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    problem_write(&text, err, data);
+    request_reply(req, problem_of(err)->status, "application/problem+json", text.data,
+                  strbuf_ok(&text) ? text.len : 0);
+}
+
+void request_fail(struct request *req, const struct aq_error *err)
+{
+    request_fail_data(req, err, NULL);
+}
+
+/* ---- answers of unknown length ---- */
+
+void request_begin(struct request *req, int status, const char *content_type,
+                   void (*on_drain)(struct request *req, void *data), void *data)
+{
+    struct connection *conn = req->conn;
+
+    req->begun = true;
+    req->on_drain = on_drain;
+    req->drain_data = data;
+    req->chunked = !request_get_head(req)->is_http10;
+    if (!conn->stream)
+        return;
+    req->keep_alive = req->keep_alive && req->chunked;
+    add_head(req, status, content_type);
+    if (req->chunked)
+        strbuf_adds(&conn->server->scratch, "Transfer-Encoding: chunked\r\n");
+    strbuf_add(&conn->server->scratch, "\r\n", 2);
+    send_answer(req, NULL, 0);
+}
+
+size_t request_get_queued(const struct request *req)
+{
+    return req->conn->stream ? stream_queued(req->conn->stream) : 0;
+}
+
+int request_write(struct request *req, const void *bytes, size_t len)
+{
+    struct connection *conn = req->conn;
+    size_t queued = request_get_queued(req);
+    char size[24];
+    uv_buf_t bufs[3];
+    int r;
+
+    if (!conn->stream)
+        return -EPIPE;
+    if (!len || req->method == METHOD_HEAD)
+        return 0;
+    if (queued && queued + len > conn->server->limits.queue_max)
+        return -ENOBUFS;
+    bufs[0] = uv_buf_init(size, (unsigned)snprintf(size, sizeof(size), "%zx\r\n", len));
+    bufs[1] = (uv_buf_t){ .base = (char *)(uintptr_t)bytes, .len = len };
+    bufs[2] = (uv_buf_t){ .base = size + bufs[0].len - 2, .len = 2 };
+    r = req->chunked ? stream_writev(conn->stream, bufs, 3)
+                     : stream_writev(conn->stream, bufs + 1, 1);
+    if (r < 0)
+        return r;
+    if (stream_queued(conn->stream) && conn->timer != TIMER_WRITE) {
+        conn->mark = stream_sent(conn->stream);
+        server_set_timer(conn, TIMER_WRITE);
+    } else if (!stream_queued(conn->stream) && req->keepalive)
+        server_set_timer(conn, TIMER_KEEPALIVE);
+    return 0;
+}
+
+void request_end(struct request *req)
+{
+    struct connection *conn = req->conn;
+
+    if (conn->stream && req->begun && req->chunked && req->method != METHOD_HEAD)
+        (void)stream_write(conn->stream, "0\r\n\r\n", 5);
+    connection_next(conn);
+}
+
+void request_abort(struct request *req)
+{
+    struct connection *conn = req->conn;
+
+    req->on_gone = NULL;
+    req->on_body = NULL;
+    connection_drop(conn);
+    connection_next(conn);
+}
+
+void request_set_keepalive(struct request *req, const char *text)
+{
+    req->keepalive = text;
+    if (req->conn->stream && req->conn->timer != TIMER_WRITE)
+        server_set_timer(req->conn, TIMER_KEEPALIVE);
+}
+
+void reply_keepalive(struct request *req)
+{
+    (void)request_write(req, req->keepalive, strlen(req->keepalive));
+}
+
+/* ---- other protocols ---- */
+
+struct stream *request_upgrade(struct request *req, const char *protocol,
+                               const struct stream_ops *ops, void *data)
+{
+    struct connection *conn = req->conn;
+    struct strbuf *out = &conn->server->scratch;
+
+    if (!conn->stream)
+        return NULL;
+    strbuf_clear(out);
+    add_status_line(out, 101);
+    add_common(conn->server, out);
+    strbuf_addf(out, "Connection: Upgrade\r\nUpgrade: %s\r\n", protocol);
+    strbuf_add(out, req->headers.data, req->headers.len);
+    strbuf_add(out, "\r\n", 2);
+    send_answer(req, NULL, 0);
+    conn->state = CONNECTION_UPGRADED;
+    server_set_timer(conn, TIMER_NONE);
+    stream_set_ops(conn->stream, ops, data);
+    (void)stream_push_back(conn->stream, conn->input.data, conn->input.len);
+    strbuf_done(&conn->input);
+    stream_resume(conn->stream);
+    return conn->stream;
+}

@@ -1,0 +1,256 @@
+#include "http/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/server_inner.h"
+
+#define REFUSING_MAX 64 /* connections that are told 503 at one time */
+#define LINGER_MSEC 2000
+#define KEEPALIVE_MSEC 15000
+
+static unsigned or_default(unsigned value, unsigned fallback)
+{
+    return value ? value : fallback;
+}
+
+static void set_limits(struct server *server, const struct server_limits *l)
+{
+    struct server_limits *own = &server->limits;
+
+    *own = *l;
+    if (!own->message.head_max)
+        own->message = message_limits_default;
+    own->connections_max = or_default(l->connections_max, 10000);
+    if (!own->queue_max)
+        own->queue_max = (size_t)8 << 20;
+    server->timer_msec[TIMER_FRESH] = or_default(l->head_msec, 10000);
+    server->timer_msec[TIMER_HEAD] = or_default(l->head_msec, 10000);
+    server->timer_msec[TIMER_BODY] = or_default(l->body_msec, 30000);
+    server->timer_msec[TIMER_IDLE] = or_default(l->idle_msec, 75000);
+    server->timer_msec[TIMER_WRITE] = or_default(l->write_msec, 30000);
+    server->timer_msec[TIMER_KEEPALIVE] = KEEPALIVE_MSEC;
+    server->timer_msec[TIMER_LINGER] = LINGER_MSEC;
+}
+
+int server_new(uv_loop_t *loop, const struct server_options *options, struct server **ret,
+               struct aq_error *err)
+{
+    struct server *server = calloc(1, sizeof(*server));
+    uv_timer_t *sweep = malloc(sizeof(*sweep));
+
+    if (!server || !sweep) {
+        free(server);
+        free(sweep);
+        return aq_fail(err, ENOMEM, "no memory for a server");
+    }
+    server->loop = loop;
+    server->router = options->router;
+    server->guard = options->guard;
+    server->guard_data = options->guard_data;
+    set_limits(server, &options->limits);
+    list_init(&server->connections);
+    for (unsigned i = 0; i < TIMER_COUNT; i++)
+        list_init(&server->timers[i]);
+    strbuf_init(&server->scratch);
+    server->common_second = -1;
+    (void)uv_timer_init(loop, sweep);
+    sweep->data = server;
+    server->sweep = sweep;
+    *ret = server;
+    return 0;
+}
+
+/* ---- time ---- */
+
+void server_set_timer(struct connection *conn, enum timer_kind kind)
+{
+    struct server *server = conn->server;
+
+    list_remove(&conn->timer_link);
+    conn->timer = kind;
+    if (kind == TIMER_NONE)
+        return;
+    conn->deadline = uv_now(server->loop) + server->timer_msec[kind];
+    list_add(&server->timers[kind], &conn->timer_link);
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    uint64_t now = uv_now(server->loop);
+
+    for (unsigned i = 0; i < TIMER_COUNT; i++) {
+        struct list *head = &server->timers[i];
+
+        /* An expired connection leaves the list or moves to its end. */
+        while (!list_is_empty(head)) {
+            struct connection *conn = LIST_ENTRY(head->next, struct connection, timer_link);
+
+            if (conn->deadline > now)
+                break;
+            connection_expire(conn);
+        }
+    }
+}
+
+static void start_sweeping(struct server *server)
+{
+    unsigned least = 4000;
+
+    for (unsigned i = 0; i < TIMER_COUNT; i++)
+        least = AQ_MIN(least, server->timer_msec[i]);
+    (void)uv_timer_start(server->sweep, on_sweep, least / 4 + 1, least / 4 + 1);
+}
+
+/* ---- connections ---- */
+
+/* The connection that has waited longest for its client to say something. */
+static struct connection *find_idle(struct server *server)
+{
+    static const enum timer_kind kinds[] = { TIMER_IDLE, TIMER_FRESH, TIMER_HEAD };
+
+    for (size_t i = 0; i < AQ_COUNT(kinds); i++)
+        if (!list_is_empty(&server->timers[kinds[i]]))
+            return LIST_ENTRY(server->timers[kinds[i]].next, struct connection, timer_link);
+    return NULL;
+}
+
+void server_start_connection(struct connection *conn)
+{
+    struct server *server = conn->server;
+
+    if (!server->connection_count++)
+        start_sweeping(server);
+    server->stats.connections_total++;
+    server_set_timer(conn, TIMER_FRESH);
+}
+
+static bool is_full(const struct server *server)
+{
+    return server->connection_count - server->refusing >= server->limits.connections_max;
+}
+
+static void on_waiting(struct listener *listener, void *data)
+{
+    struct server *server = data;
+    struct connection *conn = connection_new(server, NULL);
+
+    if (!conn)
+        return;
+    if (is_full(server)) {
+        struct connection *idle = find_idle(server);
+
+        if (idle)
+            connection_drop(idle);
+    }
+    conn->refused = is_full(server);
+    if (listener_accept(listener, &connection_ops, conn, &conn->stream, NULL) < 0) {
+        connection_free(conn);
+        return;
+    }
+    server_start_connection(conn);
+    if (!conn->refused)
+        return;
+    server->stats.refused++;
+    if (++server->refusing > REFUSING_MAX)
+        connection_drop(conn);
+    else
+        connection_refuse(conn);
+}
+
+int server_listen(struct server *server, const struct listener_options *options,
+                  struct listener **ret, struct aq_error *err)
+{
+    struct listener *listener = NULL;
+    int r;
+
+    if (server->listener_count == AQ_COUNT(server->listeners))
+        return aq_fail(err, E2BIG, "a server listens on %zu addresses at most",
+                       AQ_COUNT(server->listeners));
+    r = listener_new(server->loop, options, on_waiting, server, &listener, err);
+    if (r < 0)
+        return r;
+    server->listeners[server->listener_count++] = listener;
+    if (ret)
+        *ret = listener;
+    return 0;
+}
+
+void server_get_stats(const struct server *server, struct server_stats *ret)
+{
+    *ret = server->stats;
+    ret->connections = server->connection_count;
+}
+
+/* ---- stopping ---- */
+
+static void on_stopped(void *data)
+{
+    struct server *server = data;
+
+    server->stopped = NULL;
+    defer_cancel(server->grace);
+    server->grace = NULL;
+    server->on_stopped(server->stopped_data);
+}
+
+void server_count_down(struct server *server)
+{
+    if (--server->connection_count)
+        return;
+    (void)uv_timer_stop(server->sweep);
+    if (server->stopping && !server->stopped)
+        server->stopped = defer_call(server->loop, 0, on_stopped, server);
+}
+
+static void on_grace_over(void *data)
+{
+    struct server *server = data;
+
+    server->grace = NULL;
+    LIST_FOREACH(it, &server->connections)
+        connection_drop(LIST_ENTRY(it, struct connection, all));
+}
+
+void server_stop(struct server *server, unsigned grace_msec, void (*on_done)(void *data),
+                 void *data)
+{
+    server->stopping = true;
+    server->on_stopped = on_done;
+    server->stopped_data = data;
+    for (size_t i = 0; i < server->listener_count; i++)
+        listener_close(server->listeners[i]);
+    server->listener_count = 0;
+    server->grace = defer_call(server->loop, grace_msec, on_grace_over, server);
+    LIST_FOREACH(it, &server->connections) {
+        struct connection *conn = LIST_ENTRY(it, struct connection, all);
+
+        if (conn->state == CONNECTION_HEAD && !message_has_begun(conn->parser))
+            connection_drop(conn);
+    }
+    if (!server->connection_count && !server->stopped)
+        server->stopped = defer_call(server->loop, 0, on_stopped, server);
+}
+
+static void on_sweep_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void server_free(struct server *server)
+{
+    if (!server)
+        return;
+    for (size_t i = 0; i < server->listener_count; i++)
+        listener_close(server->listeners[i]);
+    LIST_FOREACH(it, &server->connections)
+        connection_drop(LIST_ENTRY(it, struct connection, all));
+    defer_cancel(server->grace);
+    defer_cancel(server->stopped);
+    uv_close((uv_handle_t *)server->sweep, on_sweep_closed);
+    arena_done(&server->spare);
+    strbuf_done(&server->scratch);
+    free(server);
+}

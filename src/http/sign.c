@@ -1,0 +1,301 @@
+#include "http/sign.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include "base/clock.h"
+
+#define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+/* An HMAC-SHA256 context that waits for its key: fetching the algorithm takes
+ * longer than using it.
+ */
+static EVP_MAC_CTX *hmac_template;
+static pthread_once_t hmac_once = PTHREAD_ONCE_INIT;
+
+static void make_template(void)
+{
+    char digest[] = "SHA256";
+    OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+        OSSL_PARAM_construct_end(),
+    };
+    EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    EVP_MAC_CTX *ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
+
+    EVP_MAC_free(mac);
+    if (ctx && EVP_MAC_CTX_set_params(ctx, params))
+        hmac_template = ctx;
+    else
+        EVP_MAC_CTX_free(ctx);
+}
+
+static bool hmac(const void *key, size_t key_len, const char *text, size_t len, uint8_t ret[32])
+{
+    EVP_MAC_CTX *ctx;
+    size_t n = 0;
+    bool ok;
+
+    (void)pthread_once(&hmac_once, make_template);
+    ctx = hmac_template ? EVP_MAC_CTX_dup(hmac_template) : NULL;
+    /* OpenSSL takes an empty key for "keep the key that is there". */
+    ok = ctx && EVP_MAC_init(ctx, key_len ? key : "\0", key_len ? key_len : 1, NULL)
+         && EVP_MAC_update(ctx, (const unsigned char *)text, len)
+         && EVP_MAC_final(ctx, ret, &n, 32) && n == 32;
+    EVP_MAC_CTX_free(ctx);
+    return ok;
+}
+
+/* YYYYMMDD of the date in its own time zone. */
+static int format_day(const char *date, char ret[9], struct aq_error *err)
+{
+    int64_t usec;
+    struct tm tm;
+    time_t sec;
+
+    if (clock_parse_date(date, &usec) < 0)
+        return aq_fail_kind(err, EINVAL, "invalid-auth-params", "Date/time sync error");
+    if (isdigit((unsigned char)date[0]) && strlen(date) >= 10 && date[4] == '-') {
+        (void)snprintf(ret, 9, "%.4s%.2s%.2s", date, date + 5, date + 8);
+        return 0;
+    }
+    /* RFC 1123, which is always in UTC */
+    sec = (time_t)(usec / USEC_PER_SEC);
+    if (!gmtime_r(&sec, &tm) || strftime(ret, 9, "%Y%m%d", &tm) != 8)
+        return aq_fail_kind(err, EINVAL, "invalid-auth-params", "Date/time sync error");
+    return 0;
+}
+
+/* "application/JSON; charset=x" -> "application/json" */
+static void add_media_type(struct strbuf *out, const char *content_type)
+{
+    size_t len;
+
+    if (!content_type)
+        content_type = "application/octet-stream";
+    len = strcspn(content_type, ";");
+    while (len && content_type[len - 1] == ' ')
+        len--;
+    for (size_t i = 0; i < len; i++)
+        strbuf_addc(out, (char)tolower((unsigned char)content_type[i]));
+}
+
+static int compute(const struct sign_input *in, const char *secret_key, uint8_t ret[32],
+                   struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    uint8_t by_day[32], by_host[32];
+    char day[9];
+    bool ok;
+    int r;
+
+    r = format_day(in->date, day, err);
+    if (r < 0)
+        return r;
+    strbuf_addf(&text, "%s\n%s\n%s\nhost:%s\ncontent-type:", in->method, in->target, in->date,
+                in->host);
+    add_media_type(&text, in->content_type);
+    strbuf_addf(&text, "\nx-%s-version:%s\n" EMPTY_SHA256, in->is_sorna ? "sorna" : "backendai",
+                in->version);
+    ok = strbuf_ok(&text) && hmac(secret_key, strlen(secret_key), day, 8, by_day)
+         && hmac(by_day, 32, in->host, strlen(in->host), by_host)
+         && hmac(by_host, 32, text.data, text.len, ret);
+    OPENSSL_cleanse(by_day, sizeof(by_day));
+    OPENSSL_cleanse(by_host, sizeof(by_host));
+    return ok ? 0 : aq_fail(err, ENOMEM, "cannot compute a signature");
+}
+
+int sign_compute(const struct sign_input *input, const char *secret_key, char ret[SIGN_HEX_MAX],
+                 struct aq_error *err)
+{
+    uint8_t signature[32];
+    int r = compute(input, secret_key, signature, err);
+
+    for (size_t i = 0; i < 32 && r == 0; i++)
+        (void)snprintf(ret + 2 * i, 3, "%02x", signature[i]);
+    return r;
+}
+
+static int fail_auth(struct aq_error *err, const char *msg)
+{
+    return aq_fail_kind(err, EINVAL, "invalid-auth-params", "%s", msg);
+}
+
+/* 64 hex digits, the whole text of 'len'. */
+static bool read_signature(const char *hex, size_t len, uint8_t ret[32])
+{
+    if (len != 64)
+        return false;
+    for (size_t i = 0; i < 64; i++) {
+        int c = tolower((unsigned char)hex[i]);
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+
+        if (digit < 0)
+            return false;
+        ret[i / 2] = (uint8_t)(i % 2 ? ret[i / 2] | digit : digit << 4);
+    }
+    return true;
+}
+
+/* "<access key>:<hex>" */
+static bool read_credential(const char *text, size_t len, struct sign_claim *ret)
+{
+    const char *colon = memchr(text, ':', len);
+    size_t key_len = colon ? (size_t)(colon - text) : 0;
+
+    if (!colon || key_len > SIGN_KEY_MAX)
+        return false;
+    for (size_t i = 0; i < key_len; i++)
+        if (!isalnum((unsigned char)text[i]) && !strchr("-_", text[i]))
+            return false;
+    memcpy(ret->access_key, text, key_len);
+    ret->access_key[key_len] = '\0';
+    return read_signature(colon + 1, len - key_len - 1, ret->signature);
+}
+
+static size_t skip_blanks(const char *text)
+{
+    return strspn(text, " \t");
+}
+
+int sign_parse_authorization(const char *header, struct sign_claim *ret, struct aq_error *err)
+{
+    size_t scheme = strcspn(header, " \t");
+    const char *p = header + scheme + skip_blanks(header + scheme);
+    bool has_method = false, has_credential = false;
+
+    if (!*p)
+        return fail_auth(err, "Malformed authorization header");
+    if (!((scheme == 9 && !strncmp(header, "BackendAI", 9))
+          || (scheme == 5 && !strncmp(header, "Sorna", 5))))
+        return fail_auth(err, "Invalid authorization type name");
+    while (*p) {
+        size_t len = strcspn(p, ","), end = len;
+        const char *value = memchr(p, '=', len);
+
+        while (end && (p[end - 1] == ' ' || p[end - 1] == '\t'))
+            end--;
+        if (!value)
+            return fail_auth(err, "Missing or malformed authorization parameters");
+        value++;
+        if (!strncmp(p, "signMethod=", 11) && !has_method) {
+            has_method = true;
+            if (end != 22 || strncasecmp(value, "HMAC-SHA256", 11))
+                return fail_auth(err, "Unsupported signing method: use HMAC-SHA256");
+        } else if (!strncmp(p, "credential=", 11) && !has_credential) {
+            has_credential = true;
+            if (!read_credential(value, end - 11, ret))
+                return fail_auth(err, "Missing or malformed authorization parameters");
+        } else
+            return fail_auth(err, "Missing or malformed authorization parameters");
+        p += len;
+        if (*p == ',') {
+            p++;
+            p += skip_blanks(p);
+        }
+    }
+    if (!has_method || !has_credential)
+        return fail_auth(err, "Missing or malformed authorization parameters");
+    return 0;
+}
+
+/* The first of these headers that is there, or NULL. */
+static const char *first_header(const struct request *req, const char *a, const char *b,
+                                const char *c)
+{
+    const char *value = request_get_header(req, a);
+
+    if (!value)
+        value = request_get_header(req, b);
+    return value || !c ? value : request_get_header(req, c);
+}
+
+static int read_date(const struct request *req, int64_t now_usec, struct sign_claim *claim,
+                     struct aq_error *err)
+{
+    claim->input.date = first_header(req, "Date", "X-BackendAI-Date", "X-Sorna-Date");
+    if (!claim->input.date || clock_parse_date(claim->input.date, &claim->date_usec) < 0
+        || claim->date_usec <= now_usec - SIGN_WINDOW_USEC
+        || claim->date_usec >= now_usec + SIGN_WINDOW_USEC)
+        return fail_auth(err, "Date/time sync error");
+    return 0;
+}
+
+int sign_claim_from_request(const struct request *req, int64_t now_usec, struct sign_claim *ret,
+                            struct aq_error *err)
+{
+    const char *authorization = request_get_header(req, "Authorization");
+    struct sign_claim claim = { .date_usec = 0 };
+    struct sign_input *in = &claim.input;
+    int r;
+
+    r = read_date(req, now_usec, &claim, err);
+    if (r < 0)
+        return r;
+    if (!authorization)
+        return aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access");
+    r = sign_parse_authorization(authorization, &claim, err);
+    if (r < 0)
+        return r;
+    in->version = request_get_header(req, "X-BackendAI-Version");
+    if (!in->version) {
+        in->version = request_get_header(req, "X-Sorna-Version");
+        in->is_sorna = true;
+    }
+    if (!in->version)
+        return fail_auth(err, "API version missing in request headers");
+    in->method = method_name(request_get_method(req));
+    in->target = request_get_target(req);
+    in->host = request_get_header(req, "Host");
+    in->content_type = request_get_header(req, "Content-Type");
+    if (!in->host)
+        return fail_auth(err, "Host missing in request headers");
+    *ret = claim;
+    return 0;
+}
+
+int sign_verify(const struct sign_claim *claim, const char *secret_key, struct aq_error *err)
+{
+    uint8_t signature[32];
+    int r = compute(&claim->input, secret_key, signature, err);
+
+    if (r < 0)
+        return r;
+    if (CRYPTO_memcmp(signature, claim->signature, sizeof(signature)))
+        return aq_fail_kind(err, EACCES, "auth-failed", "Signature mismatch");
+    return 0;
+}
+
+int sign_fail_unknown_key(struct aq_error *err)
+{
+    return aq_fail_kind(err, EACCES, "auth-failed", "Access key not found");
+}
+
+int sign_write_headers(const struct sign_input *input, const char *access_key,
+                       const char *secret_key, int64_t now_usec, struct strbuf *out,
+                       struct aq_error *err)
+{
+    struct sign_input in = *input;
+    char date[CLOCK_ISO_MAX], hex[SIGN_HEX_MAX];
+    int r;
+
+    in.date = clock_format_iso(now_usec, date);
+    r = sign_compute(&in, secret_key, hex, err);
+    if (r < 0)
+        return r;
+    strbuf_addf(out,
+                "Date: %s\r\n"
+                "Authorization: BackendAI signMethod=HMAC-SHA256, credential=%s:%s\r\n"
+                "X-BackendAI-Version: %s\r\n",
+                in.date, access_key, hex, in.version);
+    return strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "no memory for a signature");
+}

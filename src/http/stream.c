@@ -1,0 +1,577 @@
+#include "http/stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/stream_inner.h"
+
+#define READ_SIZE 65536
+#define KEEP_QUEUE 4096 /* bytes of queue memory that an idle stream keeps */
+#define KEEPALIVE_SEC 60
+
+/* One buffer serves all streams of a thread: bytes are used up before the next read. */
+static _Thread_local char read_buffer[READ_SIZE];
+static _Thread_local char plain_buffer[16384];
+
+/* ---- making and ending ---- */
+
+static void on_nothing(void *data, const struct aq_error *err)
+{
+    (void)data;
+    (void)err;
+}
+
+static const struct stream_ops no_ops = { .on_end = on_nothing };
+
+int stream_new(uv_loop_t *loop, enum stream_kind kind, const struct stream_ops *ops, void *data,
+               struct stream **ret, struct aq_error *err)
+{
+    struct stream *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return aq_fail(err, ENOMEM, "no memory for a connection");
+    s->loop = loop;
+    s->kind = kind;
+    s->ops = ops;
+    s->data = data;
+    strbuf_init(&s->pushed);
+    strbuf_init(&s->out);
+    strbuf_init(&s->flight);
+    *ret = s;
+    return 0;
+}
+
+void stream_set_ops(struct stream *s, const struct stream_ops *ops, void *data)
+{
+    s->ops = ops;
+    s->data = data;
+}
+
+static void free_stream(void *data)
+{
+    struct stream *s = data;
+
+    tls_session_free(s->tls);
+    strbuf_done(&s->pushed);
+    strbuf_done(&s->out);
+    strbuf_done(&s->flight);
+    free(s);
+}
+
+static void on_handle_closed(uv_handle_t *uv)
+{
+    struct stream *s = uv->data;
+
+    free(uv);
+    if (s)
+        free_stream(s);
+}
+
+int stream_renew_handle(struct stream *s, struct aq_error *err)
+{
+    struct stream_handle *h = calloc(1, sizeof(*h));
+    int r;
+
+    if (!h)
+        return aq_fail(err, ENOMEM, "no memory for a connection");
+    r = s->kind == STREAM_TCP ? uv_tcp_init(s->loop, &h->uv.tcp)
+                              : uv_pipe_init(s->loop, &h->uv.pipe, 0);
+    if (r < 0) {
+        free(h);
+        return aq_fail(err, -r, "cannot make a socket: %s", uv_strerror(r));
+    }
+    if (s->handle) {
+        s->handle->uv.any.data = NULL;
+        uv_close(&s->handle->uv.any, on_handle_closed);
+    }
+    h->uv.any.data = s;
+    s->handle = h;
+    return 0;
+}
+
+void stream_end(struct stream *s, const struct aq_error *err)
+{
+    if (s->ended || s->closed)
+        return;
+    s->ended = true;
+    if (s->connected && s->handle)
+        (void)uv_read_stop(&s->handle->uv.stream);
+    s->ops->on_end(s->data, err);
+}
+
+static void end_errno(struct stream *s, int code, const char *what)
+{
+    struct aq_error err = { .code = 0 };
+
+    (void)aq_fail(&err, code, "%s: %s", what, uv_strerror(-code));
+    stream_end(s, &err);
+}
+
+/* ---- reading ---- */
+
+static void on_later(void *data);
+
+static void want_later(struct stream *s)
+{
+    if (!s->later && !s->closed)
+        s->later = defer_call(s->loop, 0, on_later, s);
+}
+
+static void drop_memory(struct strbuf *sb)
+{
+    if (sb->cap > KEEP_QUEUE)
+        strbuf_done(sb);
+    else
+        strbuf_clear(sb);
+}
+
+static void give(struct stream *s, const char *bytes, size_t len)
+{
+    if (!s->closed && !s->ended)
+        s->ops->on_read(s->data, bytes, len);
+}
+
+static void flush(struct stream *s);
+static void update_reading(struct stream *s);
+
+static void drain_tls(struct stream *s)
+{
+    tls_session_drain(s->tls, &s->out);
+    flush(s);
+}
+
+/* Bring the handshake forward; true once it is done. */
+static bool shake_hands(struct stream *s)
+{
+    struct aq_error err = { .code = 0 };
+    int r;
+
+    if (s->is_open)
+        return true;
+    r = tls_session_handshake(s->tls, &err);
+    drain_tls(s); /* an alert too, if it failed */
+    if (r < 0) {
+        stream_end(s, &err);
+        return false;
+    }
+    if (!r)
+        return false;
+    s->is_open = true;
+    stream_stop_dialling(s);
+    update_reading(s); /* the handshake read on although paused */
+    if (s->ops->on_open)
+        s->ops->on_open(s->data);
+    return !s->closed;
+}
+
+/* Give on what TLS has decrypted. */
+static void pump_tls(struct stream *s)
+{
+    struct aq_error err = { .code = 0 };
+    int n = 1;
+
+    if (!shake_hands(s))
+        return;
+    while (!s->closed && !s->paused && !s->ended
+           && (n = tls_session_read(s->tls, plain_buffer, sizeof(plain_buffer), &err)) > 0)
+        give(s, plain_buffer, (size_t)n);
+    if (s->closed)
+        return;
+    drain_tls(s);
+    if (n < 0)
+        stream_end(s, n == -ENODATA ? &(struct aq_error){ .code = 0 } : &err);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+{
+    (void)handle;
+    (void)suggested;
+    *ret = uv_buf_init(read_buffer, sizeof(read_buffer));
+}
+
+static void on_uv_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf)
+{
+    struct stream *s = uv->data;
+    struct aq_error err = { .code = 0 };
+
+    if (n == UV_EOF) {
+        /* With TLS an end without its goodbye may be a forgery. */
+        if (s->tls && !s->is_open)
+            (void)aq_fail(&err, ECONNRESET, "the peer closed during the TLS handshake");
+        else if (s->tls)
+            (void)aq_fail(&err, ECONNRESET, "the peer closed without ending TLS");
+        stream_end(s, &err);
+    } else if (n < 0)
+        end_errno(s, (int)-n, "reading from the peer");
+    else if (n > 0 && !s->tls)
+        give(s, buf->base, (size_t)n);
+    else if (n > 0 && tls_session_feed(s->tls, buf->base, (size_t)n, &err) < 0)
+        stream_end(s, &err);
+    else if (n > 0)
+        pump_tls(s);
+}
+
+static void update_reading(struct stream *s)
+{
+    if (!s->connected || !s->handle || s->ended || s->closed)
+        return;
+    if (s->paused && (s->is_open || !s->tls))
+        (void)uv_read_stop(&s->handle->uv.stream);
+    else
+        (void)uv_read_start(&s->handle->uv.stream, on_alloc, on_uv_read);
+}
+
+void stream_pause(struct stream *s)
+{
+    s->paused = true;
+    update_reading(s);
+}
+
+void stream_resume(struct stream *s)
+{
+    if (!s->paused)
+        return;
+    s->paused = false;
+    update_reading(s);
+    if (s->tls || s->pushed.len)
+        want_later(s); /* bytes may be waiting in memory */
+}
+
+int stream_push_back(struct stream *s, const char *bytes, size_t len)
+{
+    strbuf_add(&s->pushed, bytes, len);
+    if (!strbuf_ok(&s->pushed))
+        return -ENOMEM;
+    if (len)
+        want_later(s);
+    return 0;
+}
+
+/* What must not happen within a call of the owner. */
+static void on_later(void *data)
+{
+    struct stream *s = data;
+
+    s->later = NULL;
+    if (s->pushed.len && !s->paused) {
+        struct strbuf bytes = s->pushed;
+
+        strbuf_init(&s->pushed);
+        give(s, bytes.data, bytes.len);
+        strbuf_done(&bytes);
+    }
+    if (!s->closed && s->tls && s->is_open && !s->paused && !s->ended)
+        pump_tls(s);
+    if (!s->closed && s->failed)
+        end_errno(s, s->failed, "writing to the peer");
+}
+
+void stream_connected(struct stream *s)
+{
+    s->connected = true;
+    if (s->kind == STREAM_TCP) {
+        (void)uv_tcp_nodelay(&s->handle->uv.tcp, 1);
+        (void)uv_tcp_keepalive(&s->handle->uv.tcp, 1, KEEPALIVE_SEC);
+    }
+    s->is_open = !s->tls;
+    update_reading(s);
+    if (s->tls)
+        (void)shake_hands(s);
+}
+
+/* ---- writing ---- */
+
+static void fail_later(struct stream *s, int code)
+{
+    s->failed = code;
+    strbuf_done(&s->out);
+    want_later(s);
+}
+
+static void on_shutdown(uv_shutdown_t *req, int status)
+{
+    (void)req;
+    (void)status;
+}
+
+static void on_written(uv_write_t *req, int status)
+{
+    struct stream *s = req->data;
+
+    s->writing = false;
+    s->sent += s->flight.len;
+    drop_memory(&s->flight);
+    if (s->closed)
+        return;
+    if (status < 0) {
+        s->failed = -status;
+        end_errno(s, -status, "writing to the peer");
+        return;
+    }
+    if (s->out.len) {
+        flush(s);
+        return;
+    }
+    if (s->shutting)
+        (void)uv_shutdown(&s->shutdown, &s->handle->uv.stream, on_shutdown);
+    else if (s->is_open && s->ops->on_drain)
+        s->ops->on_drain(s->data);
+}
+
+/* Hand what is queued to libuv, which waits for the socket. */
+static void start_write(struct stream *s)
+{
+    struct strbuf swap = s->flight;
+    uv_buf_t buf;
+    int r;
+
+    s->flight = s->out;
+    s->out = swap;
+    buf = uv_buf_init(s->flight.data, (unsigned)s->flight.len);
+    s->write.data = s;
+    s->writing = true;
+    r = uv_write(&s->write, &s->handle->uv.stream, &buf, 1, on_written);
+    if (r < 0) {
+        s->writing = false;
+        strbuf_done(&s->flight);
+        fail_later(s, -r);
+    }
+}
+
+/* Bytes the socket took of these at once; 0 also if it is full. -errno. */
+static ssize_t try_write(struct stream *s, const uv_buf_t *bufs, unsigned count)
+{
+    int n = uv_try_write(&s->handle->uv.stream, bufs, count);
+
+    if (n == UV_EAGAIN)
+        return 0;
+    if (n > 0)
+        s->sent += (uint64_t)n;
+    return n;
+}
+
+static void flush(struct stream *s)
+{
+    uv_buf_t buf = uv_buf_init(s->out.data, (unsigned)s->out.len);
+    ssize_t n;
+
+    if (!strbuf_ok(&s->out)) {
+        fail_later(s, ENOMEM);
+        return;
+    }
+    if (s->writing || !s->out.len || s->failed)
+        return;
+    n = try_write(s, &buf, 1);
+    if (n < 0) {
+        fail_later(s, (int)-n);
+        return;
+    }
+    strbuf_consume(&s->out, (size_t)n);
+    if (s->out.len)
+        start_write(s);
+    else
+        drop_memory(&s->out);
+}
+
+/* Queue all but the first 'skip' bytes. */
+static bool queue_rest(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t skip)
+{
+    for (unsigned i = 0; i < count; i++) {
+        size_t gone = AQ_MIN(skip, bufs[i].len);
+
+        strbuf_add(&s->out, bufs[i].base + gone, bufs[i].len - gone);
+        skip -= gone;
+    }
+    return strbuf_ok(&s->out);
+}
+
+static int write_plain(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t total)
+{
+    ssize_t n = 0;
+
+    if (!s->writing && !s->out.len)
+        n = try_write(s, bufs, count);
+    if (n < 0) {
+        fail_later(s, (int)-n);
+        return -EPIPE;
+    }
+    if ((size_t)n == total)
+        return 0;
+    if (!queue_rest(s, bufs, count, (size_t)n)) {
+        fail_later(s, ENOMEM);
+        return -ENOMEM;
+    }
+    if (!s->writing)
+        start_write(s);
+    return 0;
+}
+
+static int write_tls(struct stream *s, const uv_buf_t *bufs, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (tls_session_write(s->tls, bufs[i].base, bufs[i].len, NULL) < 0) {
+            fail_later(s, EPROTO);
+            return -EPIPE;
+        }
+    drain_tls(s);
+    return s->failed ? -EPIPE : 0;
+}
+
+int stream_writev(struct stream *s, const uv_buf_t *bufs, unsigned count)
+{
+    size_t total = 0;
+
+    if (s->failed || s->shutting || s->closed || !s->is_open)
+        return -EPIPE;
+    for (unsigned i = 0; i < count; i++)
+        total += bufs[i].len;
+    if (!total)
+        return 0;
+    if (s->memory_out) {
+        for (unsigned i = 0; i < count; i++)
+            strbuf_add(s->memory_out, bufs[i].base, bufs[i].len);
+        s->sent += total;
+        return strbuf_ok(s->memory_out) ? 0 : -ENOMEM;
+    }
+    return s->tls ? write_tls(s, bufs, count) : write_plain(s, bufs, count, total);
+}
+
+int stream_write(struct stream *s, const void *bytes, size_t len)
+{
+    uv_buf_t buf = { .base = (char *)(uintptr_t)bytes, .len = len };
+
+    return stream_writev(s, &buf, 1);
+}
+
+/* Bytes of 'flight' that libuv still has. */
+static size_t in_flight(const struct stream *s)
+{
+    return s->writing ? uv_stream_get_write_queue_size(&s->handle->uv.stream) : 0;
+}
+
+size_t stream_queued(const struct stream *s)
+{
+    return s->out.len + in_flight(s);
+}
+
+uint64_t stream_sent(const struct stream *s)
+{
+    return s->sent + (s->writing ? s->flight.len - in_flight(s) : 0);
+}
+
+void stream_shutdown(struct stream *s)
+{
+    if (s->shutting || s->closed || !s->is_open || s->failed)
+        return;
+    if (s->tls) {
+        tls_session_shutdown(s->tls);
+        drain_tls(s);
+    }
+    s->shutting = true;
+    if (s->handle && !s->writing && !s->failed)
+        (void)uv_shutdown(&s->shutdown, &s->handle->uv.stream, on_shutdown);
+}
+
+void stream_close(struct stream *s)
+{
+    if (!s || s->closed)
+        return;
+    if (s->tls && s->is_open && !s->failed && !s->shutting) {
+        /* Say goodbye, as far as the socket takes it at once. */
+        tls_session_shutdown(s->tls);
+        drain_tls(s);
+    }
+    s->closed = true;
+    s->ops = &no_ops;
+    stream_stop_dialling(s);
+    defer_cancel(s->later);
+    s->later = NULL;
+    if (s->handle)
+        uv_close(&s->handle->uv.any, on_handle_closed);
+    else if (!defer_call(s->loop, 0, free_stream, s)) /* a callback of its own may be running */
+        strbuf_done(&s->pushed);
+}
+
+/* ---- other ends ---- */
+
+int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct stream_ops *ops,
+                  void *data, struct stream **ret, struct aq_error *err)
+{
+    enum stream_kind kind = listening->type == UV_TCP ? STREAM_TCP : STREAM_UNIX;
+    struct stream *s = NULL;
+    int r;
+
+    r = stream_new(listening->loop, kind, ops, data, &s, err);
+    if (r < 0)
+        return r;
+    r = stream_renew_handle(s, err);
+    if (r < 0) {
+        free_stream(s);
+        return r;
+    }
+    r = uv_accept(listening, &s->handle->uv.stream);
+    if (r < 0)
+        r = aq_fail(err, -r, "cannot accept a connection: %s", uv_strerror(r));
+    else if (tls)
+        r = tls_session_new(tls, NULL, &s->tls, err);
+    if (r < 0) {
+        stream_close(s);
+        return r;
+    }
+    stream_connected(s);
+    *ret = s;
+    return 0;
+}
+
+int stream_memory(uv_loop_t *loop, struct strbuf *out, const struct stream_ops *ops, void *data,
+                  struct stream **ret, struct aq_error *err)
+{
+    struct stream *s = NULL;
+    int r = stream_new(loop, STREAM_MEMORY, ops, data, &s, err);
+
+    if (r < 0)
+        return r;
+    s->memory_out = out;
+    s->is_open = s->connected = true;
+    *ret = s;
+    return 0;
+}
+
+void stream_memory_feed(struct stream *s, const char *bytes, size_t len)
+{
+    if (s->paused || s->pushed.len)
+        (void)stream_push_back(s, bytes, len);
+    else
+        give(s, bytes, len);
+}
+
+void stream_memory_end(struct stream *s)
+{
+    stream_end(s, &(struct aq_error){ .code = 0 });
+}
+
+bool stream_get_peer(const struct stream *s, struct tls_peer *ret)
+{
+    return s->tls && s->is_open && tls_session_get_peer(s->tls, ret);
+}
+
+bool stream_is_tls(const struct stream *s)
+{
+    return s->tls != NULL;
+}
+
+const char *stream_get_address(struct stream *s)
+{
+    struct sockaddr_storage addr;
+    int len = sizeof(addr);
+
+    if (s->kind != STREAM_TCP)
+        return s->kind == STREAM_UNIX ? "unix" : "memory";
+    if (!s->address[0]
+        && (uv_tcp_getpeername(&s->handle->uv.tcp, (struct sockaddr *)&addr, &len) < 0
+            || uv_ip_name((struct sockaddr *)&addr, s->address, sizeof(s->address)) < 0))
+        (void)snprintf(s->address, sizeof(s->address), "unknown");
+    return s->address;
+}

@@ -1,0 +1,220 @@
+#include "http/stream.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/stream_inner.h"
+
+#define DEFAULT_MSEC 30000
+#define TRIES_MAX 8
+
+/* A look-up by getaddrinfo(3), which cannot always be called off. */
+struct lookup {
+    uv_getaddrinfo_t req;
+    struct stream *stream; /* NULL = nobody waits */
+};
+
+struct stream_dial {
+    struct sockaddr_storage tries[TRIES_MAX];
+    size_t count, next;
+    struct address address;
+    struct lookup *lookup;
+    struct defer *timeout, *start;
+};
+
+void stream_stop_dialling(struct stream *s)
+{
+    struct stream_dial *d = s->dial;
+
+    if (!d)
+        return;
+    s->dial = NULL;
+    defer_cancel(d->timeout);
+    defer_cancel(d->start);
+    if (d->lookup) {
+        d->lookup->stream = NULL;
+        (void)uv_cancel((uv_req_t *)&d->lookup->req);
+    }
+    free(d);
+}
+
+static void fail_dial(struct stream *s, int code, const char *why)
+{
+    const struct address *to = &s->dial->address;
+    struct aq_error err = { .code = 0 };
+
+    if (to->is_unix)
+        (void)aq_fail(&err, code, "cannot connect to %s: %s", to->path, why);
+    else
+        (void)aq_fail(&err, code, "cannot connect to %s port %u: %s", to->host, to->port, why);
+    stream_stop_dialling(s);
+    stream_end(s, &err);
+}
+
+static void try_next(struct stream *s, int last);
+
+static void on_connect(uv_connect_t *req, int status)
+{
+    struct stream *s = req->handle->data;
+
+    if (!s || s->closed || !s->dial) /* another attempt has taken over */
+        return;
+    if (status < 0) {
+        try_next(s, status);
+        return;
+    }
+    if (!s->tls)
+        stream_stop_dialling(s);
+    stream_connected(s);
+    if (s->is_open && !s->tls && !s->closed && s->ops->on_open)
+        s->ops->on_open(s->data);
+}
+
+/* Try the next address; 'last' is why the one before failed. */
+static void try_next(struct stream *s, int last)
+{
+    struct stream_dial *d = s->dial;
+    struct aq_error err = { .code = 0 };
+
+    while (d->next < d->count) {
+        const struct sockaddr *to = (const struct sockaddr *)&d->tries[d->next++];
+
+        if (stream_renew_handle(s, &err) < 0)
+            last = -err.code;
+        else
+            last = uv_tcp_connect(&s->handle->connect, &s->handle->uv.tcp, to, on_connect);
+        if (last == 0)
+            return;
+    }
+    fail_dial(s, -last, uv_strerror(last));
+}
+
+static void add_try(struct stream_dial *d, const struct sockaddr *addr, size_t len)
+{
+    if (d->count < TRIES_MAX && len <= sizeof(d->tries[0]))
+        memcpy(&d->tries[d->count++], addr, len);
+}
+
+static void on_found(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
+{
+    struct lookup *lookup = AQ_CONTAINER_OF(req, struct lookup, req);
+    struct stream *s = lookup->stream;
+
+    free(lookup);
+    if (s) {
+        s->dial->lookup = NULL;
+        for (struct addrinfo *a = list; a; a = a->ai_next)
+            add_try(s->dial, a->ai_addr, a->ai_addrlen);
+        if (status < 0)
+            fail_dial(s, EHOSTUNREACH, uv_strerror(status));
+        else
+            try_next(s, UV_EHOSTUNREACH);
+    }
+    uv_freeaddrinfo(list);
+}
+
+static int look_up(struct stream *s, struct aq_error *err)
+{
+    static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
+    struct stream_dial *d = s->dial;
+    struct lookup *lookup = calloc(1, sizeof(*lookup));
+    char port[8];
+    int r;
+
+    if (!lookup)
+        return aq_fail(err, ENOMEM, "no memory for a connection");
+    (void)snprintf(port, sizeof(port), "%u", d->address.port);
+    r = uv_getaddrinfo(s->loop, &lookup->req, on_found, d->address.host, port, &hints);
+    if (r < 0) {
+        free(lookup);
+        return aq_fail(err, -r, "cannot look up '%s': %s", d->address.host, uv_strerror(r));
+    }
+    lookup->stream = s;
+    d->lookup = lookup;
+    return 0;
+}
+
+/* Literals and "localhost" need no look-up, and so no thread. */
+static void add_literals(struct stream_dial *d)
+{
+    bool is_localhost = !strcasecmp(d->address.host, "localhost");
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+
+    if (uv_ip4_addr(is_localhost ? "127.0.0.1" : d->address.host, d->address.port, &four) == 0)
+        add_try(d, (const struct sockaddr *)&four, sizeof(four));
+    if (uv_ip6_addr(is_localhost ? "::1" : d->address.host, d->address.port, &six) == 0)
+        add_try(d, (const struct sockaddr *)&six, sizeof(six));
+}
+
+static void on_timeout(void *data)
+{
+    struct stream *s = data;
+
+    s->dial->timeout = NULL;
+    fail_dial(s, ETIMEDOUT, "no answer in time");
+}
+
+static void on_start(void *data)
+{
+    struct stream *s = data;
+
+    s->dial->start = NULL;
+    if (s->kind == STREAM_UNIX)
+        uv_pipe_connect(&s->handle->connect, &s->handle->uv.pipe, s->dial->address.path,
+                        on_connect);
+    else
+        try_next(s, UV_EHOSTUNREACH);
+}
+
+static int dial(struct stream *s, const struct address *address, unsigned msec,
+                struct aq_error *err)
+{
+    struct stream_dial *d = calloc(1, sizeof(*d));
+
+    if (!d)
+        return aq_fail(err, ENOMEM, "no memory for a connection");
+    s->dial = d;
+    d->address = *address;
+    if (s->kind == STREAM_UNIX) {
+        if (stream_renew_handle(s, err) < 0)
+            return -ENOMEM;
+    } else
+        add_literals(d);
+    d->timeout = defer_call(s->loop, msec, on_timeout, s);
+    if (!d->timeout)
+        return aq_fail(err, ENOMEM, "no memory for a connection");
+    if (s->kind == STREAM_TCP && !d->count)
+        return look_up(s, err);
+    /* A refusal must not be told from within stream_connect(). */
+    d->start = defer_call(s->loop, 0, on_start, s);
+    return d->start ? 0 : aq_fail(err, ENOMEM, "no memory for a connection");
+}
+
+int stream_connect(uv_loop_t *loop, const struct address *address,
+                   const struct stream_options *options, const struct stream_ops *ops, void *data,
+                   struct stream **ret, struct aq_error *err)
+{
+    enum stream_kind kind = address->is_unix ? STREAM_UNIX : STREAM_TCP;
+    const char *name = options->server_name ? options->server_name : address->host;
+    struct stream *s = NULL;
+    int r;
+
+    r = stream_new(loop, kind, ops, data, &s, err);
+    if (r < 0)
+        return r;
+    if (options->tls)
+        r = tls_session_new(options->tls, name, &s->tls, err);
+    if (r == 0)
+        r = dial(s, address, options->connect_msec ? options->connect_msec : DEFAULT_MSEC, err);
+    if (r < 0) {
+        stream_close(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}

@@ -1,0 +1,41 @@
+/* tls_session.h - one TLS connection between two byte queues: inner part of stream.c */
+#ifndef AQ_HTTP_TLS_SESSION_H
+#define AQ_HTTP_TLS_SESSION_H
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "http/tls.h"
+
+struct tls_session;
+
+/* 'server_name' is what a client verifies and sends (NULL for a server). */
+int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls_session **ret,
+                    struct aq_error *err);
+void tls_session_free(struct tls_session *s);
+
+/* Bytes that came from the peer. -ENOMEM. */
+int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err);
+
+/* Append what is to be sent to the peer; call after each of the others. */
+void tls_session_drain(struct tls_session *s, struct strbuf *out);
+
+/* Go on with the handshake: 1 once it is done, 0 if more bytes are needed,
+ * -EPROTO with the reason (who was refused, and why).
+ */
+int tls_session_handshake(struct tls_session *s, struct aq_error *err);
+
+/* Plain bytes from the peer: their count, 0 if there are none now, -ENODATA at
+ * an orderly end, -EPROTO with the reason.
+ */
+int tls_session_read(struct tls_session *s, char *out, size_t size, struct aq_error *err);
+
+/* Encrypt. 0 or -EPROTO, -ENOMEM. */
+int tls_session_write(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err);
+
+/* Tell the peer that nothing follows. */
+void tls_session_shutdown(struct tls_session *s);
+
+/* False if the peer showed no certificate. */
+bool tls_session_get_peer(const struct tls_session *s, struct tls_peer *ret);
+
+#endif

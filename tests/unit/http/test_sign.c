@@ -1,0 +1,221 @@
+#include "testing.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "http/replay.h"
+#include "http/sign.h"
+#include "http/version.h"
+
+#define SECRET "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+#define DATE "2026-11-21T01:02:03.456789+00:00"
+#define HEX_GET "17daad851ab0d045e614ef448de0c8cef3c8f0e3538c6ddecc6618e4c2ec1f3c"
+#define HEX_POST "8b872754c363548d54b01f5a64aea2f2086253f4ad813be1261df2b58c364c6d"
+
+static const struct sign_input get = {
+    "GET",      "/session/mysess1?owner_access_key=AKIAX", DATE, "127.0.0.1:8081",
+    "text/plain", "v6.20220315", false,
+};
+static const struct sign_input post = {
+    "POST", "/session", DATE, "api.example.com", "application/json", "v6.20220615", false,
+};
+
+static void test_vectors(void **state)
+{
+    struct sign_input multipart = post;
+    char hex[SIGN_HEX_MAX], plain[SIGN_HEX_MAX];
+
+    (void)state;
+    assert_int_equal(sign_compute(&get, SECRET, hex, NULL), 0);
+    assert_string_equal(hex, HEX_GET);
+    assert_int_equal(sign_compute(&post, SECRET, hex, NULL), 0);
+    assert_string_equal(hex, HEX_POST);
+    /* parameters and case of the media type do not count */
+    multipart.content_type = "Application/JSON ; charset=utf-8";
+    assert_int_equal(sign_compute(&multipart, SECRET, hex, NULL), 0);
+    assert_string_equal(hex, HEX_POST);
+    /* no header means octets */
+    multipart.content_type = NULL;
+    assert_int_equal(sign_compute(&multipart, SECRET, hex, NULL), 0);
+    multipart.content_type = "application/octet-stream";
+    assert_int_equal(sign_compute(&multipart, SECRET, plain, NULL), 0);
+    assert_string_equal(hex, plain);
+    assert_string_not_equal(hex, HEX_POST);
+}
+
+/* Whatever is signed must change the signature. */
+static void test_differences(void **state)
+{
+    struct sign_input rows[7];
+    char hex[SIGN_HEX_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++)
+        rows[i] = get;
+    rows[0].method = "POST";
+    rows[1].target = "/session/mysess1?owner_access_key=AKIAY";
+    rows[2].date = "2026-11-21T01:02:03.456780+00:00";
+    rows[3].host = "127.0.0.1:8082";
+    rows[4].content_type = "application/json";
+    rows[5].version = "v6.20220615";
+    rows[6].is_sorna = true;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        assert_int_equal(sign_compute(&rows[i], SECRET, hex, NULL), 0);
+        assert_row(strcmp(hex, HEX_GET) != 0, "input %zu is not signed", i);
+    }
+    assert_int_equal(sign_compute(&get, "other", hex, NULL), 0);
+    assert_string_not_equal(hex, HEX_GET);
+    assert_int_equal(sign_compute(&get, "", hex, NULL), 0);
+    assert_string_not_equal(hex, HEX_GET);
+}
+
+/* The day counts in the date's own time zone. */
+static void test_day(void **state)
+{
+    struct sign_input seoul = get, http = get;
+    char a[SIGN_HEX_MAX], b[SIGN_HEX_MAX];
+
+    (void)state;
+    seoul.date = "2026-11-22T01:02:03+09:00";
+    assert_int_equal(sign_compute(&seoul, SECRET, a, NULL), 0);
+    seoul.date = "2026-11-21T16:02:03+00:00";
+    assert_int_equal(sign_compute(&seoul, SECRET, b, NULL), 0);
+    assert_string_not_equal(a, b);
+    http.date = "Sat, 21 Nov 2026 01:02:03 GMT";
+    assert_int_equal(sign_compute(&http, SECRET, a, NULL), 0);
+    http.date = "yesterday";
+    assert_int_equal(sign_compute(&http, SECRET, a, NULL), -EINVAL);
+}
+
+static void test_authorization(void **state)
+{
+    static const struct {
+        const char *header, *want; /* want: message, or "" if accepted */
+    } rows[] = {
+        { "BackendAI signMethod=HMAC-SHA256, credential=AKIA1:" HEX_GET, "" },
+        { "BackendAI signMethod=HMAC-SHA256,credential=AKIA1:" HEX_GET, "" },
+        { "Sorna credential=AKIA1:" HEX_GET ", signMethod=HMAC-SHA256", "" },
+        { "BackendAI signMethod=HMAC-SHA256, credential=:" HEX_GET, "" },
+        { "", "Malformed authorization header" },
+        { "BackendAI", "Malformed authorization header" },
+        { "BackendAI ", "Malformed authorization header" },
+        { "Basic YTpi", "Invalid authorization type name" },
+        { "BackendA signMethod=HMAC-SHA256, credential=A:" HEX_GET,
+          "Invalid authorization type name" },
+        { "BackendAI x", "Missing or malformed authorization parameters" },
+        { "BackendAI signMethod=HMAC-SHA256", "Missing or malformed authorization parameters" },
+        { "BackendAI credential=A:" HEX_GET, "Missing or malformed authorization parameters" },
+        { "BackendAI signMethod=HMAC-MD5, credential=A:" HEX_GET,
+          "Unsupported signing method: use HMAC-SHA256" },
+        { "BackendAI signMethod=HMAC-SHA256, credential=A:12",
+          "Missing or malformed authorization parameters" },
+        { "BackendAI signMethod=HMAC-SHA256, credential=A:" HEX_GET "0",
+          "Missing or malformed authorization parameters" },
+        { "BackendAI signMethod=HMAC-SHA256, credential=A;B:" HEX_GET,
+          "Missing or malformed authorization parameters" },
+        { "BackendAI signMethod=HMAC-SHA256, credential=A:" HEX_GET ", credential=A:" HEX_GET,
+          "Missing or malformed authorization parameters" },
+        { "BackendAI signMethod=HMAC-SHA256, credential=A:" HEX_GET ", x=y",
+          "Missing or malformed authorization parameters" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        struct sign_claim claim = { .date_usec = 0 };
+        struct aq_error err = { .code = 0 };
+        int r = sign_parse_authorization(rows[i].header, &claim, &err);
+
+        assert_row((r == 0) == !*rows[i].want, "%s: %d", rows[i].header, r);
+        assert_row(!strcmp(err.text, rows[i].want), "%s: %s", rows[i].header, err.text);
+        assert_row(r == 0 || !strcmp(err.kind, "invalid-auth-params"), "%s", rows[i].header);
+    }
+}
+
+static void test_round_trip(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    int64_t now;
+
+    (void)state;
+    assert_int_equal(clock_parse_date(DATE, &now), 0);
+    assert_int_equal(sign_write_headers(&get, "AKIA1", SECRET, now, &out, NULL), 0);
+    assert_string_equal(out.data,
+                        "Date: " DATE "\r\n"
+                        "Authorization: BackendAI signMethod=HMAC-SHA256, credential=AKIA1:" HEX_GET
+                        "\r\nX-BackendAI-Version: v6.20220315\r\n");
+}
+
+static void test_replay(void **state)
+{
+    AQ_CLEANUP(replay_freep) struct replay *replay = NULL;
+    const int64_t now = INT64_C(1800000000) * USEC_PER_SEC;
+    uint8_t signature[32] = { 0 };
+    struct aq_error err = { .code = 0 };
+
+    (void)state;
+    assert_int_equal(replay_new(3000, &replay, NULL), 0);
+    for (unsigned i = 0; i < 3000; i++) {
+        memcpy(signature, &i, sizeof(i));
+        assert_int_equal(replay_check(replay, signature, now + i % 7, now, NULL), 0);
+    }
+    for (unsigned i = 0; i < 3000; i++) {
+        memcpy(signature, &i, sizeof(i));
+        assert_int_equal(replay_check(replay, signature, now + i % 7, now, &err), -EEXIST);
+    }
+    assert_string_equal(err.kind, "auth-failed");
+    signature[31] = 1;
+    assert_int_equal(replay_check(replay, signature, now, now, &err), -EAGAIN);
+    assert_string_equal(err.kind, "rate-limit-exceeded");
+    /* outside the window it is not even asked */
+    assert_int_equal(replay_check(replay, signature, now, now + SIGN_WINDOW_USEC, &err), -EINVAL);
+    assert_int_equal(replay_check(replay, signature, now, now - SIGN_WINDOW_USEC, &err), -EINVAL);
+    /* once the window has passed there is room again */
+    assert_int_equal(replay_check(replay, signature, now + 2 * SIGN_WINDOW_USEC,
+                                  now + 2 * SIGN_WINDOW_USEC, NULL), 0);
+    assert_int_equal(replay_count(replay), 1);
+}
+
+static void test_version(void **state)
+{
+    static const struct {
+        const char *text;
+        int parse, accept;
+    } rows[] = {
+        { "v6.20220615", 0, 0 },         { "v4.20181215", 0, 0 },
+        { "v9.20250722", 0, 0 },         { "v6.20220616", 0, -EINVAL },
+        { "v5.20220615", 0, -EINVAL },   { "6.20220615", -EINVAL, -EINVAL },
+        { "v6.2022061", -EINVAL, -EINVAL }, { "v6.202206150", -EINVAL, -EINVAL },
+        { "v6.20220615 ", -EINVAL, -EINVAL }, { "v.20220615", -EINVAL, -EINVAL },
+        { "v6", -EINVAL, -EINVAL },      { "", -EINVAL, -EINVAL },
+        { "v99999999999.20220615", -EINVAL, -EINVAL },
+    };
+    struct api_version a, b;
+    char text[API_VERSION_TEXT_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        assert_row(api_version_parse(rows[i].text, &a, NULL) == rows[i].parse, "%s", rows[i].text);
+        assert_row(api_version_accept(rows[i].text, &a, NULL) == rows[i].accept, "%s",
+                   rows[i].text);
+    }
+    assert_int_equal(api_version_accept(NULL, &a, NULL), 0);
+    assert_int_equal(a.major, 5);
+    assert_int_equal(api_version_parse(API_VERSION_ANNOUNCED, &b, NULL), 0);
+    assert_int_equal(api_version_negotiate(b, a).major, 5);
+    assert_int_equal(api_version_negotiate(a, b).major, 5);
+    assert_true(api_version_at_least(b, 6, 20220315));
+    assert_false(api_version_at_least(a, 6, 20220315));
+    assert_string_equal(api_version_format(a, text), API_VERSION_ASSUMED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_vectors),       cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_day),           cmocka_unit_test(test_authorization),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_version),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
