@@ -283,6 +283,8 @@ static void configure(SSL_CTX *ssl, struct tls_context *ctx)
         SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, on_verify);
     else if (o->require_peer_cert)
         SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, on_verify);
+    else if (o->ca_pem || o->ca_file)
+        SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, on_verify);
     if (!o->is_server && o->ca_fingerprint)
         SSL_CTX_set_cert_verify_callback(ssl, on_verify_pinned, ctx);
 }

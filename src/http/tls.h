@@ -43,7 +43,8 @@ struct tls_options {
      */
     const char *ca_fingerprint;
 
-    bool require_peer_cert; /* server: a client certificate of ca_* is needed */
+    bool require_peer_cert; /* server: a client certificate of ca_* is needed; false with a
+                               ca_*: one is asked for, and verified if it is shown */
     bool tls13_only;
     bool skip_verify;       /* client: accept anything; for people who ask for it */
     bool any_name;          /* client: verify the chain, not the host name */
