@@ -1,0 +1,27 @@
+#include "base/notify.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/cleanup.h"
+
+void notify_send(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    AQ_CLEANUP(aq_closep) int fd = -1;
+    size_t len = path ? strlen(path) : 0;
+
+    if (len < 2 || len >= sizeof(to.sun_path))
+        return;
+    memcpy(to.sun_path, path, len);
+    if (path[0] == '@')
+        to.sun_path[0] = '\0';
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+                     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+}

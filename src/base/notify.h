@@ -1,0 +1,12 @@
+/* notify.h - tell whoever started us how we are (sd_notify(3))
+ *
+ * "READY=1", "STOPPING=1", "STATUS=text": one datagram to the socket named in
+ * NOTIFY_SOCKET (a path, or '@' and an abstract name). Without that variable
+ * nothing happens; nobody may depend on its arrival, so nothing is returned.
+ */
+#ifndef AQ_BASE_NOTIFY_H
+#define AQ_BASE_NOTIFY_H
+
+void notify_send(const char *state);
+
+#endif
