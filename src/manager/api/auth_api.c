@@ -1,0 +1,344 @@
+/* /auth: is my key good, give me my key, who am I, change my password. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "manager/api/people.h"
+#include "store/password.h"
+
+struct echo_params {
+    const char *echo;
+};
+
+static const struct field echo_fields[] = {
+    { "echo", FIELD_STR, FIELD_REQUIRED, offsetof(struct echo_params, echo) },
+    FIELD_END,
+};
+
+static void on_test(struct request *req, void *data)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    struct echo_params params = { 0 };
+    struct aq_error err = { 0 };
+
+    (void)data;
+    if (api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "authorized", "yes");
+    jsonw_member_str(&w, "echo", params.echo);
+    jsonw_object_end(&w);
+    request_reply_json(req, 200, &out);
+}
+
+/* ---- e-mail and password ---- */
+
+#define PASSWORD_MAX 1024
+/* Verifying a password takes memory and time: strangers may only queue a few. */
+#define LOGINS_MAX 16
+
+struct login {
+    struct api *api;
+    struct request *req;
+    const char *type, *domain, *email, *password;
+    const char *new_password; /* NULL: only verify */
+    bool is_right;
+    struct uuid user_id;
+    char access_key[ACCESS_KEY_MAX]; /* "" = has no active one */
+    char new_hash[PASSWORD_HASH_MAX];
+};
+
+/* The user's first active key, in the order of the list so that it is always the same. */
+static int find_access_key(struct store_tx *tx, struct login *login, struct aq_error *err)
+{
+    const struct store_query query = { .user_id = &login->user_id, .is_active = 1, .limit = 1 };
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    int r;
+
+    if ((r = store_list_keypairs(tx, &query, &page, err)) < 0)
+        return r;
+    if (page->count)
+        memcpy(login->access_key, page->keypairs[0].keypair.access_key, ACCESS_KEY_MAX);
+    return 0;
+}
+
+/* On a worker thread. */
+static int check_password(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    char hash[STORE_PASSWORD_HASH_MAX] = "";
+    struct login *login = data;
+    int r;
+
+    if ((r = store_find_login(tx, login->domain, login->email, &login->user_id, hash, err)) < 0)
+        return r;
+    login->is_right = password_verify(hash, login->password);
+    if (!login->is_right)
+        return 0;
+    if (login->new_password)
+        return password_hash(login->new_password, login->new_hash, err);
+    return find_access_key(tx, login, err);
+}
+
+static void fail_login(struct request *req)
+{
+    struct aq_error err = { 0 };
+
+    aq_fail_kind(&err, EACCES, "auth-failed", "User credential mismatch.");
+    request_fail(req, &err);
+}
+
+static void start_login(struct login *login, store_done_fn done)
+{
+    struct aq_error err = { 0 };
+
+    if (login->api->logins >= LOGINS_MAX) {
+        aq_fail_kind(&err, EAGAIN, "rate-limit-exceeded",
+                     "too many passwords are being checked; try again in a second");
+        request_fail(login->req, &err);
+        return;
+    }
+    if (store_read(core_store(login->api->core), check_password, done, login) < 0) {
+        aq_fail(&err, ENOMEM, "login");
+        request_fail(login->req, &err);
+        return;
+    }
+    login->api->logins++;
+}
+
+/* ---- a keypair for a password ---- */
+
+static const struct field authorize_fields[] = {
+    { "type", FIELD_STR, FIELD_REQUIRED, offsetof(struct login, type), 1, 16,
+      .doc = "\"keypair\"" },
+    { "domain", FIELD_STR, FIELD_REQUIRED, offsetof(struct login, domain), 1, 64 },
+    { "username", FIELD_STR, FIELD_REQUIRED, offsetof(struct login, email), 1, 256,
+      .doc = "e-mail address" },
+    { "password", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET, offsetof(struct login, password), 1,
+      PASSWORD_MAX },
+    { "stoken|sToken", FIELD_IGNORED },
+    { "otp", FIELD_IGNORED },
+    FIELD_END,
+};
+
+static void write_credentials(const struct user *user, const struct keypair *key, struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    jsonw_key(w, "data");
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "response_type", "success");
+    jsonw_member_str(w, "access_key", key->access_key);
+    jsonw_member_str(w, "secret_key", key->secret_key);
+    jsonw_member_str(w, "role", user_role_name(user->role));
+    jsonw_member_str(w, "status", user_status_name(user->status));
+    api_write_uuid(w, "user_id", &user->id);
+    jsonw_object_end(w);
+    jsonw_object_end(w);
+}
+
+static void on_authorized(void *data, int r, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    const struct login *login = data;
+    const struct keypair *key = NULL;
+    const struct user *user = NULL;
+
+    login->api->logins--;
+    if (r < 0) {
+        request_fail(login->req, err);
+        return;
+    }
+    if (login->is_right && login->access_key[0]) {
+        user = core_find_user(login->api->core, &login->user_id);
+        key = core_find_keypair(login->api->core, login->access_key);
+    }
+    if (!user || user->status != USER_ACTIVE || !key || !key->is_active) {
+        fail_login(login->req);
+        return;
+    }
+    write_credentials(user, key, &w);
+    request_reply_json(login->req, 200, &out);
+}
+
+static struct login *login_new(struct api *api, struct request *req)
+{
+    struct login *login = arena_alloc(request_get_arena(req), sizeof(*login));
+
+    if (login) {
+        login->api = api;
+        login->req = req;
+    }
+    return login;
+}
+
+static void on_authorize(struct request *req, void *data)
+{
+    struct login *login = login_new(data, req);
+    struct aq_error err = { 0 };
+
+    if (!login)
+        aq_fail(&err, ENOMEM, "login");
+    else if (api_decode(req, login, NULL, &err) == 0 && strcmp(login->type, "keypair"))
+        api_fail_param(&err, "type", "must be \"keypair\"");
+    if (err.code)
+        request_fail(req, &err);
+    else
+        start_login(login, on_authorized);
+}
+
+/* ---- a new password ---- */
+
+struct password_params {
+    const char *old_password, *new_password, *again;
+};
+
+static const struct field password_fields[] = {
+    { "old_password", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET,
+      offsetof(struct password_params, old_password), 1, PASSWORD_MAX },
+    { "new_password", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET,
+      offsetof(struct password_params, new_password), 8, PASSWORD_MAX },
+    { "new_password2", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET,
+      offsetof(struct password_params, again), 1, PASSWORD_MAX },
+    FIELD_END,
+};
+
+static void on_password_saved(void *data, int r, const struct aq_error *err)
+{
+    struct request *req = data;
+
+    if (r < 0)
+        request_fail(req, err);
+    else
+        request_reply(req, 200, "application/json", "{}", 2);
+}
+
+/* The user as it is, with the new hash. */
+static int save_password(const struct login *login, const struct user *user, struct aq_error *err)
+{
+    AQ_CLEANUP(event_batch_freep) struct event_batch *batch = event_batch_new();
+    struct event *event
+        = batch ? event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec()) : NULL;
+
+    if (!event || people_copy_user(&event->user.user, user) < 0
+        || !(event->user.password_hash = strdup(login->new_hash)))
+        return aq_fail(err, ENOMEM, "password");
+    core_save(login->api->core, AQ_TAKE(batch), on_password_saved, login->req);
+    return 0;
+}
+
+static void on_password_checked(void *data, int r, const struct aq_error *err)
+{
+    const struct login *login = data;
+    const struct user *user;
+    struct aq_error failed = { 0 };
+
+    login->api->logins--;
+    if (r < 0) {
+        request_fail(login->req, err);
+        return;
+    }
+    user = core_find_user(login->api->core, &login->user_id);
+    if (!login->is_right || !user) {
+        fail_login(login->req);
+        return;
+    }
+    if (save_password(login, user, &failed) < 0)
+        request_fail(login->req, &failed);
+}
+
+static void on_update_password(struct request *req, void *data)
+{
+    const struct principal *who = api_principal(req);
+    const struct api *api = data;
+    const struct user *user = core_find_user(api->core, &who->user_id);
+    struct password_params params = { 0 };
+    struct login *login = login_new(data, req);
+    struct aq_error err = { 0 };
+
+    if (!login || !user)
+        aq_fail(&err, ENOMEM, "password");
+    else if (api_decode(req, &params, NULL, &err) == 0
+             && strcmp(params.new_password, params.again))
+        api_fail_param(&err, "new_password2", "is not the same as new_password");
+    if (!err.code) {
+        login->domain = who->domain;
+        login->email = arena_strdup(request_get_arena(req), user->email);
+        login->password = params.old_password;
+        login->new_password = params.new_password;
+        if (!login->email)
+            aq_fail(&err, ENOMEM, "password");
+    }
+    if (err.code)
+        request_fail(req, &err);
+    else
+        start_login(login, on_password_checked);
+}
+
+/* ---- roles ---- */
+
+struct role_params {
+    const char *group;
+};
+
+static const struct field role_fields[] = {
+    { "group", FIELD_STR, FIELD_NULLABLE, offsetof(struct role_params, group), 1, 64,
+      .doc = "name or id of a project" },
+    FIELD_END,
+};
+
+/* A member's role in the group, NULL if it is none of the user's. */
+static const char *find_group_role(const struct core *core, const struct user *user,
+                                   const char *text)
+{
+    const struct group *group;
+    struct uuid id;
+
+    if (uuid_parse(text, &id) == 0)
+        group = core_find_group(core, &id);
+    else
+        group = core_find_group_named(core, user->domain, text);
+    for (size_t i = 0; group && i < user->group_count; i++)
+        if (uuid_equals(&user->groups[i], &group->id))
+            return "user";
+    return NULL;
+}
+
+static void on_role(struct request *req, void *data)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    const struct api *api = data;
+    const struct user *user = core_find_user(api->core, &api_principal(req)->user_id);
+    struct role_params params = { 0 };
+    struct aq_error err = { 0 };
+
+    if (!user)
+        aq_fail_kind(&err, EACCES, "auth-failed", "Unauthorized access");
+    if (err.code || api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "global_role", user->role == ROLE_SUPERADMIN ? "superadmin" : "user");
+    jsonw_member_str(&w, "domain_role", user->role == ROLE_ADMIN ? "admin" : "user");
+    jsonw_member_str(&w, "group_role",
+                     params.group ? find_group_role(api->core, user, params.group) : NULL);
+    jsonw_object_end(&w);
+    request_reply_json(req, 200, &out);
+}
+
+const struct route auth_routes[] = {
+    { METHOD_GET, "/auth", API_USER, on_test, echo_fields, "Whether the signature is good" },
+    { METHOD_POST, "/auth", API_USER, on_test, echo_fields, "Whether the signature is good" },
+    { METHOD_GET, "/auth/test", API_USER, on_test, echo_fields, "Whether the signature is good" },
+    { METHOD_POST, "/auth/test", API_USER, on_test, echo_fields, "Whether the signature is good" },
+    { METHOD_POST, "/auth/authorize", API_PUBLIC, on_authorize, authorize_fields,
+      "Exchange e-mail and password for a keypair" },
+    { METHOD_GET, "/auth/role", API_USER, on_role, role_fields, "The caller's roles" },
+    { METHOD_POST, "/auth/update-password", API_USER, on_update_password, password_fields,
+      "Change the caller's password" },
+};
+API_ROUTES_END(auth);
