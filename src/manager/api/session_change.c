@@ -1,0 +1,211 @@
+/* Changing sessions: end, restart, rename, prefer. */
+#include <errno.h>
+
+#include "base/fault.h"
+#include "manager/api/session_find.h"
+
+/* ---- end ---- */
+
+struct delete_params {
+    const char *owner_access_key;
+    bool forced, recursive;
+};
+
+static const struct field delete_fields[] = {
+    OWNER_FIELD(struct delete_params, owner_access_key),
+    { "forced", FIELD_BOOL, 0, offsetof(struct delete_params, forced),
+      .doc = "without grace; administrators" },
+    { "recursive", FIELD_BOOL, 0, offsetof(struct delete_params, recursive),
+      .doc = "also what depends on it" },
+    FIELD_END,
+};
+
+struct ending {
+    struct request *req;
+    bool was_queued;
+};
+
+static void on_ended(void *data, int r, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    const struct ending *ending = data;
+
+    if (r < 0) {
+        request_fail(ending->req, err);
+        return;
+    }
+    AQ_FAULT("api.terminate.durable");
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "stats");
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "status", ending->was_queued ? "cancelled" : "terminated");
+    jsonw_object_end(&w);
+    jsonw_object_end(&w);
+    request_reply_json(ending->req, 200, &out);
+}
+
+static void ignore_result(void *data, int r, const struct aq_error *err)
+{
+    (void)data;
+    (void)r;
+    (void)err;
+}
+
+static bool depends_on(const struct session *s, const struct uuid *id)
+{
+    for (size_t i = 0; i < s->dependency_count; i++)
+        if (uuid_equals(&s->dependencies[i].id, id))
+            return true;
+    return false;
+}
+
+/* What waits for a session is newer than it, so one pass forward finds all levels. */
+static void end_dependents(const struct api *api, const struct session *root, bool forced)
+{
+    for (const struct session *s = core_next_session(api->core, root); s;
+         s = core_next_session(api->core, s)) {
+        if (depends_on(s, &root->id)) {
+            core_terminate_session(api->core, &s->id, forced, REASON_USER_REQUESTED,
+                                   ignore_result, NULL);
+            end_dependents(api, s, forced);
+        }
+    }
+}
+
+static void on_delete(struct request *req, void *data)
+{
+    struct ending *ending = arena_alloc(request_get_arena(req), sizeof(*ending));
+    struct delete_params params = { 0 };
+    const struct session *session;
+    struct api *api = data;
+    struct aq_error err = { 0 };
+
+    if (!ending)
+        aq_fail(&err, ENOMEM, "session");
+    else if (api_decode(req, &params, NULL, &err) == 0 && params.forced
+             && !principal_may(api_principal(req)->role, API_ADMIN))
+        aq_fail_kind(&err, EPERM, "insufficient-privilege",
+                     "only administrators may end a session by force");
+    if (err.code) {
+        request_fail(req, &err);
+        return;
+    }
+    if (!(session = session_find_live(api, req, params.owner_access_key)))
+        return;
+    *ending = (struct ending){ .req = req, .was_queued = session->status == SESSION_PENDING };
+    AQ_FAULT("api.terminate.decoded");
+    if (params.recursive)
+        end_dependents(api, session, params.forced);
+    core_terminate_session(api->core, &session->id, params.forced,
+                           params.forced ? REASON_FORCE_TERMINATED : REASON_USER_REQUESTED,
+                           on_ended, ending);
+}
+
+/* ---- restart, rename ---- */
+
+static void on_restart(struct request *req, void *data)
+{
+    struct owner_params params = { 0 };
+    const struct session *session;
+    struct api *api = data;
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0)
+        request_fail(req, &err);
+    else if ((session = session_find_live(api, req, params.owner_access_key)))
+        core_restart_session(api->core, &session->id, api_reply_done, req);
+}
+
+struct rename_params {
+    const char *name, *owner_access_key;
+};
+
+static const struct field rename_fields[] = {
+    { "name|session_name|clientSessionToken", FIELD_STR, FIELD_REQUIRED,
+      offsetof(struct rename_params, name), 1, SESSION_NAME_MAX, .doc = "the new name" },
+    OWNER_FIELD(struct rename_params, owner_access_key),
+    FIELD_END,
+};
+
+static void on_rename(struct request *req, void *data)
+{
+    struct rename_params params = { 0 };
+    const struct session *session;
+    struct api *api = data;
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0)
+        request_fail(req, &err);
+    else if ((session = session_find_live(api, req, params.owner_access_key)))
+        core_rename_session(api->core, &session->id, params.name, api_reply_done, req);
+}
+
+/* ---- name and priority in one ---- */
+
+struct patch_params {
+    const char *name, *owner_access_key;
+    int64_t priority;
+};
+
+static const struct field patch_fields[] = {
+    { "name", FIELD_STR, 0, offsetof(struct patch_params, name), 1, SESSION_NAME_MAX },
+    { "priority", FIELD_INT, 0, offsetof(struct patch_params, priority), 0, 100 },
+    OWNER_FIELD(struct patch_params, owner_access_key),
+    FIELD_END,
+};
+
+struct patch {
+    const struct api *api;
+    struct request *req;
+    struct uuid id;
+    const char *name;
+};
+
+static void on_prioritised(void *data, int r, const struct aq_error *err)
+{
+    const struct patch *patch = data;
+
+    if (r < 0 || !patch->name)
+        api_reply_done(patch->req, r, err);
+    else
+        core_rename_session(patch->api->core, &patch->id, patch->name, api_reply_done,
+                            patch->req);
+}
+
+static void on_patch(struct request *req, void *data)
+{
+    struct patch *patch = arena_alloc(request_get_arena(req), sizeof(*patch));
+    struct patch_params params = { .priority = -1 };
+    const struct session *session;
+    struct api *api = data;
+    struct aq_error err = { 0 };
+
+    if (!patch)
+        aq_fail(&err, ENOMEM, "session");
+    else if (api_decode(req, &params, NULL, &err) == 0 && !params.name && params.priority < 0)
+        api_fail_param(&err, "body", "nothing to change: give name or priority");
+    if (err.code) {
+        request_fail(req, &err);
+        return;
+    }
+    if (!(session = session_find_live(api, req, params.owner_access_key)))
+        return;
+    *patch = (struct patch){ .api = api, .req = req, .id = session->id, .name = params.name };
+    if (params.priority >= 0)
+        core_set_priority(api->core, &session->id, (int)params.priority, on_prioritised, patch);
+    else
+        on_prioritised(patch, 0, NULL);
+}
+
+const struct route session_change_routes[] = {
+    { METHOD_DELETE, "/session/{name}", API_USER | API_FREEZABLE, on_delete, delete_fields,
+      "End a session, or take it from the queue" },
+    { METHOD_PATCH, "/session/{name}", API_USER | API_FREEZABLE, on_restart, owner_fields,
+      "End the programs of a session and start them anew" },
+    { METHOD_POST, "/session/{name}/rename", API_USER | API_FREEZABLE, on_rename, rename_fields,
+      "Give a session another name" },
+    { METHOD_PATCH, "/aliquot/v1/sessions/{name}", API_USER | API_FREEZABLE, on_patch,
+      patch_fields, "Change the name or priority of a session" },
+};
+API_ROUTES_END(session_change);

@@ -1,0 +1,333 @@
+/* Making sessions: POST /session and several at once.
+ *
+ * A client that does not say enqueueOnly waits until its session has left the
+ * queue and runs or has ended, at most maxWaitSeconds.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "manager/api/session_params.h"
+
+/* One creation whose request waits for the answer. */
+struct creation {
+    const struct api *api;
+    struct request *req;
+    bool enqueue_only;
+    int64_t max_wait_sec;
+    struct uuid id;
+    char name[SESSION_NAME_MAX + 1];
+    struct core_subscriber *subscriber; /* while waiting */
+    uv_timer_t *timer;                  /* NULL = waits as long as it takes */
+};
+
+static const char *status_text_for(const struct request *req, enum session_status status)
+{
+    return principal_is_old(api_principal(req)) ? session_status_name_2203(status)
+                                                : session_status_name(status);
+}
+
+static void write_created(const struct uuid *id, const char *name, const char *status, bool is_new,
+                          struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    api_write_uuid(w, "sessionId", id);
+    jsonw_member_str(w, "sessionName", name);
+    jsonw_member_str(w, "status", status);
+    jsonw_key(w, is_new ? "servicePorts" : "service_ports");
+    jsonw_array_begin(w);
+    jsonw_array_end(w);
+    jsonw_member_bool(w, "created", is_new);
+    jsonw_object_end(w);
+}
+
+static void reply_created(struct request *req, const struct uuid *id, const char *name,
+                          const char *status, bool is_new)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    write_created(id, name, status, is_new, &w);
+    request_reply_json(req, is_new ? 201 : 200, &out);
+    AQ_FAULT("api.create.answered");
+}
+
+/* {"existingSessionId": ...}, for session-already-exists */
+static void fail_creation(struct request *req, const struct aq_error *err,
+                          const struct core_created *created)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf data = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&data);
+
+    if (!created || !err->kind || strcmp(err->kind, "session-already-exists")) {
+        request_fail(req, err);
+        return;
+    }
+    jsonw_object_begin(&w);
+    api_write_uuid(&w, "existingSessionId", &created->id);
+    jsonw_object_end(&w);
+    request_fail_data(req, err, data.data);
+}
+
+/* ---- waiting ---- */
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+/* The wait is over; answer with 'status'. */
+static void finish_wait(struct creation *creation, const char *status)
+{
+    request_set_gone(creation->req, NULL, NULL);
+    core_unsubscribe(creation->api->core, creation->subscriber);
+    if (creation->timer)
+        uv_close((uv_handle_t *)creation->timer, on_timer_closed);
+    reply_created(creation->req, &creation->id, creation->name, status, true);
+}
+
+static void on_wait_gone(struct request *req, void *data)
+{
+    (void)req;
+    finish_wait(data, "TIMEOUT");
+}
+
+static void on_wait_over(uv_timer_t *timer)
+{
+    finish_wait(timer->data, "TIMEOUT");
+}
+
+static bool has_settled(enum session_status status)
+{
+    return status == SESSION_RUNNING || status == SESSION_RUNNING_DEGRADED
+        || session_is_terminal(status);
+}
+
+static void on_wait_event(void *data, const struct core_event *event)
+{
+    struct creation *creation = data;
+
+    if (!event->kernel && has_settled(event->session->status))
+        finish_wait(creation, status_text_for(creation->req, event->session->status));
+}
+
+static int start_timer(struct creation *creation)
+{
+    uv_timer_t *timer;
+
+    if (!creation->max_wait_sec)
+        return 0;
+    if (!(timer = malloc(sizeof(*timer))))
+        return -ENOMEM;
+    uv_timer_init(request_get_loop(creation->req), timer);
+    timer->data = creation;
+    uv_timer_start(timer, on_wait_over, (uint64_t)creation->max_wait_sec * 1000, 0);
+    creation->timer = timer;
+    return 0;
+}
+
+/* Answer now, or when the session has settled. */
+static void wait_for(struct creation *creation, const struct core_created *created)
+{
+    const struct session *session = core_find_session(creation->api->core, &created->id);
+    enum session_status status = session ? session->status : created->status;
+
+    creation->id = created->id;
+    memcpy(creation->name, created->name, sizeof(creation->name));
+    if (!creation->enqueue_only && session && !has_settled(status))
+        creation->subscriber = core_subscribe(creation->api->core, &created->id, on_wait_event,
+                                              creation);
+    if (!creation->subscriber) {
+        reply_created(creation->req, &created->id, created->name,
+                      status_text_for(creation->req, status), true);
+        return;
+    }
+    if (request_is_gone(creation->req) || start_timer(creation) < 0)
+        finish_wait(creation, status_text_for(creation->req, status));
+    else
+        request_set_gone(creation->req, on_wait_gone, creation);
+}
+
+static void on_created(void *data, int r, const struct aq_error *err,
+                       const struct core_created *created)
+{
+    struct creation *creation = data;
+
+    AQ_FAULT("api.create.durable");
+    if (r < 0)
+        fail_creation(creation->req, err, created);
+    else if (!created->is_new)
+        reply_created(creation->req, &created->id, created->name,
+                      status_text_for(creation->req, created->status), false);
+    else
+        wait_for(creation, created);
+}
+
+static void on_create(struct request *req, void *data)
+{
+    struct creation *creation = arena_alloc(request_get_arena(req), sizeof(*creation));
+    json_auto_t *tree = NULL;
+    struct session_params params;
+    struct api *api = data;
+    struct aq_error err = { 0 };
+
+    if (!creation)
+        aq_fail(&err, ENOMEM, "session");
+    if (err.code || api_parse(req, &tree, &err) < 0
+        || session_params_read(api, req, tree, &params, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    AQ_FAULT("api.create.decoded");
+    *creation = (struct creation){ .api = api, .req = req, .enqueue_only = params.enqueue_only,
+                                   .max_wait_sec = params.max_wait_sec };
+    core_create_session(api->core, &params.request, on_created, creation);
+    session_params_done(&params);
+}
+
+/* ---- several at once ---- */
+
+#define SEVERAL_MAX 1000
+
+struct several;
+
+struct one_of_several {
+    struct several *all;
+    struct core_created created;
+    int r;
+    struct aq_error err;
+};
+
+struct several {
+    struct request *req;
+    size_t count, waiting;
+    struct one_of_several items[];
+};
+
+static void write_one(const struct several *all, const struct one_of_several *one, struct jsonw *w)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf problem = STRBUF_INIT;
+    const struct core_created *created = &one->created;
+
+    if (one->r >= 0) {
+        write_created(&created->id, created->name, status_text_for(all->req, created->status),
+                      created->is_new, w);
+        return;
+    }
+    problem_write(&problem, &one->err, NULL);
+    jsonw_object_begin(w);
+    api_write_raw(w, "error", strbuf_ok(&problem) ? problem.data : NULL);
+    jsonw_object_end(w);
+}
+
+static void reply_several(struct several *all)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    bool all_good = true;
+
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "items");
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < all->count; i++) {
+        all_good = all_good && all->items[i].r >= 0;
+        write_one(all, &all->items[i], &w);
+    }
+    jsonw_array_end(&w);
+    jsonw_object_end(&w);
+    request_reply_json(all->req, all_good ? 201 : 207, &out);
+    AQ_FAULT("api.create.several-answered");
+}
+
+static void on_one_created(void *data, int r, const struct aq_error *err,
+                           const struct core_created *created)
+{
+    struct one_of_several *one = data;
+
+    one->r = r;
+    if (r < 0)
+        one->err = *err;
+    else
+        one->created = *created;
+    if (--one->all->waiting == 0)
+        reply_several(one->all);
+}
+
+/* "[3].name" for the third element's name */
+static void name_element(struct aq_error *err, size_t i)
+{
+    char field[sizeof(err->field)];
+
+    memcpy(field, err->field, sizeof(field));
+    snprintf(err->field, sizeof(err->field), "[%zu].%.50s", i, field);
+}
+
+/* All of them are read before the first is made: one that is malformed refuses all. */
+static int read_several(const struct api *api, struct request *req, const json_t *list,
+                        struct session_params *params, struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if ((r = session_params_read(api, req, json_array_get(list, i), &params[i], err)) == 0)
+            continue;
+        name_element(err, i);
+        while (i > 0)
+            session_params_done(&params[--i]);
+        return r;
+    }
+    return 0;
+}
+
+static void start_several(const struct api *api, struct several *all,
+                          struct session_params *params)
+{
+    all->waiting = all->count;
+    for (size_t i = 0; i < all->count; i++) {
+        all->items[i].all = all;
+        core_create_session(api->core, &params[i].request, on_one_created, &all->items[i]);
+        session_params_done(&params[i]);
+    }
+}
+
+static void on_create_several(struct request *req, void *data)
+{
+    json_auto_t *tree = NULL;
+    json_auto_t *list = NULL;
+    struct aq_error err = { 0 };
+    struct session_params *params = NULL;
+    struct several *all = NULL;
+    size_t count = 0;
+
+    if (api_parse(req, &tree, &err) == 0) {
+        list = json_is_array(tree) ? json_incref(tree) : json_pack("[O]", tree);
+        count = json_array_size(list);
+        all = arena_alloc(request_get_arena(req), sizeof(*all) + count * sizeof(all->items[0]));
+        params = arena_array(request_get_arena(req), count ? count : 1, sizeof(*params));
+        if (!list || !all || !params)
+            aq_fail(&err, ENOMEM, "sessions");
+        else if (count == 0 || count > SEVERAL_MAX)
+            api_fail_param(&err, "body", "must be 1 to %d sessions", SEVERAL_MAX);
+    }
+    if (err.code || read_several(data, req, list, params, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    AQ_FAULT("api.create.several-decoded");
+    all->req = req;
+    all->count = count;
+    start_several(data, all, params);
+}
+
+const struct route session_create_routes[] = {
+    { METHOD_POST, "/session", API_USER | API_FREEZABLE, on_create, session_fields,
+      "Make a session, or find the live one of this name" },
+    { METHOD_POST, "/session/_/create", API_USER | API_FREEZABLE, on_create, session_fields,
+      "Make a session, or find the live one of this name" },
+    { METHOD_POST, "/aliquot/v1/sessions", API_USER | API_FREEZABLE, on_create_several,
+      session_fields, "Queue one session or a list of sessions" },
+};
+API_ROUTES_END(session_create);

@@ -1,0 +1,191 @@
+#include "manager/api/session_find.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MATCHES_SHOWN 10
+
+const struct field owner_fields[] = {
+    OWNER_FIELD(struct owner_params, owner_access_key),
+    FIELD_END,
+};
+
+static const char *shown_status(const struct request *req, enum session_status status)
+{
+    return principal_is_old(api_principal(req)) ? session_status_name_2203(status)
+                                                : session_status_name(status);
+}
+
+static void write_match(const struct request *req, const struct session *s, struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    api_write_uuid(w, "id", &s->id);
+    jsonw_member_str(w, "name", s->name);
+    jsonw_member_str(w, "status", shown_status(req, s->status));
+    api_write_time(w, "created_at", s->created_usec);
+    jsonw_object_end(w);
+}
+
+/* The one that was found, or NULL after an answer that says why not. */
+static const struct session *pick(struct request *req, const struct session *const *found,
+                                  size_t count)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf data = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&data);
+    struct aq_error err = { 0 };
+
+    if (count == 1)
+        return found[0];
+    if (count == 0) {
+        problem_no_such(&err, "session", "no session of this owner matches '%.100s'",
+                        request_get_param(req, "name"));
+        request_fail(req, &err);
+        return NULL;
+    }
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "matches");
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < count && i < MATCHES_SHOWN; i++)
+        write_match(req, found[i], &w);
+    jsonw_array_end(&w);
+    jsonw_object_end(&w);
+    aq_fail_kind(&err, ENOTUNIQ, "too-many-sessions-matched",
+                 "'%.100s' is the beginning of several; give more of it",
+                 request_get_param(req, "name"));
+    request_fail_data(req, &err, data.data);
+    return NULL;
+}
+
+const struct session *session_find_live(const struct api *api, struct request *req,
+                                        const char *owner_access_key)
+{
+    const struct session *found[CORE_MATCH_MAX];
+    const struct keypair *owner;
+    struct aq_error err = { 0 };
+    size_t count;
+
+    if (api_owner(api, req, owner_access_key, &owner, &err) < 0) {
+        request_fail(req, &err);
+        return NULL;
+    }
+    count = core_match_sessions(api->core, owner->access_key, request_get_param(req, "name"),
+                                found);
+    return pick(req, found, count);
+}
+
+/* ---- also among the dead ---- */
+
+struct search {
+    struct request *req;
+    struct store_query query;
+    struct uuid id; /* nil: search by the path's text */
+    session_found_fn *fn;
+    void *data;
+    struct store_page *page;
+};
+
+static int search_store(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct search *search = data;
+
+    if (uuid_is_nil(&search->id))
+        return store_find_sessions(tx, &search->query, request_get_param(search->req, "name"),
+                                   &search->page, err);
+    search->query.ids = &search->id;
+    search->query.id_count = 1;
+    return store_list_sessions(tx, &search->query, &search->page, err);
+}
+
+/* A name may have been used again and again: the last of these is meant. */
+static size_t newest_of_name(const struct store_page *page, const char *name)
+{
+    size_t newest = 0;
+
+    for (size_t i = 0; i < page->count; i++) {
+        if (strcmp(page->sessions[i].session.name, name) != 0)
+            return SIZE_MAX;
+        if (page->sessions[i].session.row > page->sessions[newest].session.row)
+            newest = i;
+    }
+    return newest;
+}
+
+static void on_searched(void *data, int r, const struct aq_error *err)
+{
+    struct search *search = data;
+    struct store_page *page = search->page; /* the search goes with the request */
+    const struct session *found[CORE_MATCH_MAX];
+    size_t count = 0, newest;
+
+    if (r < 0) {
+        request_fail(search->req, err);
+        return;
+    }
+    newest = newest_of_name(page, request_get_param(search->req, "name"));
+    for (; count < page->count && count < CORE_MATCH_MAX; count++)
+        found[count] = &page->sessions[count].session;
+    if (newest < page->count)
+        search->fn(search->req, &page->sessions[newest], search->data);
+    else if (pick(search->req, found, count))
+        search->fn(search->req, &page->sessions[0], search->data);
+    store_page_free(page);
+}
+
+/* Fill the search: a live match wins; it is then read by its id. */
+static int prepare(const struct api *api, struct search *search, const char *owner_access_key,
+                   bool *ret_answered, struct aq_error *err)
+{
+    const struct session *found[CORE_MATCH_MAX], *live;
+    const struct keypair *owner;
+    size_t count;
+    int r;
+
+    if ((r = api_owner(api, search->req, owner_access_key, &owner, err)) < 0)
+        return r;
+    search->query.with_kernels = true;
+    search->query.access_key = arena_strdup(request_get_arena(search->req), owner->access_key);
+    if (!search->query.access_key)
+        return aq_fail(err, ENOMEM, "session");
+    count = core_match_sessions(api->core, owner->access_key,
+                                request_get_param(search->req, "name"), found);
+    if (count == 0)
+        return 0;
+    live = pick(search->req, found, count);
+    *ret_answered = !live;
+    if (live)
+        search->id = live->id;
+    return 0;
+}
+
+void session_find(const struct api *api, struct request *req, const char *owner_access_key,
+                  session_found_fn *fn, void *data)
+{
+    struct search *search = arena_alloc(request_get_arena(req), sizeof(*search));
+    bool answered = false;
+    struct aq_error err = { 0 };
+
+    if (!search) {
+        aq_fail(&err, ENOMEM, "session");
+        request_fail(req, &err);
+        return;
+    }
+    *search = (struct search){ .req = req, .fn = fn, .data = data };
+    if (prepare(api, search, owner_access_key, &answered, &err) < 0)
+        request_fail(req, &err);
+    else if (!answered && store_read(core_store(api->core), search_store, on_searched, search) < 0) {
+        aq_fail(&err, ENOMEM, "session");
+        request_fail(req, &err);
+    }
+}
+
+void session_find_by_owner(struct api *api, struct request *req, session_found_fn *fn)
+{
+    struct owner_params params = { 0 };
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0)
+        request_fail(req, &err);
+    else
+        session_find(api, req, params.owner_access_key, fn, api);
+}

@@ -1,0 +1,36 @@
+/* session_find.h - which session "{name}" in a path means
+ *
+ * An id or name, whole or its beginning, among the sessions of the caller or
+ * of 'owner_access_key': the first of id prefix, exact name, name prefix and
+ * kernel id prefix that finds any. More than one is an error that lists them.
+ */
+#ifndef AQ_MANAGER_API_SESSION_FIND_H
+#define AQ_MANAGER_API_SESSION_FIND_H
+
+#include "manager/api/api.h"
+
+/* Parameters of requests that take nothing else. */
+struct owner_params {
+    const char *owner_access_key;
+};
+#define OWNER_FIELD(type, member)                                                                  \
+    { "owner_access_key|ownerAccessKey", FIELD_STR, FIELD_NULLABLE, offsetof(type, member), 1, 64,  \
+      .doc = "act for this key; administrators" }
+extern const struct field owner_fields[];
+
+/* The live session, borrowed; NULL after the request was answered. */
+const struct session *session_find_live(const struct api *api, struct request *req,
+                                        const char *owner_access_key);
+
+/* The same among all that ever were, live ones first. 'row' is borrowed for
+ * the call and has its kernels; not called if the request was answered
+ * because none or several were found, or the database failed.
+ */
+typedef void session_found_fn(struct request *req, const struct session_row *row, void *data);
+void session_find(const struct api *api, struct request *req, const char *owner_access_key,
+                  session_found_fn *fn, void *data);
+
+/* The same for requests with owner_fields, decoding them first; data is 'api'. */
+void session_find_by_owner(struct api *api, struct request *req, session_found_fn *fn);
+
+#endif

@@ -1,0 +1,142 @@
+/* When a session was in which state. */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "manager/api/session_find.h"
+#include "manager/api/session_view.h"
+
+struct history {
+    struct request *req;
+    struct uuid id;
+    void (*write)(const struct principal *who, const struct store_page *page, struct jsonw *w);
+    struct store_page *page;
+};
+
+static int read_history(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct history *history = data;
+
+    return store_list_history(tx, &history->id, &history->page, err);
+}
+
+/* {"preparing": when it was last entered, ...}. States that this client takes
+ * for one and that follow each other count as one.
+ */
+static json_t *history_object(const struct principal *who, const struct store_page *page)
+{
+    json_t *object = json_object();
+    const char *before = "";
+
+    for (size_t i = 0; object && i < page->count; i++) {
+        const struct history_row *row = &page->history[i];
+        char lower[32] = "", iso[CLOCK_ISO_MAX];
+        enum session_status status;
+        const char *name;
+
+        if (row->is_kernel || session_status_parse(row->status, &status) < 0)
+            continue;
+        name = session_view_status(who, status);
+        for (size_t c = 0; name[c] && c + 1 < sizeof(lower); c++)
+            lower[c] = (char)tolower((unsigned char)name[c]);
+        if (strcmp(name, before) != 0)
+            json_object_set_new(object, lower, json_string(clock_format_iso(row->at_usec, iso)));
+        before = name;
+    }
+    return object;
+}
+
+static void write_status_history(const struct principal *who, const struct store_page *page,
+                                 struct jsonw *w)
+{
+    json_auto_t *object = history_object(who, page);
+    AQ_CLEANUP(aq_freep) char *text = json_dumps(object, JSON_COMPACT);
+
+    jsonw_object_begin(w);
+    api_write_raw(w, "result", text);
+    jsonw_object_end(w);
+}
+
+/* Every change, also of the kernels, in our own form. */
+static void write_changes(const struct principal *who, const struct store_page *page,
+                          struct jsonw *w)
+{
+    (void)who;
+    jsonw_object_begin(w);
+    jsonw_key(w, "items");
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < page->count; i++) {
+        const struct history_row *row = &page->history[i];
+
+        jsonw_object_begin(w);
+        api_write_time(w, "at", row->at_usec);
+        jsonw_member_str(w, "status", row->status);
+        jsonw_member_str(w, "reason", row->reason);
+        if (row->is_kernel)
+            jsonw_member_int(w, "kernel", row->kernel_rank);
+        else
+            jsonw_member_null(w, "kernel");
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+    jsonw_object_end(w);
+}
+
+static void on_history_read(void *data, int r, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    struct history *history = data;
+
+    if (r < 0) {
+        request_fail(history->req, err);
+        return;
+    }
+    history->write(api_principal(history->req), history->page, &w);
+    store_page_free(history->page);
+    request_reply_json(history->req, 200, &out);
+}
+
+static void start(const struct api *api, struct request *req, const struct session_row *row,
+                  void (*write)(const struct principal *, const struct store_page *,
+                                struct jsonw *))
+{
+    struct history *history = arena_alloc(request_get_arena(req), sizeof(*history));
+    struct aq_error err = { 0 };
+
+    if (history)
+        *history = (struct history){ .req = req, .id = row->session.id, .write = write };
+    if (!history || store_read(core_store(api->core), read_history, on_history_read, history) < 0) {
+        aq_fail(&err, ENOMEM, "history");
+        request_fail(req, &err);
+    }
+}
+
+static void on_found(struct request *req, const struct session_row *row, void *data)
+{
+    start(data, req, row, write_status_history);
+}
+
+static void on_found_own(struct request *req, const struct session_row *row, void *data)
+{
+    start(data, req, row, write_changes);
+}
+
+static void on_status_history(struct request *req, void *data)
+{
+    session_find_by_owner(data, req, on_found);
+}
+
+static void on_history(struct request *req, void *data)
+{
+    session_find_by_owner(data, req, on_found_own);
+}
+
+const struct route session_history_routes[] = {
+    { METHOD_GET, "/session/{name}/status-history", API_USER, on_status_history, owner_fields,
+      "When a session entered each of its states" },
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/history", API_USER, on_history, owner_fields,
+      "Every change of a session and its kernels, with reasons" },
+};
+API_ROUTES_END(session_history);

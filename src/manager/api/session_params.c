@@ -1,0 +1,180 @@
+#include "manager/api/session_params.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define AT(member) offsetof(struct session_params, member)
+#define BOOTSTRAP_MAX (16 * 1024)
+#define COMMAND_MAX (64 * 1024)
+
+static const struct field config_fields[] = {
+    { "resources", FIELD_OBJECT, FIELD_NULLABLE, AT(resources),
+      .doc = "slots, e.g. {\"cpu\": \"1\", \"mem\": \"1g\"}" },
+    { "resource_opts|resourceOpts", FIELD_OBJECT, FIELD_NULLABLE, AT(resource_opts) },
+    { "environ", FIELD_OBJECT, FIELD_NULLABLE, AT(environ) },
+    { "scaling_group|scalingGroup", FIELD_STR, FIELD_NULLABLE, AT(request.resource_group), 1, 64,
+      .doc = "resource group; the first one allowed unless given" },
+    { "agent_list|agentList", FIELD_STR_LIST, FIELD_NULLABLE, AT(agents) },
+    { "mounts", FIELD_UNSUPPORTED },
+    { "mount_map|mountMap", FIELD_UNSUPPORTED },
+    { "mount_options", FIELD_UNSUPPORTED },
+    { "mount_ids", FIELD_UNSUPPORTED },
+    { "mount_id_map", FIELD_UNSUPPORTED },
+    { "preopen_ports|preopenPorts", FIELD_UNSUPPORTED },
+    { "attach_network", FIELD_UNSUPPORTED },
+    FIELD_END,
+};
+
+const struct field session_fields[] = {
+    { "name|clientSessionToken", FIELD_STR, FIELD_REQUIRED, AT(request.name), 1, 64 },
+    { "image|lang", FIELD_STR, FIELD_REQUIRED, AT(request.image), 1, 512 },
+    { "architecture|arch", FIELD_STR, FIELD_NULLABLE, AT(request.architecture), 1, 32 },
+    { "type|sessionType", FIELD_STR, 0, AT(type), 1, 16, .doc = "interactive or batch" },
+    { "group|groupName|group_name", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64,
+      .doc = "project" },
+    { "domain|domainName|domain_name", FIELD_STR, FIELD_NULLABLE, AT(domain), 1, 64 },
+    { "config", FIELD_STRUCT, 0, .sub = config_fields },
+    { "clusterSize|cluster_size", FIELD_INT, 0, AT(cluster_size), 1, 1024 },
+    { "clusterMode|cluster_mode", FIELD_STR, 0, AT(cluster_mode), 1, 16,
+      .doc = "single-node or multi-node" },
+    { "enqueueOnly|enqueue_only", FIELD_BOOL, 0, AT(enqueue_only) },
+    { "maxWaitSeconds|max_wait_seconds", FIELD_INT, 0, AT(max_wait_sec), 0, 86400 },
+    { "reuseIfExists|reuse", FIELD_BOOL, 0, AT(request.reuse) },
+    { "startupCommand|startup_command", FIELD_STR, FIELD_NULLABLE, AT(request.command), 0,
+      COMMAND_MAX, .doc = "what a batch session runs" },
+    { "bootstrap_script|bootstrapScript", FIELD_STR, FIELD_NULLABLE, AT(request.bootstrap), 0,
+      BOOTSTRAP_MAX },
+    { "starts_at|startsAt", FIELD_STR, FIELD_NULLABLE, AT(starts_at), 1, 64,
+      .doc = "a date, or a duration from now; batch only" },
+    { "batch_timeout|batchTimeout", FIELD_INT, FIELD_NULLABLE, AT(batch_timeout_sec), 1,
+      INT64_C(31536000), .doc = "seconds; batch only" },
+    { "dependencies", FIELD_STR_LIST, FIELD_NULLABLE, AT(dependencies), 0, 256,
+      .doc = "ids or names of sessions that must succeed first" },
+    { "priority", FIELD_INT, FIELD_NULLABLE, AT(priority), 0, 100 },
+    { "tag", FIELD_STR, FIELD_NULLABLE, AT(request.tag), 0, 64 },
+    { "callback_url|callbackUrl|callbackURL", FIELD_UNSUPPORTED },
+    { "owner_access_key", FIELD_STR, FIELD_NULLABLE, AT(owner_access_key), 1, 64 },
+    FIELD_END,
+};
+
+/* JSON text of an object in the arena; NULL stays NULL. */
+static int copy_object(struct request *req, const json_t *object, const char **ret,
+                       struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+
+    if (!object)
+        return 0;
+    if (!(text = json_dumps(object, JSON_COMPACT))
+        || !(*ret = arena_strdup(request_get_arena(req), text)))
+        return aq_fail(err, ENOMEM, "session parameters");
+    return 0;
+}
+
+static int read_type(struct session_params *params, struct aq_error *err)
+{
+    struct session_request *request = &params->request;
+
+    if (params->type && session_type_parse(params->type, &request->type) < 0)
+        return api_fail_param(err, "type", "'%s' is no session type: interactive, batch",
+                              params->type);
+    if (request->type != SESSION_INTERACTIVE && request->type != SESSION_BATCH)
+        return api_fail_param(err, "type", "sessions of type %s are not made by this request",
+                              params->type);
+    if (params->cluster_mode && strcmp(params->cluster_mode, "single-node")
+        && strcmp(params->cluster_mode, "multi-node"))
+        return api_fail_param(err, "clusterMode", "must be single-node or multi-node");
+    request->multi_node = params->cluster_mode && strcmp(params->cluster_mode, "multi-node") == 0;
+    request->cluster_size = (uint32_t)params->cluster_size;
+    request->priority = (int)params->priority;
+    return 0;
+}
+
+/* What only batch sessions may and must say. */
+static int read_batch(struct session_params *params, struct aq_error *err)
+{
+    struct session_request *request = &params->request;
+    bool is_batch = request->type == SESSION_BATCH;
+    int64_t delay;
+
+    if (request->command && !*request->command)
+        request->command = NULL;
+    if (request->bootstrap && !*request->bootstrap)
+        request->bootstrap = NULL;
+    if (is_batch && !request->command)
+        return api_fail_param(err, "startupCommand", "is required for a batch session");
+    if (!is_batch && params->starts_at)
+        return api_fail_param(err, "starts_at", "is for batch sessions only");
+    if (!is_batch && params->batch_timeout_sec)
+        return api_fail_param(err, "batch_timeout", "is for batch sessions only");
+    request->batch_timeout_usec = params->batch_timeout_sec * USEC_PER_SEC;
+    if (!params->starts_at || clock_parse_date(params->starts_at, &request->starts_usec) == 0)
+        return 0;
+    if (clock_parse_duration(params->starts_at, &delay) < 0
+        || delay > INT64_C(3650) * 86400 * USEC_PER_SEC)
+        return api_fail_param(err, "starts_at", "is neither a date nor a duration such as 10m");
+    request->starts_usec = clock_realtime_usec() + delay;
+    return 0;
+}
+
+static int read_owner(const struct api *api, struct request *req, struct session_params *params,
+                      struct aq_error *err)
+{
+    const struct keypair *owner;
+    int r;
+
+    if ((r = api_owner(api, req, params->owner_access_key, &owner, err)) < 0)
+        return r;
+    params->request.access_key = arena_strdup(request_get_arena(req), owner->access_key);
+    params->request.group = params->group;
+    params->request.domain = params->domain;
+    params->request.dependencies = params->dependencies.items;
+    params->request.dependency_count = params->dependencies.count;
+    if (!params->request.access_key)
+        return aq_fail(err, ENOMEM, "session parameters");
+    if (params->agents.count == 0)
+        return 0;
+    if (!principal_is_superadmin(api_principal(req)))
+        return aq_fail_kind(err, EPERM, "insufficient-privilege",
+                            "only superadmins may choose agents");
+    return api_fail_param(err, "config.agent_list", "not supported by this server");
+}
+
+static int read_slots(const struct api *api, struct session_params *params, struct aq_error *err)
+{
+    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types
+        = slot_types_ref(core_slot_types(api->core));
+    int r;
+
+    if (!params->resources)
+        return 0;
+    r = slots_from_json(params->resources, types, &params->request.resources, err);
+    if (r == -EINVAL && err)
+        err->kind = "invalid-api-params";
+    return r;
+}
+
+int session_params_read(const struct api *api, struct request *req, const json_t *object,
+                        struct session_params *ret, struct aq_error *err)
+{
+    struct session_params params = { .request = { .reuse = true }, .cluster_size = 1,
+                                     .priority = -1 };
+    int r;
+
+    if ((r = decode_object(session_fields, object, request_get_arena(req), &params, err)) < 0
+        || (r = read_type(&params, err)) < 0 || (r = read_batch(&params, err)) < 0
+        || (r = read_owner(api, req, &params, err)) < 0
+        || (r = copy_object(req, params.environ, &params.request.environ, err)) < 0
+        || (r = copy_object(req, params.resource_opts, &params.request.resource_opts, err)) < 0
+        || (r = read_slots(api, &params, err)) < 0)
+        return r;
+    *ret = params;
+    return 0;
+}
+
+void session_params_done(struct session_params *params)
+{
+    slots_done(&params->request.resources);
+}
