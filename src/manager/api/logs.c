@@ -1,0 +1,302 @@
+/* Logs of sessions: kept ones whole, live ones as they grow.
+ *
+ * Bytes come over a stream from the agent that ran the kernel. A reader that
+ * is slower than the program holds the stream back; nobody else notices.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "manager/api/session_find.h"
+
+/* The old route answers with one JSON text: the end of a longer log. */
+#define LOG_TEXT_MAX (1024 * 1024)
+/* Bytes waiting for a slow reader before its stream is paused. */
+#define LOG_QUEUE_HIGH (256 * 1024)
+
+struct log_params {
+    struct api *api;
+    const char *owner_access_key, *kernel;
+    struct uuid kernel_id;
+    bool as_text; /* one JSON text at the end, else bytes as they come */
+    bool follow;
+    int64_t tail;
+};
+
+static const struct field text_fields[] = {
+    OWNER_FIELD(struct log_params, owner_access_key),
+    { "kernel_id", FIELD_UUID, FIELD_NULLABLE, offsetof(struct log_params, kernel_id) },
+    FIELD_END,
+};
+
+static const struct field stream_fields[] = {
+    OWNER_FIELD(struct log_params, owner_access_key),
+    { "kernel", FIELD_STR, FIELD_NULLABLE, offsetof(struct log_params, kernel), 1, 64,
+      .doc = "main1 unless given" },
+    { "follow", FIELD_BOOL, 0, offsetof(struct log_params, follow),
+      .doc = "go on until the program ends" },
+    { "tail", FIELD_INT, 0, offsetof(struct log_params, tail), 0, 1000000,
+      .doc = "only the last lines" },
+    FIELD_END,
+};
+
+struct log_reader {
+    struct api *api;
+    struct request *req;
+    bool as_text, follow;
+    int64_t tail;
+    bool has_begun, is_paused;
+    struct strbuf text;
+    struct uuid kernel_id;
+    uint32_t rank;
+    struct link_stream *stream; /* NULL until open and after its end */
+    struct core_subscriber *subscriber; /* while the kernel has not been started */
+};
+
+static void reader_free(struct log_reader *reader)
+{
+    if (reader->subscriber)
+        core_unsubscribe(reader->api->core, reader->subscriber);
+    link_stream_close(reader->stream);
+    strbuf_done(&reader->text);
+    free(reader);
+}
+
+static void reply_text(struct log_reader *reader)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    size_t skip = reader->text.len > LOG_TEXT_MAX ? reader->text.len - LOG_TEXT_MAX : 0;
+
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "result");
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "logs");
+    jsonw_strn(&w, reader->text.data + skip, reader->text.len - skip);
+    jsonw_object_end(&w);
+    jsonw_object_end(&w);
+    request_reply_json(reader->req, 200, &out);
+}
+
+static void on_drain(struct request *req, void *data)
+{
+    struct log_reader *reader = data;
+
+    (void)req;
+    if (reader->is_paused && reader->stream) {
+        reader->is_paused = false;
+        link_stream_pause(reader->stream, false);
+    }
+}
+
+static void begin(struct log_reader *reader)
+{
+    if (!reader->as_text && !reader->has_begun)
+        request_begin(reader->req, 200, "text/plain; charset=utf-8", on_drain, reader);
+    reader->has_begun = true;
+}
+
+/* Everything was read ('err' NULL) or nothing more will come. */
+static void finish(struct log_reader *reader, const struct aq_error *err)
+{
+    request_set_gone(reader->req, NULL, NULL);
+    if (err && !reader->has_begun) {
+        request_fail(reader->req, err);
+    } else if (reader->as_text) {
+        reply_text(reader);
+    } else if (err) {
+        request_abort(reader->req);
+    } else {
+        begin(reader);
+        request_end(reader->req);
+    }
+    reader_free(reader);
+}
+
+static void on_gone(struct request *req, void *data)
+{
+    struct aq_error err = { 0 };
+
+    (void)req;
+    aq_fail(&err, EPIPE, "the reader has gone");
+    finish(data, &err);
+}
+
+/* ---- the agent's stream ---- */
+
+static void on_open(void *data, struct link_stream *stream)
+{
+    (void)stream;
+    begin(data);
+}
+
+static void on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+{
+    struct log_reader *reader = data;
+    struct aq_error err = { 0 };
+
+    if (reader->as_text) {
+        strbuf_add(&reader->text, bytes, len);
+        if (reader->text.len > 2 * LOG_TEXT_MAX)
+            strbuf_consume(&reader->text, reader->text.len - LOG_TEXT_MAX);
+        return;
+    }
+    begin(reader);
+    if (request_write(reader->req, bytes, len) < 0) {
+        aq_fail(&err, EPIPE, "the reader has gone or is too slow");
+        finish(reader, &err);
+    } else if (request_get_queued(reader->req) > LOG_QUEUE_HIGH) {
+        reader->is_paused = true;
+        link_stream_pause(stream, true);
+    }
+}
+
+static void on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct log_reader *reader = data;
+
+    (void)stream;
+    reader->stream = NULL;
+    finish(reader, err);
+}
+
+static const struct link_stream_ops stream_ops = {
+    .on_open = on_open,
+    .on_data = on_data,
+    .on_close = on_close,
+};
+
+/* Ask the kernel's agent. A kernel that was never given to one has no log. */
+static void open_stream(struct log_reader *reader, const char *agent_id)
+{
+    struct msg_stream_open open = { .kind = "logs", .kernel_id = reader->kernel_id,
+                                    .follow = reader->follow,
+                                    .tail_lines = reader->tail };
+    struct aq_error err = { 0 };
+
+    if (!agent_id || !*agent_id) {
+        finish(reader, NULL);
+        return;
+    }
+    if (core_open_stream(reader->api->core, agent_id, &open, &stream_ops, reader,
+                         &reader->stream, &err) == 0)
+        return;
+    if (err.code == ENOTCONN)
+        err.kind = "service-unavailable";
+    finish(reader, &err);
+}
+
+/* ---- which kernel, and has it begun ---- */
+
+static bool kernel_has_begun(enum kernel_status status)
+{
+    return status >= KERNEL_RUNNING;
+}
+
+static void on_event(void *data, const struct core_event *event)
+{
+    struct log_reader *reader = data;
+    const struct kernel *kernel;
+
+    if (reader->rank >= event->session->kernel_count)
+        return;
+    kernel = &event->session->kernels[reader->rank];
+    if (!kernel_has_begun(kernel->status))
+        return;
+    core_unsubscribe(reader->api->core, reader->subscriber);
+    reader->subscriber = NULL;
+    open_stream(reader, kernel->agent_id);
+}
+
+static const struct kernel_row *choose_kernel(const struct log_params *params,
+                                              const struct session_row *row)
+{
+    char hostname[KERNEL_HOSTNAME_MAX];
+
+    for (size_t i = 0; i < row->kernel_count; i++) {
+        const struct kernel *kernel = &row->kernels[i].kernel;
+
+        if (!uuid_is_nil(&params->kernel_id)
+                ? uuid_equals(&kernel->id, &params->kernel_id)
+                : strcmp(kernel_hostname(kernel, hostname),
+                         params->kernel ? params->kernel : "main1") == 0)
+            return &row->kernels[i];
+    }
+    return NULL;
+}
+
+static struct log_reader *reader_new(struct request *req, const struct log_params *params,
+                                     const struct kernel *kernel)
+{
+    struct log_reader *reader = calloc(1, sizeof(*reader));
+
+    if (!reader)
+        return NULL;
+    reader->api = params->api;
+    reader->req = req;
+    reader->as_text = params->as_text;
+    reader->follow = params->follow;
+    reader->tail = params->tail;
+    reader->kernel_id = kernel->id;
+    reader->rank = kernel->rank;
+    strbuf_init(&reader->text);
+    request_set_gone(req, on_gone, reader);
+    return reader;
+}
+
+static void on_found(struct request *req, const struct session_row *row, void *data)
+{
+    const struct log_params *params = data;
+    const struct kernel_row *chosen = choose_kernel(params, row);
+    const struct kernel *live;
+    struct log_reader *reader = NULL;
+    struct aq_error err = { 0 };
+
+    if (!chosen)
+        problem_no_such(&err, "kernel", "the session has no such kernel");
+    else if (request_is_gone(req) || !(reader = reader_new(req, params, &chosen->kernel)))
+        aq_fail(&err, ENOMEM, "log");
+    if (err.code) {
+        request_fail(req, &err);
+        return;
+    }
+    live = core_find_kernel(params->api->core, &reader->kernel_id); /* newer than the row */
+    if (live && !kernel_has_begun(live->status) && reader->follow)
+        reader->subscriber = core_subscribe(reader->api->core, &row->session.id, on_event, reader);
+    if (!reader->subscriber)
+        open_stream(reader, live ? live->agent_id : chosen->kernel.agent_id);
+}
+
+static void start(struct request *req, struct api *api, bool as_text)
+{
+    struct log_params *params = arena_alloc(request_get_arena(req), sizeof(*params));
+    struct aq_error err = { 0 };
+
+    if (!params)
+        aq_fail(&err, ENOMEM, "log");
+    if (err.code || api_decode(req, params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    params->api = api;
+    params->as_text = as_text;
+    session_find(api, req, params->owner_access_key, on_found, params);
+}
+
+static void on_text(struct request *req, void *data)
+{
+    start(req, data, true);
+}
+
+static void on_stream(struct request *req, void *data)
+{
+    start(req, data, false);
+}
+
+const struct route logs_routes[] = {
+    { METHOD_GET, "/session/{name}/logs", API_USER, on_text, text_fields,
+      "The end of a session's log, as one text" },
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/logs", API_USER, on_stream, stream_fields,
+      "A session's log as plain bytes, followed live if wanted" },
+};
+API_ROUTES_END(logs);

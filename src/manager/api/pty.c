@@ -1,0 +1,280 @@
+/* A terminal inside a session: WebSocket here, a link stream to its agent.
+ *
+ * In:  {"type": "stdin", "chars": base64}, {"type": "resize", "rows", "cols"},
+ *      {"type": "ping"}
+ * Out: {"type": "out", "data": base64}
+ *
+ * Whichever side is slow holds the other back; neither can fill memory.
+ */
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/websocket.h"
+#include "manager/api/session_find.h"
+
+#define PTY_QUEUE_HIGH (256 * 1024)
+#define PTY_MESSAGE_MAX (256 * 1024)
+
+struct pty {
+    struct api *api;
+    struct request *req;        /* until the websocket owns it */
+    struct websocket *ws;       /* NULL before open and after close */
+    struct link_stream *stream; /* NULL after close */
+    struct uuid stream_id;
+    char agent_id[AGENT_ID_MAX + 1];
+    bool is_paused; /* the stream, for a slow reader */
+};
+
+static void pty_free(struct pty *pty)
+{
+    link_stream_close(pty->stream);
+    free(pty);
+}
+
+/* ---- from the browser ---- */
+
+struct pty_input {
+    const char *type, *chars;
+    int64_t rows, cols;
+};
+
+static const struct field input_fields[] = {
+    { "type", FIELD_STR, FIELD_REQUIRED, offsetof(struct pty_input, type), 1, 16 },
+    { "chars", FIELD_STR, 0, offsetof(struct pty_input, chars), 0, PTY_MESSAGE_MAX },
+    { "rows", FIELD_INT, 0, offsetof(struct pty_input, rows), 1, 10000 },
+    { "cols", FIELD_INT, 0, offsetof(struct pty_input, cols), 1, 10000 },
+    FIELD_END,
+};
+
+static int send_stdin(struct pty *pty, const char *chars, struct arena *arena,
+                      struct aq_error *err)
+{
+    size_t len = strlen(chars), size = 0;
+    unsigned char *bytes = arena_alloc(arena, len + 1);
+
+    if (!bytes)
+        return aq_fail(err, ENOMEM, "terminal");
+    if (sodium_base642bin(bytes, len, chars, len, "\r\n", &size, NULL,
+                          sodium_base64_VARIANT_ORIGINAL) < 0)
+        return api_fail_param(err, "chars", "not base64");
+    if (!pty->stream)
+        return 0;
+    if (link_stream_write(pty->stream, bytes, size) == 1)
+        websocket_pause(pty->ws);
+    return 0;
+}
+
+static int handle_input(struct pty *pty, const char *text, size_t len, struct arena *arena,
+                        struct aq_error *err)
+{
+    struct msg_stream_control control = { .stream_id = pty->stream_id };
+    struct pty_input input = { .chars = "" };
+    json_auto_t *json = NULL;
+    int r;
+
+    if ((r = decode_json(text, len, &json, err)) < 0
+        || (r = decode_object(input_fields, json, arena, &input, err)) < 0)
+        return r;
+    if (strcmp(input.type, "stdin") == 0)
+        return send_stdin(pty, input.chars, arena, err);
+    if (strcmp(input.type, "ping") == 0)
+        return 0;
+    if (strcmp(input.type, "resize") != 0)
+        return api_fail_param(err, "type", "'%s' is not supported", input.type);
+    if (!input.rows || !input.cols)
+        return api_fail_param(err, input.rows ? "cols" : "rows", "is required");
+    control.rows = input.rows;
+    control.cols = input.cols;
+    return core_control_stream(pty->api->core, pty->agent_id, &control, err);
+}
+
+static void send_error(struct pty *pty, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", "error");
+    jsonw_member_str(&w, "field", err->field);
+    jsonw_member_str(&w, "message", err->text);
+    jsonw_object_end(&w);
+    if (strbuf_ok(&out))
+        (void)websocket_send(pty->ws, true, out.data, out.len);
+}
+
+static void on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
+                       void *data)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct aq_error err = { 0 };
+    struct pty *pty = data;
+
+    (void)ws;
+    (void)is_text;
+    if (handle_input(pty, bytes, len, &arena, &err) < 0)
+        send_error(pty, &err);
+}
+
+static void on_ws_drain(struct websocket *ws, void *data)
+{
+    struct pty *pty = data;
+
+    (void)ws;
+    if (pty->is_paused && pty->stream) {
+        pty->is_paused = false;
+        link_stream_pause(pty->stream, false);
+    }
+}
+
+static void on_ws_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
+                        void *data)
+{
+    (void)ws;
+    (void)code;
+    (void)err;
+    pty_free(data);
+}
+
+static const struct websocket_ops ws_ops = {
+    .on_message = on_message,
+    .on_drain = on_ws_drain,
+    .on_close = on_ws_close,
+};
+
+/* ---- from the agent ---- */
+
+/* Not upgraded yet: the request still wants its answer. */
+static void fail(struct pty *pty, const struct aq_error *err)
+{
+    request_set_gone(pty->req, NULL, NULL);
+    request_fail(pty->req, err);
+    pty_free(pty);
+}
+
+static void on_open(void *data, struct link_stream *stream)
+{
+    const struct websocket_options options = { .message_max = PTY_MESSAGE_MAX };
+    struct aq_error err = { 0 };
+    struct pty *pty = data;
+
+    pty->stream_id = *link_stream_id(stream);
+    request_set_gone(pty->req, NULL, NULL);
+    if (websocket_accept(pty->req, &options, &ws_ops, pty, &pty->ws, &err) < 0)
+        fail(pty, &err);
+}
+
+static void on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
+    struct pty *pty = data;
+
+    strbuf_adds(&out, "{\"type\":\"out\",\"data\":\"");
+    if (strbuf_reserve(&out, size)) {
+        sodium_bin2base64(out.data + out.len, size, (const unsigned char *)bytes, len,
+                          sodium_base64_VARIANT_ORIGINAL);
+        out.len += size - 1;
+    }
+    strbuf_adds(&out, "\"}");
+    if (!strbuf_ok(&out) || websocket_send(pty->ws, true, out.data, out.len) < 0) {
+        websocket_close(pty->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
+    } else if (websocket_get_queued(pty->ws) > PTY_QUEUE_HIGH) {
+        pty->is_paused = true;
+        link_stream_pause(stream, true);
+    }
+}
+
+static void on_drain(void *data, struct link_stream *stream)
+{
+    struct pty *pty = data;
+
+    (void)stream;
+    if (pty->ws)
+        websocket_resume(pty->ws);
+}
+
+static void on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct pty *pty = data;
+    struct aq_error gone = { 0 };
+
+    (void)stream;
+    pty->stream = NULL;
+    if (pty->ws) {
+        websocket_close(pty->ws, err ? WEBSOCKET_TRY_LATER : WEBSOCKET_NORMAL,
+                        err ? err->text : NULL);
+        return;
+    }
+    if (!err)
+        aq_fail_kind(&gone, EIO, "service-unavailable", "the terminal ended before it began");
+    fail(pty, err ? err : &gone);
+}
+
+static const struct link_stream_ops stream_ops = {
+    .on_open = on_open,
+    .on_data = on_data,
+    .on_drain = on_drain,
+    .on_close = on_close,
+};
+
+/* ---- the request ---- */
+
+static void on_gone(struct request *req, void *data)
+{
+    struct aq_error err = { 0 };
+
+    (void)req;
+    aq_fail(&err, EPIPE, "the client has gone");
+    fail(data, &err);
+}
+
+static int open_stream(struct pty *pty, const struct kernel *kernel, struct aq_error *err)
+{
+    struct msg_stream_open open = { .kind = "pty", .kernel_id = kernel->id };
+    int r;
+
+    if (kernel->status != KERNEL_RUNNING || !kernel->agent_id)
+        return aq_fail_kind(err, EINVAL, "generic-bad-request",
+                            "the session is not running (it is %s)",
+                            kernel_status_name(kernel->status));
+    memcpy(pty->agent_id, kernel->agent_id, strlen(kernel->agent_id) + 1);
+    r = core_open_stream(pty->api->core, kernel->agent_id, &open, &stream_ops, pty, &pty->stream,
+                         err);
+    if (r == -ENOTCONN && err)
+        err->kind = "service-unavailable";
+    return r;
+}
+
+static void on_pty(struct request *req, void *data)
+{
+    struct owner_params params = { 0 };
+    const struct session *session;
+    struct aq_error err = { 0 };
+    struct pty *pty;
+
+    if (api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    if (!(session = session_find_live(data, req, params.owner_access_key)))
+        return;
+    if (!(pty = calloc(1, sizeof(*pty)))) {
+        aq_fail(&err, ENOMEM, "terminal");
+        request_fail(req, &err);
+        return;
+    }
+    pty->api = data;
+    pty->req = req;
+    if (open_stream(pty, &session->kernels[0], &err) < 0)
+        fail(pty, &err);
+    else
+        request_set_gone(req, on_gone, pty);
+}
+
+const struct route pty_routes[] = {
+    { METHOD_GET, "/stream/session/{name}/pty", API_USER, on_pty, owner_fields,
+      "A terminal in a session's main kernel, over WebSocket" },
+};
+API_ROUTES_END(pty);
