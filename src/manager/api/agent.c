@@ -1,0 +1,237 @@
+/* /aliquot/v1/agents: the nodes, for administrators. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "manager/api/api.h"
+
+/* ---- list and show ---- */
+
+struct list_params {
+    struct api_page page;
+    const char *status, *resource_group;
+};
+
+static const struct field list_fields[] = {
+    { "status", FIELD_STR, FIELD_NULLABLE, offsetof(struct list_params, status), 1, 16 },
+    { "resource_group|scaling_group", FIELD_STR, FIELD_NULLABLE,
+      offsetof(struct list_params, resource_group), 1, 64 },
+    API_PAGE_FIELDS(struct list_params),
+    FIELD_END,
+};
+
+static void write_agent(const struct api_list *list, const struct store_page *page, size_t i,
+                        struct jsonw *w)
+{
+    const struct slot_types *types = core_slot_types(list->api->core);
+    const struct agent *agent = &page->agents[i].agent;
+
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "id", agent->id);
+    jsonw_member_str(w, "status", agent_status_name(agent->status));
+    jsonw_member_str(w, "resource_group", agent->resource_group);
+    jsonw_member_str(w, "region", agent->region);
+    jsonw_member_str(w, "architecture", agent->architecture);
+    jsonw_member_str(w, "version", agent->version);
+    jsonw_member_str(w, "addr", agent->addr);
+    jsonw_member_bool(w, "schedulable", agent->schedulable);
+    jsonw_member_str(w, "drain_reason", agent->drain_reason);
+    jsonw_key(w, "available_slots");
+    slots_write_json(&agent->available, types, w);
+    jsonw_key(w, "occupied_slots");
+    slots_write_json(&page->agents[i].occupied, types, w);
+    api_write_raw(w, "devices", agent->devices);
+    api_write_time(w, "first_contact", agent->first_contact_usec);
+    api_write_time(w, "status_changed", agent->status_changed_usec);
+    api_write_time(w, "lost_at", agent->lost_usec);
+    jsonw_member_bool(w, "connected", core_agent_is_connected(list->api->core, agent->id));
+    jsonw_object_end(w);
+}
+
+static void on_list(struct request *req, void *data)
+{
+    struct list_params params = { .page.limit = API_LIST_DEFAULT };
+    struct api_list *list = api_list_new(data, req);
+    enum agent_status status;
+    struct aq_error err = { 0 };
+
+    if (!list)
+        return;
+    if (api_decode(req, &params, NULL, &err) == 0 && params.status) {
+        if (agent_status_parse(params.status, &status) < 0)
+            api_fail_param(&err, "status", "'%s' is no agent status", params.status);
+        else
+            list->query.statuses = 1u << status;
+    }
+    if (err.code) {
+        request_fail(req, &err);
+        return;
+    }
+    api_page_apply(&params.page, &list->query);
+    list->query.resource_group = params.resource_group;
+    list->list = store_list_agents;
+    list->write = write_agent;
+    api_list_start(list);
+}
+
+static void on_show(struct request *req, void *data)
+{
+    struct api_list *list = api_list_new(data, req);
+    struct aq_error err = { 0 };
+
+    if (!list)
+        return;
+    if (api_decode(req, NULL, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    list->query.name = request_get_param(req, "id");
+    list->query.limit = 1;
+    list->list = store_list_agents;
+    list->write = write_agent;
+    list->one_of = "agent instance";
+    api_list_start(list);
+}
+
+/* ---- commands ---- */
+
+/* The agent of the path, decoded parameters; false after an answer. */
+static bool prepare(const struct api *api, struct request *req, void *params)
+{
+    const char *id = request_get_param(req, "id");
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, params, NULL, &err) == 0 && !core_find_agent(api->core, id))
+        problem_no_such(&err, "agent instance", "'%.64s' does not exist", id);
+    if (err.code)
+        request_fail(req, &err);
+    return !err.code;
+}
+
+struct drain_params {
+    const char *reason;
+};
+
+static const struct field drain_fields[] = {
+    { "reason", FIELD_STR, FIELD_NULLABLE, offsetof(struct drain_params, reason), 0, 256,
+      .doc = "shown to whoever asks why" },
+    FIELD_END,
+};
+
+static void on_drain(struct request *req, void *data)
+{
+    struct drain_params params = { 0 };
+    struct api *api = data;
+
+    if (prepare(api, req, &params))
+        core_drain_agent(api->core, request_get_param(req, "id"), true, params.reason,
+                         api_reply_done, req);
+}
+
+static void on_undrain(struct request *req, void *data)
+{
+    struct api *api = data;
+
+    if (prepare(api, req, NULL))
+        core_drain_agent(api->core, request_get_param(req, "id"), false, NULL, api_reply_done,
+                         req);
+}
+
+static void on_revoke(struct request *req, void *data)
+{
+    struct api *api = data;
+
+    AQ_FAULT("api.agent.revoke");
+    if (prepare(api, req, NULL))
+        core_revoke_agent(api->core, request_get_param(req, "id"), api_reply_done, req);
+}
+
+static void on_remove(struct request *req, void *data)
+{
+    struct api *api = data;
+
+    AQ_FAULT("api.agent.remove");
+    if (prepare(api, req, NULL))
+        core_remove_agent(api->core, request_get_param(req, "id"), api_reply_done, req);
+}
+
+/* ---- join tokens ---- */
+
+#define TOKEN_SEC_DEFAULT 3600
+#define TOKEN_SEC_MAX (30 * 86400)
+
+struct token_params {
+    const char *agent_id;
+    int64_t expires_sec;
+};
+
+static const struct field token_fields[] = {
+    { "agent_id", FIELD_STR, FIELD_NULLABLE, offsetof(struct token_params, agent_id), 1,
+      AGENT_ID_MAX, .doc = "only this agent may use it" },
+    { "expires_sec", FIELD_INT, 0, offsetof(struct token_params, expires_sec), 1, TOKEN_SEC_MAX },
+    FIELD_END,
+};
+
+struct token_reply {
+    struct api *api;
+    struct request *req;
+    int64_t expires_usec;
+};
+
+static void on_token_made(void *data, int r, const struct aq_error *err, const char *token)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const struct token_reply *reply = data;
+    struct jsonw w = jsonw_make(&out);
+
+    if (r < 0) {
+        request_fail(reply->req, err);
+        return;
+    }
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "token", token);
+    api_write_time(&w, "expires_at", reply->expires_usec);
+    jsonw_member_int(&w, "link_port", core_link_port(reply->api->core));
+    jsonw_object_end(&w);
+    request_reply_json(reply->req, 201, &out);
+}
+
+static void on_make_token(struct request *req, void *data)
+{
+    struct token_reply *reply = arena_alloc(request_get_arena(req), sizeof(*reply));
+    struct token_params params = { .expires_sec = TOKEN_SEC_DEFAULT };
+    struct api *api = data;
+    struct aq_error err = { 0 };
+
+    if (!reply)
+        aq_fail(&err, ENOMEM, "token");
+    else if (api_decode(req, &params, NULL, &err) == 0 && params.agent_id
+             && agent_id_check(params.agent_id, NULL) < 0)
+        api_fail_param(&err, "agent_id", "must be letters, digits, '.', '_' and '-'");
+    if (err.code) {
+        request_fail(req, &err);
+        return;
+    }
+    *reply = (struct token_reply){ .api = api, .req = req,
+                                   .expires_usec = clock_realtime_usec()
+                                       + params.expires_sec * USEC_PER_SEC };
+    core_make_token(api->core, params.agent_id, params.expires_sec * USEC_PER_SEC, on_token_made,
+                    reply);
+}
+
+const struct route agent_routes[] = {
+    { METHOD_GET, "/aliquot/v1/agents", API_ADMIN, on_list, list_fields, "List agents" },
+    { METHOD_GET, "/aliquot/v1/agents/{id}", API_ADMIN, on_show, NULL, "Show one agent" },
+    { METHOD_POST, "/aliquot/v1/agents/{id}/drain", API_SUPERADMIN, on_drain, drain_fields,
+      "Place no more sessions on an agent" },
+    { METHOD_POST, "/aliquot/v1/agents/{id}/undrain", API_SUPERADMIN, on_undrain, NULL,
+      "Place sessions on an agent again" },
+    { METHOD_POST, "/aliquot/v1/agents/{id}/revoke", API_SUPERADMIN, on_revoke, NULL,
+      "Accept an agent's certificates no longer" },
+    { METHOD_DELETE, "/aliquot/v1/agents/{id}", API_SUPERADMIN, on_remove, NULL,
+      "Forget an agent that holds no kernels" },
+    { METHOD_POST, "/aliquot/v1/join-tokens", API_SUPERADMIN, on_make_token, token_fields,
+      "Make a token by which one agent may join once" },
+};
+API_ROUTES_END(agent);
