@@ -1,0 +1,123 @@
+/* /aliquot/v1/keypair-policies: what one key may use */
+#include "manager/api/people.h"
+
+#define UNSET (-1)
+
+struct params {
+    const char *name;
+    enum maybe unlimited_unspecified;
+    const json_t *total_slots;
+    int64_t max_session_lifetime_sec, idle_timeout_sec, max_concurrent_sessions;
+    int64_t max_containers_per_session, max_pending_sessions, max_priority;
+};
+
+#define NUMBER(name, most)                                                                         \
+    { #name, FIELD_INT, 0, offsetof(struct params, name), 0, most, .doc = "0 = no limit" }
+#define CHANGES                                                                                    \
+    { "unlimited_unspecified", FIELD_MAYBE, 0, offsetof(struct params, unlimited_unspecified),     \
+      .doc = "slots that total_slots does not name are unlimited, else 0" },                       \
+    { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct params, total_slots) }, \
+    NUMBER(max_session_lifetime_sec, INT64_C(1) << 40), NUMBER(idle_timeout_sec, INT64_C(1) << 40), \
+    NUMBER(max_concurrent_sessions, 1000000), NUMBER(max_containers_per_session, 1000000),         \
+    NUMBER(max_pending_sessions, 1000000),                                                         \
+    { "max_priority", FIELD_INT, 0, offsetof(struct params, max_priority), 0, 100 }
+
+static const struct field create_fields[] = {
+    { "name", FIELD_STR, FIELD_REQUIRED, offsetof(struct params, name), 1, 256 },
+    CHANGES,
+    FIELD_END,
+};
+
+static const struct field change_fields[] = { CHANGES, FIELD_END };
+
+static void write_row(const struct api_list *list, const struct store_page *page, size_t i,
+                      struct jsonw *w)
+{
+    const struct keypair_policy *policy = &page->policies[i];
+
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "name", policy->name);
+    jsonw_member_bool(w, "unlimited_unspecified", policy->unlimited_unspecified);
+    jsonw_key(w, "total_slots");
+    slots_write_json(&policy->total_slots, core_slot_types(list->api->core), w);
+    jsonw_member_int(w, "max_session_lifetime_sec", policy->max_session_lifetime_sec);
+    jsonw_member_int(w, "idle_timeout_sec", policy->idle_timeout_sec);
+    jsonw_member_int(w, "max_concurrent_sessions", policy->max_concurrent_sessions);
+    jsonw_member_int(w, "max_containers_per_session", policy->max_containers_per_session);
+    jsonw_member_int(w, "max_pending_sessions", policy->max_pending_sessions);
+    jsonw_member_int(w, "max_priority", policy->max_priority);
+    jsonw_object_end(w);
+}
+
+/* Policies are the same for all domains. */
+static void narrow(const struct principal *who, struct store_query *query)
+{
+    (void)who;
+    (void)query;
+}
+
+static const void *find(const struct core *core, const char *key)
+{
+    return core_find_policy(core, key);
+}
+
+static const void *find_same(const struct core *core, const void *params)
+{
+    return core_find_policy(core, ((const struct params *)params)->name);
+}
+
+static void fill(struct people_row *row)
+{
+    static const struct keypair_policy fresh = { .max_priority = 100 };
+    const struct params *params = row->params;
+    const struct keypair_policy *old = row->old ? row->old : &fresh;
+    struct keypair_policy *policy = &row->event->policy;
+
+    policy->name = people_text(row, params->name, old->name);
+    policy->unlimited_unspecified
+        = people_bool(params->unlimited_unspecified, old->unlimited_unspecified);
+    people_slots(row, params->total_slots, &old->total_slots, &policy->total_slots);
+#define CHOOSE(member, type)                                                                       \
+    policy->member = params->member == UNSET ? old->member : (type)params->member
+    CHOOSE(max_session_lifetime_sec, int64_t);
+    CHOOSE(idle_timeout_sec, int64_t);
+    CHOOSE(max_concurrent_sessions, int);
+    CHOOSE(max_containers_per_session, int);
+    CHOOSE(max_pending_sessions, int);
+    CHOOSE(max_priority, int);
+#undef CHOOSE
+}
+
+static void select_row(struct people_row *row, struct store_query *query)
+{
+    query->name = people_keep(row, row->event->policy.name);
+}
+
+static const struct params defaults = { NULL, MAYBE_UNSET, NULL, UNSET, UNSET, UNSET, UNSET,
+                                        UNSET, UNSET };
+
+static const struct people_kind kind = {
+    .object = "keypair resource policy",
+    .event = EVENT_KEYPAIR_POLICY_SAVED,
+    .params_size = sizeof(struct params),
+    .defaults = &defaults,
+    .list = store_list_policies,
+    .write = write_row,
+    .narrow = narrow,
+    .find = find,
+    .find_same = find_same,
+    .fill = fill,
+    .select = select_row,
+};
+
+PEOPLE_HANDLERS(kind)
+
+const struct route policy_routes[] = {
+    { METHOD_GET, "/aliquot/v1/keypair-policies", API_ADMIN, on_list, people_page_fields,
+      "List keypair policies" },
+    { METHOD_POST, "/aliquot/v1/keypair-policies", API_SUPERADMIN, on_create, create_fields,
+      "Make a keypair policy" },
+    { METHOD_PATCH, "/aliquot/v1/keypair-policies/{key}", API_SUPERADMIN, on_change, change_fields,
+      "Change a keypair policy" },
+};
+API_ROUTES_END(policy);

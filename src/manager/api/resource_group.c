@@ -1,0 +1,191 @@
+/* /aliquot/v1/resource-groups: agents that are scheduled together, and how */
+#include <string.h>
+
+#include "base/clock.h"
+#include "manager/api/people.h"
+
+#define UNSET (-1)
+
+struct params {
+    const char *name, *description, *scheduler, *selection, *agent_loss_policy;
+    const json_t *scheduler_opts;
+    enum maybe is_active;
+    int64_t pending_timeout_sec, agent_loss_grace_sec;
+};
+
+#define CHANGES                                                                                    \
+    { "description", FIELD_STR, FIELD_NULLABLE, offsetof(struct params, description), 0, 512 },    \
+    { "is_active", FIELD_MAYBE, 0, offsetof(struct params, is_active) },                           \
+    { "scheduler", FIELD_STR, 0, offsetof(struct params, scheduler), 1, 64, .doc = "fifo" },       \
+    { "scheduler_opts", FIELD_OBJECT, 0, offsetof(struct params, scheduler_opts) },                \
+    { "selection", FIELD_STR, 0, offsetof(struct params, selection), 1, 64,                        \
+      .doc = "concentrated or dispersed" },                                                        \
+    { "pending_timeout_sec", FIELD_INT, 0, offsetof(struct params, pending_timeout_sec), 0,        \
+      INT64_C(1) << 30, .doc = "0 = none" },                                                       \
+    { "agent_loss_policy", FIELD_STR, 0, offsetof(struct params, agent_loss_policy), 1, 16,        \
+      .doc = "wait, terminate or requeue" },                                                       \
+    { "agent_loss_grace_sec", FIELD_INT, 0, offsetof(struct params, agent_loss_grace_sec), 0,      \
+      INT64_C(1) << 30 }
+
+static const struct field create_fields[] = {
+    { "name", FIELD_STR, FIELD_REQUIRED, offsetof(struct params, name), 1, 64 },
+    CHANGES,
+    FIELD_END,
+};
+
+static const struct field change_fields[] = { CHANGES, FIELD_END };
+
+static void write_row(const struct api_list *list, const struct store_page *page, size_t i,
+                      struct jsonw *w)
+{
+    const struct resource_group *group = &page->resource_groups[i];
+
+    (void)list;
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "name", group->name);
+    jsonw_member_str(w, "description", group->description);
+    jsonw_member_bool(w, "is_active", group->is_active);
+    jsonw_member_str(w, "scheduler", group->scheduler);
+    api_write_raw(w, "scheduler_opts", group->scheduler_opts);
+    jsonw_member_str(w, "selection", group->selection);
+    jsonw_member_int(w, "pending_timeout_sec", group->pending_timeout_usec / USEC_PER_SEC);
+    jsonw_member_str(w, "agent_loss_policy", group->agent_loss_policy);
+    jsonw_member_int(w, "agent_loss_grace_sec", group->agent_loss_grace_usec / USEC_PER_SEC);
+    jsonw_object_end(w);
+}
+
+/* Administrators of a domain may know them all. */
+static void narrow(const struct principal *who, struct store_query *query)
+{
+    (void)who;
+    (void)query;
+}
+
+static const void *find(const struct core *core, const char *key)
+{
+    return core_find_resource_group(core, key);
+}
+
+static const void *find_same(const struct core *core, const void *params)
+{
+    return core_find_resource_group(core, ((const struct params *)params)->name);
+}
+
+static void check_word(struct people_row *row, const char *field, const char *text,
+                       const char *const *words)
+{
+    for (size_t i = 0; text && words[i]; i++)
+        if (strcmp(text, words[i]) == 0)
+            return;
+    if (text)
+        api_fail_param(&row->err, field, "'%s' is none of its values", text);
+}
+
+static void check(struct people_row *row, const struct params *params)
+{
+    static const char *const schedulers[] = { "fifo", NULL };
+    static const char *const selections[] = { "concentrated", "dispersed", NULL };
+    static const char *const policies[] = { "wait", "terminate", "requeue", NULL };
+
+    check_word(row, "scheduler", params->scheduler, schedulers);
+    check_word(row, "selection", params->selection, selections);
+    check_word(row, "agent_loss_policy", params->agent_loss_policy, policies);
+}
+
+static void fill(struct people_row *row)
+{
+    static const struct resource_group fresh = {
+        .is_active = true,
+        .agent_loss_grace_usec = 300 * USEC_PER_SEC,
+    };
+    const struct params *params = row->params;
+    const struct resource_group *old = row->old ? row->old : &fresh;
+    struct resource_group *group = &row->event->resource_group;
+    char *opts = params->scheduler_opts ? json_dumps(params->scheduler_opts, JSON_COMPACT) : NULL;
+
+    check(row, params);
+    group->name = people_text(row, params->name, old->name);
+    group->description = people_text(row, params->description, old->description);
+    group->is_active = people_bool(params->is_active, old->is_active);
+    group->scheduler = people_text(row, params->scheduler, old->scheduler ? old->scheduler : "fifo");
+    group->scheduler_opts = people_text(row, opts, old->scheduler_opts ? old->scheduler_opts : "{}");
+    group->driver_opts = people_text(row, NULL, old->driver_opts ? old->driver_opts : "{}");
+    group->selection = people_text(row, params->selection,
+                                   old->selection ? old->selection : "concentrated");
+    group->agent_loss_policy = people_text(
+        row, params->agent_loss_policy, old->agent_loss_policy ? old->agent_loss_policy : "wait");
+    group->pending_timeout_usec = params->pending_timeout_sec == UNSET
+        ? old->pending_timeout_usec : params->pending_timeout_sec * USEC_PER_SEC;
+    group->agent_loss_grace_usec = params->agent_loss_grace_sec == UNSET
+        ? old->agent_loss_grace_usec : params->agent_loss_grace_sec * USEC_PER_SEC;
+    free(opts);
+}
+
+static void select_row(struct people_row *row, struct store_query *query)
+{
+    query->name = people_keep(row, row->event->resource_group.name);
+}
+
+static const struct params defaults = { .pending_timeout_sec = UNSET,
+                                        .agent_loss_grace_sec = UNSET };
+
+static const struct people_kind kind = {
+    .object = "scaling group",
+    .event = EVENT_RESOURCE_GROUP_SAVED,
+    .params_size = sizeof(struct params),
+    .defaults = &defaults,
+    .list = store_list_resource_groups,
+    .write = write_row,
+    .narrow = narrow,
+    .find = find,
+    .find_same = find_same,
+    .fill = fill,
+    .select = select_row,
+};
+
+PEOPLE_HANDLERS(kind)
+
+/* ---- who may use it ---- */
+
+struct allow_params {
+    const char *domain, *group, *access_key;
+};
+
+static const struct field allow_fields[] = {
+    { "domain", FIELD_STR, 0, offsetof(struct allow_params, domain), 1, 64 },
+    { "group", FIELD_STR, 0, offsetof(struct allow_params, group), 1, 64, .doc = "id" },
+    { "access_key", FIELD_STR, 0, offsetof(struct allow_params, access_key), 1, 64 },
+    FIELD_END,
+};
+
+static void on_allow(struct request *req, void *data)
+{
+    const char *name = request_get_param(req, "key");
+    struct allow_params params = { 0 };
+    struct api *api = data;
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) == 0) {
+        if (!core_find_resource_group(api->core, name))
+            problem_no_such(&err, "scaling group", "'%.64s' does not exist", name);
+        else if (!params.domain + !params.group + !params.access_key != 2)
+            api_fail_param(&err, "body", "give one of domain, group and access_key");
+    }
+    if (err.code)
+        request_fail(req, &err);
+    else
+        core_allow_resource_group(api->core, name, params.domain, params.group, params.access_key,
+                                  api_reply_done, req);
+}
+
+const struct route resource_group_routes[] = {
+    { METHOD_GET, "/aliquot/v1/resource-groups", API_ADMIN, on_list, people_page_fields,
+      "List resource groups" },
+    { METHOD_POST, "/aliquot/v1/resource-groups", API_SUPERADMIN, on_create, create_fields,
+      "Make a resource group" },
+    { METHOD_PATCH, "/aliquot/v1/resource-groups/{key}", API_SUPERADMIN, on_change, change_fields,
+      "Change a resource group" },
+    { METHOD_POST, "/aliquot/v1/resource-groups/{key}/allow", API_SUPERADMIN, on_allow,
+      allow_fields, "Let a domain, project or keypair use a resource group" },
+};
+API_ROUTES_END(resource_group);

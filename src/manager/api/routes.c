@@ -1,0 +1,77 @@
+#include "manager/api/routes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "manager/api/api.h"
+
+static int add_routes(struct api *api, struct aq_error *err)
+{
+    const struct {
+        const struct route *routes;
+        size_t count;
+    } tables[] = {
+        { hello_routes, hello_route_count },
+        { auth_routes, auth_route_count },
+        { manager_routes, manager_route_count },
+        { session_create_routes, session_create_route_count },
+        { session_routes, session_route_count },
+        { session_change_routes, session_change_route_count },
+        { session_history_routes, session_history_route_count },
+        { session_list_routes, session_list_route_count },
+        { logs_routes, logs_route_count },
+        { pty_routes, pty_route_count },
+        { events_routes, events_route_count },
+        { resource_routes, resource_route_count },
+        { agent_routes, agent_route_count },
+        { user_routes, user_route_count },
+        { keypair_routes, keypair_route_count },
+        { domain_routes, domain_route_count },
+        { group_routes, group_route_count },
+        { policy_routes, policy_route_count },
+        { resource_group_routes, resource_group_route_count },
+        { audit_routes, audit_route_count },
+    };
+    int r;
+
+    for (size_t i = 0; i < AQ_COUNT(tables); i++)
+        if ((r = router_add(api->router, tables[i].routes, tables[i].count, api, err)) < 0)
+            return r;
+    return 0;
+}
+
+int api_new(struct core *core, struct api **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(api_freep) struct api *api = calloc(1, sizeof(*api));
+    int r;
+
+    if (!api)
+        return aq_fail(err, ENOMEM, "API");
+    api->core = core;
+    api->started_usec = clock_monotonic_usec();
+    if (!(api->rate = rate_new()))
+        return aq_fail(err, ENOMEM, "API");
+    if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
+        || (r = add_routes(api, err)) < 0
+        || (r = manager_load(api, err)) < 0)
+        return r;
+    *ret = AQ_TAKE(api);
+    return 0;
+}
+
+void api_free(struct api *api)
+{
+    if (!api)
+        return;
+    router_freep(&api->router);
+    replay_freep(&api->replay);
+    rate_free(api->rate);
+    free(api->announcement);
+    free(api);
+}
+
+const struct router *api_get_router(const struct api *api)
+{
+    return api->router;
+}
