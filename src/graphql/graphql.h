@@ -73,12 +73,14 @@ struct gql_limits {
     uint64_t cost;       /* sum of the fields' costs, below a field with an integer 'first',
                             'last' or 'limit' times its value */
     uint64_t work;       /* steps of validation */
+    size_t memory;       /* of one request, without document and reply */
 };
 
 #define GQL_LIMITS_DEFAULT                                                                         \
     {                                                                                              \
         .bytes = 1 << 20, .tokens = 20000, .nesting = 200, .depth = 20, .fields = 5000,            \
-        .aliases = 1000, .directives = 1000, .cost = 1000000, .work = 2000000                      \
+        .aliases = 1000, .directives = 1000, .cost = 1000000, .work = 500000,                      \
+        .memory = 256 << 20                                                                        \
     }
 
 struct gql_conf {

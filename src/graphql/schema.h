@@ -22,6 +22,20 @@ enum gql_type_kind {
     GQL_TYPE_INPUT,
 };
 
+/* Scalars whose input the engine reads itself. */
+enum gql_scalar_kind {
+    GQL_SCALAR_OTHER,
+    GQL_SCALAR_INT,
+    GQL_SCALAR_FLOAT,
+    GQL_SCALAR_STRING,
+    GQL_SCALAR_BOOLEAN,
+    GQL_SCALAR_ID,
+    GQL_SCALAR_BIGINT,
+    GQL_SCALAR_DATETIME,
+    GQL_SCALAR_JSONSTRING,
+    GQL_SCALAR_UUID,
+};
+
 /* A type with its list and non-null wrappers: two bits each, the outermost
  * lowest; 0 ends. [Int!] is {Int, LIST | NON_NULL << 2}.
  */
@@ -58,7 +72,7 @@ struct gql_enum_def {
 /* What an array 'by_name' is for: positions in the order of their names. */
 struct gql_type {
     uint8_t kind; /* enum gql_type_kind */
-    uint8_t scalar; /* enum gql_scalar_kind of coerce.h */
+    uint8_t scalar; /* enum gql_scalar_kind */
     bool one_of;
     uint32_t id; /* 1.. in the order of the schema */
     const char *name, *description, *specified_by;
@@ -79,9 +93,14 @@ struct gql_directive_def {
     const char *name, *description;
     const struct gql_input_def *args;
     uint32_t arg_count;
-    uint32_t locations; /* bit = enum gql_location of ast.h */
+    uint32_t locations;            /* bit = enum gql_location of ast.h */
+    const uint8_t *location_order; /* as declared */
+    uint32_t location_count;
     bool repeatable;
 };
+
+/* Fields that every query has, outside any type's list. */
+enum gql_meta { GQL_META_TYPENAME, GQL_META_SCHEMA, GQL_META_TYPE, GQL_META_COUNT };
 
 struct gql_schema {
     const char *description;
@@ -91,7 +110,9 @@ struct gql_schema {
     const struct gql_directive_def *directives;
     uint32_t directive_count;
     const struct gql_type *query, *mutation, *subscription; /* the latter two may be NULL */
-    uint32_t field_count;  /* fields of object types: the length of the resolver table */
+    const struct gql_field_def *meta; /* enum gql_meta */
+    uint32_t field_count; /* fields of object types: the length of the resolver table */
+    uint32_t all_field_count; /* with those of introspection, whose ids come after */
 };
 
 /* Tables from schema text. 'err' names line and column of what is wrong.

@@ -1,0 +1,111 @@
+#include "graphql/cache.h"
+
+#include "base/map.h"
+
+struct cache {
+    struct map documents; /* hash -> document */
+    struct gql_document *newest, *oldest;
+    size_t max;
+    struct gql_stats stats;
+};
+
+struct cache *cache_new(size_t max)
+{
+    struct cache *cache = calloc(1, sizeof(*cache));
+
+    if (cache)
+        cache->max = max;
+    return cache;
+}
+
+static size_t bytes_of(const struct gql_document *doc)
+{
+    return sizeof(*doc) + doc->arena.used;
+}
+
+static void unlink_document(struct cache *cache, struct gql_document *doc)
+{
+    if (doc->newer)
+        doc->newer->older = doc->older;
+    else
+        cache->newest = doc->older;
+    if (doc->older)
+        doc->older->newer = doc->newer;
+    else
+        cache->oldest = doc->newer;
+    doc->newer = doc->older = NULL;
+}
+
+static void link_newest(struct cache *cache, struct gql_document *doc)
+{
+    doc->older = cache->newest;
+    if (cache->newest)
+        cache->newest->newer = doc;
+    else
+        cache->oldest = doc;
+    cache->newest = doc;
+}
+
+static void drop(struct cache *cache, struct gql_document *doc)
+{
+    (void)map_remove(&cache->documents, &doc->hash, sizeof(doc->hash));
+    unlink_document(cache, doc);
+    cache->stats.documents--;
+    cache->stats.bytes -= bytes_of(doc);
+    document_unref(doc);
+}
+
+void cache_free(struct cache *cache)
+{
+    if (!cache)
+        return;
+    while (cache->newest)
+        drop(cache, cache->newest);
+    map_done(&cache->documents);
+    free(cache);
+}
+
+struct gql_document *cache_find(struct cache *cache, const char *text, size_t len)
+{
+    uint64_t hash;
+    struct gql_document *doc;
+
+    if (cache->max == 0)
+        return NULL;
+    hash = aq_hash(text, len);
+    doc = map_get(&cache->documents, &hash, sizeof(hash));
+    if (!doc || doc->len != len || memcmp(doc->text, text, len) != 0) {
+        cache->stats.misses++;
+        return NULL;
+    }
+    cache->stats.hits++;
+    if (doc != cache->newest) {
+        unlink_document(cache, doc);
+        link_newest(cache, doc);
+    }
+    return document_ref(doc);
+}
+
+void cache_add(struct cache *cache, struct gql_document *doc)
+{
+    struct gql_document *same;
+
+    if (cache->max == 0 || bytes_of(doc) > DOCUMENT_BYTES_MAX)
+        return;
+    doc->hash = aq_hash(doc->text, doc->len);
+    same = map_get(&cache->documents, &doc->hash, sizeof(doc->hash));
+    if (same)
+        drop(cache, same);
+    if (map_set(&cache->documents, &doc->hash, sizeof(doc->hash), doc) < 0)
+        return;
+    link_newest(cache, document_ref(doc));
+    cache->stats.documents++;
+    cache->stats.bytes += bytes_of(doc);
+    if (cache->stats.documents > cache->max)
+        drop(cache, cache->oldest);
+}
+
+void cache_get_stats(const struct cache *cache, struct gql_stats *ret)
+{
+    *ret = cache->stats;
+}

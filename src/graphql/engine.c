@@ -1,0 +1,249 @@
+#include <errno.h>
+
+#include "graphql/cache.h"
+#include "graphql/limits.h"
+#include "graphql/request.h"
+#include "graphql/validate.h"
+
+static gql_scalar_fn *make_scalars(const struct gql_conf *conf)
+{
+    gql_scalar_fn *scalars = calloc(conf->schema->type_count, sizeof(*scalars));
+
+    for (uint32_t i = 0; scalars && i < conf->schema->type_count; i++) {
+        const struct gql_type *type = conf->schema->types[i];
+
+        if (type->kind != GQL_TYPE_SCALAR)
+            continue;
+        scalars[i] = coerce_builtin((enum gql_scalar_kind)type->scalar);
+        for (const struct gql_scalar *s = conf->scalars; s && s->name; s++)
+            if (strcmp(s->name, type->name) == 0)
+                scalars[i] = s->parse;
+    }
+    return scalars;
+}
+
+static int check_resolvers(const struct gql_conf *conf, struct aq_error *err)
+{
+    for (uint32_t i = 0; i < conf->schema->type_count; i++) {
+        const struct gql_type *type = conf->schema->types[i];
+
+        for (uint32_t f = 0; type->kind == GQL_TYPE_OBJECT && f < type->field_count; f++) {
+            const struct gql_field_def *field = &type->fields[f];
+
+            if (field->id < conf->schema->field_count
+                && conf->resolvers[field->id].how == GQL_HOW_NONE)
+                return aq_fail(err, EINVAL, "GraphQL field %s.%s has no resolver", type->name,
+                               field->name);
+        }
+    }
+    return 0;
+}
+
+int gql_engine_new(const struct gql_conf *conf, struct gql_engine **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = NULL;
+    int r = check_resolvers(conf, err);
+
+    if (r < 0)
+        return r;
+    engine = calloc(1, sizeof(*engine));
+    if (!engine)
+        return aq_fail(err, ENOMEM, "GraphQL engine: out of memory");
+    engine->conf = *conf;
+    engine->skip = gql_directive_find(conf->schema, "skip", 4);
+    engine->include = gql_directive_find(conf->schema, "include", 7);
+    engine->scalars = make_scalars(conf);
+    engine->resolvers = introspection_resolvers(conf->schema);
+    engine->cache = cache_new(conf->cache_documents);
+    if (!engine->scalars || !engine->resolvers || !engine->cache)
+        return aq_fail(err, ENOMEM, "GraphQL engine: out of memory");
+    *ret = AQ_TAKE(engine);
+    return 0;
+}
+
+void gql_engine_free(struct gql_engine *engine)
+{
+    if (!engine)
+        return;
+    cache_free(engine->cache);
+    free(engine->scalars);
+    free(engine->resolvers);
+    arena_done(&engine->spare);
+    free(engine);
+}
+
+void gql_engine_get_stats(const struct gql_engine *engine, struct gql_stats *ret)
+{
+    cache_get_stats(engine->cache, ret);
+}
+
+int gql_params_from_json(const json_t *body, struct gql_params *ret, struct aq_error *err)
+{
+    const json_t *query = json_object_get(body, "query");
+    const json_t *variables = json_object_get(body, "variables");
+    const json_t *operation = json_object_get(body, "operationName");
+
+    if (!operation || json_is_null(operation))
+        operation = json_object_get(body, "operation_name");
+    if (!json_is_object(body))
+        return aq_fail(err, EINVAL, "the body of a GraphQL request must be a JSON object");
+    if (!json_is_string(query))
+        return aq_fail_field(err, EINVAL, "query", "query must be a string");
+    if (variables && !json_is_null(variables) && !json_is_object(variables))
+        return aq_fail_field(err, EINVAL, "variables", "variables must be an object");
+    if (operation && !json_is_null(operation) && !json_is_string(operation))
+        return aq_fail_field(err, EINVAL, "operationName", "operationName must be a string");
+    *ret = (struct gql_params){
+        .query = json_string_value(query),
+        .query_len = json_string_length(query),
+        .operation = json_string_value(operation),
+        .variables = json_is_object(variables) ? variables : NULL,
+    };
+    return 0;
+}
+
+/* The validated document, from the cache or new; NULL with errors. */
+static struct gql_document *get_document(struct gql_engine *engine, const char *text, size_t len,
+                                         struct errors *errors)
+{
+    const struct gql_conf *conf = &engine->conf;
+    struct gql_document *doc = cache_find(engine->cache, text, len);
+
+    if (doc)
+        return doc;
+    doc = document_parse(text, len, &conf->limits, errors);
+    if (!doc)
+        return NULL;
+    if (!document_validate(doc, conf->schema, engine->scalars, &conf->limits, errors)) {
+        document_unref(doc);
+        return NULL;
+    }
+    cache_add(engine->cache, doc);
+    return doc;
+}
+
+/* The operation to run; NULL with an error. */
+static const struct ast_definition *choose_operation(const struct gql_document *doc,
+                                                     const char *name, struct errors *errors)
+{
+    const struct ast_definition *found = NULL;
+
+    for (const struct ast_definition *def = doc->first; def; def = def->next) {
+        if (!ast_is_operation(def))
+            continue;
+        if (!name && found) {
+            (void)errors_add(errors, UINT32_MAX,
+                             "Must provide operation name if query contains multiple operations.");
+            return NULL;
+        }
+        if (!name || (def->name.symbol && strcmp(def->name.symbol->text, name) == 0))
+            found = def;
+    }
+    if (!found && name)
+        (void)errors_add(errors, UINT32_MAX, "Unknown operation named \"%s\".", name);
+    else if (!found)
+        (void)errors_add(errors, UINT32_MAX, "Must provide an operation.");
+    return found;
+}
+
+static bool prepare_variables(struct gql_request *r, const json_t *json)
+{
+    struct coerce c = { .arena = &r->arena, .scalars = r->engine->scalars };
+    uint32_t symbols = r->doc->symbol_count, fragments = r->doc->fragment_count;
+
+    r->variables = request_alloc(r, symbols, sizeof(*r->variables));
+    r->symbol_marks = request_alloc(r, 2 * (size_t)symbols + fragments, sizeof(uint32_t));
+    if (!r->variables || !r->symbol_marks)
+        return false;
+    r->symbol_fields = r->symbol_marks + symbols;
+    r->fragment_marks = r->symbol_fields + symbols;
+    for (uint32_t i = 0; i < symbols; i++)
+        r->variables[i].kind = GQL_ABSENT;
+    coerce_variables(&c, r->operation->operation.variables, json, r->variables, &r->errors);
+    r->no_memory |= c.no_memory;
+    return !r->no_memory && r->errors.count == 0;
+}
+
+/* Everything that can be refused before the first resolver runs. */
+static bool prepare(struct gql_request *r, const struct gql_params *params)
+{
+    r->doc = get_document(r->engine, params->query, params->query_len, &r->errors);
+    if (!r->doc)
+        return false;
+    r->operation = choose_operation(r->doc, params->operation, &r->errors);
+    return r->operation && prepare_variables(r, params->variables) && limits_check_cost(r);
+}
+
+static void write_refusal(const struct errors *errors, const char *text, size_t len,
+                          struct strbuf *out)
+{
+    struct jsonw w = jsonw_make(out);
+
+    jsonw_object_begin(&w);
+    errors_write(errors, text, len, &w);
+    jsonw_object_end(&w);
+}
+
+/* The request ends before anything ran. */
+static void refuse(struct gql_request *r, const struct gql_params *params)
+{
+    struct gql_result result = { .errors = r->errors.count };
+
+    if (!r->no_memory && !r->errors.no_memory && r->errors.count)
+        write_refusal(&r->errors, params->query, params->query_len, r->out);
+    else
+        result.code = -ENOMEM;
+    if (!strbuf_ok(r->out))
+        result.code = -ENOMEM;
+    r->done(r->data, &result);
+    request_free(r);
+}
+
+struct gql_request *gql_execute(struct gql_engine *engine, const struct gql_params *params,
+                                struct strbuf *out, gql_done_fn done, void *data)
+{
+    static const struct gql_result no_memory = { .code = -ENOMEM };
+    struct gql_request *r = calloc(1, sizeof(*r));
+    bool gone = false;
+
+    if (!r) {
+        done(data, &no_memory);
+        return NULL;
+    }
+    r->engine = engine;
+    r->arena = engine->spare;
+    engine->spare = (struct arena)ARENA_INIT;
+    r->arena.limit = engine->conf.limits.memory;
+    r->errors.arena = &r->arena;
+    r->context = params->context;
+    r->root = params->root;
+    r->out = out;
+    r->start = out->len;
+    r->writer = jsonw_make(out);
+    r->done = done;
+    r->data = data;
+    r->gone = &gone;
+    if (prepare(r, params))
+        request_run(r);
+    else
+        refuse(r, params);
+    if (gone)
+        return NULL;
+    r->gone = NULL;
+    return r;
+}
+
+int gql_check(struct gql_engine *engine, const char *query, size_t len, struct strbuf *out)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = { .limit = engine->conf.limits.memory };
+    AQ_CLEANUP(document_unrefp) struct gql_document *doc = NULL;
+    struct errors errors = { .arena = &arena };
+
+    doc = get_document(engine, query, len, &errors);
+    if (doc)
+        return 0;
+    if (errors.no_memory || !errors.count)
+        return -ENOMEM;
+    write_refusal(&errors, query, len, out);
+    return strbuf_ok(out) ? (int)errors.count : -ENOMEM;
+}

@@ -1,0 +1,447 @@
+/* Level by level: call resolvers for batches, make batches of what they give. */
+#include "graphql/request.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+
+/* Objects of one type that a field gave, while they are gathered. */
+struct gather {
+    struct gql_request *request;
+    struct batch *batch; /* the parents */
+    struct plan_field *field;
+    struct batch *children[4]; /* the last ones used */
+    unsigned next_child;
+};
+
+static void enqueue(struct gql_request *r, struct batch *batch)
+{
+    if (r->queue_last)
+        r->queue_last->next = batch;
+    else
+        r->queue = batch;
+    r->queue_last = batch;
+}
+
+static struct batch *find_child(struct gather *g, const struct gql_type *type)
+{
+    struct batch *child;
+
+    for (size_t i = 0; i < AQ_COUNT(g->children); i++)
+        if (g->children[i] && g->children[i]->plan->type == type)
+            return g->children[i];
+    child = request_alloc(g->request, 1, sizeof(*child));
+    if (!child)
+        return NULL;
+    child->plan = plan_find(g->request, g->field, type);
+    if (!child->plan)
+        return NULL;
+    g->children[g->next_child++ % AQ_COUNT(g->children)] = child;
+    enqueue(g->request, child);
+    return child;
+}
+
+/* Room for 'more' further objects. */
+static bool grow_batch(struct gql_request *r, struct batch *batch, uint32_t more)
+{
+    size_t need = (size_t)batch->count + more, cap;
+    const void **grown;
+
+    if (need <= batch->cap)
+        return true;
+    cap = AQ_MAX(need, (size_t)batch->cap * 2);
+    if (cap > UINT32_MAX)
+        return !(r->no_memory = true);
+    grown = request_alloc(r, cap, sizeof(*grown));
+    if (!grown)
+        return false;
+    if (batch->count)
+        memcpy(grown, batch->objects, batch->count * sizeof(*grown));
+    batch->objects = grown;
+    batch->cap = (uint32_t)cap;
+    return true;
+}
+
+static struct gql_value gather_object(struct gather *g, const struct gql_type *type,
+                                      const void *object)
+{
+    struct batch *child = find_child(g, type);
+
+    if (!child || !grow_batch(g->request, child, 1))
+        return gql_null();
+    ((const void **)child->objects)[child->count] = object;
+    return (struct gql_value){ .kind = GQL_OBJECT, .count = child->count++, .object = child };
+}
+
+/* A list of rows: their array is the batch's when it can be. */
+static struct gql_value gather_rows(struct gather *g, struct gql_value value)
+{
+    struct gql_request *r = g->request;
+    struct batch *child = find_child(g, g->field->def->type.type);
+    struct span *span = request_alloc(r, 1, sizeof(*span));
+    uint32_t live = 0;
+
+    if (!child || !span)
+        return gql_null();
+    for (uint32_t i = 0; i < value.count; i++)
+        live += value.rows[i] != NULL;
+    *span = (struct span){ child, value.rows, child->count };
+    if (child->count == 0 && live == value.count) {
+        child->objects = value.rows;
+        child->count = value.count;
+    } else if (grow_batch(r, child, live)) {
+        for (uint32_t i = 0; i < value.count; i++)
+            if (value.rows[i])
+                ((const void **)child->objects)[child->count++] = value.rows[i];
+    }
+    return (struct gql_value){ .kind = GQL_SPAN, .count = value.count, .object = span };
+}
+
+/* The object type of a value where the schema says 'declared', or NULL with *ret_error. */
+static const struct gql_type *runtime_type(const struct gather *g, struct gql_value value,
+                                           struct gql_value *ret_error)
+{
+    const struct gql_schema *schema = g->request->engine->conf.schema;
+    const struct gql_field_def *def = g->field->def;
+    const struct gql_type *declared = def->type.type, *type;
+
+    if (declared->kind == GQL_TYPE_OBJECT && value.count == 0)
+        return declared;
+    if (value.count == 0 || value.count > schema->type_count) {
+        *ret_error = gql_error(
+            &g->request->arena,
+            "Abstract type \"%s\" must resolve to an Object type at runtime for field \"%s.%s\". "
+            "Either the \"%s\" type should provide a \"resolveType\" function or each possible "
+            "type should provide an \"isTypeOf\" function.",
+            declared->name, g->batch->plan->type->name, def->name, declared->name);
+        return NULL;
+    }
+    type = schema->types[value.count - 1];
+    if (type->kind == GQL_TYPE_OBJECT && gql_type_is_subtype(type, declared))
+        return type;
+    *ret_error = gql_error(&g->request->arena,
+                           "Runtime Object type \"%s\" is not a possible type for \"%s\".",
+                           type->name, declared->name);
+    return NULL;
+}
+
+static struct gql_value gather_value(struct gather *g, struct gql_value value, struct gql_ref type);
+
+static struct gql_value gather_list(struct gather *g, struct gql_value value, struct gql_ref item)
+{
+    struct gql_value *items = request_alloc(g->request, value.count, sizeof(*items));
+
+    if (!items)
+        return gql_null();
+    for (uint32_t i = 0; i < value.count; i++)
+        items[i] = gather_value(g, value.items[i], item);
+    return gql_list(items, value.count);
+}
+
+/* The same value with its objects replaced by their places in batches. What
+ * does not fit the type becomes an error.
+ */
+static struct gql_value gather_value(struct gather *g, struct gql_value value, struct gql_ref type)
+{
+    const struct gql_field_def *def = g->field->def;
+    struct gql_value error;
+    const struct gql_type *object_type;
+
+    type = gql_ref_nullable(type);
+    if (value.kind == GQL_NULL || value.kind == GQL_ERROR)
+        return value;
+    if (gql_ref_is_list(type)) {
+        struct gql_ref item = gql_ref_inner(type);
+
+        if (value.kind == GQL_LIST)
+            return gather_list(g, value, item);
+        if (value.kind == GQL_ROWS && !gql_ref_is_list(gql_ref_nullable(item))
+            && item.type->kind == GQL_TYPE_OBJECT)
+            return gather_rows(g, value);
+        return gql_error(&g->request->arena,
+                         "Expected Iterable, but did not find one for field \"%s.%s\".",
+                         g->batch->plan->type->name, def->name);
+    }
+    if (value.kind != GQL_OBJECT)
+        return gql_error(&g->request->arena, "Expected an object for field \"%s.%s\".",
+                         g->batch->plan->type->name, def->name);
+    object_type = runtime_type(g, value, &error);
+    return object_type ? gather_object(g, object_type, value.object) : error;
+}
+
+/* What a finished column of objects leads to. */
+static void expand(struct gql_request *r, struct batch *batch, uint32_t index)
+{
+    struct plan_field *field = &batch->plan->fields[index];
+    struct gather g = { .request = r, .batch = batch, .field = field };
+    struct gql_value *column = batch->columns[index];
+
+    if (!type_is_composite(field->def->type.type))
+        return;
+    for (uint32_t i = 0; i < batch->count && !r->no_memory; i++)
+        column[i] = gather_value(&g, column[i], field->def->type);
+}
+
+static void start_call(struct gql_request *r, struct batch *batch, uint32_t index)
+{
+    struct plan_field *field = &batch->plan->fields[index];
+    struct call *call = request_alloc(r, 1, sizeof(*call));
+
+    if (!call)
+        return;
+    call->call = (struct gql_call){
+        .context = r->context,
+        .field = field->def,
+        .parents = batch->objects,
+        .count = batch->count,
+        .args = field->args,
+        .results = batch->columns[index],
+        .arena = &r->arena,
+    };
+    call->request = r;
+    call->batch = batch;
+    call->field = index;
+    r->pending++;
+    if (field->resolver->call(&call->call) == GQL_DONE)
+        call->done = true;
+    call->returned = true;
+    if (call->done) {
+        r->pending--;
+        expand(r, batch, index);
+    }
+}
+
+/* A member of a struct as the object of a field. */
+static struct gql_value read_object(struct gql_request *r, const struct plan_field *field,
+                                    const void *object)
+{
+    const char *member = (const char *)object + field->resolver->offset;
+
+    switch (field->resolver->how) {
+    case GQL_HOW_SELF:
+        return gql_object(object);
+    case GQL_HOW_OBJECT:
+        return gql_object(*(const void *const *)(const void *)member);
+    case GQL_HOW_VALUE:
+        return *(const struct gql_value *)(const void *)member;
+    case GQL_HOW_CONST:
+        return field->resolver->value;
+    case GQL_HOW_GET:
+        r->get.field = field->def;
+        r->get.args = field->args;
+        return field->resolver->get(&r->get, object);
+    default:
+        return gql_error(&r->arena, "Expected an object for field \"%s\".", field->def->name);
+    }
+}
+
+static void resolve_field(struct gql_request *r, struct batch *batch, uint32_t index)
+{
+    struct plan_field *field = &batch->plan->fields[index];
+    struct gql_value *column;
+
+    if (!field->has_column || field->refusal.message)
+        return;
+    column = batch->columns[index] = request_alloc(r, batch->count, sizeof(*column));
+    if (!column)
+        return;
+    if (field->resolver->how == GQL_HOW_CALL) {
+        start_call(r, batch, index);
+        return;
+    }
+    for (uint32_t i = 0; i < batch->count; i++)
+        column[i] = read_object(r, field, batch->objects[i]);
+    expand(r, batch, index);
+}
+
+static bool open_batch(struct gql_request *r, struct batch *batch)
+{
+    batch->columns = request_alloc(r, batch->plan->count, sizeof(*batch->columns));
+    return batch->columns && !batch->plan->refusal.message;
+}
+
+static void resolve_batch(struct gql_request *r, struct batch *batch)
+{
+    if (!open_batch(r, batch))
+        return;
+    for (uint32_t i = 0; i < batch->plan->count && !r->no_memory && !r->cancelled; i++)
+        resolve_field(r, batch, i);
+}
+
+/* All that can be done until a call answers. */
+static void drain(struct gql_request *r)
+{
+    while (!r->no_memory && !r->cancelled && (r->queue || r->finished)) {
+        struct call *call = r->finished;
+        struct batch *batch = r->queue;
+
+        if (call) {
+            r->finished = call->next;
+            expand(r, call->batch, call->field);
+            continue;
+        }
+        r->queue = batch->next;
+        if (!r->queue)
+            r->queue_last = NULL;
+        resolve_batch(r, batch);
+    }
+}
+
+void request_free(struct gql_request *r)
+{
+    struct gql_engine *engine = r->engine;
+
+    if (r->gone)
+        *r->gone = true;
+    document_unref(r->doc);
+    arena_clear(&r->arena, 256 << 10);
+    arena_done(&engine->spare);
+    engine->spare = r->arena;
+    free(r);
+}
+
+static void finish(struct gql_request *r)
+{
+    struct gql_result result = { .executed = true };
+
+    if (!r->no_memory)
+        write_end(r);
+    if (r->no_memory || r->errors.no_memory || !strbuf_ok(r->out)) {
+        result.code = -ENOMEM;
+        if (strbuf_ok(r->out))
+            strbuf_truncate(r->out, r->start);
+    }
+    result.errors = r->errors.count;
+    r->done(r->data, &result);
+}
+
+/* Mutations: the next field, once all of the one before is done and written. */
+static bool next_mutation(struct gql_request *r)
+{
+    if (r->operation->kind != AST_MUTATION || r->no_memory || r->data_is_null)
+        return false;
+    if (r->next_field > 0)
+        write_top_field(r, r->next_field - 1);
+    if (r->data_is_null || r->next_field == r->top->plan->count)
+        return false;
+    resolve_field(r, r->top, r->next_field++);
+    return true;
+}
+
+/* Go on as far as possible; the end frees the request. */
+static void pump(struct gql_request *r)
+{
+    if (r->pumping)
+        return;
+    r->pumping = true;
+    do
+        drain(r);
+    while (!r->cancelled && r->pending == 0 && !r->finished && next_mutation(r));
+    r->pumping = false;
+    if (r->pending > 0)
+        return;
+    if (!r->cancelled)
+        finish(r);
+    request_free(r);
+}
+
+void gql_call_done(struct gql_call *pub)
+{
+    struct call *call = (struct call *)(void *)pub;
+    struct gql_request *r = call->request;
+
+    call->done = true;
+    if (!call->returned)
+        return; /* start_call() sees it */
+    r->pending--;
+    call->next = r->finished;
+    r->finished = call;
+    pump(r);
+}
+
+bool gql_call_is_cancelled(const struct gql_call *pub)
+{
+    return ((const struct call *)(const void *)pub)->request->cancelled;
+}
+
+int gql_call_fail(struct gql_call *call, const char *fmt, ...)
+{
+    char text[512];
+    struct gql_value error;
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    error = gql_error(call->arena, "%s", text);
+    for (uint32_t i = 0; i < call->count; i++)
+        call->results[i] = error;
+    return GQL_DONE;
+}
+
+static bool selects(struct gql_request *r, const struct ast_set *set, const char *name)
+{
+    struct refusal refusal = { NULL, 0 };
+
+    for (const struct ast_selection *s = set ? set->first : NULL; s; s = s->next) {
+        const struct ast_fragment *fragment = NULL;
+
+        if (!plan_includes(r, s->directives, &refusal))
+            continue;
+        if (s->kind == AST_FIELD && strcmp(s->name.symbol->text, name) == 0)
+            return true;
+        if (s->kind == AST_SPREAD)
+            fragment = s->name.symbol->fragment;
+        if (s->kind == AST_INLINE && selects(r, s->set, name))
+            return true;
+        if (fragment && r->fragment_marks[fragment->index] != r->mark) {
+            r->fragment_marks[fragment->index] = r->mark;
+            if (selects(r, fragment->definition->set, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+bool gql_call_selects(const struct gql_call *pub, const char *name)
+{
+    const struct call *call = (const struct call *)(const void *)pub;
+    struct gql_request *r = call->request;
+
+    r->mark++;
+    for (const struct node *n = call->batch->plan->fields[call->field].nodes; n; n = n->next)
+        if (selects(r, n->field->set, name))
+            return true;
+    return false;
+}
+
+void gql_cancel(struct gql_request *r)
+{
+    if (!r)
+        return;
+    r->cancelled = true;
+    if (r->pending == 0 && !r->pumping)
+        request_free(r);
+}
+
+void request_run(struct gql_request *r)
+{
+    struct batch *top = request_alloc(r, 1, sizeof(*top));
+    const struct gql_type *root = r->operation->operation.root;
+
+    r->get.context = r->context;
+    r->get.arena = &r->arena;
+    if (top) {
+        r->top = top;
+        top->objects = &r->root;
+        top->count = 1;
+        top->plan = root ? plan_new(r, root, NULL, r->operation->set) : NULL;
+        if (top->plan && r->operation->kind == AST_MUTATION)
+            (void)open_batch(r, top);
+        else if (top->plan)
+            enqueue(r, top);
+    }
+    write_begin(r);
+    pump(r);
+}

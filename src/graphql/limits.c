@@ -1,0 +1,192 @@
+#include "graphql/limits.h"
+
+/* What a selection set amounts to. A fragment is measured once, however often
+ * it is spread; sums stop at UINT64_MAX.
+ */
+struct size {
+    uint64_t fields, aliases, directives, cost;
+    uint32_t depth;
+    bool known;
+};
+
+struct measure {
+    const struct gql_document *doc;
+    const struct gql_limits *limits;
+    struct errors *errors;
+    struct gql_request *request; /* NULL: without cost */
+    struct size *fragments;      /* by index */
+};
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+    return b && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+
+static bool exceeded(struct measure *m, uint32_t at, const char *what, uint64_t max)
+{
+    (void)errors_add(m->errors, at, "Query has %s: at most %llu are allowed.", what,
+                     (unsigned long long)max);
+    return false;
+}
+
+static bool check(struct measure *m, const struct size *size, uint32_t at)
+{
+    const struct gql_limits *l = m->limits;
+
+    if (m->request)
+        return !l->cost || size->cost <= l->cost
+               || exceeded(m, at, "too high a cost of list sizes and fields", l->cost);
+    if (l->depth && size->depth > l->depth)
+        return exceeded(m, at, "too many levels of fields", l->depth);
+    if (l->fields && size->fields > l->fields)
+        return exceeded(m, at, "too many fields", l->fields);
+    if (l->aliases && size->aliases > l->aliases)
+        return exceeded(m, at, "too many aliases", l->aliases);
+    if (l->directives && size->directives > l->directives)
+        return exceeded(m, at, "too many directives", l->directives);
+    return true;
+}
+
+/* How many rows a field may give: its argument first, last or limit. */
+static uint64_t rows_of(const struct measure *m, const struct ast_selection *s)
+{
+    static const char *const names[] = { "first", "last", "limit" };
+    struct coerce c = { &m->request->arena, m->request->engine->scalars, m->request->variables,
+                        false };
+    uint64_t rows = 1;
+
+    for (const struct ast_argument *a = s->args; a; a = a->next) {
+        struct gql_value value;
+
+        for (size_t i = 0; i < AQ_COUNT(names); i++)
+            if (a->def && strcmp(a->def->name, names[i]) == 0 && a->def->type.type->scalar
+                && coerce_literal(&c, a->value, a->def->type, &value) && value.kind == GQL_INT
+                && value.integer > 1)
+                rows = AQ_MAX(rows, (uint64_t)value.integer);
+    }
+    for (uint32_t i = 0; s->def && i < s->def->arg_count; i++) {
+        const struct gql_input_def *def = &s->def->args[i];
+        const struct ast_argument *a = s->args;
+
+        while (a && a->def != def)
+            a = a->next;
+        for (size_t n = 0; !a && n < AQ_COUNT(names); n++)
+            if (strcmp(def->name, names[n]) == 0 && def->default_value.kind == GQL_INT
+                && def->default_value.integer > 1)
+                rows = AQ_MAX(rows, (uint64_t)def->default_value.integer);
+    }
+    return rows;
+}
+
+static uint64_t own_cost(const struct measure *m, const struct ast_selection *s)
+{
+    const struct gql_conf *conf = &m->request->engine->conf;
+
+    if (!s->def || s->def->id >= conf->schema->field_count || s->type->kind != GQL_TYPE_OBJECT)
+        return 1;
+    return AQ_MAX(conf->resolvers[s->def->id].cost, 1u);
+}
+
+static bool measure_set(struct measure *m, const struct ast_set *set, struct size *size);
+
+static bool measure_field(struct measure *m, const struct ast_selection *s, struct size *size)
+{
+    struct size below = { .depth = 0 };
+
+    if (s->set && !measure_set(m, s->set, &below))
+        return false;
+    size->depth = AQ_MAX(size->depth, below.depth + 1);
+    size->fields = add(size->fields, add(below.fields, 1));
+    size->aliases = add(size->aliases, add(below.aliases, s->has_alias));
+    size->directives = add(size->directives, below.directives);
+    if (m->request)
+        size->cost = add(size->cost, add(own_cost(m, s), multiply(below.cost, rows_of(m, s))));
+    return check(m, size, s->at);
+}
+
+static bool measure_fragment(struct measure *m, const struct ast_selection *s, struct size *size)
+{
+    const struct ast_fragment *fragment = s->name.symbol->fragment;
+    struct size *known;
+
+    if (!fragment)
+        return true;
+    known = &m->fragments[fragment->index];
+    if (!known->known) {
+        known->known = true;
+        if (!measure_set(m, fragment->definition->set, known))
+            return false;
+    }
+    size->depth = AQ_MAX(size->depth, known->depth);
+    size->fields = add(size->fields, known->fields);
+    size->aliases = add(size->aliases, known->aliases);
+    size->directives = add(size->directives, known->directives);
+    size->cost = add(size->cost, known->cost);
+    return check(m, size, s->at);
+}
+
+static bool measure_set(struct measure *m, const struct ast_set *set, struct size *size)
+{
+    for (const struct ast_selection *s = set->first; s; s = s->next) {
+        struct size inner = { .depth = 0 };
+
+        for (const struct ast_directive *d = s->directives; d; d = d->next)
+            size->directives = add(size->directives, 1);
+        if (s->kind == AST_FIELD && !measure_field(m, s, size))
+            return false;
+        if (s->kind == AST_SPREAD && !measure_fragment(m, s, size))
+            return false;
+        if (s->kind == AST_INLINE) {
+            if (!measure_set(m, s->set, &inner))
+                return false;
+            size->depth = AQ_MAX(size->depth, inner.depth);
+            size->fields = add(size->fields, inner.fields);
+            size->aliases = add(size->aliases, inner.aliases);
+            size->directives = add(size->directives, inner.directives);
+            size->cost = add(size->cost, inner.cost);
+            if (!check(m, size, s->at))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool has_room(struct measure *m, struct arena *arena)
+{
+    m->fragments = arena_array(arena, m->doc->fragment_count, sizeof(*m->fragments));
+    m->errors->no_memory |= !m->fragments;
+    return m->fragments != NULL;
+}
+
+bool limits_check_size(const struct gql_document *doc, const struct gql_limits *limits,
+                       struct errors *errors)
+{
+    struct measure m = { .doc = doc, .limits = limits, .errors = errors };
+
+    if (!limits->depth && !limits->fields && !limits->aliases && !limits->directives)
+        return true;
+    if (!has_room(&m, errors->arena))
+        return false;
+    for (const struct ast_definition *def = doc->first; def; def = def->next) {
+        struct size size = { .depth = 0 };
+
+        if (ast_is_operation(def) && !measure_set(&m, def->set, &size))
+            return false;
+    }
+    return true;
+}
+
+bool limits_check_cost(struct gql_request *r)
+{
+    const struct gql_limits *limits = &r->engine->conf.limits;
+    struct measure m = { r->doc, limits, &r->errors, r, NULL };
+    struct size size = { .depth = 0 };
+
+    return !limits->cost
+           || (has_room(&m, &r->arena) && measure_set(&m, r->operation->set, &size));
+}

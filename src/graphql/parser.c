@@ -1,0 +1,596 @@
+#include "graphql/parser.h"
+
+#include "base/map.h"
+#include "base/utf8.h"
+
+#define FIRST_SYMBOLS 64
+
+struct gql_document *document_ref(struct gql_document *doc)
+{
+    doc->refs++;
+    return doc;
+}
+
+void document_unref(struct gql_document *doc)
+{
+    if (!doc || --doc->refs > 0)
+        return;
+    arena_done(&doc->arena);
+    free(doc);
+}
+
+void *parser_alloc(struct parser *p, size_t size)
+{
+    void *memory = arena_alloc(&p->doc->arena, size);
+
+    if (!memory)
+        p->errors->no_memory = true;
+    return memory;
+}
+
+/* ", found Name \"x\"": what a message says about the token at hand. */
+static void describe(const struct token *token, struct strbuf *out)
+{
+    strbuf_adds(out, token_kind_text(token->kind));
+    if (token->text) {
+        strbuf_adds(out, " \"");
+        strbuf_add(out, token->text, token->len);
+        strbuf_addc(out, '"');
+    }
+}
+
+bool parser_unexpected(struct parser *p)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    strbuf_adds(&text, "Syntax Error: Unexpected ");
+    describe(&p->token, &text);
+    strbuf_addc(&text, '.');
+    (void)errors_add_text(p->errors, p->token.at, &text);
+    return false;
+}
+
+static bool expected(struct parser *p, const char *what)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    strbuf_addf(&text, "Syntax Error: Expected %s, found ", what);
+    describe(&p->token, &text);
+    strbuf_addc(&text, '.');
+    (void)errors_add_text(p->errors, p->token.at, &text);
+    return false;
+}
+
+bool parser_advance(struct parser *p)
+{
+    if (!lexer_next(&p->lexer, &p->token))
+        return false;
+    if (p->token.kind != TOKEN_END)
+        p->token_count++;
+    if (p->limits->tokens && p->token_count > p->limits->tokens)
+        return syntax_error(p->errors, p->token.at,
+                            "Document contains more that %u tokens. Parsing aborted.",
+                            p->limits->tokens);
+    return true;
+}
+
+bool parser_expect(struct parser *p, enum token_kind kind)
+{
+    if (p->token.kind != kind)
+        return expected(p, token_kind_text(kind));
+    return parser_advance(p);
+}
+
+bool parser_is_word(const struct parser *p, const char *word)
+{
+    return p->token.kind == TOKEN_NAME && p->token.len == strlen(word)
+           && memcmp(p->token.text, word, p->token.len) == 0;
+}
+
+bool parser_expect_word(struct parser *p, const char *word)
+{
+    char quoted[32];
+
+    if (parser_is_word(p, word))
+        return parser_advance(p);
+    (void)snprintf(quoted, sizeof(quoted), "\"%s\"", word);
+    return expected(p, quoted);
+}
+
+static bool enter(struct parser *p)
+{
+    uint32_t max = p->limits->nesting && p->limits->nesting < NESTING_MAX ? p->limits->nesting
+                                                                          : NESTING_MAX;
+
+    if (p->nesting++ < max)
+        return true;
+    return syntax_error(p->errors, p->token.at, "Document is nested more than %u levels deep.",
+                        max);
+}
+
+static void leave(struct parser *p)
+{
+    p->nesting--;
+}
+
+static bool grow_symbols(struct parser *p)
+{
+    uint32_t cap = p->symbol_cap ? p->symbol_cap * 2 : FIRST_SYMBOLS;
+    struct symbol **grown = calloc(cap, sizeof(*grown));
+
+    if (!grown) {
+        p->errors->no_memory = true;
+        return false;
+    }
+    for (uint32_t i = 0; i < p->symbol_cap; i++) {
+        struct symbol *symbol = p->symbols[i];
+        uint32_t slot;
+
+        if (!symbol)
+            continue;
+        slot = (uint32_t)aq_hash(symbol->text, symbol->len) & (cap - 1);
+        while (grown[slot])
+            slot = (slot + 1) & (cap - 1);
+        grown[slot] = symbol;
+    }
+    free(p->symbols);
+    p->symbols = grown;
+    p->symbol_cap = cap;
+    return true;
+}
+
+/* The document's one symbol of that name; NULL if memory is short. */
+static struct symbol *intern(struct parser *p, const char *text, uint32_t len)
+{
+    struct symbol *symbol;
+    uint32_t slot;
+
+    if (p->doc->symbol_count * 2 >= p->symbol_cap && !grow_symbols(p))
+        return NULL;
+    slot = (uint32_t)aq_hash(text, len) & (p->symbol_cap - 1);
+    while ((symbol = p->symbols[slot])) {
+        if (symbol->len == len && memcmp(symbol->text, text, len) == 0)
+            return symbol;
+        slot = (slot + 1) & (p->symbol_cap - 1);
+    }
+    symbol = parser_alloc(p, sizeof(*symbol) + len + 1);
+    if (!symbol)
+        return NULL;
+    symbol->len = len;
+    symbol->index = p->doc->symbol_count++;
+    memcpy(symbol->text, text, len);
+    return p->symbols[slot] = symbol;
+}
+
+bool parse_name(struct parser *p, struct ast_name *ret)
+{
+    if (!parser_at(p, TOKEN_NAME))
+        return expected(p, token_kind_text(TOKEN_NAME));
+    ret->at = p->token.at;
+    ret->symbol = intern(p, p->token.text, p->token.len);
+    return ret->symbol && parser_advance(p);
+}
+
+bool parse_type(struct parser *p, struct ast_type *ret)
+{
+    uint32_t at = p->token.at;
+
+    if (parser_at(p, TOKEN_BRACKET_L)) {
+        if (!enter(p) || !parser_advance(p) || !parse_type(p, ret)
+            || !parser_expect(p, TOKEN_BRACKET_R))
+            return false;
+        leave(p);
+        if (ret->wraps >> (2 * GQL_WRAPS_MAX - 4))
+            return syntax_error(p->errors, at, "Type has more than %d wrappers.",
+                                GQL_WRAPS_MAX - 2);
+        ret->wraps = ret->wraps << 2 | GQL_WRAP_LIST;
+    } else {
+        ret->wraps = 0;
+        if (!parse_name(p, &ret->name))
+            return false;
+    }
+    ret->at = at;
+    if (!parser_at(p, TOKEN_BANG))
+        return true;
+    ret->wraps = ret->wraps << 2 | GQL_WRAP_NON_NULL;
+    return parser_advance(p);
+}
+
+static bool parse_arguments(struct parser *p, bool constant, enum token_kind close,
+                            struct ast_argument **ret, uint32_t *ret_count)
+{
+    struct ast_argument **next = ret;
+
+    while (!parser_at(p, close)) {
+        struct ast_argument *arg = parser_alloc(p, sizeof(*arg));
+
+        if (!arg || !parse_name(p, &arg->name) || !parser_expect(p, TOKEN_COLON)
+            || !parse_value(p, constant, &arg->value))
+            return false;
+        *next = arg;
+        next = &arg->next;
+        ++*ret_count;
+    }
+    return parser_advance(p);
+}
+
+/* "(" ... ")", or nothing */
+static bool parse_optional_arguments(struct parser *p, bool constant, struct ast_argument **ret)
+{
+    uint32_t count = 0;
+
+    if (!parser_at(p, TOKEN_PAREN_L))
+        return true;
+    if (!parser_advance(p))
+        return false;
+    if (parser_at(p, TOKEN_PAREN_R))
+        return expected(p, token_kind_text(TOKEN_NAME));
+    return parse_arguments(p, constant, TOKEN_PAREN_R, ret, &count);
+}
+
+static bool parse_list(struct parser *p, bool constant, struct ast_value *value)
+{
+    struct ast_value **next = &value->items;
+
+    value->kind = AST_LIST;
+    if (!enter(p) || !parser_advance(p))
+        return false;
+    while (!parser_at(p, TOKEN_BRACKET_R)) {
+        if (!parse_value(p, constant, next))
+            return false;
+        next = &(*next)->next;
+        value->count++;
+    }
+    leave(p);
+    return parser_advance(p);
+}
+
+static bool parse_object(struct parser *p, bool constant, struct ast_value *value)
+{
+    value->kind = AST_OBJECT;
+    if (!enter(p) || !parser_advance(p)
+        || !parse_arguments(p, constant, TOKEN_BRACE_R, &value->fields, &value->count))
+        return false;
+    leave(p);
+    return true;
+}
+
+static bool parse_word_value(struct parser *p, struct ast_value *value)
+{
+    if (parser_is_word(p, "true") || parser_is_word(p, "false")) {
+        value->kind = AST_BOOLEAN;
+        value->boolean = p->token.len == 4;
+        return parser_advance(p);
+    }
+    if (parser_is_word(p, "null")) {
+        value->kind = AST_NULL;
+        return parser_advance(p);
+    }
+    value->kind = AST_ENUM;
+    value->symbol = intern(p, p->token.text, p->token.len);
+    return value->symbol && parser_advance(p);
+}
+
+static bool parse_text_value(struct parser *p, struct ast_value *value)
+{
+    static const uint8_t kinds[] = {
+        [TOKEN_INT] = AST_INT,
+        [TOKEN_FLOAT] = AST_FLOAT,
+        [TOKEN_STRING] = AST_STRING,
+        [TOKEN_BLOCK_STRING] = AST_BLOCK_STRING,
+    };
+
+    value->kind = kinds[p->token.kind];
+    value->count = p->token.len;
+    value->text = p->token.text;
+    if (p->token.kind <= TOKEN_FLOAT) /* still in the source */
+        value->text = arena_strndup(&p->doc->arena, p->token.text, p->token.len);
+    if (!value->text)
+        p->errors->no_memory = true;
+    return value->text && parser_advance(p);
+}
+
+static bool parse_variable_value(struct parser *p, bool constant, struct ast_value *value)
+{
+    struct ast_name name;
+    struct token dollar = p->token;
+
+    if (!parser_advance(p))
+        return false;
+    if (constant && parser_at(p, TOKEN_NAME))
+        return syntax_error(p->errors, dollar.at, "Unexpected variable \"$%.*s\" in constant value.",
+                            (int)p->token.len, p->token.text);
+    if (constant) {
+        p->token = dollar;
+        return parser_unexpected(p);
+    }
+    if (!parse_name(p, &name))
+        return false;
+    value->kind = AST_VARIABLE;
+    value->symbol = name.symbol;
+    return true;
+}
+
+bool parse_value(struct parser *p, bool constant, struct ast_value **ret)
+{
+    struct ast_value *value = parser_alloc(p, sizeof(*value));
+
+    if (!value)
+        return false;
+    value->at = p->token.at;
+    *ret = value;
+    switch (p->token.kind) {
+    case TOKEN_BRACKET_L:
+        return parse_list(p, constant, value);
+    case TOKEN_BRACE_L:
+        return parse_object(p, constant, value);
+    case TOKEN_INT:
+    case TOKEN_FLOAT:
+    case TOKEN_STRING:
+    case TOKEN_BLOCK_STRING:
+        return parse_text_value(p, value);
+    case TOKEN_NAME:
+        return parse_word_value(p, value);
+    case TOKEN_DOLLAR:
+        return parse_variable_value(p, constant, value);
+    default:
+        return parser_unexpected(p);
+    }
+}
+
+bool parse_directives(struct parser *p, bool constant, struct ast_directive **ret)
+{
+    while (parser_at(p, TOKEN_AT)) {
+        struct ast_directive *directive = parser_alloc(p, sizeof(*directive));
+
+        if (!directive)
+            return false;
+        directive->at = p->token.at;
+        if (!parser_advance(p) || !parse_name(p, &directive->name)
+            || !parse_optional_arguments(p, constant, &directive->args))
+            return false;
+        *ret = directive;
+        ret = &directive->next;
+    }
+    return true;
+}
+
+bool parse_description(struct parser *p, const struct ast_value **ret)
+{
+    struct ast_value *value;
+
+    if (!parser_at(p, TOKEN_STRING) && !parser_at(p, TOKEN_BLOCK_STRING))
+        return true;
+    if (!parse_value(p, true, &value))
+        return false;
+    *ret = value;
+    return true;
+}
+
+static bool parse_set(struct parser *p, struct ast_set **ret);
+
+static bool parse_fragment_name(struct parser *p, struct ast_name *ret)
+{
+    if (parser_is_word(p, "on"))
+        return parser_unexpected(p);
+    return parse_name(p, ret);
+}
+
+/* after "..." */
+static bool parse_spread(struct parser *p, struct ast_selection *selection)
+{
+    bool typed = parser_is_word(p, "on");
+
+    if (typed && !parser_advance(p))
+        return false;
+    if (!typed && parser_at(p, TOKEN_NAME)) {
+        selection->kind = AST_SPREAD;
+        return parse_fragment_name(p, &selection->name)
+               && parse_directives(p, false, &selection->directives);
+    }
+    selection->kind = AST_INLINE;
+    return (!typed || parse_name(p, &selection->name))
+           && parse_directives(p, false, &selection->directives)
+           && parse_set(p, &selection->set);
+}
+
+static bool parse_field(struct parser *p, struct ast_selection *selection)
+{
+    selection->kind = AST_FIELD;
+    if (!parse_name(p, &selection->key))
+        return false;
+    selection->name = selection->key;
+    if (parser_at(p, TOKEN_COLON)) {
+        selection->has_alias = true;
+        if (!parser_advance(p) || !parse_name(p, &selection->name))
+            return false;
+    }
+    return parse_optional_arguments(p, false, &selection->args)
+           && parse_directives(p, false, &selection->directives)
+           && (!parser_at(p, TOKEN_BRACE_L) || parse_set(p, &selection->set));
+}
+
+static bool parse_set(struct parser *p, struct ast_set **ret)
+{
+    struct ast_set *set = parser_alloc(p, sizeof(*set));
+    struct ast_selection **next;
+
+    if (!set || !enter(p))
+        return false;
+    set->at = p->token.at;
+    if (!parser_expect(p, TOKEN_BRACE_L))
+        return false;
+    next = &set->first;
+    do {
+        struct ast_selection *selection = parser_alloc(p, sizeof(*selection));
+        bool spread = parser_at(p, TOKEN_SPREAD);
+
+        if (!selection)
+            return false;
+        selection->at = p->token.at;
+        if (spread ? !parser_advance(p) || !parse_spread(p, selection) : !parse_field(p, selection))
+            return false;
+        *next = selection;
+        next = &selection->next;
+        set->count++;
+    } while (!parser_at(p, TOKEN_BRACE_R));
+    leave(p);
+    *ret = set;
+    return parser_advance(p);
+}
+
+static bool parse_variable(struct parser *p, struct ast_variable *variable)
+{
+    const struct ast_value *description = NULL;
+
+    variable->at = p->token.at;
+    if (!parse_description(p, &description))
+        return false;
+    variable->name_at = p->token.at;
+    if (!parser_expect(p, TOKEN_DOLLAR) || !parse_name(p, &variable->name)
+        || !parser_expect(p, TOKEN_COLON) || !parse_type(p, &variable->type))
+        return false;
+    if (parser_at(p, TOKEN_EQUALS)
+        && (!parser_advance(p) || !parse_value(p, true, &variable->default_value)))
+        return false;
+    return parse_directives(p, true, &variable->directives);
+}
+
+static bool parse_variables(struct parser *p, struct ast_variable **next)
+{
+    if (!parser_at(p, TOKEN_PAREN_L))
+        return true;
+    if (!parser_advance(p))
+        return false;
+    do {
+        *next = parser_alloc(p, sizeof(**next));
+        if (!*next || !parse_variable(p, *next))
+            return false;
+        next = &(*next)->next;
+    } while (!parser_at(p, TOKEN_PAREN_R));
+    return parser_advance(p);
+}
+
+static bool parse_operation(struct parser *p, struct ast_definition *def)
+{
+    def->kind = parser_is_word(p, "mutation")       ? AST_MUTATION
+                : parser_is_word(p, "subscription") ? AST_SUBSCRIPTION
+                                                    : AST_QUERY;
+    p->doc->operation_count++;
+    if (parser_at(p, TOKEN_BRACE_L))
+        return parse_set(p, &def->set);
+    return parser_advance(p) && (!parser_at(p, TOKEN_NAME) || parse_name(p, &def->name))
+           && parse_variables(p, &def->operation.variables)
+           && parse_directives(p, false, &def->directives) && parse_set(p, &def->set);
+}
+
+static bool parse_fragment(struct parser *p, struct ast_definition *def)
+{
+    def->kind = AST_FRAGMENT;
+    if (!parser_advance(p) || !parse_fragment_name(p, &def->name)
+        || !parser_expect_word(p, "on") || !parse_name(p, &def->fragment.condition)
+        || !parse_directives(p, false, &def->directives) || !parse_set(p, &def->set))
+        return false;
+    def->fragment.definition = def;
+    def->fragment.index = p->doc->fragment_count++;
+    ((struct symbol *)def->name.symbol)->fragment = &def->fragment;
+    return true;
+}
+
+static bool parse_described(struct parser *p, struct ast_definition *def)
+{
+    uint32_t at = p->token.at;
+
+    if (!parse_description(p, &def->description))
+        return false;
+    if (def->description && parser_at(p, TOKEN_BRACE_L))
+        return syntax_error(p->errors, at,
+                            "Unexpected description, descriptions are not supported on shorthand "
+                            "queries.");
+    if (parser_at(p, TOKEN_BRACE_L) || parser_is_word(p, "query") || parser_is_word(p, "mutation")
+        || parser_is_word(p, "subscription"))
+        return parse_operation(p, def);
+    if (parser_is_word(p, "fragment"))
+        return parse_fragment(p, def);
+    return parse_type_system(p, def);
+}
+
+static bool parse_document(struct parser *p)
+{
+    struct ast_definition **next = &p->doc->first;
+
+    if (!parser_advance(p))
+        return false;
+    do {
+        struct ast_definition *def = parser_alloc(p, sizeof(*def));
+
+        if (!def)
+            return false;
+        def->at = p->token.at;
+        def->index = p->doc->definition_count++;
+        if (!parse_described(p, def))
+            return false;
+        *next = def;
+        next = &def->next;
+    } while (!parser_at(p, TOKEN_END));
+    return true;
+}
+
+/* The offset of the first byte that is not UTF-8; 'len' if there is none. */
+static size_t find_invalid(const char *text, size_t len)
+{
+    size_t at = 0;
+
+    while (at < len) {
+        uint32_t code;
+        size_t step = (unsigned char)text[at] < 0x80 ? 1 : utf8_decode(text + at, len - at, &code);
+
+        if (!step)
+            break;
+        at += step;
+    }
+    return at;
+}
+
+static bool check_text(const char *text, size_t len, size_t max, struct errors *errors)
+{
+    size_t bad;
+
+    if (max && len > max)
+        return syntax_error(errors, 0, "Document of %zu bytes is larger than %zu bytes.", len, max);
+    bad = find_invalid(text, len);
+    if (bad == len)
+        return true;
+    return syntax_error(errors, (uint32_t)bad, "Invalid UTF-8: byte 0x%02X.",
+                        (unsigned char)text[bad]);
+}
+
+struct gql_document *document_parse(const char *text, size_t len, const struct gql_limits *limits,
+                                    struct errors *errors)
+{
+    size_t max = AQ_MIN(limits->bytes ? limits->bytes : SIZE_MAX, (size_t)INT32_MAX);
+    struct gql_document *doc;
+    struct parser p = { .errors = errors, .limits = limits };
+    bool ok;
+
+    if (!check_text(text, len, max, errors))
+        return NULL;
+    doc = calloc(1, sizeof(*doc));
+    if (doc)
+        doc->text = arena_strndup(&doc->arena, text, len);
+    if (!doc || !doc->text) {
+        errors->no_memory = true;
+        free(doc);
+        return NULL;
+    }
+    doc->len = (uint32_t)len;
+    doc->refs = 1;
+    p.doc = doc;
+    p.lexer = (struct lexer){ doc->text, doc->len, 0, &doc->arena, errors };
+    ok = parse_document(&p);
+    free(p.symbols);
+    if (ok)
+        return doc;
+    document_unref(doc);
+    return NULL;
+}

@@ -1,0 +1,245 @@
+#include "graphql/print.h"
+
+#include <ctype.h>
+
+#include "base/utf8.h"
+#include "graphql/number.h"
+
+void print_string(const char *text, size_t len, struct strbuf *out)
+{
+    static const char names[] = "\"\"\\\\\bb\tt\nn\ff\rr";
+
+    strbuf_addc(out, '"');
+    for (size_t i = 0; i < len;) {
+        uint32_t code = 0;
+        size_t step = utf8_decode(text + i, len - i, &code);
+        const char *name = NULL;
+
+        for (const char *p = names; *p && code && !name; p += 2)
+            name = (uint32_t)(unsigned char)p[0] == code ? p + 1 : NULL;
+        if (name)
+            strbuf_addf(out, "\\%c", *name);
+        else if (code < 0x20 || (code >= 0x7f && code <= 0x9f))
+            strbuf_addf(out, "\\u%04X", code);
+        else
+            strbuf_add(out, text + i, step);
+        i += step ? step : 1;
+    }
+    strbuf_addc(out, '"');
+}
+
+bool print_fits_block_string(const char *text, size_t len)
+{
+    bool empty_line = true, indented = false, common_indent = true, seen = false;
+
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+
+        if (c == '\n') {
+            if (empty_line && !seen)
+                return false; /* a leading line end */
+            seen = empty_line = true;
+            indented = false;
+        } else if (c == '\t' || c == ' ') {
+            indented = indented || empty_line;
+        } else if (c < 0x10) {
+            return false;
+        } else {
+            common_indent = common_indent && indented;
+            empty_line = false;
+        }
+    }
+    return len == 0 || !(empty_line || (common_indent && seen));
+}
+
+/* Whether every line but the first is empty or begins with white space. */
+static bool is_indented(const char *text, size_t len)
+{
+    bool many = false;
+
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] != '\n' && text[i] != '\r')
+            continue;
+        if (text[i] == '\r' && i + 1 < len && text[i + 1] == '\n')
+            i++;
+        many = true;
+        if (i + 1 < len && !strchr(" \t\n\r", text[i + 1]))
+            return false;
+    }
+    return many;
+}
+
+/* Length in UTF-16 units, for the same line breaks as graphql-js. */
+static size_t utf16_len(const char *text, size_t len)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+
+        n += c >= 0xf0 ? 2 : c < 0x80 || c >= 0xc0;
+    }
+    return n;
+}
+
+void print_block_string(const char *text, size_t len, struct strbuf *out)
+{
+    bool single = !memchr(text, '\n', len) && !memchr(text, '\r', len);
+    bool force_leading = is_indented(text, len);
+    bool quotes = len >= 3 && memcmp(text + len - 3, "\"\"\"", 3) == 0;
+    bool force_trailing = len > 0
+                          && ((text[len - 1] == '"' && !quotes) || text[len - 1] == '\\');
+    bool many = !single || utf16_len(text, len) > 70 || force_trailing || force_leading || quotes;
+    bool skip_leading = single && len > 0 && (text[0] == ' ' || text[0] == '\t');
+
+    strbuf_adds(out, "\"\"\"");
+    if ((many && !skip_leading) || force_leading)
+        strbuf_addc(out, '\n');
+    for (size_t i = 0; i < len; i++) {
+        if (len - i >= 3 && memcmp(text + i, "\"\"\"", 3) == 0) {
+            strbuf_adds(out, "\\\"\"\"");
+            i += 2;
+        } else {
+            strbuf_addc(out, text[i]);
+        }
+    }
+    if (many || force_trailing)
+        strbuf_addc(out, '\n');
+    strbuf_adds(out, "\"\"\"");
+}
+
+static void print_fields(const struct ast_value *value, struct strbuf *out)
+{
+    strbuf_addc(out, '{');
+    for (const struct ast_argument *field = value->fields; field; field = field->next) {
+        strbuf_addf(out, "%s%s: ", field == value->fields ? "" : ", ", field->name.symbol->text);
+        print_value(field->value, out);
+    }
+    strbuf_addc(out, '}');
+}
+
+void print_value(const struct ast_value *value, struct strbuf *out)
+{
+    switch ((enum ast_value_kind)value->kind) {
+    case AST_VARIABLE:
+        strbuf_addf(out, "$%s", value->symbol->text);
+        break;
+    case AST_INT:
+    case AST_FLOAT:
+        strbuf_add(out, value->text, value->count);
+        break;
+    case AST_STRING:
+        print_string(value->text, value->count, out);
+        break;
+    case AST_BLOCK_STRING:
+        print_block_string(value->text, value->count, out);
+        break;
+    case AST_BOOLEAN:
+        strbuf_adds(out, value->boolean ? "true" : "false");
+        break;
+    case AST_NULL:
+        strbuf_adds(out, "null");
+        break;
+    case AST_ENUM:
+        strbuf_adds(out, value->symbol->text);
+        break;
+    case AST_LIST:
+        strbuf_addc(out, '[');
+        for (const struct ast_value *item = value->items; item; item = item->next) {
+            if (item != value->items)
+                strbuf_adds(out, ", ");
+            print_value(item, out);
+        }
+        strbuf_addc(out, ']');
+        break;
+    case AST_OBJECT:
+        print_fields(value, out);
+        break;
+    }
+}
+
+static bool is_integer_text(const char *text)
+{
+    if (*text == '-')
+        text++;
+    if (*text == '0')
+        return text[1] == '\0';
+    if (!isdigit((unsigned char)*text))
+        return false;
+    while (isdigit((unsigned char)*text))
+        text++;
+    return *text == '\0';
+}
+
+static void print_input(struct gql_value value, const struct gql_type *type, struct strbuf *out)
+{
+    bool first = true;
+
+    strbuf_addc(out, '{');
+    for (uint32_t i = 0; i < type->input_count; i++) {
+        if (value.items[i].kind == GQL_ABSENT)
+            continue;
+        strbuf_addf(out, "%s%s: ", first ? "" : ", ", type->inputs[i].name);
+        print_default(value.items[i], type->inputs[i].type, out);
+        first = false;
+    }
+    strbuf_addc(out, '}');
+}
+
+static void print_map(struct gql_value value, struct strbuf *out)
+{
+    struct gql_ref any = { NULL, 0 };
+
+    strbuf_addc(out, '{');
+    for (uint32_t i = 0; i < value.count; i++) {
+        strbuf_addf(out, "%s%s: ", i ? ", " : "", value.members[i].name);
+        print_default(value.members[i].value, any, out);
+    }
+    strbuf_addc(out, '}');
+}
+
+void print_default(struct gql_value value, struct gql_ref type, struct strbuf *out)
+{
+    char number[NUMBER_TEXT_MAX];
+    struct gql_ref item = gql_ref_nullable(type);
+
+    item = gql_ref_is_list(item) ? gql_ref_inner(item) : item;
+    switch ((enum gql_kind)value.kind) {
+    case GQL_BOOL:
+        strbuf_adds(out, value.boolean ? "true" : "false");
+        break;
+    case GQL_INT:
+        strbuf_addf(out, "%lld", (long long)value.integer);
+        break;
+    case GQL_FLOAT:
+        strbuf_adds(out, number_format(value.real, number));
+        break;
+    case GQL_STRING:
+        if (type.type && type.type->scalar == GQL_SCALAR_ID && is_integer_text(value.text))
+            strbuf_adds(out, value.text);
+        else
+            print_string(value.text, value.count, out);
+        break;
+    case GQL_ENUM:
+        strbuf_adds(out, type.type->values[value.integer].name);
+        break;
+    case GQL_LIST:
+        strbuf_addc(out, '[');
+        for (uint32_t i = 0; i < value.count; i++) {
+            if (i)
+                strbuf_adds(out, ", ");
+            print_default(value.items[i], item, out);
+        }
+        strbuf_addc(out, ']');
+        break;
+    case GQL_INPUT:
+        print_input(value, type.type, out);
+        break;
+    case GQL_MAP:
+        print_map(value, out);
+        break;
+    default:
+        strbuf_adds(out, "null");
+        break;
+    }
+}

@@ -1,0 +1,141 @@
+/* request.h - one request under way: what the files of the executor share
+ *
+ * A plan is the merged selection for objects of one type at one place of the
+ * query. A batch is all objects there are of that type at that place; its
+ * columns hold what resolvers answered, one value for each object. Fields
+ * that are read from the object itself have no column. When nothing is left
+ * to resolve, the reply is written depth first from batches and objects.
+ */
+#ifndef AQ_GRAPHQL_REQUEST_H
+#define AQ_GRAPHQL_REQUEST_H
+
+#include "graphql/annotate.h"
+#include "graphql/coerce.h"
+#include "graphql/parser.h"
+
+struct gql_engine {
+    struct gql_conf conf;
+    gql_scalar_fn *scalars;         /* by type id - 1 */
+    struct gql_resolver *resolvers; /* of introspection, by field id - schema->field_count */
+    const struct gql_directive_def *skip, *include;
+    struct cache *cache;
+    struct arena spare; /* the last request's memory, for the next one */
+};
+
+/* A reason why something has no value, to be reported where it is needed. */
+struct refusal {
+    const char *message; /* NULL = none */
+    uint32_t at;
+};
+
+struct node {
+    const struct ast_selection *field;
+    struct node *next;
+};
+
+struct plan_field {
+    const char *label; /* "key": with its quotes and colon */
+    uint32_t label_len;
+    const char *key;
+    const struct gql_field_def *def;
+    const struct gql_resolver *resolver;
+    struct node *nodes, *last_node; /* all fields of this key, in order */
+    struct gql_value *args;
+    struct refusal refusal; /* the arguments have no value */
+    bool has_column;
+    struct plan *plans; /* of what this field gives, by type */
+};
+
+struct plan {
+    const struct gql_type *type;
+    struct plan_field *fields;
+    uint32_t count, cap;
+    struct refusal refusal; /* a condition has no value */
+    struct plan *next;      /* of the same field, other types */
+};
+
+struct batch {
+    struct plan *plan;
+    const void *const *objects;
+    uint32_t count, cap; /* cap 0: 'objects' belongs to someone else */
+    struct gql_value **columns; /* by field; NULL where there is no column */
+    struct batch *next;         /* to be resolved */
+};
+
+/* A list of rows in a column, once their batch is known: kind GQL_SPAN. */
+#define GQL_SPAN 64
+struct span {
+    const struct batch *batch;
+    const void *const *rows; /* NULL elements have no place in the batch */
+    uint32_t first;
+};
+
+struct call {
+    struct gql_call call; /* first */
+    struct gql_request *request;
+    struct batch *batch;
+    uint32_t field;
+    bool returned, done;
+    struct call *next; /* finished, to be looked at */
+};
+
+struct gql_request {
+    struct gql_engine *engine;
+    struct arena arena;
+    struct gql_document *doc;
+    const struct ast_definition *operation;
+    void *context;
+    const void *root;
+    struct gql_value *variables; /* by symbol index */
+    struct errors errors;
+    struct strbuf *out;
+    size_t start; /* of the reply in 'out' */
+    gql_done_fn done;
+    void *data;
+
+    /* marks of symbols and fragments seen while one plan is made */
+    uint32_t *symbol_marks, *symbol_fields, *fragment_marks, mark;
+
+    struct batch *queue, *queue_last;
+    struct batch *top;
+    struct call *finished;
+    uint32_t pending;    /* calls that have not answered */
+    uint32_t next_field; /* of a mutation: to be started */
+    bool pumping, cancelled, no_memory;
+    bool *gone; /* set when this is freed, for gql_execute() */
+
+    struct jsonw writer;
+    size_t data_start;    /* of the value of "data" */
+    struct error *thrown; /* on its way to a place that may be null */
+    bool data_is_null;
+    struct gql_get get;
+};
+
+void *request_alloc(struct gql_request *r, size_t count, size_t size);
+
+/* plan.c */
+
+/* The plan for objects of 'type' where the fields 'nodes' are; NULL if memory is short. */
+struct plan *plan_find(struct gql_request *r, struct plan_field *field, const struct gql_type *type);
+struct plan *plan_new(struct gql_request *r, const struct gql_type *type, const struct node *nodes,
+                      const struct ast_set *set);
+
+/* Whether @skip and @include let a selection in. False with a refusal if a condition has no value. */
+bool plan_includes(struct gql_request *r, const struct ast_directive *directives,
+                   struct refusal *refusal);
+
+/* execute.c */
+void request_run(struct gql_request *r);
+void request_free(struct gql_request *r);
+
+/* write.c: the reply's beginning, for a mutation each field of the top object
+ * as soon as it is resolved, and the rest.
+ */
+void write_begin(struct gql_request *r);
+void write_top_field(struct gql_request *r, uint32_t field);
+void write_end(struct gql_request *r);
+
+/* introspect.c */
+struct gql_resolver *introspection_resolvers(const struct gql_schema *schema);
+
+#endif

@@ -1,0 +1,732 @@
+/* Schema text into types, fields and directives. */
+#include "graphql/sdl.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+#include "graphql/coerce.h"
+#include "graphql/parser.h"
+#include "graphql/print.h"
+
+/* The schema and where all of it lies. */
+struct owner {
+    struct gql_schema schema;
+    struct arena arena;
+};
+
+bool sdl_fail(struct sdl *sdl, uint32_t at, const char *fmt, ...)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    va_list args;
+
+    va_start(args, fmt);
+    strbuf_vaddf(&text, fmt, args);
+    va_end(args);
+    (void)errors_add_text(sdl->errors, at, &text);
+    return false;
+}
+
+void *sdl_alloc(struct sdl *sdl, size_t count, size_t size)
+{
+    void *memory = arena_array(sdl->arena, count, size);
+
+    if (!memory)
+        sdl->errors->no_memory = true;
+    return memory;
+}
+
+static char *copy_text(struct sdl *sdl, const char *text, size_t len)
+{
+    char *copy = arena_strndup(sdl->arena, text, len);
+
+    if (!copy)
+        sdl->errors->no_memory = true;
+    return copy;
+}
+
+static const char *copy_value(struct sdl *sdl, const struct ast_value *value)
+{
+    return value ? copy_text(sdl, value->text, value->count) : NULL;
+}
+
+const struct ast_directive *sdl_directive(const struct ast_directive *directives, const char *name)
+{
+    for (; directives; directives = directives->next)
+        if (strcmp(directives->name.symbol->text, name) == 0)
+            return directives;
+    return NULL;
+}
+
+const struct ast_value *sdl_directive_value(const struct ast_directive *directives,
+                                            const char *directive, const char *arg)
+{
+    const struct ast_directive *found = sdl_directive(directives, directive);
+
+    for (const struct ast_argument *a = found ? found->args : NULL; a; a = a->next)
+        if (strcmp(a->name.symbol->text, arg) == 0 && a->value->kind != AST_NULL)
+            return a->value;
+    return NULL;
+}
+
+static bool read_deprecated(struct sdl *sdl, const struct ast_directive *directives,
+                            const char **ret)
+{
+    const struct ast_value *reason = sdl_directive_value(directives, "deprecated", "reason");
+
+    if (!sdl_directive(directives, "deprecated"))
+        return true;
+    if (reason && reason->kind != AST_STRING && reason->kind != AST_BLOCK_STRING)
+        return sdl_fail(sdl, reason->at, "The reason of @deprecated must be a string.");
+    *ret = reason ? copy_value(sdl, reason) : "No longer supported";
+    return *ret != NULL;
+}
+
+static struct sdl_type *find_type(struct sdl *sdl, const struct ast_name *name)
+{
+    struct sdl_type *type = map_get(&sdl->types, name->symbol->text, name->symbol->len);
+
+    if (!type)
+        (void)sdl_fail(sdl, name->at, "Unknown type \"%s\".", name->symbol->text);
+    return type;
+}
+
+static bool make_ref(struct sdl *sdl, const struct ast_type *ast, struct gql_ref *ret)
+{
+    struct sdl_type *type = find_type(sdl, &ast->name);
+
+    if (!type)
+        return false;
+    *ret = (struct gql_ref){ &type->type, ast->wraps };
+    return true;
+}
+
+static bool is_reserved(const struct ast_name *name)
+{
+    return name->symbol->len >= 2 && memcmp(name->symbol->text, "__", 2) == 0;
+}
+
+/* A name that a schema's own text introduces. */
+static bool check_name(struct sdl *sdl, const struct ast_name *name, bool builtin)
+{
+    if (builtin || !is_reserved(name))
+        return true;
+    return sdl_fail(sdl, name->at,
+                    "Name \"%s\" must not begin with \"__\", which is reserved by GraphQL "
+                    "introspection.",
+                    name->symbol->text);
+}
+
+static bool make_inputs(struct sdl *sdl, const struct ast_input *ast, bool builtin,
+                        const char *what, const char *owner, struct gql_input_def *inputs,
+                        uint32_t *count)
+{
+    for (; ast; ast = ast->next) {
+        struct gql_input_def *input = &inputs[*count];
+
+        if (gql_input_find(inputs, *count, ast->name.symbol->text, ast->name.symbol->len))
+            return sdl_fail(sdl, ast->name.at, "%s \"%s%s%s\" can only be defined once.", what,
+                            owner, *owner ? "." : "", ast->name.symbol->text);
+        if (!check_name(sdl, &ast->name, builtin))
+            return false;
+        input->name = copy_text(sdl, ast->name.symbol->text, ast->name.symbol->len);
+        input->description = copy_value(sdl, ast->description);
+        /* its value is known later (set_defaults), that there is one already now */
+        input->default_value.kind = ast->default_value ? GQL_NULL : GQL_ABSENT;
+        if (!input->name || !make_ref(sdl, &ast->type, &input->type)
+            || !read_deprecated(sdl, ast->directives, &input->deprecated))
+            return false;
+        ++*count;
+    }
+    return !sdl->errors->no_memory;
+}
+
+static size_t count_inputs(const struct ast_input *ast)
+{
+    size_t n = 0;
+
+    for (; ast; ast = ast->next)
+        n++;
+    return n;
+}
+
+static size_t count_members(const struct ast_definition *def)
+{
+    size_t n = count_inputs(def->type.inputs);
+
+    for (const struct ast_member *m = def->type.members; m; m = m->next)
+        n++;
+    return n;
+}
+
+static size_t count_names(const struct ast_names *names)
+{
+    size_t n = 0;
+
+    for (; names; names = names->next)
+        n++;
+    return n;
+}
+
+static bool make_field(struct sdl *sdl, const struct sdl_type *type, const struct ast_member *ast,
+                       struct gql_field_def *field)
+{
+    struct gql_input_def *args = sdl_alloc(sdl, count_inputs(ast->args), sizeof(*args));
+
+    if (!args || !check_name(sdl, &ast->name, type->builtin))
+        return false;
+    field->name = copy_text(sdl, ast->name.symbol->text, ast->name.symbol->len);
+    field->description = copy_value(sdl, ast->description);
+    field->parent = &type->type;
+    field->args = args;
+    return field->name && make_ref(sdl, &ast->type, &field->type)
+           && read_deprecated(sdl, ast->directives, &field->deprecated)
+           && make_inputs(sdl, ast->args, type->builtin, "Argument", "", args, &field->arg_count);
+}
+
+static bool make_fields(struct sdl *sdl, struct sdl_type *type, const struct ast_definition *def,
+                        struct gql_field_def *fields)
+{
+    uint32_t *count = &type->type.field_count;
+
+    for (const struct ast_member *m = def->type.members; m; m = m->next) {
+        for (uint32_t i = 0; i < *count; i++)
+            if (strcmp(fields[i].name, m->name.symbol->text) == 0)
+                return sdl_fail(sdl, m->name.at, "Field \"%s.%s\" can only be defined once.",
+                                type->type.name, m->name.symbol->text);
+        if (!make_field(sdl, type, m, &fields[*count]))
+            return false;
+        ++*count;
+    }
+    return true;
+}
+
+static bool make_enum(struct sdl *sdl, struct sdl_type *type, const struct ast_definition *def,
+                      struct gql_enum_def *values)
+{
+    uint32_t *count = &type->type.value_count;
+
+    for (const struct ast_member *m = def->type.members; m; m = m->next) {
+        struct gql_enum_def *value = &values[*count];
+
+        for (uint32_t i = 0; i < *count; i++)
+            if (strcmp(values[i].name, m->name.symbol->text) == 0)
+                return sdl_fail(sdl, m->name.at, "Enum value \"%s.%s\" can only be defined once.",
+                                type->type.name, m->name.symbol->text);
+        if (!check_name(sdl, &m->name, type->builtin)
+            || !read_deprecated(sdl, m->directives, &value->deprecated))
+            return false;
+        value->name = copy_text(sdl, m->name.symbol->text, m->name.symbol->len);
+        value->description = copy_value(sdl, m->description);
+        if (!value->name)
+            return false;
+        ++*count;
+    }
+    return true;
+}
+
+static bool make_names(struct sdl *sdl, const struct ast_names *names,
+                       const struct gql_type **types, uint32_t *count)
+{
+    for (; names; names = names->next) {
+        struct sdl_type *found = find_type(sdl, &names->name);
+
+        if (!found)
+            return false;
+        types[(*count)++] = &found->type;
+    }
+    return true;
+}
+
+static bool read_type_directives(struct sdl *sdl, struct sdl_type *type,
+                                 const struct ast_definition *def)
+{
+    const struct ast_value *url = sdl_directive_value(def->directives, "specifiedBy", "url");
+
+    if (url && url->kind != AST_STRING && url->kind != AST_BLOCK_STRING)
+        return sdl_fail(sdl, url->at, "The url of @specifiedBy must be a string.");
+    if (url && type->type.kind == GQL_TYPE_SCALAR)
+        type->type.specified_by = copy_value(sdl, url);
+    if (sdl_directive(def->directives, "oneOf"))
+        type->type.one_of = true;
+    return true;
+}
+
+/* What one definition or extension adds to a type; arrays are large enough. */
+static bool add_definition(struct sdl *sdl, struct sdl_type *type,
+                           const struct ast_definition *def)
+{
+    struct gql_type *t = &type->type;
+
+    if (!read_type_directives(sdl, type, def))
+        return false;
+    switch ((enum gql_type_kind)t->kind) {
+    case GQL_TYPE_OBJECT:
+    case GQL_TYPE_INTERFACE:
+        return make_names(sdl, def->type.types, (const struct gql_type **)t->interfaces,
+                          &t->interface_count)
+               && make_fields(sdl, type, def, (struct gql_field_def *)t->fields);
+    case GQL_TYPE_UNION:
+        return make_names(sdl, def->type.types, (const struct gql_type **)t->possible,
+                          &t->possible_count);
+    case GQL_TYPE_ENUM:
+        return make_enum(sdl, type, def, (struct gql_enum_def *)t->values);
+    case GQL_TYPE_INPUT:
+        return make_inputs(sdl, def->type.inputs, type->builtin, "Field", t->name,
+                           (struct gql_input_def *)t->inputs, &t->input_count);
+    case GQL_TYPE_SCALAR:
+        break;
+    }
+    return true;
+}
+
+static bool make_type(struct sdl *sdl, struct sdl_type *type)
+{
+    struct gql_type *t = &type->type;
+    size_t members = count_members(type->def), names = count_names(type->def->type.types);
+
+    for (uint32_t i = 0; i < type->extension_count; i++) {
+        members += count_members(type->extensions[i]);
+        names += count_names(type->extensions[i]->type.types);
+    }
+    if (t->kind == GQL_TYPE_ENUM)
+        t->values = sdl_alloc(sdl, members, sizeof(*t->values));
+    else if (t->kind == GQL_TYPE_INPUT)
+        t->inputs = sdl_alloc(sdl, members, sizeof(*t->inputs));
+    else
+        t->fields = sdl_alloc(sdl, members, sizeof(*t->fields));
+    if (t->kind == GQL_TYPE_UNION)
+        t->possible = sdl_alloc(sdl, names, sizeof(void *));
+    else
+        t->interfaces = sdl_alloc(sdl, names, sizeof(void *));
+    if (sdl->errors->no_memory || !add_definition(sdl, type, type->def))
+        return false;
+    for (uint32_t i = 0; i < type->extension_count; i++)
+        if (!add_definition(sdl, type, type->extensions[i]))
+            return false;
+    return true;
+}
+
+static enum gql_scalar_kind scalar_named(const char *name)
+{
+    static const char *const names[] = {
+        [GQL_SCALAR_INT] = "Int",           [GQL_SCALAR_FLOAT] = "Float",
+        [GQL_SCALAR_STRING] = "String",     [GQL_SCALAR_BOOLEAN] = "Boolean",
+        [GQL_SCALAR_ID] = "ID",             [GQL_SCALAR_BIGINT] = "BigInt",
+        [GQL_SCALAR_DATETIME] = "DateTime", [GQL_SCALAR_JSONSTRING] = "JSONString",
+        [GQL_SCALAR_UUID] = "UUID",
+    };
+
+    for (size_t i = GQL_SCALAR_INT; i < AQ_COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return (enum gql_scalar_kind)i;
+    return GQL_SCALAR_OTHER;
+}
+
+static bool declare_type(struct sdl *sdl, const struct ast_definition *def, bool builtin)
+{
+    struct sdl_type *type = map_get(&sdl->types, def->name.symbol->text, def->name.symbol->len);
+
+    if (type && !builtin && type->builtin)
+        return true; /* the language's own types cannot be redefined, only repeated */
+    if (type)
+        return sdl_fail(sdl, def->name.at, "There can be only one type named \"%s\".",
+                        def->name.symbol->text);
+    if (!check_name(sdl, &def->name, builtin))
+        return false;
+    type = sdl_alloc(sdl, 1, sizeof(*type));
+    if (!type)
+        return false;
+    type->def = def;
+    type->builtin = builtin;
+    type->type.kind = (uint8_t)def->type.kind;
+    type->type.name = copy_text(sdl, def->name.symbol->text, def->name.symbol->len);
+    type->type.description = copy_value(sdl, def->description);
+    if (!type->type.name)
+        return false;
+    if (def->type.kind == GQL_TYPE_SCALAR)
+        type->type.scalar = (uint8_t)scalar_named(type->type.name);
+    if (map_set(&sdl->types, def->name.symbol->text, def->name.symbol->len, type) == 0)
+        return true;
+    sdl->errors->no_memory = true;
+    return false;
+}
+
+static bool declare_extension(struct sdl *sdl, const struct ast_definition *def)
+{
+    struct sdl_type *type = map_get(&sdl->types, def->name.symbol->text, def->name.symbol->len);
+    const struct ast_definition **grown;
+
+    if (!type || type->builtin)
+        return sdl_fail(sdl, def->name.at,
+                        "Cannot extend type \"%s\" because it is not defined.",
+                        def->name.symbol->text);
+    if (type->def->type.kind != def->type.kind)
+        return sdl_fail(sdl, def->at, "Cannot extend type \"%s\" as another kind of type.",
+                        def->name.symbol->text);
+    grown = sdl_alloc(sdl, type->extension_count + 1, sizeof(void *));
+    if (!grown)
+        return false;
+    if (type->extension_count)
+        memcpy(grown, type->extensions, type->extension_count * sizeof(void *));
+    grown[type->extension_count++] = def;
+    type->extensions = grown;
+    return true;
+}
+
+static bool declare_all(struct sdl *sdl, const struct ast_definition *defs, bool builtin)
+{
+    for (const struct ast_definition *def = defs; def; def = def->next) {
+        if (ast_is_operation(def) || def->kind == AST_FRAGMENT)
+            return sdl_fail(sdl, def->at,
+                            "A schema document cannot hold operations and fragments.");
+        if (def->kind == AST_TYPE && !def->extends && !declare_type(sdl, def, builtin))
+            return false;
+    }
+    for (const struct ast_definition *def = defs; def; def = def->next)
+        if (def->kind == AST_TYPE && def->extends && !declare_extension(sdl, def))
+            return false;
+    return true;
+}
+
+static bool make_directive(struct sdl *sdl, const struct ast_definition *def, bool builtin,
+                           struct gql_directive_def *ret)
+{
+    const struct ast_directive_def *ast = &def->directive;
+    struct gql_input_def *args = sdl_alloc(sdl, count_inputs(ast->args), sizeof(*args));
+    uint8_t *order = sdl_alloc(sdl, ast->location_count, 1);
+
+    if (!args || !order || !check_name(sdl, &def->name, builtin))
+        return false;
+    memcpy(order, ast->locations, ast->location_count);
+    ret->name = copy_text(sdl, def->name.symbol->text, def->name.symbol->len);
+    ret->description = copy_value(sdl, def->description);
+    ret->args = args;
+    ret->location_order = order;
+    ret->location_count = ast->location_count;
+    for (uint32_t i = 0; i < ret->location_count; i++)
+        ret->locations |= 1u << order[i];
+    ret->repeatable = ast->repeatable;
+    return ret->name
+           && make_inputs(sdl, ast->args, builtin, "Argument", "", args, &ret->arg_count);
+}
+
+/* The schema's own directives, then those of the language that it does not define itself. */
+static bool make_directives(struct sdl *sdl, const struct ast_definition *prelude)
+{
+    const struct ast_definition *lists[] = { sdl->user, prelude };
+    struct gql_directive_def *directives;
+    size_t count = 0;
+
+    for (int i = 0; i < 2; i++)
+        for (const struct ast_definition *def = lists[i]; def; def = def->next)
+            count += def->kind == AST_DIRECTIVE;
+    directives = sdl_alloc(sdl, count, sizeof(*directives));
+    if (!directives)
+        return false;
+    sdl->schema->directives = directives;
+    for (int i = 0; i < 2; i++) {
+        for (const struct ast_definition *def = lists[i]; def; def = def->next) {
+            if (def->kind != AST_DIRECTIVE)
+                continue;
+            if (gql_directive_find(sdl->schema, def->name.symbol->text, def->name.symbol->len)) {
+                if (i == 0)
+                    return sdl_fail(sdl, def->name.at,
+                                    "There can be only one directive named \"@%s\".",
+                                    def->name.symbol->text);
+                continue;
+            }
+            if (!make_directive(sdl, def, i == 1, &directives[sdl->schema->directive_count]))
+                return false;
+            sdl->schema->directive_count++;
+        }
+    }
+    return true;
+}
+
+static bool set_root(struct sdl *sdl, const char *what, const struct ast_name *name,
+                     const struct gql_type **ret)
+{
+    struct sdl_type *type = find_type(sdl, name);
+
+    if (!type)
+        return false;
+    if (*ret)
+        return sdl_fail(sdl, name->at, "There can be only one %s type in schema.", what);
+    if (type->type.kind != GQL_TYPE_OBJECT)
+        return sdl_fail(sdl, name->at, "The %s root type must be an object type, not %s.", what,
+                        type->type.name);
+    *ret = &type->type;
+    return true;
+}
+
+/* Without a schema definition, types called Query, Mutation and Subscription are the roots. */
+static bool set_usual_roots(struct sdl *sdl)
+{
+    const struct gql_type **roots[] = { &sdl->schema->query, &sdl->schema->mutation,
+                                        &sdl->schema->subscription };
+    static const char *const names[] = { "Query", "Mutation", "Subscription" };
+
+    for (int i = 0; i < 3; i++) {
+        struct sdl_type *type = map_gets(&sdl->types, names[i]);
+
+        if (type && type->type.kind != GQL_TYPE_OBJECT)
+            return sdl_fail(sdl, type->def->name.at, "%s root type must be an object type.",
+                            names[i]);
+        if (type)
+            *roots[i] = &type->type;
+    }
+    return true;
+}
+
+static bool make_roots(struct sdl *sdl)
+{
+    const struct gql_type **roots[] = { &sdl->schema->query, &sdl->schema->mutation,
+                                        &sdl->schema->subscription };
+    static const char *const words[] = { "query", "mutation", "subscription" };
+    const struct ast_definition *defined = NULL;
+
+    for (const struct ast_definition *def = sdl->user; def; def = def->next) {
+        if (def->kind != AST_SCHEMA)
+            continue;
+        if (!def->extends && defined)
+            return sdl_fail(sdl, def->at, "Must provide only one schema definition.");
+        if (!def->extends)
+            defined = def;
+        for (int i = 0; i < 3; i++)
+            if (def->schema.roots[i].symbol
+                && !set_root(sdl, words[i], &def->schema.roots[i], roots[i]))
+                return false;
+    }
+    if (defined)
+        sdl->schema->description = copy_value(sdl, defined->description);
+    else if (!set_usual_roots(sdl))
+        return false;
+    if (!sdl->schema->query)
+        return sdl_fail(sdl, UINT32_MAX, "Query root type must be provided.");
+    return true;
+}
+
+static bool set_defaults(struct sdl *sdl, const struct gql_input_def *inputs,
+                         const struct ast_input *ast, uint32_t *index);
+
+/* Defaults of an input type's fields, before anything uses them. */
+static bool set_type_defaults(struct sdl *sdl, struct sdl_type *type)
+{
+    uint32_t index = 0;
+
+    if (type->defaults == 2 || type->type.kind != GQL_TYPE_INPUT)
+        return true;
+    if (type->defaults == 1)
+        return sdl_fail(sdl, type->def->name.at,
+                        "Default values of input type \"%s\" need each other.", type->type.name);
+    type->defaults = 1;
+    if (!set_defaults(sdl, type->type.inputs, type->def->type.inputs, &index))
+        return false;
+    for (uint32_t i = 0; i < type->extension_count; i++)
+        if (!set_defaults(sdl, type->type.inputs, type->extensions[i]->type.inputs, &index))
+            return false;
+    type->defaults = 2;
+    return true;
+}
+
+/* The input types that an object literal of 'type' will be read as. */
+static bool set_nested_defaults(struct sdl *sdl, const struct ast_value *value,
+                                const struct gql_type *type)
+{
+    if (value->kind == AST_LIST) {
+        for (const struct ast_value *item = value->items; item; item = item->next)
+            if (!set_nested_defaults(sdl, item, type))
+                return false;
+    } else if (value->kind == AST_OBJECT && type->kind == GQL_TYPE_INPUT) {
+        if (!set_type_defaults(sdl, (struct sdl_type *)(void *)type))
+            return false;
+        for (const struct ast_argument *f = value->fields; f; f = f->next) {
+            const struct gql_input_def *def = gql_input_find(
+                type->inputs, type->input_count, f->name.symbol->text, f->name.symbol->len);
+
+            if (def && !set_nested_defaults(sdl, f->value, def->type.type))
+                return false;
+        }
+    }
+    return true;
+}
+
+static struct gql_value keep_value(struct sdl *sdl, struct gql_value value)
+{
+    struct gql_value *items;
+    struct gql_member *members;
+
+    switch ((enum gql_kind)value.kind) {
+    case GQL_STRING:
+        value.text = copy_text(sdl, value.text, value.count);
+        break;
+    case GQL_LIST:
+    case GQL_INPUT:
+        items = sdl_alloc(sdl, value.count, sizeof(*items));
+        for (uint32_t i = 0; items && i < value.count; i++)
+            items[i] = keep_value(sdl, value.items[i]);
+        value.items = items;
+        break;
+    case GQL_MAP:
+        members = sdl_alloc(sdl, value.count, sizeof(*members));
+        for (uint32_t i = 0; members && i < value.count; i++) {
+            members[i].name = copy_text(sdl, value.members[i].name, strlen(value.members[i].name));
+            members[i].value = keep_value(sdl, value.members[i].value);
+        }
+        value.members = members;
+        break;
+    default:
+        break;
+    }
+    return value;
+}
+
+static bool set_default(struct sdl *sdl, const struct ast_value *value, struct gql_input_def *input)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct coerce c = { .arena = sdl->arena };
+    struct gql_value result;
+
+    if (!set_nested_defaults(sdl, value, input->type.type))
+        return false;
+    if (!coerce_literal(&c, value, input->type, &result)) {
+        sdl->errors->no_memory |= c.no_memory;
+        gql_ref_print(input->type, &text);
+        return sdl_fail(sdl, value->at, "Default value of \"%s\" is not of type \"%s\".",
+                        input->name, text.data);
+    }
+    input->default_value = keep_value(sdl, result);
+    print_default(input->default_value, input->type, &text);
+    input->default_text = copy_text(sdl, text.data, text.len);
+    return strbuf_ok(&text) && !sdl->errors->no_memory;
+}
+
+static bool set_defaults(struct sdl *sdl, const struct gql_input_def *inputs,
+                         const struct ast_input *ast, uint32_t *index)
+{
+    for (; ast; ast = ast->next, ++*index)
+        if (ast->default_value
+            && !set_default(sdl, ast->default_value, (struct gql_input_def *)&inputs[*index]))
+            return false;
+    return true;
+}
+
+static bool set_field_defaults(struct sdl *sdl, const struct sdl_type *type,
+                               const struct ast_definition *def, uint32_t *field)
+{
+    for (const struct ast_member *m = def->type.members; m; m = m->next, ++*field) {
+        uint32_t index = 0;
+
+        if (!set_defaults(sdl, type->type.fields[*field].args, m->args, &index))
+            return false;
+    }
+    return true;
+}
+
+static bool set_all_defaults(struct sdl *sdl, const struct ast_definition *prelude)
+{
+    const struct ast_definition *lists[] = { sdl->user, prelude };
+
+    for (size_t i = 0; i < sdl->types.count; i++) {
+        struct sdl_type *type = sdl->types.entries[i].value;
+        uint32_t field = 0;
+
+        if (type->type.kind == GQL_TYPE_INPUT && !set_type_defaults(sdl, type))
+            return false;
+        if (type->type.kind != GQL_TYPE_OBJECT && type->type.kind != GQL_TYPE_INTERFACE)
+            continue;
+        if (!set_field_defaults(sdl, type, type->def, &field))
+            return false;
+        for (uint32_t e = 0; e < type->extension_count; e++)
+            if (!set_field_defaults(sdl, type, type->extensions[e], &field))
+                return false;
+    }
+    for (int i = 0, d = 0; i < 2; i++) {
+        for (const struct ast_definition *def = lists[i]; def; def = def->next) {
+            uint32_t index = 0;
+
+            if (def->kind != AST_DIRECTIVE
+                || strcmp(sdl->schema->directives[d].name, def->name.symbol->text) != 0)
+                continue; /* the schema has its own definition */
+            if (!set_defaults(sdl, sdl->schema->directives[d].args, def->directive.args, &index))
+                return false;
+            if (++d == (int)sdl->schema->directive_count)
+                return true;
+        }
+    }
+    return true;
+}
+
+static bool build(struct sdl *sdl, const struct ast_definition *prelude)
+{
+    if (!declare_all(sdl, prelude, true) || !declare_all(sdl, sdl->user, false))
+        return false;
+    for (size_t i = 0; i < sdl->types.count; i++)
+        if (!make_type(sdl, sdl->types.entries[i].value))
+            return false;
+    return make_directives(sdl, prelude) && make_roots(sdl) && sdl_order(sdl)
+           && sdl_check_directives(sdl) && sdl_check_types(sdl)
+           && set_all_defaults(sdl, prelude);
+}
+
+static int report(const struct errors *errors, const char *text, size_t len, struct aq_error *err)
+{
+    uint32_t line, column;
+
+    if (errors->no_memory || !errors->first)
+        return aq_fail(err, ENOMEM, "GraphQL schema: out of memory");
+    if (!errors->first->at_count)
+        return aq_fail(err, EINVAL, "%s", errors->first->message);
+    gql_locate(text, len, errors->first->at[0], &line, &column);
+    return aq_fail(err, EINVAL, "%u:%u: %s", line, column, errors->first->message);
+}
+
+static struct gql_document *parse_prelude(const struct gql_limits *limits, struct errors *errors)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    for (const char *const *piece = gql_prelude; *piece; piece++)
+        strbuf_adds(&text, *piece);
+    errors->no_memory |= !strbuf_ok(&text);
+    return document_parse(text.data, text.len, limits, errors);
+}
+
+int gql_schema_parse(const char *text, size_t len, struct gql_schema **ret, struct aq_error *err)
+{
+    static const struct gql_limits limits = { .bytes = 16 << 20, .nesting = 200 };
+    AQ_CLEANUP(arena_donep) struct arena scratch = ARENA_INIT;
+    AQ_CLEANUP(document_unrefp) struct gql_document *prelude = NULL, *doc = NULL;
+    struct errors errors = { .arena = &scratch };
+    struct owner *owner = calloc(1, sizeof(*owner));
+    struct sdl sdl = { .errors = &errors };
+    bool ok = false;
+
+    if (!owner)
+        return aq_fail(err, ENOMEM, "GraphQL schema: out of memory");
+    prelude = parse_prelude(&limits, &errors);
+    if (prelude)
+        doc = document_parse(text, len, &limits, &errors);
+    if (doc) {
+        sdl.arena = &owner->arena;
+        sdl.schema = &owner->schema;
+        sdl.user = doc->first;
+        ok = build(&sdl, prelude->first) && !errors.no_memory;
+    }
+    map_done(&sdl.types);
+    if (ok) {
+        *ret = &owner->schema;
+        return 0;
+    }
+    gql_schema_free(&owner->schema);
+    return report(&errors, text, len, err);
+}
+
+void gql_schema_free(struct gql_schema *schema)
+{
+    struct owner *owner = (struct owner *)(void *)schema;
+
+    if (!owner)
+        return;
+    arena_done(&owner->arena);
+    free(owner);
+}

@@ -1,0 +1,153 @@
+#include "graphql/suggest.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <strings.h>
+
+/* Names longer than this get no suggestions: the distance takes length times length. */
+#define NAME_MAX_LEN 128
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static uint64_t take_number(const char **at)
+{
+    uint64_t value = 0;
+
+    /* a zero ends a number, so that leading zeros count */
+    do
+        value = value * 10 + (uint64_t)(*(*at)++ - '0');
+    while (is_digit(**at) && value > 0);
+    return value;
+}
+
+int suggest_compare(const char *a, const char *b)
+{
+    while (*a && *b) {
+        if (is_digit(*a) && is_digit(*b)) {
+            uint64_t x = take_number(&a), y = take_number(&b);
+
+            if (x != y)
+                return x < y ? -1 : 1;
+        } else {
+            if (*a != *b)
+                return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+            a++;
+            b++;
+        }
+    }
+    return *a ? 1 : *b ? -1 : 0;
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static unsigned min3(unsigned a, unsigned b, unsigned c)
+{
+    unsigned least = a < b ? a : b;
+
+    return least < c ? least : c;
+}
+
+/* Edits (insert, delete, substitute, swap of neighbours) between the two in
+ * lower case; anything above 'threshold' if there are more.
+ */
+static unsigned edit_distance(const char *a, size_t a_len, const char *b, size_t b_len,
+                              unsigned threshold)
+{
+    unsigned rows[3][NAME_MAX_LEN + 1];
+
+    for (unsigned j = 0; j <= b_len; j++)
+        rows[0][j] = j;
+    for (unsigned i = 1; i <= a_len; i++) {
+        unsigned *up = rows[(i - 1) % 3], *row = rows[i % 3], smallest = row[0] = i;
+
+        for (unsigned j = 1; j <= b_len; j++) {
+            unsigned cost = lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1;
+
+            row[j] = min3(up[j] + 1, row[j - 1] + 1, up[j - 1] + cost);
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2])
+                && lower(a[i - 2]) == lower(b[j - 1])) {
+                unsigned swapped = rows[(i - 2) % 3][j - 2] + 1;
+
+                row[j] = swapped < row[j] ? swapped : row[j];
+            }
+            smallest = row[j] < smallest ? row[j] : smallest;
+        }
+        if (smallest > threshold)
+            return smallest;
+    }
+    return rows[a_len % 3][b_len];
+}
+
+static bool is_near(const struct suggest *suggest, const char *name, unsigned *ret_distance)
+{
+    size_t len = strlen(name), longer = len > suggest->len ? len : suggest->len;
+    unsigned threshold = (unsigned)(suggest->len * 2 / 5) + 1;
+
+    if (len == suggest->len && memcmp(name, suggest->input, len) == 0) {
+        *ret_distance = 0;
+        return true;
+    }
+    if (len == suggest->len && strncasecmp(name, suggest->input, len) == 0) {
+        *ret_distance = 1;
+        return true;
+    }
+    if (longer > NAME_MAX_LEN || longer - (len + suggest->len - longer) > threshold)
+        return false;
+    *ret_distance = len < suggest->len
+                        ? edit_distance(suggest->input, suggest->len, name, len, threshold)
+                        : edit_distance(name, len, suggest->input, suggest->len, threshold);
+    return *ret_distance <= threshold;
+}
+
+void suggest_offer(struct suggest *suggest, const char *name)
+{
+    unsigned distance, at;
+
+    if (!is_near(suggest, name, &distance))
+        return;
+    at = suggest->count < SUGGEST_MAX ? suggest->count : SUGGEST_MAX;
+    suggest->count++;
+    while (at > 0
+           && (distance < suggest->best[at - 1].distance
+               || (distance == suggest->best[at - 1].distance
+                   && suggest_compare(name, suggest->best[at - 1].name) < 0))) {
+        if (at < SUGGEST_MAX)
+            suggest->best[at] = suggest->best[at - 1];
+        at--;
+    }
+    if (at < SUGGEST_MAX) {
+        suggest->best[at].name = name;
+        suggest->best[at].distance = distance;
+    }
+}
+
+void suggest_print_names(const char *const *names, size_t count, const char *what,
+                         struct strbuf *out)
+{
+    count = count < SUGGEST_MAX ? count : SUGGEST_MAX;
+    if (count == 0)
+        return;
+    strbuf_addf(out, " Did you mean %s%s", what, *what ? " " : "");
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            strbuf_adds(out, count == 2 ? " or " : i + 1 == count ? ", or " : ", ");
+        strbuf_addf(out, "\"%s\"", names[i]);
+    }
+    strbuf_addc(out, '?');
+}
+
+void suggest_print(const struct suggest *suggest, const char *what, struct strbuf *out)
+{
+    const char *names[SUGGEST_MAX];
+    size_t count = suggest->count < SUGGEST_MAX ? suggest->count : SUGGEST_MAX;
+
+    for (size_t i = 0; i < count; i++)
+        names[i] = suggest->best[i].name;
+    suggest_print_names(names, count, what, out);
+}

@@ -1,0 +1,440 @@
+/* The reply, written depth first once everything below is resolved.
+ *
+ * A function that returns false has "thrown": r->thrown is an error on its
+ * way up to the nearest place that may be null, where what was written since
+ * is cut off and null takes its place. That is the order in which graphql-js
+ * reports errors of resolvers that do not wait.
+ */
+#include "graphql/request.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "graphql/number.h"
+
+static bool throw_text(struct gql_request *r, const char *text, size_t len,
+                       const struct node *nodes, uint32_t at, const struct path *path)
+{
+    struct error *error = error_new(&r->errors, text, len);
+
+    if (at != UINT32_MAX)
+        error_add_place(&r->errors, error, at);
+    for (; nodes; nodes = nodes->next)
+        error_add_place(&r->errors, error, nodes->field->at);
+    if (path)
+        error_set_path(&r->errors, error, path);
+    r->thrown = error;
+    return false;
+}
+
+static bool throw_buffer(struct gql_request *r, const struct strbuf *text,
+                         const struct plan_field *field, const struct path *path)
+{
+    return throw_text(r, text->data, text->len, field->nodes, UINT32_MAX, path);
+}
+
+/* A place that may be null: forget what was written since, note the error. */
+static void catch_thrown(struct gql_request *r, size_t start)
+{
+    strbuf_truncate(r->out, start);
+    r->writer.need_comma = false;
+    jsonw_null(&r->writer);
+    errors_append(&r->errors, r->thrown);
+    r->thrown = NULL;
+}
+
+/* A value in a message, as graphql-js's inspect() shows it. */
+static void show_value(struct gql_value value, struct strbuf *out)
+{
+    struct jsonw w = jsonw_make(out);
+    char number[NUMBER_TEXT_MAX];
+
+    switch ((enum gql_kind)value.kind) {
+    case GQL_BOOL:
+        jsonw_bool(&w, value.boolean);
+        break;
+    case GQL_INT:
+    case GQL_ENUM:
+        jsonw_int(&w, value.integer);
+        break;
+    case GQL_FLOAT:
+        strbuf_adds(out, number_format(value.real, number));
+        break;
+    case GQL_STRING:
+        jsonw_strn(&w, value.text, value.count);
+        break;
+    case GQL_LIST:
+        strbuf_addc(out, '[');
+        for (uint32_t i = 0; i < AQ_MIN(value.count, 10u); i++) {
+            if (i)
+                strbuf_adds(out, ", ");
+            show_value(value.items[i], out);
+        }
+        strbuf_adds(out, value.count > 10 ? ", ...]" : "]");
+        break;
+    default:
+        strbuf_adds(out, "{}");
+        break;
+    }
+}
+
+/* Any JSON, for scalars that the engine does not know. */
+static void write_any(struct jsonw *w, struct gql_value value)
+{
+    switch ((enum gql_kind)value.kind) {
+    case GQL_BOOL:
+        jsonw_bool(w, value.boolean);
+        break;
+    case GQL_INT:
+        jsonw_int(w, value.integer);
+        break;
+    case GQL_FLOAT:
+        jsonw_double(w, value.real);
+        break;
+    case GQL_STRING:
+        jsonw_strn(w, value.text, value.count);
+        break;
+    case GQL_RAW:
+        jsonw_raw(w, value.text, value.count);
+        break;
+    case GQL_LIST:
+        jsonw_array_begin(w);
+        for (uint32_t i = 0; i < value.count; i++)
+            write_any(w, value.items[i]);
+        jsonw_array_end(w);
+        break;
+    case GQL_MAP:
+        jsonw_object_begin(w);
+        for (uint32_t i = 0; i < value.count; i++) {
+            jsonw_key(w, value.members[i].name);
+            write_any(w, value.members[i].value);
+        }
+        jsonw_object_end(w);
+        break;
+    default:
+        jsonw_null(w);
+        break;
+    }
+}
+
+/* serialize() of an enum: the name of a value, or NULL. */
+static const char *enum_name(const struct gql_type *type, struct gql_value value)
+{
+    if (value.kind == GQL_ENUM || value.kind == GQL_INT)
+        return value.integer >= 0 && value.integer < type->value_count
+                   ? type->values[value.integer].name
+                   : NULL;
+    for (uint32_t i = 0; i < type->value_count && value.kind == GQL_STRING; i++)
+        if (strlen(type->values[i].name) == value.count
+            && memcmp(type->values[i].name, value.text, value.count) == 0)
+            return type->values[i].name;
+    return NULL;
+}
+
+/* serialize() of the language's own scalars. NULL, or why the value cannot be one. */
+static const char *write_scalar(struct jsonw *w, enum gql_scalar_kind kind, struct gql_value value)
+{
+    char number[NUMBER_TEXT_MAX];
+    int64_t whole = value.integer;
+
+    switch (kind) {
+    case GQL_SCALAR_INT:
+        if (value.kind == GQL_BOOL)
+            whole = value.boolean;
+        else if (value.kind != GQL_INT
+                 && !(value.kind == GQL_FLOAT && number_is_integer(value.real, &whole)))
+            return "Int cannot represent non-integer value: ";
+        if (whole > INT32_MAX || whole < INT32_MIN)
+            return "Int cannot represent non 32-bit signed integer value: ";
+        jsonw_int(w, whole);
+        return NULL;
+    case GQL_SCALAR_FLOAT:
+        if (value.kind == GQL_INT)
+            jsonw_int(w, value.integer);
+        else if (value.kind == GQL_BOOL)
+            jsonw_int(w, value.boolean);
+        else if (value.kind == GQL_FLOAT && isfinite(value.real))
+            jsonw_double(w, value.real);
+        else
+            return "Float cannot represent non numeric value: ";
+        return NULL;
+    case GQL_SCALAR_BOOLEAN:
+        if (value.kind == GQL_BOOL)
+            jsonw_bool(w, value.boolean);
+        else if (value.kind == GQL_INT)
+            jsonw_bool(w, value.integer != 0);
+        else if (value.kind == GQL_FLOAT && isfinite(value.real))
+            jsonw_bool(w, value.real != 0);
+        else
+            return "Boolean cannot represent a non boolean value: ";
+        return NULL;
+    case GQL_SCALAR_ID:
+    case GQL_SCALAR_STRING:
+        if (value.kind == GQL_STRING) {
+            jsonw_strn(w, value.text, value.count);
+        } else if (value.kind == GQL_INT
+                   || (kind == GQL_SCALAR_ID && value.kind == GQL_FLOAT
+                       && number_is_integer(value.real, &whole))) {
+            char text[24];
+
+            (void)snprintf(text, sizeof(text), "%lld", (long long)whole);
+            jsonw_str(w, text);
+        } else if (kind == GQL_SCALAR_STRING && value.kind == GQL_BOOL) {
+            jsonw_str(w, value.boolean ? "true" : "false");
+        } else if (kind == GQL_SCALAR_STRING && value.kind == GQL_FLOAT && isfinite(value.real)) {
+            jsonw_str(w, number_format(value.real, number));
+        } else {
+            return kind == GQL_SCALAR_ID ? "ID cannot represent value: "
+                                         : "String cannot represent value: ";
+        }
+        return NULL;
+    default:
+        write_any(w, value);
+        return NULL;
+    }
+}
+
+static bool write_leaf(struct gql_request *r, const struct plan_field *field, struct gql_value value,
+                       const struct path *path)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const struct gql_type *type = field->def->type.type;
+    const char *problem;
+
+    if (type->kind == GQL_TYPE_ENUM) {
+        const char *name = enum_name(type, value);
+
+        if (name) {
+            jsonw_str(&r->writer, name);
+            return true;
+        }
+        strbuf_addf(&text, "Enum \"%s\" cannot represent value: ", type->name);
+    } else {
+        problem = write_scalar(&r->writer, (enum gql_scalar_kind)type->scalar, value);
+        if (!problem)
+            return true;
+        strbuf_adds(&text, problem);
+    }
+    show_value(value, &text);
+    return throw_buffer(r, &text, field, path);
+}
+
+static bool write_object(struct gql_request *r, const struct batch *batch, uint32_t row,
+                         const struct path *path);
+
+static bool write_value(struct gql_request *r, const struct plan_field *field,
+                        struct gql_value value, struct gql_ref type, const struct path *path);
+
+static struct gql_value span_item(struct gql_value value, uint32_t index, uint32_t *next_row)
+{
+    const struct span *span = value.object;
+
+    if (!span->rows[index])
+        return gql_null();
+    return (struct gql_value){ .kind = GQL_OBJECT, .count = (*next_row)++, .object = span->batch };
+}
+
+static bool write_list(struct gql_request *r, const struct plan_field *field,
+                       struct gql_value value, struct gql_ref item, const struct path *path)
+{
+    uint32_t row = value.kind == GQL_SPAN ? ((const struct span *)value.object)->first : 0;
+
+    jsonw_array_begin(&r->writer);
+    for (uint32_t i = 0; i < value.count; i++) {
+        struct path step = { path, NULL, i };
+        struct gql_value v = value.kind == GQL_SPAN ? span_item(value, i, &row) : value.items[i];
+        size_t start;
+
+        if (r->writer.need_comma)
+            strbuf_addc(r->out, ',');
+        r->writer.need_comma = false;
+        start = r->out->len;
+        if (!write_value(r, field, v, item, &step)) {
+            if (gql_ref_is_non_null(item))
+                return false;
+            catch_thrown(r, start);
+        }
+    }
+    jsonw_array_end(&r->writer);
+    return true;
+}
+
+/* completeValue() of graphql-js */
+static bool write_value(struct gql_request *r, const struct plan_field *field,
+                        struct gql_value value, struct gql_ref type, const struct path *path)
+{
+    if (value.kind == GQL_ERROR)
+        return throw_text(r, value.text, value.count, field->nodes, UINT32_MAX, path);
+    if (value.kind == GQL_NULL || value.kind == GQL_ABSENT) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+        if (!gql_ref_is_non_null(type)) {
+            jsonw_null(&r->writer);
+            return true;
+        }
+        strbuf_addf(&text, "Cannot return null for non-nullable field %s.%s.",
+                    field->def->parent->name, field->def->name);
+        return throw_buffer(r, &text, field, path);
+    }
+    type = gql_ref_nullable(type);
+    if (gql_ref_is_list(type)) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+        if (value.kind == GQL_LIST || value.kind == GQL_SPAN)
+            return write_list(r, field, value, gql_ref_inner(type), path);
+        strbuf_addf(&text, "Expected Iterable, but did not find one for field \"%s.%s\".",
+                    field->def->parent->name, field->def->name);
+        return throw_buffer(r, &text, field, path);
+    }
+    if (value.kind == GQL_OBJECT)
+        return write_object(r, value.object, value.count, path);
+    return write_leaf(r, field, value, path);
+}
+
+/* A field that is read from its object now. */
+static struct gql_value read_leaf(struct gql_request *r, const struct plan_field *field,
+                                  const void *object)
+{
+    const struct gql_resolver *resolver = field->resolver;
+    const void *member = (const char *)object + resolver->offset;
+    int64_t usec;
+
+    switch (resolver->how) {
+    case GQL_HOW_TEXT:
+        return gql_text(*(const char *const *)member);
+    case GQL_HOW_CHARS:
+        return gql_text(member);
+    case GQL_HOW_BOOL:
+        return gql_bool(*(const bool *)member);
+    case GQL_HOW_INT32:
+        return gql_int(*(const int32_t *)member);
+    case GQL_HOW_UINT32:
+        return gql_int(*(const uint32_t *)member);
+    case GQL_HOW_INT64:
+        return gql_int(*(const int64_t *)member);
+    case GQL_HOW_DOUBLE:
+        return gql_float(*(const double *)member);
+    case GQL_HOW_ENUM:
+        return gql_enum((uint32_t) * (const int *)member);
+    case GQL_HOW_UUID:
+        if (uuid_is_nil(member))
+            return gql_null();
+        return gql_textn(uuid_format(member, r->get.scratch), UUID_TEXT_MAX - 1);
+    case GQL_HOW_TIME:
+        usec = *(const int64_t *)member;
+        return usec ? gql_text(clock_format_iso(usec, r->get.scratch)) : gql_null();
+    case GQL_HOW_VALUE:
+        return *(const struct gql_value *)member;
+    case GQL_HOW_CONST:
+        return resolver->value;
+    case GQL_HOW_GET:
+        r->get.field = field->def;
+        r->get.args = field->args;
+        return resolver->get(&r->get, object);
+    default:
+        return gql_null();
+    }
+}
+
+/* "key": and the value of one field; false if the object cannot be. */
+static bool write_field(struct gql_request *r, const struct batch *batch, uint32_t row,
+                        uint32_t index, const struct path *parent)
+{
+    const struct plan *plan = batch->plan;
+    const struct plan_field *field = &plan->fields[index];
+    struct path path = { parent, field->key, 0 };
+    struct gql_value value;
+    size_t start;
+    bool ok;
+
+    if (r->writer.need_comma)
+        strbuf_addc(r->out, ',');
+    strbuf_add(r->out, field->label, field->label_len);
+    r->writer.need_comma = false;
+    start = r->out->len;
+    if (field->def == &r->engine->conf.schema->meta[GQL_META_TYPENAME]) {
+        jsonw_str(&r->writer, plan->type->name);
+        return true;
+    }
+    if (field->refusal.message) {
+        ok = throw_text(r, field->refusal.message, strlen(field->refusal.message), NULL,
+                        field->refusal.at, &path);
+    } else {
+        value = field->has_column ? batch->columns[index][row]
+                                  : read_leaf(r, field, batch->objects[row]);
+        ok = write_value(r, field, value, field->def->type, &path);
+    }
+    if (ok)
+        return true;
+    if (gql_ref_is_non_null(field->def->type))
+        return false;
+    catch_thrown(r, start);
+    return true;
+}
+
+static bool write_object(struct gql_request *r, const struct batch *batch, uint32_t row,
+                         const struct path *path)
+{
+    const struct plan *plan = batch->plan;
+
+    if (plan->refusal.message)
+        return throw_text(r, plan->refusal.message, strlen(plan->refusal.message), NULL,
+                          plan->refusal.at, path);
+    jsonw_object_begin(&r->writer);
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (!write_field(r, batch, row, i, path))
+            return false;
+    jsonw_object_end(&r->writer);
+    return true;
+}
+
+static void data_thrown(struct gql_request *r)
+{
+    catch_thrown(r, r->data_start);
+    r->data_is_null = true;
+}
+
+void write_begin(struct gql_request *r)
+{
+    static const char *const words[] = { "query", "mutation", "subscription" };
+    const struct plan *plan = r->top ? r->top->plan : NULL;
+
+    if (r->no_memory)
+        return;
+    jsonw_object_begin(&r->writer);
+    jsonw_key(&r->writer, "data");
+    r->data_start = r->out->len;
+    if (!plan) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+        strbuf_addf(&text, "Schema is not configured to execute %s operation.",
+                    words[r->operation->kind]);
+        (void)throw_text(r, text.data, text.len, NULL, r->operation->at, NULL);
+        data_thrown(r);
+    } else if (plan->refusal.message) {
+        (void)throw_text(r, plan->refusal.message, strlen(plan->refusal.message), NULL,
+                         plan->refusal.at, NULL);
+        data_thrown(r);
+    } else {
+        jsonw_object_begin(&r->writer);
+    }
+}
+
+void write_top_field(struct gql_request *r, uint32_t field)
+{
+    if (!r->data_is_null && !write_field(r, r->top, 0, field, NULL))
+        data_thrown(r);
+}
+
+void write_end(struct gql_request *r)
+{
+    for (uint32_t i = 0; r->operation->kind != AST_MUTATION && !r->data_is_null
+                         && i < r->top->plan->count; i++)
+        write_top_field(r, i);
+    if (!r->data_is_null)
+        jsonw_object_end(&r->writer);
+    if (r->errors.count)
+        errors_write(&r->errors, r->doc->text, r->doc->len, &r->writer);
+    jsonw_object_end(&r->writer);
+}
