@@ -161,7 +161,7 @@ static const struct load_table tables[] = {
     { "agents", "SELECT " AGENT_COLUMNS " FROM agents a ORDER BY a.id",
       EVENT_AGENT_SAVED, read_agent },
     { "sessions", "SELECT " SESSION_COLUMNS " FROM sessions s WHERE s.terminated_at IS NULL"
-      " ORDER BY s.seq", EVENT_SESSION_CREATED, read_session },
+      " ORDER BY s.seq + 0" /* by the index of what lives */, EVENT_SESSION_CREATED, read_session },
 };
 
 static int load_row(struct loader *l, const struct load_table *table, struct row *row,

@@ -5,9 +5,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -20,6 +23,10 @@
 #define WRITER_CACHE_BYTES ((size_t)1 << 20)
 #define READER_CACHE_BYTES ((size_t)256 << 10)
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
+/* Clients whose requests were committed together are likely to be back
+ * together: the next commit waits this long for as many.
+ */
+#define COMPANY_WAIT_NSEC 100000
 /* After an unclean end every page is checked, unless that takes too long. */
 #define CHECK_FILE_MAX_BYTES ((off_t)64 << 20)
 
@@ -36,6 +43,7 @@ struct store {
     pthread_mutex_t lock;    /* of all below */
     pthread_cond_t write_queued, read_queued, finished_some;
     struct list writes, reads, finished; /* struct piece */
+    size_t write_count;      /* pieces in 'writes' */
     size_t outstanding;      /* queued and not finished */
     bool stopping;
 
@@ -63,36 +71,67 @@ static void finish_pieces(struct store *st, struct list *pieces, size_t count)
         st->wake(st->wake_data);
 }
 
-/* Wait for work and take all of the queue, or its first piece only; returns
- * how many were taken, 0 when the store closes.
- */
-static size_t take_pieces(struct store *st, struct list *queue, pthread_cond_t *queued, bool all,
-                          struct list *ret)
+static struct timespec monotonic_after(long nsec)
 {
-    size_t count = 0;
+    struct timespec at;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_nsec += nsec;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    return at;
+}
+
+/* Wait for writes and take them all, but first wait a moment for as many as
+ * the last commit had. Returns how many, 0 when the store closes.
+ */
+static size_t take_writes(struct store *st, size_t last_count, struct list *ret)
+{
+    struct timespec until;
+    size_t count;
 
     list_init(ret);
     (void)pthread_mutex_lock(&st->lock);
-    while (list_is_empty(queue) && !st->stopping)
-        (void)pthread_cond_wait(queued, &st->lock);
-    while (!list_is_empty(queue) && (all || count == 0)) {
-        struct list *first = queue->next;
-
-        list_remove(first);
-        list_add(ret, first);
-        count++;
+    while (!st->write_count && !st->stopping)
+        (void)pthread_cond_wait(&st->write_queued, &st->lock);
+    until = monotonic_after(COMPANY_WAIT_NSEC);
+    while (st->write_count < last_count && !st->stopping)
+        if (pthread_cond_timedwait(&st->write_queued, &st->lock, &until) != 0)
+            break;
+    LIST_FOREACH(link, &st->writes) {
+        list_remove(link);
+        list_add(ret, link);
     }
+    count = st->write_count;
+    st->write_count = 0;
     (void)pthread_mutex_unlock(&st->lock);
     return count;
+}
+
+static struct piece *take_read(struct store *st)
+{
+    struct list *first = NULL;
+
+    (void)pthread_mutex_lock(&st->lock);
+    while (list_is_empty(&st->reads) && !st->stopping)
+        (void)pthread_cond_wait(&st->read_queued, &st->lock);
+    if (!list_is_empty(&st->reads)) {
+        first = st->reads.next;
+        list_remove(first);
+    }
+    (void)pthread_mutex_unlock(&st->lock);
+    return first ? LIST_ENTRY(first, struct piece, link) : NULL;
 }
 
 static void *write_loop(void *data)
 {
     struct store *st = data;
     struct list pieces;
-    size_t count;
+    size_t count = 0;
 
-    while ((count = take_pieces(st, &st->writes, &st->write_queued, true, &pieces)) > 0) {
+    while ((count = take_writes(st, count, &pieces)) > 0) {
         (void)pthread_mutex_lock(&st->writing);
         writer_run(&st->tx, &pieces);
         (void)pthread_mutex_unlock(&st->writing);
@@ -125,13 +164,14 @@ static void *read_loop(void *data)
 {
     AQ_CLEANUP(sql_closep) struct sql *db = NULL; /* opened by the first read */
     struct store *st = data;
-    struct list pieces;
+    struct list finished;
+    struct piece *p;
 
-    while (take_pieces(st, &st->reads, &st->read_queued, false, &pieces) > 0) {
-        struct piece *p = LIST_ENTRY(pieces.next, struct piece, link);
-
+    while ((p = take_read(st))) {
         p->result = read_piece(st, &db, p);
-        finish_pieces(st, &pieces, 1);
+        list_init(&finished);
+        list_add(&finished, &p->link);
+        finish_pieces(st, &finished, 1);
     }
     return NULL;
 }
@@ -170,6 +210,7 @@ static int queue_piece(struct store *st, const struct piece *piece, bool is_read
     (void)pthread_mutex_lock(&st->lock);
     list_add(is_read ? &st->reads : &st->writes, &p->link);
     st->outstanding++;
+    st->write_count += !is_read;
     (void)pthread_cond_signal(is_read ? &st->read_queued : &st->write_queued);
     (void)pthread_mutex_unlock(&st->lock);
     return 0;
@@ -346,8 +387,8 @@ static int open_database(struct store *st, const struct store_conf *conf, struct
     const struct sql_conf sql = { .where = st->path, .cache_bytes = WRITER_CACHE_BYTES };
     AQ_CLEANUP(aq_freep) char *key_path = conf->key_path ? strdup(conf->key_path)
                                                          : aq_format("%s.key", st->path);
-    bool was_unclean;
-    off_t size;
+    bool was_unclean = false;
+    off_t size = 0;
     int r;
 
     if (!key_path)
@@ -371,6 +412,7 @@ static int open_database(struct store *st, const struct store_conf *conf, struct
 static struct store *store_new(const struct store_conf *conf)
 {
     struct store *st = calloc(1, sizeof(*st));
+    pthread_condattr_t monotonic;
 
     if (!st || !(st->path = strdup(conf->path))) {
         free(st);
@@ -384,7 +426,10 @@ static struct store *store_new(const struct store_conf *conf)
     list_init(&st->finished);
     (void)pthread_mutex_init(&st->writing, NULL);
     (void)pthread_mutex_init(&st->lock, NULL);
-    (void)pthread_cond_init(&st->write_queued, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&st->write_queued, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
     (void)pthread_cond_init(&st->read_queued, NULL);
     (void)pthread_cond_init(&st->finished_some, NULL);
     return st;

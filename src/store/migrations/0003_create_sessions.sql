@@ -28,10 +28,9 @@ CREATE TABLE sessions (
     batch_timeout     INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX sessions_live_name ON sessions (user_id, name) WHERE terminated_at IS NULL;
-CREATE INDEX sessions_live ON sessions (access_key) WHERE terminated_at IS NULL;
 CREATE INDEX sessions_by_name ON sessions (name);
-CREATE INDEX sessions_changed ON sessions (status_changed_at, seq);
-CREATE INDEX sessions_owner_changed ON sessions (access_key, status_changed_at, seq);
+CREATE INDEX sessions_changed ON sessions (status_changed_at);
+CREATE INDEX sessions_owner_changed ON sessions (user_id, status_changed_at);
 
 CREATE TABLE session_dependencies (
     session_seq INTEGER NOT NULL REFERENCES sessions (seq),
