@@ -1,0 +1,175 @@
+/* runtime.h - one way to run the program of a kernel
+ *
+ * A runtime is a vtable; the agent knows nothing else of processes or
+ * containers. A kernel's folder (monitor/protocol.h) outlives the agent:
+ * start() makes the program run there, adopt() finds out what became of a
+ * folder after the agent was restarted. Everything belongs to the thread of
+ * the libuv loop; callbacks never come from within a call.
+ */
+#ifndef AQ_AGENT_RUNTIME_RUNTIME_H
+#define AQ_AGENT_RUNTIME_RUNTIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/error.h"
+
+struct runtime;
+struct runtime_kernel;
+struct runtime_terminal;
+
+struct runtime_spec {
+    const char *folder;     /* exists; absolute path */
+    const char *const *argv; /* NULL-terminated; argv[0] absolute */
+    const char *const *envp; /* NULL-terminated "NAME=value", with ALIQUOT_KERNEL_ID */
+    const char *cwd;        /* absolute */
+    bool tty;
+    uint16_t rows, cols;    /* 0 = 24 x 80 */
+    bool has_ids;
+    uid_t uid;
+    gid_t gid;
+    int64_t timeout_usec;   /* 0 = none */
+    int64_t grace_usec;     /* after the timeout */
+    uint64_t log_max;       /* bytes */
+    uint64_t memory_bytes;  /* 0 = no limit */
+    uint64_t processes_max, files_max; /* 0 = no limit */
+};
+
+struct runtime_exit {
+    const char *reason;     /* of monitor/protocol.h */
+    const char *text;       /* for people; "" = nothing to add */
+    bool has_code;
+    int code;               /* 128+n for signal n */
+    int64_t ended_usec;
+};
+
+struct runtime_events {
+    void (*on_running)(void *data, int64_t started_usec); /* at most once */
+    /* Exactly once, unless the handle is released first. The record is
+     * durable, nothing of the program is left.
+     */
+    void (*on_ended)(void *data, const struct runtime_exit *exit);
+};
+
+struct runtime_terminal_ops {
+    void (*on_output)(void *data, const char *bytes, size_t len);
+    void (*on_closed)(void *data); /* the program has ended; then detach() */
+};
+
+struct runtime_ops {
+    const char *name;
+    int (*start)(struct runtime *rt, const struct runtime_spec *spec,
+                 const struct runtime_events *events, void *data, struct runtime_kernel **ret,
+                 struct aq_error *err);
+    int (*adopt)(struct runtime *rt, const char *folder, const struct runtime_events *events,
+                 void *data, struct runtime_kernel **ret, struct aq_error *err);
+    void (*terminate)(struct runtime_kernel *kernel, int64_t grace_usec);
+    void (*signal)(struct runtime_kernel *kernel, int signum);
+    void (*release)(struct runtime_kernel *kernel);
+    int (*attach)(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
+                  void *data, struct runtime_terminal **ret, struct aq_error *err);
+    void (*input)(struct runtime_terminal *terminal, const char *bytes, size_t len);
+    void (*resize)(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
+    void (*pause)(struct runtime_terminal *terminal, bool paused);
+    void (*detach)(struct runtime_terminal *terminal);
+    void (*free)(struct runtime *rt);
+};
+
+/* First member of every implementation's struct, as of its handles. */
+struct runtime {
+    const struct runtime_ops *ops;
+};
+struct runtime_kernel {
+    const struct runtime_ops *ops;
+};
+struct runtime_terminal {
+    const struct runtime_ops *ops;
+};
+
+/* Write down what to run, durably, and start it; the folder was never used.
+ * What cannot start comes as on_ended() with MONITOR_NOT_STARTED.
+ */
+static inline int runtime_start(struct runtime *rt, const struct runtime_spec *spec,
+                                const struct runtime_events *events, void *data,
+                                struct runtime_kernel **ret, struct aq_error *err)
+{
+    return rt->ops->start(rt, spec, events, data, ret, err);
+}
+
+/* Take over a folder in whatever state: running, ended, or written down and
+ * not started, which is then started. -ENOENT if nothing was written down.
+ */
+static inline int runtime_adopt(struct runtime *rt, const char *folder,
+                                const struct runtime_events *events, void *data,
+                                struct runtime_kernel **ret, struct aq_error *err)
+{
+    return rt->ops->adopt(rt, folder, events, data, ret, err);
+}
+
+/* SIGTERM, after the grace SIGKILL; 0 = SIGKILL now. on_ended() follows. May
+ * be called again, and before the program runs.
+ */
+static inline void runtime_terminate(struct runtime_kernel *kernel, int64_t grace_usec)
+{
+    kernel->ops->terminate(kernel, grace_usec);
+}
+
+/* To the program's process group; lost unless it runs. */
+static inline void runtime_signal(struct runtime_kernel *kernel, int signum)
+{
+    kernel->ops->signal(kernel, signum);
+}
+
+/* Free the handle; the program goes on. NULL is fine. */
+static inline void runtime_release(struct runtime_kernel *kernel)
+{
+    if (kernel)
+        kernel->ops->release(kernel);
+}
+
+/* See the latest output again, then what comes, and type. -ENOTTY unless it
+ * has a terminal, -ENOTCONN unless it runs.
+ */
+static inline int runtime_attach(struct runtime_kernel *kernel,
+                                 const struct runtime_terminal_ops *ops, void *data,
+                                 struct runtime_terminal **ret, struct aq_error *err)
+{
+    return kernel->ops->attach(kernel, ops, data, ret, err);
+}
+
+static inline void runtime_input(struct runtime_terminal *terminal, const char *bytes, size_t len)
+{
+    terminal->ops->input(terminal, bytes, len);
+}
+
+static inline void runtime_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols)
+{
+    terminal->ops->resize(terminal, rows, cols);
+}
+
+/* Stop and go on calling on_output(); what a long pause misses is lost. */
+static inline void runtime_pause(struct runtime_terminal *terminal, bool paused)
+{
+    terminal->ops->pause(terminal, paused);
+}
+
+/* No callback follows. NULL is fine. */
+static inline void runtime_detach(struct runtime_terminal *terminal)
+{
+    if (terminal)
+        terminal->ops->detach(terminal);
+}
+
+static inline void runtime_free(struct runtime *rt)
+{
+    if (rt)
+        rt->ops->free(rt);
+}
+
+/* Plain processes under aliquot-monitor, which is at 'monitor_path'. */
+int runtime_new_process(uv_loop_t *loop, const char *monitor_path, struct runtime **ret,
+                        struct aq_error *err);
+
+#endif
