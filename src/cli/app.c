@@ -30,6 +30,8 @@ const struct cli_opt cli_global_opts[] = {
       "address of the manager" },
     { 0, "profile", CLI_STR, offsetof(struct cli_globals, profile), "NAME",
       "profile that 'aliquot login' wrote" },
+    { 0, "owner", CLI_STR, offsetof(struct cli_globals, owner), "ACCESS-KEY",
+      "act on sessions of this keypair (administrators)" },
     { 'h', "help", CLI_FLAG, offsetof(struct cli_globals, help), NULL, "explain the command" },
     CLI_OPT_END,
 };
@@ -60,25 +62,6 @@ int cli_print(const struct strbuf *text, struct aq_error *err)
     int r = strbuf_ok(text) ? fs_write_all(STDOUT_FILENO, text->data, text->len) : -ENOMEM;
 
     return r < 0 ? aq_fail(err, -r, "cannot write the result: %s", strerror(-r)) : 0;
-}
-
-int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...)
-{
-    char answer[16];
-    va_list args;
-
-    if (yes)
-        return 1;
-    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "this needs a yes, and there is no terminal to ask on; add --yes");
-    va_start(args, fmt);
-    (void)vfprintf(stderr, fmt, args);
-    va_end(args);
-    (void)fputs(" [y/N] ", stderr);
-    if (!fgets(answer, sizeof(answer), stdin))
-        return 0;
-    return answer[0] == 'y' || answer[0] == 'Y';
 }
 
 /* ---- one run ---- */
@@ -179,14 +162,15 @@ static int check_args(const struct cli_verb *verb, int argc, char **argv, struct
     return 0;
 }
 
-static int print_help(const struct cli_verb *verb, const char *noun, struct aq_error *err)
+static int print_help(const struct cli_verb *verb, int noun_words, char **argv,
+                      struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
     if (verb)
         help_verb(verb, &out);
-    else if (noun)
-        help_noun(noun, &out);
+    else if (noun_words)
+        help_noun(noun_words, argv, &out);
     else
         help_overview(&out);
     return cli_print(&out, err);
@@ -204,7 +188,7 @@ static int run_verb(struct cli *cli, int argc, char **argv, struct aq_error *err
     r = cli_opts_parse(sets, AQ_COUNT(sets), verb->flags & CLI_STOP_AT_FIRST, argc, argv, &count,
                        err);
     if (r == 0 && cli->globals.help) {
-        r = print_help(verb, NULL, err);
+        r = print_help(verb, 0, NULL, err);
     } else {
         if (r == 0)
             r = check_args(verb, count, argv, err);
@@ -232,10 +216,9 @@ static int dispatch(struct cli *cli, int argc, char **argv, struct aq_error *err
     cli->verb = verb_find(argc, argv, &words);
     if (cli->verb)
         return run_verb(cli, argc - words, argv + words, err);
-    if (argc == 0)
-        return print_help(NULL, NULL, err);
-    if (verb_is_noun(argv[0]) && (argc == 1 || argv[1][0] == '-'))
-        return print_help(NULL, argv[0], err);
+    words = verb_noun_words(argc, argv);
+    if (words == argc || (words && strcmp(argv[words], "--help") == 0))
+        return print_help(NULL, words, argv, err);
     return verb_fail_unknown(argc, argv, err);
 }
 

@@ -47,6 +47,7 @@ struct cli_globals {
     bool no_header;
     int colour;             /* 1 auto, 2 always, 3 never */
     const char *endpoint, *profile;
+    const char *owner;      /* access key to act for */
     bool quiet, help;
 };
 extern const struct cli_opt cli_global_opts[];
@@ -105,6 +106,14 @@ int cli_print(const struct strbuf *text, struct aq_error *err);
  * kind usage that asks for --yes. Returns 1, 0 or -errno.
  */
 int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...) AQ_PRINTF(3, 4);
+
+#define CLI_LINE_MAX 256
+
+/* Read a line from standard input, without echo if it is a secret. 'prompt'
+ * names it, on a terminal and in errors.
+ */
+int cli_read_line(const char *prompt, bool is_secret, char line[CLI_LINE_MAX],
+                  struct aq_error *err);
 
 /* Path of a program of this installation: beside this one, in
  * ../libexec/aliquot, in the folder that the build was configured with. The

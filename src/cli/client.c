@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fs.h"
 #include "http/problem.h"
 #include "http/sign.h"
 #include "http/version.h"
@@ -321,6 +323,33 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
             r = aq_fail(err, EPROTO, "%s does not speak this protocol: its answer is not JSON (%s)",
                         cli->client->endpoint, where.text);
     }
+    client_reply_done(&reply);
+    return r;
+}
+
+static int on_copy(void *data, const char *bytes, size_t len)
+{
+    (void)data;
+    return fs_write_all(STDOUT_FILENO, bytes, len);
+}
+
+int cli_copy(struct cli *cli, const char *path, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct client_request request = { .method = METHOD_GET, .body_max = UINT64_MAX };
+    struct client_reply reply = CLIENT_REPLY_INIT;
+    int r = cli_request_prepare(cli, METHOD_GET, path, false, &url, &headers, err);
+
+    if (r < 0)
+        return r;
+    request.url = url.data;
+    request.headers = headers.data;
+    r = client_sync_stream(cli->client->sync, &request, on_copy, NULL, &reply, err);
+    if (r < 0)
+        r = cli_fail_connection(cli, err);
+    else if (reply.status < 200 || reply.status > 299)
+        r = cli_fail_status(reply.status, reply.body.data, reply.body.len, err);
     client_reply_done(&reply);
     return r;
 }

@@ -26,6 +26,9 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
 int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret,
                   size_t *ret_total, struct aq_error *err);
 
+/* GET 'path' and copy what comes to standard output, as it comes. */
+int cli_copy(struct cli *cli, const char *path, struct aq_error *err);
+
 /* The same request for code that drives the loop itself: absolute URL with
  * 'scheme' ("http" or "ws") and the headers of a signed request without body.
  */

@@ -47,36 +47,35 @@ static const struct cli_opt *option_wanting_value(const struct cli_verb *verb, c
     return NULL;
 }
 
-/* Words that may stand where the command itself is being typed. */
-static void offer_commands(struct strbuf *out, const char *typed, const char *noun)
+/* Words that may come next when argv[0 .. words) stand there. */
+static void offer_commands(struct strbuf *out, const char *typed, int words, char *const argv[])
 {
     const char *before = "";
     size_t before_len = 0;
 
     for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
-        const char *space = strchr((*v)->name, ' ');
-        size_t len = space ? (size_t)(space - (*v)->name) : strlen((*v)->name);
+        size_t len;
+        const char *word = verb_next_word(*v, words, argv, &len);
 
-        if ((*v)->flags & CLI_HIDDEN)
+        if (!word || ((*v)->flags & CLI_HIDDEN) ||
+            (len == before_len && memcmp(before, word, len) == 0))
             continue;
-        if (noun && space && strlen(noun) == len && memcmp(noun, (*v)->name, len) == 0)
-            offer(out, typed, "", space + 1, strlen(space + 1), (*v)->summary);
-        if (noun || (len == before_len && memcmp(before, (*v)->name, len) == 0))
-            continue;
-        offer(out, typed, "", (*v)->name, len, space ? "commands" : (*v)->summary);
-        before = (*v)->name;
+        offer(out, typed, "", word, len, word[len] ? "commands" : (*v)->summary);
+        before = word;
         before_len = len;
     }
 }
 
 void complete_words(int argc, char *const argv[], struct strbuf *out, const char **ret_dynamic)
 {
-    const char *typed = argc ? argv[argc - 1] : "";
+    const char *typed = argc ? argv[argc - 1] : NULL;
     const struct cli_opt *opt;
     const struct cli_verb *verb;
     int words = 0;
 
     *ret_dynamic = NULL;
+    if (argc == 0)
+        return;
     verb = verb_find(argc - 1, argv, &words);
     opt = argc > 1 ? option_wanting_value(verb, argv[argc - 2]) : NULL;
     if (opt) {
@@ -84,10 +83,8 @@ void complete_words(int argc, char *const argv[], struct strbuf *out, const char
             offer_choices(out, typed, opt);
         return;
     }
-    if (!verb && argc <= 1)
-        offer_commands(out, typed, NULL);
-    else if (!verb && argc == 2)
-        offer_commands(out, typed, argv[0]);
+    if (!verb)
+        offer_commands(out, typed, argc - 1, argv);
     if (typed[0] == '-') {
         offer_options(out, typed, verb ? verb->opts : NULL);
         offer_options(out, typed, cli_global_opts);
@@ -101,7 +98,7 @@ void complete_words(int argc, char *const argv[], struct strbuf *out, const char
     } else if (verb && strcmp(verb->name, "help") == 0) {
         for (const char *const *t = help_topics; *t; t++)
             offer(out, typed, "", *t, strlen(*t), "topic");
-        offer_commands(out, typed, argc > 2 ? argv[1] : NULL);
+        offer_commands(out, typed, argc - 2, argv + 1);
     }
 }
 

@@ -1,99 +1,110 @@
 #include "cli/help.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/suggest.h"
 
+#define VERBS_MAX 128
+
 /* ---- finding commands ---- */
 
-static size_t noun_len(const struct cli_verb *verb)
+/* How many words of 'name' stand at the front of argv; *ret_all says whether
+ * these are all that it has.
+ */
+static int match_words(const char *name, int argc, char *const argv[], bool *ret_all)
 {
-    const char *space = strchr(verb->name, ' ');
+    for (int words = 0; ; words++) {
+        size_t len = strcspn(name, " ");
 
-    return space ? (size_t)(space - verb->name) : 0;
-}
-
-static bool has_noun(const struct cli_verb *verb, const char *noun)
-{
-    size_t len = noun_len(verb);
-
-    return len && strlen(noun) == len && memcmp(verb->name, noun, len) == 0;
-}
-
-bool verb_is_noun(const char *word)
-{
-    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        if (has_noun(*v, word))
-            return true;
-    return false;
+        *ret_all = false;
+        if (words == argc || strlen(argv[words]) != len || memcmp(name, argv[words], len) != 0)
+            return words;
+        name += len;
+        if (*name == '\0') {
+            *ret_all = true;
+            return words + 1;
+        }
+        name++;
+    }
 }
 
 const struct cli_verb *verb_find(int argc, char *const argv[], int *ret_words)
 {
-    for (const struct cli_verb *const *v = cli_verbs; argc && *v; v++) {
-        size_t len = noun_len(*v);
+    bool all;
 
-        if (!len && strcmp((*v)->name, argv[0]) == 0) {
-            *ret_words = 1;
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
+        *ret_words = match_words((*v)->name, argc, argv, &all);
+        if (all)
             return *v;
-        }
-        if (argc > 1 && has_noun(*v, argv[0]) && strcmp((*v)->name + len + 1, argv[1]) == 0) {
-            *ret_words = 2;
-            return *v;
-        }
     }
     return NULL;
 }
 
+int verb_noun_words(int argc, char *const argv[])
+{
+    int most = 0;
+    bool all;
+
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+        most = AQ_MAX(most, match_words((*v)->name, argc, argv, &all));
+    return most;
+}
+
+const char *verb_next_word(const struct cli_verb *verb, int words, char *const argv[],
+                           size_t *ret_len)
+{
+    const char *name = verb->name;
+    bool all;
+
+    if (match_words(name, words, argv, &all) < words || all)
+        return NULL;
+    for (int i = 0; i < words; i++)
+        name += strcspn(name, " ") + 1;
+    *ret_len = strcspn(name, " ");
+    return name;
+}
+
 int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err)
 {
-    bool in_noun = argc > 1 && verb_is_noun(argv[0]);
-    const char *typed = argv[in_noun ? 1 : 0];
-    struct suggest suggest = suggest_for(typed, strlen(typed));
-    const char *noun = in_noun ? argv[0] : "", *space = in_noun ? " " : "";
-    char first[32];
+    int words = AQ_MIN(verb_noun_words(argc, argv), argc - 1);
+    struct suggest suggest = suggest_for(argv[words], strlen(argv[words]));
+    AQ_CLEANUP(strbuf_donep) struct strbuf noun = STRBUF_INIT;
+    char candidates[VERBS_MAX][32];
+    size_t count = 0, len;
 
-    for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
-        size_t len = noun_len(*v);
+    for (int i = 0; i < words; i++)
+        strbuf_addf(&noun, "%s ", argv[i]);
+    for (const struct cli_verb *const *v = cli_verbs; *v && count < VERBS_MAX; v++) {
+        const char *word = verb_next_word(*v, words, argv, &len);
 
-        if ((*v)->flags & CLI_HIDDEN)
+        if (!word || ((*v)->flags & CLI_HIDDEN))
             continue;
-        if (in_noun && has_noun(*v, noun))
-            suggest_offer(&suggest, (*v)->name + len + 1);
-        else if (!in_noun && !len)
-            suggest_offer(&suggest, (*v)->name);
-    }
-    for (const struct cli_verb *const *v = cli_verbs; !in_noun && *v; v++) {
-        struct suggest nouns = suggest_for(typed, strlen(typed));
-        size_t len = AQ_MIN(noun_len(*v), sizeof(first) - 1);
-
-        memcpy(first, (*v)->name, len);
-        first[len] = '\0';
-        suggest_offer(&nouns, first);
-        if (len && nouns.best && nouns.distance < suggest.distance)
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                "there is no command '%.40s'; did you mean 'aliquot %s'?", typed,
-                                first);
+        (void)snprintf(candidates[count], sizeof(candidates[count]), "%.*s", (int)len, word);
+        suggest_offer(&suggest, candidates[count++]);
     }
     if (suggest.best)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "there is no command '%s%s%.40s'; did you mean 'aliquot %s%s%s'?", noun,
-                            space, typed, noun, space, suggest.best);
-    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "there is no command '%s%s%.40s'", noun, space,
-                        typed);
+                            "there is no command '%s%.40s'; did you mean 'aliquot %s%s'?", noun.data,
+                            argv[words], noun.data, suggest.best);
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "there is no command '%s%.40s'", noun.data,
+                        argv[words]);
 }
 
 /* ---- help ---- */
 
+/* 'noun' with a blank at its end, or "" for the commands of one word. */
 static void write_summaries(struct strbuf *out, const char *title, const char *noun)
 {
+    size_t len = strlen(noun);
+
     strbuf_addf(out, "\n%s:\n", title);
     for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
-        bool shown = noun ? has_noun(*v, noun) : !noun_len(*v);
+        bool shown = len ? strncmp((*v)->name, noun, len) == 0 : !strchr((*v)->name, ' ');
 
         if (shown && !((*v)->flags & CLI_HIDDEN))
-            strbuf_addf(out, "  %-22s %s\n", (*v)->name, (*v)->summary);
+            strbuf_addf(out, "  %-28s %s\n", (*v)->name, (*v)->summary);
     }
 }
 
@@ -105,21 +116,25 @@ void help_overview(struct strbuf *out)
                      "  aliquot up --dev                     a whole cluster on this machine\n"
                      "  aliquot login --dev                  log in to it\n"
                      "  aliquot run -r cpu=1 -r mem=1g -- echo hello\n");
-    write_summaries(out, "Commands", NULL);
-    write_summaries(out, "Sessions", "session");
-    write_summaries(out, "Agents", "agent");
-    write_summaries(out, "Administration", "admin");
-    write_summaries(out, "Configuration", "config");
+    write_summaries(out, "Commands", "");
+    write_summaries(out, "Sessions", "session ");
+    write_summaries(out, "Agents", "agent ");
+    write_summaries(out, "Administration", "admin ");
+    write_summaries(out, "Configuration", "config ");
     strbuf_adds(out, "\nMore: aliquot COMMAND --help; aliquot help TOPIC, with the topics\n ");
     for (const char *const *t = help_topics; *t; t++)
         strbuf_addf(out, " %s", *t);
     strbuf_addc(out, '\n');
 }
 
-void help_noun(const char *noun, struct strbuf *out)
+void help_noun(int words, char *const argv[], struct strbuf *out)
 {
-    strbuf_addf(out, "Usage: aliquot %s VERB [OPTIONS] [ARGS]\n", noun);
-    write_summaries(out, "Commands", noun);
+    AQ_CLEANUP(strbuf_donep) struct strbuf noun = STRBUF_INIT;
+
+    for (int i = 0; i < words; i++)
+        strbuf_addf(&noun, "%s ", argv[i]);
+    strbuf_addf(out, "Usage: aliquot %s... [OPTIONS] [ARGS]\n", noun.data);
+    write_summaries(out, "Commands", noun.data);
 }
 
 static void write_options(const char *title, const struct cli_opt *opts, struct strbuf *out)

@@ -5,19 +5,27 @@
 #include "base/strbuf.h"
 #include "cli/cli.h"
 
-/* The command that the first one or two words name; *ret_words says how many
+/* The command whose words are the first of argv; *ret_words says how many
  * they are. NULL if there is none.
  */
 const struct cli_verb *verb_find(int argc, char *const argv[], int *ret_words);
 
-/* Is it the first word of two-word commands? */
-bool verb_is_noun(const char *word);
+/* How many words at the front of argv begin a longer command: 2 for
+ * "admin user", 0 for a stranger.
+ */
+int verb_noun_words(int argc, char *const argv[]);
+
+/* What follows argv[0 .. words) in the words of the command, if these begin
+ * it; else NULL.
+ */
+const char *verb_next_word(const struct cli_verb *verb, int words, char *const argv[],
+                           size_t *ret_len);
 
 /* Fill 'err' for words that name no command, with the nearest that does. */
 int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err);
 
 void help_overview(struct strbuf *out);
-void help_noun(const char *noun, struct strbuf *out);
+void help_noun(int words, char *const argv[], struct strbuf *out);
 void help_verb(const struct cli_verb *verb, struct strbuf *out);
 
 /* "exit-codes", "environment", "output", "resources"; false if there is no such topic. */

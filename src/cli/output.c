@@ -38,7 +38,7 @@ bool output_wants(const struct output *o, const struct column *column, bool reco
     if (o->format == OUTPUT_NAME)
         return column->flags & COLUMN_IS_NAME;
     if (record)
-        return true;
+        return !(output_is_human(o) && (column->flags & COLUMN_IS_NESTED));
     if (o->format == OUTPUT_TABLE)
         return !(column->flags & (COLUMN_IS_WIDE | COLUMN_IS_EXTRA));
     return !(column->flags & COLUMN_IS_EXTRA);

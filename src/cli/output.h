@@ -43,6 +43,7 @@ enum {
     COLUMN_IS_WIDE = 1u << 1, /* left out of the narrow table */
     COLUMN_MAY_SHRINK = 1u << 2, /* cut when the terminal is too narrow */
     COLUMN_IS_EXTRA = 1u << 3, /* only in records and where --columns names it */
+    COLUMN_IS_NESTED = 1u << 4, /* of the former, not in records for people */
 };
 
 struct column {

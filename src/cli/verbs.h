@@ -4,15 +4,31 @@
 
 #include "cli/cli.h"
 
+/* up.c, login.c, misc.c */
 extern const struct cli_verb verb_up;
 extern const struct cli_verb verb_login, verb_logout, verb_whoami;
-extern const struct cli_verb verb_run, verb_ps, verb_logs, verb_rm;
-extern const struct cli_verb verb_session_create, verb_session_ls, verb_session_info,
-    verb_session_rm, verb_session_logs, verb_session_attach, verb_session_rename,
-    verb_session_restart, verb_session_why, verb_session_wait;
-extern const struct cli_verb verb_agent_ls, verb_agent_info, verb_agent_join, verb_agent_token,
-    verb_agent_drain, verb_agent_undrain, verb_agent_rm;
+extern const struct cli_verb verb_version, verb_help, verb_completion, verb_config_show;
+
+/* run.c, session.c, session_rm.c, session_watch.c, attach.c */
+extern const struct cli_verb verb_run, verb_session_create;
+extern const struct cli_verb verb_ps, verb_rm, verb_session_ls, verb_session_info, verb_session_rm,
+    verb_session_rename, verb_session_restart;
+extern const struct cli_verb verb_logs, verb_session_logs, verb_session_wait, verb_session_why;
+extern const struct cli_verb verb_session_attach;
+
+/* agent.c */
+extern const struct cli_verb verb_agent_ls, verb_agent_info, verb_agent_drain, verb_agent_undrain,
+    verb_agent_rm, verb_agent_revoke, verb_agent_token, verb_agent_join;
+
+/* admin.c, people.c */
 extern const struct cli_verb verb_admin_init, verb_admin_audit, verb_admin_db;
-extern const struct cli_verb verb_config_show, verb_version, verb_completion, verb_help;
+extern const struct cli_verb verb_admin_user_ls, verb_admin_user_create, verb_admin_user_set;
+extern const struct cli_verb verb_admin_keypair_ls, verb_admin_keypair_create,
+    verb_admin_keypair_set, verb_admin_keypair_rm;
+extern const struct cli_verb verb_admin_domain_ls, verb_admin_domain_create, verb_admin_domain_set;
+extern const struct cli_verb verb_admin_group_ls, verb_admin_group_create, verb_admin_group_set;
+extern const struct cli_verb verb_admin_resource_group_ls, verb_admin_resource_group_create,
+    verb_admin_resource_group_set, verb_admin_resource_group_allow;
+extern const struct cli_verb verb_admin_policy_ls, verb_admin_policy_create, verb_admin_policy_set;
 
 #endif

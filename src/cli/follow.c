@@ -1,0 +1,452 @@
+#include "cli/follow.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/follow_private.h"
+
+#define TICK_MSEC 100
+#define POLL_USEC (5 * USEC_PER_SEC)         /* while events come */
+#define POLL_BLIND_USEC (USEC_PER_SEC / 2)   /* while none do */
+#define LOST_USEC (300 * USEC_PER_SEC)       /* without the manager before giving up */
+
+void follow_fail(struct follow *f)
+{
+    if (f->is_over)
+        return;
+    f->r = -f->err.code;
+    f->is_over = true;
+}
+
+void follow_path(const struct followed *item, const char *base, const char *rest,
+                 struct strbuf *path)
+{
+    const char *owner = item->session->owner;
+
+    strbuf_addf(path, "%s%s%s", base, item->session->id, rest);
+    cli_path_query(path, "owner_access_key", owner[0] ? owner : NULL);
+}
+
+static bool is_done(const struct followed *item)
+{
+    return item->is_final && follow_log_is_over(item);
+}
+
+/* ---- what people see ---- */
+
+static const char *stage_word(const struct followed *item)
+{
+    switch (item->status) {
+    case SESSION_PENDING:
+    case SESSION_DEPRIORITIZING:
+        return "waiting";
+    case SESSION_PULLING:
+        return "fetching the image";
+    case SESSION_RUNNING:
+    case SESSION_RUNNING_DEGRADED:
+        return "";
+    case SESSION_TERMINATING:
+        return "ending";
+    default:
+        return item->is_final ? "" : "starting";
+    }
+}
+
+static void show_one(struct follow *f)
+{
+    const struct followed *item = &f->items[0];
+    const char *word = stage_word(item);
+    char text[300];
+
+    if (!item->is_known)
+        return;
+    (void)snprintf(text, sizeof(text), "%s: %s%s%s", item->session->name, word,
+                   item->reason[0] ? ": " : "", item->reason);
+    progress_stage(&f->progress, word[0] ? text : "");
+}
+
+static void show_several(struct follow *f)
+{
+    size_t waiting = 0, running = 0, done = 0;
+    char text[120];
+
+    for (size_t i = 0; i < f->count; i++) {
+        const struct followed *item = &f->items[i];
+
+        done += item->is_final;
+        running += !item->is_final && stage_word(item)[0] == '\0';
+        waiting += item->status == SESSION_PENDING;
+    }
+    (void)snprintf(text, sizeof(text), "%zu of %zu done, %zu running, %zu waiting", done, f->count,
+                   running, waiting);
+    if (f->progress.is_terminal ||
+        clock_monotonic_usec() - f->progress.since_usec >= 10 * USEC_PER_SEC)
+        progress_stage(&f->progress, done == f->count ? "" : text);
+}
+
+/* ---- state ---- */
+
+static void check_over(struct follow *f)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (!is_done(&f->items[i]))
+            return;
+    f->is_over = true;
+}
+
+static void read_exit_code(struct followed *item, const json_t *session)
+{
+    json_t *kernel, *code;
+    size_t i;
+
+    item->has_exit = false;
+    json_array_foreach(json_object_get(session, "kernels"), i, kernel) {
+        code = json_object_get(kernel, "exit_code");
+        if (!json_is_integer(code) || (item->has_exit && item->exit_code != 0))
+            continue;
+        item->has_exit = true;
+        item->exit_code = (int)json_integer_value(code) & 255;
+    }
+    /* A result without exit status: the manager alone knows why. */
+    code = json_object_get(session, "result");
+    if (!item->has_exit && code && strcmp(json_string_value(code), "SUCCESS") == 0)
+        item->has_exit = true;
+}
+
+static void update(struct followed *item, const json_t *session)
+{
+    const char *status = json_string_value(json_object_get(session, "status"));
+    const char *reason = json_string_value(json_object_get(session, "reason"));
+    enum session_status now;
+
+    if (!status || session_status_parse(status, &now) < 0)
+        return;
+    if (now == SESSION_RESTARTING && item->status != now) {
+        item->log_is_done = false;
+        item->log_seen = 0;
+    }
+    item->status = now;
+    item->is_known = true;
+    item->is_final = session_is_terminal(now);
+    (void)snprintf(item->reason, sizeof(item->reason), "%s", reason ? reason : "");
+    if (item->is_final)
+        read_exit_code(item, session);
+    follow_log_need(item);
+}
+
+/* The manager did not answer: it may be starting anew. */
+static void note_lost(struct follow *f, const struct aq_error *err)
+{
+    int64_t now = clock_monotonic_usec();
+
+    if (!f->lost_usec) {
+        f->lost_usec = now;
+        progress_clear(&f->progress);
+        cli_note(f->cli, "aliquot: the manager does not answer (%s); waiting for it", err->text);
+    }
+    if (now - f->lost_usec > LOST_USEC) {
+        f->err = *err;
+        follow_fail(f);
+    }
+}
+
+static void on_answer(void *data, const struct client_response *response,
+                      const struct aq_error *err)
+{
+    struct followed *item = data;
+    struct follow *f = item->all;
+    json_t *session;
+
+    item->asking = NULL;
+    if (!response || response->head->status >= 500) {
+        struct aq_error busy = { 0 };
+
+        aq_fail(&busy, EAGAIN, "status %d", response ? response->head->status : 0);
+        note_lost(f, response ? &busy : err);
+        return;
+    }
+    f->lost_usec = 0;
+    if (response->head->status != 200) {
+        cli_fail_status(response->head->status, response->body, response->body_len, &f->err);
+        aq_error_wrap(&f->err, "session '%s'", item->session->name);
+        follow_fail(f);
+        return;
+    }
+    session = json_loadb(response->body, response->body_len, 0, NULL);
+    update(item, session);
+    json_decref(session);
+    if (item->ask_again)
+        follow_ask(item);
+    check_over(f);
+}
+
+void follow_ask(struct followed *item)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct client_request request = { .method = METHOD_GET };
+    struct follow *f = item->all;
+
+    item->ask_again = item->asking != NULL;
+    if (item->ask_again || f->is_over)
+        return;
+    follow_path(item, "/aliquot/v1/sessions/", "", &path);
+    if (cli_request_prepare(f->cli, METHOD_GET, path.data, false, &url, &headers, &f->err) < 0) {
+        follow_fail(f);
+        return;
+    }
+    request.url = url.data;
+    request.headers = headers.data;
+    if (client_fetch(f->client, &request, on_answer, item, &item->asking, &f->err) < 0)
+        follow_fail(f);
+}
+
+static void ask_all(struct follow *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        struct followed *item = &f->items[i];
+
+        if (!item->is_final)
+            follow_ask(item);
+        else
+            follow_log_need(item);
+    }
+}
+
+/* ---- events ---- */
+
+static int on_event(void *data, const struct sse_event *event)
+{
+    struct follow *f = data;
+    json_t *body = json_loadb(event->data, event->data_len, 0, NULL);
+    const char *id = json_string_value(json_object_get(body, "sessionId"));
+
+    for (size_t i = 0; id && i < f->count; i++)
+        if (strcmp(f->items[i].session->id, id) == 0 && !f->items[i].is_final)
+            follow_ask(&f->items[i]);
+    json_decref(body);
+    return 0;
+}
+
+static void on_events_head(struct exchange *ex, const struct message_head *head, void *data)
+{
+    struct follow *f = data;
+
+    if (head->status == 200) {
+        ask_all(f); /* what happened before we listened */
+        return;
+    }
+    f->events = NULL;
+    exchange_cancel(ex);
+}
+
+static void on_events_body(struct exchange *ex, const char *bytes, size_t len, void *data)
+{
+    struct follow *f = data;
+
+    if (sse_reader_feed(f->reader, bytes, len, &f->err) == 0)
+        return;
+    f->events = NULL;
+    exchange_cancel(ex);
+}
+
+static void on_events_end(struct exchange *ex, const struct aq_error *err, void *data)
+{
+    struct follow *f = data;
+
+    (void)ex;
+    (void)err;
+    f->events = NULL;
+}
+
+/* Listen; if that fails, polling alone has to do until the next try. */
+static void listen_to_events(struct follow *f)
+{
+    static const struct exchange_ops ops = {
+        .on_head = on_events_head,
+        .on_body = on_events_body,
+        .on_end = on_events_end,
+    };
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct client_request request = { .method = METHOD_GET, .body_max = UINT64_MAX };
+
+    sse_reader_free(f->reader);
+    f->reader = NULL;
+    if (sse_reader_new(64 << 10, on_event, f, &f->reader, NULL) < 0)
+        return;
+    strbuf_adds(&path, "/events/session?scope=session");
+    if (f->count == 1)
+        cli_path_query(&path, "sessionId", f->items[0].session->id);
+    if (f->items[0].session->owner[0])
+        cli_path_query(&path, "ownerAccessKey",
+                       f->count == 1 ? f->items[0].session->owner : "*");
+    if (cli_request_prepare(f->cli, METHOD_GET, path.data, false, &url, &headers, NULL) < 0)
+        return;
+    request.url = url.data;
+    request.headers = headers.data;
+    (void)client_send(f->client, &request, &ops, f, &f->events, NULL);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct follow *f = timer->data;
+    int64_t now = clock_monotonic_usec();
+
+    if (f->deadline_usec && now >= f->deadline_usec) {
+        aq_fail(&f->err, ETIMEDOUT, "the time is over and the session goes on");
+        follow_fail(f);
+    }
+    if (now >= f->poll_usec) {
+        f->poll_usec = now + (f->events ? POLL_USEC : POLL_BLIND_USEC * (1 + f->count / 100));
+        if (!f->events)
+            listen_to_events(f);
+        ask_all(f);
+        check_over(f);
+    }
+    if (f->count == 1)
+        show_one(f);
+    else
+        show_several(f);
+    progress_tick(&f->progress);
+}
+
+/* ---- interruption ---- */
+
+static void on_cancelled(void *data, const struct client_response *response,
+                         const struct aq_error *err)
+{
+    (void)data;
+    (void)response;
+    (void)err;
+}
+
+static void cancel(struct followed *item)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct client_request request = { .method = METHOD_DELETE };
+    struct exchange *ex;
+
+    follow_path(item, "/session/", "", &path);
+    if (cli_request_prepare(item->all->cli, METHOD_DELETE, path.data, false, &url, &headers,
+                            NULL) < 0)
+        return;
+    request.url = url.data;
+    request.headers = headers.data;
+    (void)client_fetch(item->all->client, &request, on_cancelled, NULL, &ex, NULL);
+}
+
+static void on_interrupt(uv_signal_t *handle, int signum)
+{
+    struct follow *f = handle->data;
+
+    progress_clear(&f->progress);
+    if (signum == SIGQUIT || ++f->interrupts > 2) {
+        aq_fail(&f->err, ECANCELED, "left; '%s' goes on", f->items[0].session->name);
+        cli_hint(f->cli, "see it again: aliquot logs -f %s", f->items[0].session->name);
+        follow_fail(f);
+    } else if (f->interrupts == 1) {
+        cli_note(f->cli, "Press Ctrl-C again to cancel; Ctrl-\\ leaves it running.");
+    } else {
+        for (size_t i = 0; i < f->count; i++)
+            if (!f->items[i].is_final)
+                cancel(&f->items[i]);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct follow *f = handle->data;
+
+    f->handles--;
+}
+
+static int open_handles(struct follow *f)
+{
+    uv_handle_t *const handles[] = { (uv_handle_t *)&f->tick, (uv_handle_t *)&f->interrupt,
+                                     (uv_handle_t *)&f->quit };
+
+    (void)uv_timer_init(f->loop, &f->tick);
+    (void)uv_signal_init(f->loop, &f->interrupt);
+    (void)uv_signal_init(f->loop, &f->quit);
+    f->handles = AQ_COUNT(handles);
+    for (size_t i = 0; i < AQ_COUNT(handles); i++)
+        handles[i]->data = f;
+    if (f->flags & FOLLOW_CANCEL) {
+        (void)uv_signal_start(&f->interrupt, on_interrupt, SIGINT);
+        (void)uv_signal_start(&f->quit, on_interrupt, SIGQUIT);
+    }
+    return uv_timer_start(&f->tick, on_tick, 0, TICK_MSEC);
+}
+
+static void close_all(struct follow *f)
+{
+    progress_stage(&f->progress, "");
+    exchange_cancel(f->events);
+    sse_reader_free(f->reader);
+    for (size_t i = 0; i < f->count; i++) {
+        exchange_cancel(f->items[i].asking);
+        follow_log_done(&f->items[i]);
+    }
+    uv_close((uv_handle_t *)&f->tick, on_handle_closed);
+    uv_close((uv_handle_t *)&f->interrupt, on_handle_closed);
+    uv_close((uv_handle_t *)&f->quit, on_handle_closed);
+    while (f->handles)
+        (void)uv_run(f->loop, UV_RUN_ONCE);
+}
+
+/* The exit status of all, in their order. */
+static int conclude(struct follow *f, int *ret_exit)
+{
+    *ret_exit = 0;
+    for (size_t i = 0; i < f->count && !(f->flags & FOLLOW_END); i++) {
+        const struct followed *item = &f->items[i];
+
+        if (f->interrupts > 1)
+            return aq_fail(&f->err, ECANCELED, "cancelled");
+        if (!item->has_exit)
+            return aq_fail(&f->err, ECHILD, "session '%s' is %s without having run: %s",
+                           item->session->name, session_status_name(item->status),
+                           item->reason[0] ? item->reason : "no reason was given");
+        if (*ret_exit == 0)
+            *ret_exit = item->exit_code;
+    }
+    return 0;
+}
+
+int follow_sessions(struct cli *cli, const struct follow_session *sessions, size_t count,
+                    unsigned flags, int64_t timeout_usec, int *ret_exit, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) struct followed *items = calloc(count + 1, sizeof(*items));
+    struct follow f = { .cli = cli, .flags = flags, .items = items, .count = count };
+
+    if (!items)
+        return aq_fail(err, ENOMEM, "sessions");
+    f.r = cli_client_open(cli, &f.loop, &f.client, err);
+    if (f.r < 0)
+        return f.r;
+    for (size_t i = 0; i < count; i++) {
+        items[i] = (struct followed){ .all = &f, .session = &sessions[i] };
+        strbuf_init(&items[i].line);
+    }
+    if (timeout_usec)
+        f.deadline_usec = clock_monotonic_usec() + timeout_usec;
+    progress_init(&f.progress, cli->globals.quiet, cli->output.ascii);
+    (void)open_handles(&f);
+    while (!f.is_over)
+        (void)uv_run(f.loop, UV_RUN_ONCE);
+    close_all(&f);
+    if (f.r == 0)
+        f.r = conclude(&f, ret_exit);
+    if (f.r < 0 && err)
+        *err = f.err;
+    return f.r;
+}

@@ -1,0 +1,34 @@
+/* follow.h - stay with sessions until they have ended
+ *
+ * State decides, events are hints: every event of the manager and every few
+ * seconds the sessions are read anew, so that a lost event or a manager that
+ * restarts costs time, not truth. Logs that break off are opened again and
+ * continued where they broke.
+ */
+#ifndef AQ_CLI_FOLLOW_H
+#define AQ_CLI_FOLLOW_H
+
+#include "cli/cli.h"
+
+enum {
+    FOLLOW_LOGS = 1u << 0,   /* copy what the programs write to standard output */
+    FOLLOW_CANCEL = 1u << 1, /* Ctrl-C twice ends the sessions */
+    FOLLOW_PREFIX = 1u << 2, /* each line of a log begins with the session's name */
+    FOLLOW_END = 1u << 3,    /* that they have ended is all that matters */
+};
+
+struct follow_session {
+    char id[40];
+    char name[72];
+    char owner[24]; /* access key, if it is another's; else "" */
+};
+
+/* Wait for all of them. *ret_exit becomes the exit status of the first (in the
+ * given order) whose program failed, else 0; 'timeout_usec' 0 = none.
+ * -ETIMEDOUT; -ECANCELED after Ctrl-C; -ECHILD if a session ended without
+ * having run its program, with its reason in 'err'; or as cli_call().
+ */
+int follow_sessions(struct cli *cli, const struct follow_session *sessions, size_t count,
+                    unsigned flags, int64_t timeout_usec, int *ret_exit, struct aq_error *err);
+
+#endif

@@ -1,0 +1,73 @@
+/* follow_private.h - what follow.c and follow_log.c share */
+#ifndef AQ_CLI_FOLLOW_PRIVATE_H
+#define AQ_CLI_FOLLOW_PRIVATE_H
+
+#include <uv.h>
+
+#include "cli/client.h"
+#include "cli/follow.h"
+#include "cli/progress.h"
+#include "http/sse.h"
+#include "model/status.h"
+
+struct follow;
+
+/* One session and its log. */
+struct followed {
+    struct follow *all;
+    const struct follow_session *session;
+    enum session_status status;
+    bool is_known;   /* 'status' has been read */
+    bool is_final;
+    bool has_exit;
+    bool ask_again;  /* something happened while we were asking */
+    int exit_code;
+    char reason[160];
+    struct exchange *asking;
+
+    struct exchange *log;
+    bool log_is_done;    /* ended in order, or there is none */
+    unsigned log_tries;  /* since the last byte */
+    uint64_t log_seen;   /* bytes shown */
+    uint64_t log_skip;   /* bytes to pass over after opening anew */
+    struct strbuf line;  /* FOLLOW_PREFIX: begun, not complete */
+};
+
+struct follow {
+    struct cli *cli;
+    uv_loop_t *loop;
+    struct client *client;
+    unsigned flags;
+    struct followed *items;
+    size_t count;
+    struct exchange *events;
+    struct sse_reader *reader;
+    uv_timer_t tick;
+    uv_signal_t interrupt, quit;
+    unsigned handles; /* open ones of the three above */
+    unsigned interrupts;
+    int64_t deadline_usec, poll_usec, lost_usec; /* monotonic; 0 = none */
+    bool is_over;
+    int r;
+    struct aq_error err;
+    struct progress progress;
+};
+
+/* Stop with the error in f->err. */
+void follow_fail(struct follow *f);
+
+/* Append "<base><id><rest>" and the owner. */
+void follow_path(const struct followed *item, const char *base, const char *rest,
+                 struct strbuf *path);
+
+/* Read the session's state. */
+void follow_ask(struct followed *item);
+
+/* Open the log if it is time to. */
+void follow_log_need(struct followed *item);
+void follow_log_done(struct followed *item); /* release */
+
+/* Is there nothing more to come from the log? */
+bool follow_log_is_over(const struct followed *item);
+
+#endif

@@ -1,0 +1,255 @@
+/* Who you are: login, logout, whoami. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/client.h"
+#include "cli/list.h"
+#include "cli/verbs.h"
+#include "http/url.h"
+
+/* The stock development keypair: published, so good for loopback alone. */
+#define DEV_ACCESS_KEY "AKIAIOSFODNN7EXAMPLE"
+#define DEV_SECRET_KEY "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+struct login_opts {
+    bool dev, password_stdin;
+    const char *access_key;
+};
+
+static const struct cli_opt login_opts[] = {
+    { 0, "access-key", CLI_STR, offsetof(struct login_opts, access_key), "KEY",
+      "log in with a keypair; asks for the secret key" },
+    { 0, "password-stdin", CLI_FLAG, offsetof(struct login_opts, password_stdin), NULL,
+      "read the password or secret key from standard input" },
+    { 0, "dev", CLI_FLAG, offsetof(struct login_opts, dev), NULL,
+      "with the stock keypair of 'aliquot up --dev'; loopback only" },
+    CLI_OPT_END,
+};
+
+static int ask(struct cli *cli, const struct login_opts *opts, const char *prompt, bool is_secret,
+               char line[CLI_LINE_MAX], struct aq_error *err)
+{
+    (void)cli;
+    if (!isatty(STDIN_FILENO) && !(is_secret && opts->password_stdin))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "there is no terminal to ask for the %s%s", prompt,
+                            is_secret ? "; use --password-stdin" : "; give it as an argument");
+    return cli_read_line(prompt, is_secret, line, err);
+}
+
+/* The manager gives the keypair that belongs to e-mail and password. */
+static int authorize(struct cli *cli, const struct login_opts *opts, const char *email,
+                     json_t **ret, struct aq_error *err)
+{
+    char typed[CLI_LINE_MAX], password[CLI_LINE_MAX];
+    json_t *body = NULL, *answer = NULL;
+    const json_t *data;
+    int r = 0;
+
+    if (!email) {
+        r = ask(cli, opts, "e-mail", false, typed, err);
+        email = typed;
+    }
+    if (r == 0)
+        r = ask(cli, opts, "password", true, password, err);
+    if (r < 0)
+        return r;
+    body = json_pack("{s:s, s:s, s:s, s:s}", "type", "keypair", "domain",
+                     cli_config_get(&cli->config, SETTING_DOMAIN), "username", email, "password",
+                     password);
+    explicit_bzero(password, sizeof(password));
+    r = body ? cli_call(cli, METHOD_POST, "/auth/authorize", body, &answer, err)
+             : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "e-mail and password must be UTF-8");
+    data = json_object_get(answer, "data");
+    if (r == 0) {
+        *ret = json_pack("{s:O?, s:O?}", "access_key", json_object_get(data, "access_key"),
+                         "secret_key", json_object_get(data, "secret_key"));
+        if (!*ret)
+            r = aq_fail(err, EPROTO, "the manager's answer has no keypair");
+    }
+    json_decref(body);
+    json_decref(answer);
+    return r;
+}
+
+static int use_keypair(struct cli *cli, const struct login_opts *opts, json_t **ret,
+                       struct aq_error *err)
+{
+    char secret[CLI_LINE_MAX];
+    int r = ask(cli, opts, "secret key", true, secret, err);
+
+    if (r < 0)
+        return r;
+    *ret = json_pack("{s:s, s:s}", "access_key", opts->access_key, "secret_key", secret);
+    explicit_bzero(secret, sizeof(secret));
+    return *ret ? 0 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the keys must be UTF-8");
+}
+
+static int use_stock_keypair(const char *endpoint, json_t **ret, struct aq_error *err)
+{
+    struct url url;
+    int r = url_parse(endpoint, &url, err);
+
+    if (r < 0)
+        return r;
+    if (!address_is_local(&url.address))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--dev is for a manager on loopback, and %s is none", endpoint);
+    *ret = json_pack("{s:s, s:s}", "access_key", DEV_ACCESS_KEY, "secret_key", DEV_SECRET_KEY);
+    return *ret ? 0 : aq_fail(err, ENOMEM, "login");
+}
+
+/* Let the requests from now on be signed with these keys. */
+static int take_keys(struct cli *cli, const json_t *keys, struct aq_error *err)
+{
+    static const enum cli_setting settings[] = { SETTING_ACCESS_KEY, SETTING_SECRET_KEY };
+
+    for (size_t i = 0; i < AQ_COUNT(settings); i++) {
+        const char *value = json_string_value(json_object_get(keys, cli_settings[settings[i]].key));
+
+        free(cli->config.values[settings[i]]);
+        cli->config.values[settings[i]] = strdup(value ? value : "");
+        if (!cli->config.values[settings[i]])
+            return aq_fail(err, ENOMEM, "login");
+    }
+    return 0;
+}
+
+static int read_self(struct cli *cli, json_t **ret, struct aq_error *err);
+
+static int login(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct login_opts *opts = data;
+    const char *endpoint = cli_config_get(&cli->config, SETTING_ENDPOINT);
+    json_t *keys = NULL, *self = NULL;
+    int r;
+
+    if (opts->dev)
+        r = use_stock_keypair(endpoint, &keys, err);
+    else if (opts->access_key)
+        r = use_keypair(cli, opts, &keys, err);
+    else
+        r = authorize(cli, opts, argc ? argv[0] : NULL, &keys, err);
+    if (r == 0)
+        r = take_keys(cli, keys, err);
+    if (r == 0)
+        r = read_self(cli, &self, err);
+    if (r == 0 && json_object_set_new(keys, "endpoint", json_string(endpoint)) < 0)
+        r = aq_fail(err, ENOMEM, "login");
+    if (r == 0)
+        r = cli_profile_save(&cli->config, keys, err);
+    if (r == 0)
+        cli_note(cli, "Logged in to %s as %s; profile '%s' in %s", endpoint,
+                 json_string_value(json_object_get(self, "user_id")), cli->config.profile,
+                 cli->config.path);
+    json_decref(keys);
+    json_decref(self);
+    return r;
+}
+
+const struct cli_verb verb_login = {
+    .name = "login",
+    .args = "[E-MAIL]",
+    .summary = "Log in and remember the keypair in a profile",
+    .details = "Asks for e-mail and password. The keypair goes to a file that only you can\n"
+               "read; passwords are not kept. --profile gives the profile a name of its own.",
+    .examples = "aliquot login --dev\n"
+                "aliquot login --endpoint https://cluster.example.com me@example.com\n"
+                "aliquot login --access-key AKIA... --password-stdin < secret.txt",
+    .opts = login_opts,
+    .opts_size = sizeof(struct login_opts),
+    .max_args = 1,
+    .run = login,
+};
+
+static int logout(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    (void)data;
+    (void)argc;
+    (void)argv;
+    return cli_profile_save(&cli->config, NULL, err);
+}
+
+const struct cli_verb verb_logout = {
+    .name = "logout",
+    .args = "",
+    .summary = "Forget the keypair of a profile",
+    .examples = "aliquot logout",
+    .run = logout,
+};
+
+/* ---- whoami ---- */
+
+static const struct column self_columns[] = {
+    { "user_id", "USER", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "role", "ROLE", COLUMN_TEXT, 0 },
+    { "access_key", "ACCESS-KEY", COLUMN_TEXT, 0 },
+    { "is_admin", "ADMIN", COLUMN_BOOL, 0 },
+    { "resource_policy", "POLICY", COLUMN_TEXT, 0 },
+    { "domain", "DOMAIN", COLUMN_TEXT, 0 },
+    { "group", "PROJECT", COLUMN_TEXT, 0 },
+    { "endpoint", "ENDPOINT", COLUMN_TEXT, 0 },
+    { "profile", "PROFILE", COLUMN_TEXT, 0 },
+    COLUMN_END,
+};
+
+/* What the manager says about the caller's keypair. */
+static int read_self(struct cli *cli, json_t **ret, struct aq_error *err)
+{
+    json_t *body, *answer = NULL, *role = NULL, *keypair;
+    int r;
+
+    if (!cli_config_get(&cli->config, SETTING_ACCESS_KEY))
+        return aq_fail(err, EACCES, "you are not logged in");
+    body = json_pack("{s:s}", "query",
+                     "query { keypair { user_id access_key is_admin resource_policy } }");
+    r = cli_call(cli, METHOD_POST, "/admin/gql", body, &answer, err);
+    if (r == 0)
+        r = cli_call(cli, METHOD_GET, "/auth/role", NULL, &role, err);
+    keypair = json_object_get(json_object_get(answer, "data"), "keypair");
+    if (r == 0 && !json_is_object(keypair))
+        r = aq_fail(err, EPROTO, "the manager does not say who you are");
+    if (r == 0) {
+        const char *global = json_string_value(json_object_get(role, "global_role"));
+        const char *domain = json_string_value(json_object_get(role, "domain_role"));
+
+        if (global && domain && strcmp(global, "user") == 0)
+            global = domain;
+        (void)json_object_set_new(keypair, "role", json_string(global));
+        *ret = json_incref(keypair);
+    }
+    json_decref(body);
+    json_decref(answer);
+    json_decref(role);
+    return r;
+}
+
+static int whoami(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    static const enum cli_setting settings[] = { SETTING_DOMAIN, SETTING_GROUP, SETTING_ENDPOINT };
+    json_t *self = NULL;
+    int r = read_self(cli, &self, err);
+
+    (void)data;
+    (void)argc;
+    (void)argv;
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < AQ_COUNT(settings); i++)
+        (void)json_object_set_new(self, cli_settings[settings[i]].key,
+                                  json_string(cli_config_get(&cli->config, settings[i])));
+    (void)json_object_set_new(self, "profile", json_string(cli->config.profile));
+    r = record_print(cli, self_columns, self, err);
+    json_decref(self);
+    return r;
+}
+
+const struct cli_verb verb_whoami = {
+    .name = "whoami",
+    .args = "",
+    .summary = "Show who you are and where",
+    .examples = "aliquot whoami\naliquot whoami -o json",
+    .run = whoami,
+};

@@ -1,0 +1,7 @@
+/* aliquot: the command line. The commands are listed in verbs.c. */
+#include "cli/cli.h"
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv);
+}

@@ -1,0 +1,509 @@
+#include "cli/people.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/client.h"
+#include "cli/spec.h"
+#include "cli/verbs.h"
+
+/* ---- options into a request ---- */
+
+static json_t *list_value(const struct cli_opt *opt, const struct cli_list *list,
+                          struct aq_error *err)
+{
+    bool is_slots = strcmp(opt->arg, "SLOT=AMOUNT") == 0;
+    json_t *value = is_slots ? json_object() : json_array();
+
+    for (size_t i = 0; value && i < list->count; i++) {
+        if (is_slots ? spec_add_resources(list->items[i], value, err)
+                     : json_array_append_new(value, json_string(list->items[i]))) {
+            json_decref(value);
+            return NULL;
+        }
+    }
+    return value;
+}
+
+static json_t *choice_value(const struct cli_opt *opt, int choice)
+{
+    const char *word;
+    size_t len = cli_choice_word(opt->arg, (size_t)choice - 1, &word);
+
+    if (strcmp(opt->arg, "yes|no") == 0)
+        return json_boolean(choice == 1);
+    return json_stringn(word, len);
+}
+
+/* NULL with err->code 0: not given. */
+static json_t *option_value(const struct cli_opt *opt, const void *target, struct aq_error *err)
+{
+    const void *at = (const char *)target + opt->offset;
+    const struct cli_int *number = at;
+    const struct cli_list *list = at;
+
+    switch (opt->type) {
+    case CLI_STR:
+        return *(const char *const *)at ? json_string(*(const char *const *)at) : NULL;
+    case CLI_INT:
+        return number->is_set ? json_integer(number->value) : NULL;
+    case CLI_DURATION:
+        return number->is_set ? json_integer(number->value / USEC_PER_SEC) : NULL;
+    case CLI_LIST:
+        return list->count ? list_value(opt, list, err) : NULL;
+    case CLI_CHOICE:
+        return *(const int *)at ? choice_value(opt, *(const int *)at) : NULL;
+    case CLI_FLAG:
+        return NULL;
+    }
+    return NULL;
+}
+
+int people_body(const struct cli_opt *opts, const void *target, json_t **ret,
+                struct aq_error *err)
+{
+    json_t *body = json_object();
+
+    for (; body && opts->name; opts++) {
+        struct aq_error failed = { 0 };
+        json_t *value = option_value(opts, target, &failed);
+        char key[40];
+
+        (void)snprintf(key, sizeof(key), "%s", opts->name);
+        for (char *c = key; *c; c++)
+            if (*c == '-')
+                *c = '_';
+        if (failed.code || (value && json_object_set_new(body, key, value) < 0)) {
+            json_decref(body);
+            if (err)
+                *err = failed;
+            return failed.code ? -failed.code : aq_fail(err, ENOMEM, "request");
+        }
+    }
+    if (!body)
+        return aq_fail(err, ENOMEM, "request");
+    *ret = body;
+    return 0;
+}
+
+/* ---- the nouns ---- */
+
+struct noun {
+    const char *prefix; /* of its commands' names */
+    const char *path;
+    const char *key;    /* member that the argument of "create" becomes */
+    const struct column *columns;
+    bool has_domain;    /* "create" needs one; the configured one if not given */
+};
+
+static const struct column user_columns[] = {
+    { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "email", "E-MAIL", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "username", "USERNAME", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "full_name", "FULL NAME", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "role", "ROLE", COLUMN_TEXT, 0 },
+    { "status", "STATUS", COLUMN_STATUS, 0 },
+    { "domain", "DOMAIN", COLUMN_TEXT, 0 },
+    { "groups", "PROJECTS", COLUMN_NAMES, COLUMN_IS_WIDE },
+    { "created_at", "AGE", COLUMN_TIME, 0 },
+    COLUMN_END,
+};
+
+static const struct column keypair_columns[] = {
+    { "access_key", "ACCESS-KEY", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "secret_key", "SECRET-KEY", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "user", "USER", COLUMN_TEXT, 0 },
+    { "user_id", "USER-ID", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
+    { "is_admin", "ADMIN", COLUMN_BOOL, 0 },
+    { "policy", "POLICY", COLUMN_TEXT, 0 },
+    { "rate_limit", "RATE-LIMIT", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "created_at", "AGE", COLUMN_TIME, 0 },
+    COLUMN_END,
+};
+
+static const struct column domain_columns[] = {
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
+    { "total_slots", "LIMITS", COLUMN_SLOTS, 0 },
+    { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column group_columns[] = {
+    { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "domain", "DOMAIN", COLUMN_TEXT, 0 },
+    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
+    { "total_slots", "LIMITS", COLUMN_SLOTS, 0 },
+    { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column resource_group_columns[] = {
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
+    { "scheduler", "SCHEDULER", COLUMN_TEXT, 0 },
+    { "selection", "SELECTION", COLUMN_TEXT, 0 },
+    { "pending_timeout_sec", "PENDING-TIMEOUT", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "agent_loss_policy", "AGENT-LOSS", COLUMN_TEXT, 0 },
+    { "agent_loss_grace_sec", "GRACE", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "scheduler_opts", "OPTIONS", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column policy_columns[] = {
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "total_slots", "LIMITS", COLUMN_SLOTS, 0 },
+    { "unlimited_unspecified", "OTHERS-UNLIMITED", COLUMN_BOOL, COLUMN_IS_WIDE },
+    { "max_concurrent_sessions", "SESSIONS", COLUMN_NUMBER, 0 },
+    { "max_pending_sessions", "PENDING", COLUMN_NUMBER, 0 },
+    { "max_containers_per_session", "KERNELS", COLUMN_NUMBER, 0 },
+    { "max_priority", "PRIORITY", COLUMN_NUMBER, 0 },
+    { "idle_timeout_sec", "IDLE-TIMEOUT", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "max_session_lifetime_sec", "LIFETIME", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    COLUMN_END,
+};
+
+static const struct noun nouns[] = {
+    { "admin user ", "/aliquot/v1/users", "email", user_columns, true },
+    { "admin keypair ", "/aliquot/v1/keypairs", "user", keypair_columns, false },
+    { "admin domain ", "/aliquot/v1/domains", "name", domain_columns, false },
+    { "admin group ", "/aliquot/v1/groups", "name", group_columns, true },
+    { "admin resource-group ", "/aliquot/v1/resource-groups", "name", resource_group_columns,
+      false },
+    { "admin policy ", "/aliquot/v1/keypair-policies", "name", policy_columns, false },
+};
+
+static const struct noun *noun_of(const struct cli *cli)
+{
+    for (size_t i = 0; i < AQ_COUNT(nouns); i++)
+        if (strncmp(cli->verb->name, nouns[i].prefix, strlen(nouns[i].prefix)) == 0)
+            return &nouns[i];
+    return NULL; /* not reached: every command below has a noun */
+}
+
+static void key_path(const struct noun *noun, const char *key, const char *rest,
+                     struct strbuf *path)
+{
+    strbuf_addf(path, "%s/", noun->path);
+    url_encode(path, key);
+    strbuf_adds(path, rest);
+}
+
+/* ---- what can be done with each ---- */
+
+struct ls_opts {
+    struct list_opts list;
+};
+
+static const struct cli_opt ls_opts[] = { LIST_OPT_ROWS(struct ls_opts), CLI_OPT_END };
+
+static int ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct noun *noun = noun_of(cli);
+    const struct ls_opts *opts = data;
+
+    (void)argc;
+    (void)argv;
+    return list_show(cli, noun->path, &opts->list, noun->columns, NULL, err);
+}
+
+/* A new user's or a changed password; 'wanted' is the flag --password-stdin. */
+static int add_password(bool wanted, json_t *body, struct aq_error *err)
+{
+    char password[CLI_LINE_MAX];
+    int r = wanted ? cli_read_line("password", true, password, err) : 0;
+
+    if (r == 0 && wanted && json_object_set_new(body, "password", json_string(password)) < 0)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the password must be UTF-8");
+    explicit_bzero(password, sizeof(password));
+    return r;
+}
+
+static bool flag_is_set(const struct cli_opt *opts, const void *target, const char *name)
+{
+    const struct cli_opt *opt = cli_opt_find(opts, name, strlen(name));
+
+    return opt && *(const bool *)((const char *)target + opt->offset);
+}
+
+/* Send the options of the command and show the row that comes back. */
+static int save(struct cli *cli, void *data, enum method method, const char *path,
+                const char *key, struct aq_error *err)
+{
+    const struct noun *noun = noun_of(cli);
+    json_t *body = NULL, *row = NULL;
+    int r = people_body(cli->verb->opts, data, &body, err);
+
+    if (r == 0)
+        r = add_password(flag_is_set(cli->verb->opts, data, "password-stdin"), body, err);
+    if (r == 0 && key)
+        (void)json_object_set_new(body, noun->key, json_string(key));
+    if (r == 0 && key && noun->has_domain && !json_object_get(body, "domain"))
+        (void)json_object_set_new(body, "domain",
+                                  json_string(cli_config_get(&cli->config, SETTING_DOMAIN)));
+    if (r == 0)
+        r = cli_call(cli, method, path, body, &row, err);
+    if (r == 0)
+        r = record_print(cli, noun->columns, row, err);
+    json_decref(body);
+    json_decref(row);
+    return r;
+}
+
+static int create(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    (void)argc;
+    return save(cli, data, METHOD_POST, noun_of(cli)->path, argv[0], err);
+}
+
+static int set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+    (void)argc;
+    key_path(noun_of(cli), argv[0], "", &path);
+    return save(cli, data, METHOD_PATCH, path.data, NULL, err);
+}
+
+#define PEOPLE_VERB(noun, word, arg, text, options, size, arguments, function, example)            \
+    const struct cli_verb verb_admin_##noun##_##function = {                                       \
+        .name = "admin " word,                                                                     \
+        .args = arg,                                                                               \
+        .summary = text,                                                                           \
+        .examples = example,                                                                       \
+        .opts = options,                                                                           \
+        .opts_size = size,                                                                         \
+        .min_args = arguments,                                                                     \
+        .max_args = arguments,                                                                     \
+        .run = function,                                                                           \
+    }
+
+#define LS_VERB(noun, word, text)                                                                  \
+    PEOPLE_VERB(noun, word " ls", "", text, ls_opts, sizeof(struct ls_opts), 0, ls,                \
+                "aliquot admin " word " ls -o wide")
+
+/* ---- users ---- */
+
+struct user_opts {
+    const char *username, *full_name, *domain, *role, *status;
+    struct cli_list groups;
+    bool password_stdin;
+};
+
+#define USER_CHANGES                                                                               \
+    { 0, "username", CLI_STR, offsetof(struct user_opts, username), "NAME",                        \
+      "the e-mail address unless given" },                                                         \
+    { 0, "full-name", CLI_STR, offsetof(struct user_opts, full_name), "NAME", "shown in lists" },  \
+    { 0, "role", CLI_STR, offsetof(struct user_opts, role), "ROLE",                                \
+      "superadmin, admin, user or monitor" },                                                      \
+    { 0, "status", CLI_STR, offsetof(struct user_opts, status), "STATUS",                          \
+      "active, inactive, deleted" },                                                               \
+    { 0, "groups", CLI_LIST, offsetof(struct user_opts, groups), "PROJECT",                        \
+      "member of this project; repeat for all that the user is in" },                              \
+    { 0, "password-stdin", CLI_FLAG, offsetof(struct user_opts, password_stdin), NULL,             \
+      "read a password from standard input" }
+
+static const struct cli_opt user_create_opts[] = {
+    { 0, "domain", CLI_STR, offsetof(struct user_opts, domain), "DOMAIN",
+      "the configured one unless given" },
+    USER_CHANGES,
+    CLI_OPT_END,
+};
+static const struct cli_opt user_set_opts[] = { USER_CHANGES, CLI_OPT_END };
+
+LS_VERB(user, "user", "List users");
+PEOPLE_VERB(user, "user create", "E-MAIL", "Make a user", user_create_opts,
+            sizeof(struct user_opts), 1, create,
+            "aliquot admin user create ann@example.com --groups default --password-stdin");
+PEOPLE_VERB(user, "user set", "E-MAIL", "Change a user", user_set_opts, sizeof(struct user_opts),
+            1, set, "aliquot admin user set ann@example.com --status inactive");
+
+/* ---- keypairs ---- */
+
+struct keypair_opts {
+    const char *policy;
+    int is_active, is_admin;
+    struct cli_int rate_limit;
+};
+
+static const struct cli_opt keypair_opts[] = {
+    { 0, "policy", CLI_STR, offsetof(struct keypair_opts, policy), "NAME", "what it may use" },
+    { 0, "is-active", CLI_CHOICE, offsetof(struct keypair_opts, is_active), "yes|no",
+      "whether it is accepted" },
+    { 0, "is-admin", CLI_CHOICE, offsetof(struct keypair_opts, is_admin), "yes|no",
+      "whether it has the powers of an administrator's role" },
+    { 0, "rate-limit", CLI_INT, offsetof(struct keypair_opts, rate_limit), "N",
+      "requests in 15 minutes; 0 = no limit" },
+    CLI_OPT_END,
+};
+
+static int rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    int r = 0;
+
+    (void)data;
+    for (int i = 0; r == 0 && i < argc; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+        key_path(noun_of(cli), argv[i], "", &path);
+        r = cli_call(cli, METHOD_DELETE, path.data, NULL, NULL, err);
+    }
+    return r;
+}
+
+LS_VERB(keypair, "keypair", "List keypairs");
+PEOPLE_VERB(keypair, "keypair create", "E-MAIL", "Make a keypair for a user; shows its secret once",
+            keypair_opts, sizeof(struct keypair_opts), 1, create,
+            "aliquot admin keypair create ann@example.com -o json");
+PEOPLE_VERB(keypair, "keypair set", "ACCESS-KEY", "Change a keypair", keypair_opts,
+            sizeof(struct keypair_opts), 1, set,
+            "aliquot admin keypair set AKIANABBDUSEREXAMPLE --is-active no");
+PEOPLE_VERB(keypair, "keypair rm", "ACCESS-KEY", "Remove a keypair", NULL, 0, 1, rm,
+            "aliquot admin keypair rm AKIANABBDUSEREXAMPLE");
+
+/* ---- domains and projects ---- */
+
+struct group_opts {
+    const char *domain, *name, *description;
+    int is_active;
+    struct cli_list total_slots;
+};
+
+#define GROUP_CHANGES                                                                              \
+    { 0, "description", CLI_STR, offsetof(struct group_opts, description), "TEXT",                 \
+      "shown in lists" },                                                                          \
+    { 0, "is-active", CLI_CHOICE, offsetof(struct group_opts, is_active), "yes|no",                \
+      "whether sessions may be made in it" },                                                      \
+    { 0, "total-slots", CLI_LIST, offsetof(struct group_opts, total_slots), "SLOT=AMOUNT",         \
+      "all that its sessions may hold at a time" }
+
+static const struct cli_opt domain_opts[] = { GROUP_CHANGES, CLI_OPT_END };
+static const struct cli_opt group_create_opts[] = {
+    { 0, "domain", CLI_STR, offsetof(struct group_opts, domain), "DOMAIN",
+      "the configured one unless given" },
+    GROUP_CHANGES,
+    CLI_OPT_END,
+};
+static const struct cli_opt group_set_opts[] = {
+    { 0, "name", CLI_STR, offsetof(struct group_opts, name), "NAME", "a new name" },
+    GROUP_CHANGES,
+    CLI_OPT_END,
+};
+
+LS_VERB(domain, "domain", "List domains");
+PEOPLE_VERB(domain, "domain create", "NAME", "Make a domain", domain_opts,
+            sizeof(struct group_opts), 1, create, "aliquot admin domain create physics");
+PEOPLE_VERB(domain, "domain set", "NAME", "Change a domain", domain_opts,
+            sizeof(struct group_opts), 1, set,
+            "aliquot admin domain set physics --total-slots cpu=64,mem=256g");
+LS_VERB(group, "group", "List projects");
+PEOPLE_VERB(group, "group create", "NAME", "Make a project", group_create_opts,
+            sizeof(struct group_opts), 1, create,
+            "aliquot admin group create lasers --domain physics");
+PEOPLE_VERB(group, "group set", "PROJECT", "Change a project", group_set_opts,
+            sizeof(struct group_opts), 1, set,
+            "aliquot admin group set lasers --total-slots cpu=16");
+
+/* ---- resource groups ---- */
+
+struct resource_group_opts {
+    const char *description, *scheduler;
+    int is_active, selection, agent_loss_policy;
+    struct cli_int pending_timeout_sec, agent_loss_grace_sec;
+};
+
+static const struct cli_opt resource_group_opts[] = {
+    { 0, "description", CLI_STR, offsetof(struct resource_group_opts, description), "TEXT",
+      "shown in lists" },
+    { 0, "is-active", CLI_CHOICE, offsetof(struct resource_group_opts, is_active), "yes|no",
+      "whether sessions may be made in it" },
+    { 0, "scheduler", CLI_STR, offsetof(struct resource_group_opts, scheduler), "NAME", "fifo" },
+    { 0, "selection", CLI_CHOICE, offsetof(struct resource_group_opts, selection),
+      "concentrated|dispersed", "fill agents one by one, or spread over all" },
+    { 0, "pending-timeout-sec", CLI_DURATION,
+      offsetof(struct resource_group_opts, pending_timeout_sec), "TIME",
+      "cancel what has waited so long; 0 = never" },
+    { 0, "agent-loss-policy", CLI_CHOICE, offsetof(struct resource_group_opts, agent_loss_policy),
+      "wait|terminate|requeue", "what becomes of sessions whose agent is lost" },
+    { 0, "agent-loss-grace-sec", CLI_DURATION,
+      offsetof(struct resource_group_opts, agent_loss_grace_sec), "TIME",
+      "how long it may be lost before that" },
+    CLI_OPT_END,
+};
+
+struct allow_opts {
+    const char *domain, *group, *access_key;
+};
+
+static const struct cli_opt allow_opts[] = {
+    { 0, "domain", CLI_STR, offsetof(struct allow_opts, domain), "DOMAIN", "everybody in it" },
+    { 0, "group", CLI_STR, offsetof(struct allow_opts, group), "PROJECT-ID", "its sessions" },
+    { 0, "access-key", CLI_STR, offsetof(struct allow_opts, access_key), "ACCESS-KEY",
+      "sessions of this keypair" },
+    CLI_OPT_END,
+};
+
+static int allow(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *body = NULL;
+    int r = people_body(allow_opts, data, &body, err);
+
+    (void)argc;
+    key_path(noun_of(cli), argv[0], "/allow", &path);
+    if (r == 0)
+        r = cli_call(cli, METHOD_POST, path.data, body, NULL, err);
+    json_decref(body);
+    return r;
+}
+
+LS_VERB(resource_group, "resource-group", "List resource groups");
+PEOPLE_VERB(resource_group, "resource-group create", "NAME", "Make a resource group",
+            resource_group_opts, sizeof(struct resource_group_opts), 1, create,
+            "aliquot admin resource-group create night --agent-loss-policy requeue");
+PEOPLE_VERB(resource_group, "resource-group set", "NAME", "Change a resource group",
+            resource_group_opts, sizeof(struct resource_group_opts), 1, set,
+            "aliquot admin resource-group set default --selection dispersed");
+PEOPLE_VERB(resource_group, "resource-group allow", "NAME",
+            "Let a domain, project or keypair use a resource group", allow_opts,
+            sizeof(struct allow_opts), 1, allow,
+            "aliquot admin resource-group allow night --domain default");
+
+/* ---- policies ---- */
+
+struct policy_opts {
+    struct cli_list total_slots;
+    int unlimited_unspecified;
+    struct cli_int sessions, pending, containers, priority, idle, lifetime;
+};
+
+static const struct cli_opt policy_opts[] = {
+    { 0, "total-slots", CLI_LIST, offsetof(struct policy_opts, total_slots), "SLOT=AMOUNT",
+      "all that a keypair's sessions may hold at a time" },
+    { 0, "unlimited-unspecified", CLI_CHOICE, offsetof(struct policy_opts, unlimited_unspecified),
+      "yes|no", "slots that --total-slots does not name are unlimited, else none" },
+    { 0, "max-concurrent-sessions", CLI_INT, offsetof(struct policy_opts, sessions), "N",
+      "0 = no limit" },
+    { 0, "max-pending-sessions", CLI_INT, offsetof(struct policy_opts, pending), "N",
+      "0 = no limit" },
+    { 0, "max-containers-per-session", CLI_INT, offsetof(struct policy_opts, containers), "N",
+      "0 = no limit" },
+    { 0, "max-priority", CLI_INT, offsetof(struct policy_opts, priority), "N", "0 to 100" },
+    { 0, "idle-timeout-sec", CLI_DURATION, offsetof(struct policy_opts, idle), "TIME",
+      "0 = no limit" },
+    { 0, "max-session-lifetime-sec", CLI_DURATION, offsetof(struct policy_opts, lifetime), "TIME",
+      "0 = no limit" },
+    CLI_OPT_END,
+};
+
+LS_VERB(policy, "policy", "List keypair policies");
+PEOPLE_VERB(policy, "policy create", "NAME", "Make a keypair policy", policy_opts,
+            sizeof(struct policy_opts), 1, create,
+            "aliquot admin policy create student --total-slots cpu=4,mem=16g");
+PEOPLE_VERB(policy, "policy set", "NAME", "Change a keypair policy", policy_opts,
+            sizeof(struct policy_opts), 1, set,
+            "aliquot admin policy set student --max-concurrent-sessions 3");

@@ -1,0 +1,80 @@
+#include "cli/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/strbuf.h"
+#include "cli/output.h"
+
+#define REDRAW_USEC (100 * USEC_PER_MSEC)
+
+void progress_init(struct progress *p, bool quiet, bool ascii)
+{
+    const char *term = getenv("TERM");
+
+    *p = (struct progress){
+        .is_quiet = quiet,
+        .is_terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0,
+        .is_ascii = ascii,
+    };
+}
+
+static void draw(struct progress *p)
+{
+    static const char *const round[] = { "\xe2\xa0\x8b", "\xe2\xa0\x99", "\xe2\xa0\xb8",
+                                         "\xe2\xa0\xb4", "\xe2\xa0\xa6", "\xe2\xa0\x87" };
+    static const char *const plain[] = { "|", "/", "-", "\\" };
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+    int64_t now = clock_monotonic_usec();
+    size_t fits, width;
+    struct winsize size;
+
+    strbuf_addf(&line, "%s %s", p->is_ascii ? plain[p->turn % AQ_COUNT(plain)]
+                                            : round[p->turn % AQ_COUNT(round)], p->stage);
+    if (now - p->since_usec >= 2 * USEC_PER_SEC) {
+        strbuf_adds(&line, "  ");
+        cell_write_span(now - p->since_usec, &line);
+    }
+    width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
+    fits = line.len;
+    while (fits && cell_width(line.data, fits) > width)
+        while (--fits && ((unsigned char)line.data[fits] & 0xc0) == 0x80)
+            continue;
+    (void)fprintf(stderr, "\r%.*s\033[K", (int)fits, line.data);
+    (void)fflush(stderr);
+    p->is_drawn = true;
+    p->drawn_usec = now;
+    p->turn++;
+}
+
+void progress_stage(struct progress *p, const char *text)
+{
+    if (p->is_quiet || strncmp(p->stage, text, sizeof(p->stage) - 1) == 0)
+        return;
+    (void)snprintf(p->stage, sizeof(p->stage), "%s", text);
+    p->since_usec = clock_monotonic_usec();
+    if (!text[0])
+        progress_clear(p);
+    else if (p->is_terminal)
+        draw(p);
+    else
+        (void)fprintf(stderr, "%s\n", p->stage);
+}
+
+void progress_tick(struct progress *p)
+{
+    if (p->is_terminal && p->stage[0] && clock_monotonic_usec() - p->drawn_usec >= REDRAW_USEC)
+        draw(p);
+}
+
+void progress_clear(struct progress *p)
+{
+    if (p->is_drawn)
+        (void)fputs("\r\033[K", stderr);
+    (void)fflush(stderr);
+    p->is_drawn = false;
+}

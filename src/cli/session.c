@@ -1,0 +1,319 @@
+#include "cli/session.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/list.h"
+#include "cli/verbs.h"
+#include "model/status.h"
+
+const struct column session_columns[] = {
+    { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "type", "TYPE", COLUMN_TEXT, 0 },
+    { "status", "STATUS", COLUMN_STATUS, 0 },
+    { "result", "RESULT", COLUMN_STATUS, COLUMN_IS_WIDE },
+    { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
+    { "requested_slots", "RESOURCES", COLUMN_SLOTS, 0 },
+    { "occupied_slots", "OCCUPIED", COLUMN_SLOTS, COLUMN_IS_EXTRA },
+    { "agents", "AGENTS", COLUMN_NAMES, COLUMN_IS_WIDE },
+    { "priority", "PRIORITY", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "user", "USER", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "group", "PROJECT", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "domain", "DOMAIN", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "access_key", "ACCESS-KEY", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "resource_group", "RESOURCE-GROUP", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "image", "IMAGE", COLUMN_TEXT, COLUMN_IS_WIDE | COLUMN_MAY_SHRINK },
+    { "tag", "TAG", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "cluster_mode", "CLUSTER-MODE", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "cluster_size", "CLUSTER-SIZE", COLUMN_NUMBER, COLUMN_IS_EXTRA },
+    { "created_at", "AGE", COLUMN_TIME, 0 },
+    { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_WIDE },
+    { "starts_at", "STARTS", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "terminated_at", "ENDED", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    COLUMN_END,
+};
+
+static const struct column kernel_columns[] = {
+    { "id", "KERNEL", COLUMN_TEXT, 0 },
+    { "hostname", "HOSTNAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "status", "STATUS", COLUMN_STATUS, 0 },
+    { "agent", "AGENT", COLUMN_TEXT, 0 },
+    { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
+    { "requested_slots", "RESOURCES", COLUMN_SLOTS, 0 },
+    { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static void add_path(const struct cli *cli, struct strbuf *path, const char *base, const char *name,
+                     const char *rest)
+{
+    strbuf_adds(path, base);
+    url_encode(path, name);
+    strbuf_adds(path, rest);
+    cli_path_query(path, "owner_access_key", cli->globals.owner);
+}
+
+void session_path(const struct cli *cli, struct strbuf *path, const char *name, const char *rest)
+{
+    add_path(cli, path, "/aliquot/v1/sessions/", name, rest);
+}
+
+void session_old_path(const struct cli *cli, struct strbuf *path, const char *name,
+                      const char *rest)
+{
+    add_path(cli, path, "/session/", name, rest);
+}
+
+int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    int r;
+
+    session_path(cli, &path, name, "");
+    r = cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
+    return r < 0 ? aq_error_wrap(err, "session '%s'", name) : 0;
+}
+
+int session_resolve(struct cli *cli, const char *name, struct follow_session *ret,
+                    struct aq_error *err)
+{
+    json_t *session = NULL;
+    const char *id, *full;
+    int r = session_get(cli, name, &session, err);
+
+    if (r < 0)
+        return r;
+    id = json_string_value(json_object_get(session, "id"));
+    full = json_string_value(json_object_get(session, "name"));
+    if (id && full) {
+        (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
+        (void)snprintf(ret->name, sizeof(ret->name), "%s", full);
+        (void)snprintf(ret->owner, sizeof(ret->owner), "%s",
+                       cli->globals.owner ? cli->globals.owner : "");
+    } else {
+        r = aq_fail(err, EPROTO, "the manager's answer has no id");
+    }
+    json_decref(session);
+    return r;
+}
+
+static bool array_has(const json_t *array, const char *text)
+{
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(array, i, item)
+        if (strcmp(json_string_value(item), text) == 0)
+            return true;
+    return false;
+}
+
+int session_adapt(json_t *session)
+{
+    json_t *agents = json_array(), *code = NULL, *kernel;
+    size_t i;
+
+    json_array_foreach(json_object_get(session, "kernels"), i, kernel) {
+        const char *agent = json_string_value(json_object_get(kernel, "agent"));
+        json_t *own = json_object_get(kernel, "exit_code");
+
+        if (agent && !array_has(agents, agent))
+            (void)json_array_append_new(agents, json_string(agent));
+        if (json_is_integer(own) && (!code || json_integer_value(code) == 0))
+            code = own;
+    }
+    if (json_object_set_new(session, "agents", agents) < 0 ||
+        json_object_set_new(session, "exit_code", code ? json_incref(code) : json_null()) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+/* ---- ls ---- */
+
+struct ls_opts {
+    struct list_opts list;
+    bool all, everyone;
+    const char *status;
+};
+
+static const struct cli_opt ls_opts[] = {
+    { 'a', "all", CLI_FLAG, offsetof(struct ls_opts, all), NULL, "also those that have ended" },
+    { 's', "status", CLI_STR, offsetof(struct ls_opts, status), "STATUS,...",
+      "only these, e.g. PENDING,RUNNING" },
+    { 'A', "everyone", CLI_FLAG, offsetof(struct ls_opts, everyone), NULL,
+      "sessions of all users (administrators)" },
+    LIST_OPT_ROWS(struct ls_opts),
+    CLI_OPT_END,
+};
+
+static void add_live_statuses(struct strbuf *path)
+{
+    bool is_first = true;
+
+    strbuf_adds(path, "?status=");
+    for (int s = 0; s < SESSION_STATUS_COUNT; s++) {
+        if (session_is_terminal(s))
+            continue;
+        strbuf_addf(path, "%s%s", is_first ? "" : ",", session_status_name(s));
+        is_first = false;
+    }
+}
+
+void session_list_path(const struct cli *cli, struct strbuf *path, const char *status, bool ended,
+                       bool everyone)
+{
+    strbuf_adds(path, "/aliquot/v1/sessions");
+    if (status)
+        cli_path_query(path, "status", status);
+    else if (!ended)
+        add_live_statuses(path);
+    cli_path_query(path, "all", everyone ? "true" : NULL);
+    cli_path_query(path, "owner_access_key", cli->globals.owner);
+}
+
+static int ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    const struct ls_opts *opts = data;
+
+    (void)argc;
+    (void)argv;
+    session_list_path(cli, &path, opts->status, opts->all, opts->everyone);
+    return list_show(cli, path.data, &opts->list, session_columns, session_adapt, err);
+}
+
+#define LS_DETAILS                                                                                 \
+    "The newest come first. REASON says why a session waits or why it ended;\n"                   \
+    "'aliquot session why NAME' says it in full."
+
+const struct cli_verb verb_session_ls = {
+    .name = "session ls",
+    .args = "",
+    .summary = "List sessions",
+    .details = LS_DETAILS,
+    .examples = "aliquot session ls\n"
+                "aliquot session ls --all --sort -created_at -n 20\n"
+                "aliquot session ls -o json --columns name,status,exit_code",
+    .opts = ls_opts,
+    .opts_size = sizeof(struct ls_opts),
+    .run = ls,
+};
+
+const struct cli_verb verb_ps = {
+    .name = "ps",
+    .args = "",
+    .summary = "List sessions (the same as 'session ls')",
+    .details = LS_DETAILS,
+    .examples = "aliquot ps\n"
+                "aliquot ps --watch 2s\n"
+                "aliquot rm $(aliquot ps -s PENDING -o name) --yes",
+    .opts = ls_opts,
+    .opts_size = sizeof(struct ls_opts),
+    .run = ls,
+};
+
+/* ---- info ---- */
+
+/* Machine formats carry the kernels as a member, people get a table. */
+static int print_kernels(struct cli *cli, const json_t *session, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct output plain = cli->output;
+    int r;
+
+    if (!output_is_human(&cli->output) || cli->output.columns)
+        return 0;
+    strbuf_addc(&out, '\n');
+    plain.sort = NULL;
+    r = output_list(&plain, kernel_columns, json_object_get(session, "kernels"), &out, err);
+    return r < 0 ? r : cli_print(&out, err);
+}
+
+static int info(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    int r = 0;
+
+    (void)data;
+    for (int i = 0; r == 0 && i < argc; i++) {
+        json_t *session = NULL;
+
+        r = session_get(cli, argv[i], &session, err);
+        if (r == 0 && session_adapt(session) < 0)
+            r = aq_fail(err, ENOMEM, "session '%s'", argv[i]);
+        if (r == 0)
+            r = record_print(cli, session_columns, session, err);
+        if (r == 0)
+            r = print_kernels(cli, session, err);
+        json_decref(session);
+    }
+    return r;
+}
+
+const struct cli_verb verb_session_info = {
+    .name = "session info",
+    .args = "SESSION...",
+    .summary = "Show everything about a session",
+    .details = "SESSION is a name, an id, or the beginning of an id.",
+    .examples = "aliquot session info train-3fa2b1\n"
+                "aliquot session info 0b5c -o yaml",
+    .min_args = 1,
+    .max_args = -1,
+    .run = info,
+};
+
+/* ---- rename, restart ---- */
+
+static int rename_session(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *body = json_pack("{s:s}", "name", argv[1]);
+    int r;
+
+    (void)data;
+    (void)argc;
+    session_path(cli, &path, argv[0], "");
+    r = body ? cli_call(cli, METHOD_PATCH, path.data, body, NULL, err)
+             : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the new name is not UTF-8");
+    json_decref(body);
+    return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
+}
+
+const struct cli_verb verb_session_rename = {
+    .name = "session rename",
+    .args = "SESSION NAME",
+    .summary = "Give a session another name",
+    .examples = "aliquot session rename train-3fa2b1 train-best",
+    .min_args = 2,
+    .max_args = 2,
+    .run = rename_session,
+};
+
+static int restart(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    int r = 0;
+
+    (void)data;
+    for (int i = 0; r == 0 && i < argc; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+        session_old_path(cli, &path, argv[i], "");
+        r = cli_call(cli, METHOD_PATCH, path.data, NULL, NULL, err);
+        if (r < 0)
+            r = aq_error_wrap(err, "session '%s'", argv[i]);
+    }
+    return r;
+}
+
+const struct cli_verb verb_session_restart = {
+    .name = "session restart",
+    .args = "SESSION...",
+    .summary = "End a session's programs and start them anew, where they are",
+    .examples = "aliquot session restart notebook",
+    .min_args = 1,
+    .max_args = -1,
+    .run = restart,
+};

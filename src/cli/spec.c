@@ -1,0 +1,189 @@
+#include "cli/spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/uuid.h"
+
+int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
+{
+    while (*text) {
+        size_t len = strcspn(text, ","), name_len = strcspn(text, "=,");
+        AQ_CLEANUP(aq_freep) char *name = strndup(text, name_len);
+        json_t *amount;
+
+        if (name_len == 0 || text[name_len] != '=' || name_len + 1 == len)
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                "SLOT=AMOUNT is wanted, such as cpu=2 or mem=4g, not '%.60s'",
+                                text);
+        if (name && json_object_get(object, name))
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%.60s is given twice",
+                                name);
+        amount = json_stringn(text + name_len + 1, len - name_len - 1);
+        if (!name || json_object_set_new(object, name, amount) < 0)
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is not UTF-8", text);
+        text += len + (text[len] == ',');
+    }
+    return 0;
+}
+
+static int add_environ(const char *text, json_t *object, struct aq_error *err)
+{
+    size_t len = strcspn(text, "=");
+    AQ_CLEANUP(aq_freep) char *name = strndup(text, len);
+    const char *value = text[len] ? text + len + 1 : name ? getenv(name) : NULL;
+
+    if (len == 0)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--env takes NAME or NAME=VALUE");
+    if (!text[len] && !value)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--env %.60s: there is no such variable here; give it a value", text);
+    if (!name || json_object_set_new(object, name, json_string(value)) < 0)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--env %.60s is not UTF-8", text);
+    return 0;
+}
+
+static bool is_shell_safe(const char *word)
+{
+    if (!*word)
+        return false;
+    for (; *word; word++)
+        if (!isalnum((unsigned char)*word) && !strchr("_-./:=@%+,", *word))
+            return false;
+    return true;
+}
+
+void spec_quote_command(int argc, char *const argv[], struct strbuf *out)
+{
+    for (int i = 0; i < argc; i++) {
+        strbuf_adds(out, i ? " " : "");
+        if (is_shell_safe(argv[i])) {
+            strbuf_adds(out, argv[i]);
+            continue;
+        }
+        strbuf_addc(out, '\'');
+        for (const char *c = argv[i]; *c; c++) {
+            if (*c == '\'')
+                strbuf_adds(out, "'\\''");
+            else
+                strbuf_addc(out, *c);
+        }
+        strbuf_addc(out, '\'');
+    }
+}
+
+char *spec_make_name(const struct spec_opts *spec, int argc, char *const argv[])
+{
+    const char *program = argc ? argv[0] : "session", *slash;
+    size_t len = strcspn(program, " \t\n");
+    char stem[17];
+    size_t used = 0;
+    struct uuid chance = uuid_random();
+
+    if (spec->name)
+        return strdup(spec->name);
+    slash = memrchr(program, '/', len);
+    for (const char *c = slash ? slash + 1 : program; c < program + len && used < 16; c++)
+        if (isalnum((unsigned char)*c) || (used && (*c == '-' || *c == '_' || *c == '.')))
+            stem[used++] = *c;
+    stem[used] = '\0';
+    return aq_format("%s-%02x%02x%02x", used ? stem : "run", chance.bytes[0], chance.bytes[1],
+                     chance.bytes[2]);
+}
+
+static int set_str(json_t *object, const char *key, const char *value)
+{
+    return value ? json_object_set_new(object, key, json_string(value)) : 0;
+}
+
+static int set_int(json_t *object, const char *key, const struct cli_int *value, int64_t divisor)
+{
+    return value->is_set
+        ? json_object_set_new(object, key, json_integer(value->value / divisor)) : 0;
+}
+
+static json_t *list_to_json(const struct cli_list *list)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < list->count; i++)
+        (void)json_array_append_new(array, json_string(list->items[i]));
+    return array;
+}
+
+static int make_config(const struct cli *cli, const struct spec_opts *spec, json_t *body,
+                       struct aq_error *err)
+{
+    const char *resource_group = spec->resource_group
+        ? spec->resource_group : cli_config_get(&cli->config, SETTING_RESOURCE_GROUP);
+    json_t *resources = json_object(), *environ = json_object(), *config = json_object();
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < spec->resources.count; i++)
+        r = spec_add_resources(spec->resources.items[i], resources, err);
+    for (size_t i = 0; r == 0 && i < spec->environ.count; i++)
+        r = add_environ(spec->environ.items[i], environ, err);
+    if ((json_object_set_new(config, "resources", resources) |
+         json_object_set_new(config, "environ", environ) |
+         set_str(config, "scalingGroup", resource_group) |
+         json_object_set_new(body, "config", config)) < 0)
+        return aq_fail(err, ENOMEM, "request");
+    return r;
+}
+
+/* Everything that needs no thought. */
+static int set_plain(const struct cli *cli, const struct spec_opts *spec, json_t *body)
+{
+    const char *group = spec->group ? spec->group : cli_config_get(&cli->config, SETTING_GROUP);
+    const char *image = spec->image ? spec->image : cli_config_get(&cli->config, SETTING_IMAGE);
+
+    return set_str(body, "image", image) | set_str(body, "group", group) |
+           set_str(body, "domain", cli_config_get(&cli->config, SETTING_DOMAIN)) |
+           set_str(body, "owner_access_key", cli->globals.owner) |
+           set_str(body, "starts_at", spec->starts_at) | set_str(body, "tag", spec->tag) |
+           set_int(body, "priority", &spec->priority, 1) |
+           set_int(body, "clusterSize", &spec->cluster_size, 1) |
+           set_int(body, "batch_timeout", &spec->timeout, USEC_PER_SEC) |
+           json_object_set_new(body, "dependencies", list_to_json(&spec->after)) |
+           json_object_set_new(body, "enqueueOnly", json_true()) |
+           json_object_set_new(body, "reuseIfExists", json_false());
+}
+
+static int set_command(json_t *body, int argc, char *const argv[])
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+
+    if (argc == 0)
+        return 0;
+    if (argc == 1)
+        return set_str(body, "startupCommand", argv[0]);
+    spec_quote_command(argc, argv, &line);
+    return strbuf_ok(&line) ? set_str(body, "startupCommand", line.data) : -1;
+}
+
+int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_batch, int argc,
+                 char *const argv[], unsigned index, json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *stem = spec_make_name(spec, argc, argv);
+    AQ_CLEANUP(aq_freep) char *name = stem && index ? aq_format("%s-%u", stem, index) : NULL;
+    json_t *body = json_object();
+    int r;
+
+    if (!body || !stem || (index && !name))
+        r = aq_fail(err, ENOMEM, "request");
+    else if ((set_str(body, "name", name ? name : stem) |
+              set_str(body, "type", is_batch ? "batch" : "interactive") |
+              set_plain(cli, spec, body) | set_command(body, argc, argv)) < 0)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the command and options must be UTF-8");
+    else
+        r = make_config(cli, spec, body, err);
+    if (r < 0) {
+        json_decref(body);
+        return r;
+    }
+    *ret = body;
+    return 0;
+}

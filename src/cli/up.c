@@ -1,0 +1,69 @@
+/* "up": hands over to aliquot-up, so that this program stays small. */
+#include <stdio.h>
+
+#include "cli/verbs.h"
+
+struct up_opts {
+    bool dev;
+    const char *state;
+    struct cli_int port, link_port;
+};
+
+static const struct cli_opt up_opts[] = {
+    { 0, "dev", CLI_FLAG, offsetof(struct up_opts, dev), NULL,
+      "stock development users and keys, on loopback" },
+    { 0, "state", CLI_STR, offsetof(struct up_opts, state), "DIR",
+      "where everything is kept; asked for again, it goes on from there" },
+    { 0, "port", CLI_INT, offsetof(struct up_opts, port), "N", "of the API; 8081 unless given" },
+    { 0, "link-port", CLI_INT, offsetof(struct up_opts, link_port), "N",
+      "for agents; 8082 unless given" },
+    CLI_OPT_END,
+};
+
+static int up(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct up_opts *opts = data;
+    char program[] = "aliquot-up", dev[] = "--dev", state[] = "--state", port[] = "--port",
+         link_port[] = "--link-port", numbers[2][24];
+    char *args[12];
+    int count = 0;
+
+    (void)cli;
+    (void)argc;
+    (void)argv;
+    args[count++] = program;
+    if (opts->dev)
+        args[count++] = dev;
+    if (opts->state) {
+        args[count++] = state;
+        args[count++] = (char *)opts->state;
+    }
+    if (opts->port.is_set) {
+        (void)snprintf(numbers[0], sizeof(numbers[0]), "%lld", (long long)opts->port.value);
+        args[count++] = port;
+        args[count++] = numbers[0];
+    }
+    if (opts->link_port.is_set) {
+        (void)snprintf(numbers[1], sizeof(numbers[1]), "%lld", (long long)opts->link_port.value);
+        args[count++] = link_port;
+        args[count++] = numbers[1];
+    }
+    args[count] = NULL;
+    return cli_exec_program("aliquot-up", args, err);
+}
+
+const struct cli_verb verb_up = {
+    .name = "up",
+    .args = "",
+    .summary = "Start a whole cluster on this machine and watch over it",
+    .details =
+        "Starts manager and agent, joins them, prints where they are, and starts what\n"
+        "dies anew. Ctrl-C ends everything that it started; with --dev the sessions,\n"
+        "too. The state stays: the next 'aliquot up' goes on from there.",
+    .examples = "aliquot up --dev\n"
+                "aliquot up --state ~/cluster --port 9000",
+    .opts = up_opts,
+    .opts_size = sizeof(struct up_opts),
+    .flags = CLI_NO_CONFIG,
+    .run = up,
+};
