@@ -1,0 +1,83 @@
+#include "up/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define OUTPUT_MAX (64u << 10)
+
+static _Noreturn void become(char *const *argv, int out_fd, int log_fd, int null_fd)
+{
+    sigset_t none;
+
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (dup2(null_fd, STDIN_FILENO) >= 0 && dup2(out_fd, STDOUT_FILENO) >= 0 &&
+        dup2(log_fd, STDERR_FILENO) >= 0)
+        (void)execv(argv[0], argv);
+    _exit(127);
+}
+
+/* Until the other side closes. 0, -ETIMEDOUT or -errno. */
+static int collect(int fd, int64_t deadline_usec, struct strbuf *out)
+{
+    struct pollfd wait_for = { .fd = fd, .events = POLLIN };
+    char bytes[4096];
+
+    for (;;) {
+        int64_t left = deadline_usec - clock_monotonic_usec();
+        ssize_t got;
+
+        if (left <= 0 || poll(&wait_for, 1, (int)(left / USEC_PER_MSEC) + 1) == 0)
+            return -ETIMEDOUT;
+        got = read(fd, bytes, sizeof(bytes));
+        if (got < 0 && errno != EINTR)
+            return -errno;
+        if (got == 0)
+            return 0;
+        if (got > 0 && out->len + (size_t)got <= OUTPUT_MAX)
+            strbuf_add(out, bytes, (size_t)got);
+    }
+}
+
+int helper_run(char *const *argv, const char *log_path, int timeout_msec, struct strbuf *out,
+               struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+                                            0600);
+    AQ_CLEANUP(aq_closep) int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int64_t deadline = clock_monotonic_usec() + timeout_msec * USEC_PER_MSEC;
+    int ends[2], status = 0, r;
+    pid_t pid;
+
+    if (log_fd < 0 || null_fd < 0 || pipe2(ends, O_CLOEXEC) < 0)
+        return aq_fail_errno(err, "start '%s'", argv[0]);
+    pid = fork();
+    if (pid == 0)
+        become(argv, ends[1], log_fd, null_fd);
+    aq_closep(&ends[1]);
+    r = pid < 0 ? -errno : collect(ends[0], deadline, out);
+    aq_closep(&ends[0]);
+    if (pid < 0)
+        return aq_fail(err, -r, "start '%s': %s", argv[0], strerror(-r));
+    if (r < 0)
+        (void)kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (r < 0)
+        return aq_fail(err, -r, "'%s %s' did not end in time; see '%s'", argv[0],
+                       argv[1] ? argv[1] : "", log_path);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return aq_fail(err, ECHILD, "'%s %s' failed; see '%s'", argv[0], argv[1] ? argv[1] : "",
+                       log_path);
+    return 0;
+}

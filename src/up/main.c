@@ -1,0 +1,99 @@
+/* aliquot-up: manager and agent on this machine, started and watched over.
+ *
+ *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N]
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "up/up.h"
+
+#define PORT_DEFAULT 8081
+#define LINK_PORT_DEFAULT 8082
+
+static int parse_port(const char *text, uint16_t *ret)
+{
+    char *end;
+    long port = strtol(text, &end, 10);
+
+    if (*text == '\0' || *end || port < 1 || port > 65535)
+        return -EINVAL;
+    *ret = (uint16_t)port;
+    return 0;
+}
+
+static int usage(const char *text)
+{
+    (void)fprintf(stderr, "%s\nUsage: aliquot up [--dev] [--state DIR] [--port N] [--link-port N]\n",
+                  text);
+    return 2;
+}
+
+static int parse(int argc, char **argv, struct up_options *o)
+{
+    static const struct option known[] = {
+        { "dev", no_argument, NULL, 'd' },        { "state", required_argument, NULL, 's' },
+        { "port", required_argument, NULL, 'p' }, { "link-port", required_argument, NULL, 'l' },
+        { "version", no_argument, NULL, 'v' },    { NULL, 0, NULL, 0 },
+    };
+    int letter;
+
+    while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (letter == 'd')
+            o->is_dev = true;
+        else if (letter == 's')
+            o->state_dir = optarg;
+        else if (letter == 'p' && parse_port(optarg, &o->port) < 0)
+            return usage("--port is a number from 1 to 65535");
+        else if (letter == 'l' && parse_port(optarg, &o->link_port) < 0)
+            return usage("--link-port is a number from 1 to 65535");
+        else if (letter == 'v')
+            return puts("aliquot-up " ALIQUOT_VERSION) < 0;
+        else if (letter == '?')
+            return usage("");
+    }
+    return optind < argc ? usage("there are no arguments beside options") : -1;
+}
+
+/* --dev has a state of its own, so that it never touches a real cluster's. */
+static char *choose_state(const struct up_options *o)
+{
+    AQ_CLEANUP(aq_freep) char *here = NULL;
+
+    if (!o->state_dir) {
+        here = fs_state_dir();
+        return here ? aq_format("%s/%s", here, o->is_dev ? "dev" : "up") : NULL;
+    }
+    if (o->state_dir[0] == '/')
+        return strdup(o->state_dir);
+    here = getcwd(NULL, 0);
+    return here ? aq_format("%s/%s", here, o->state_dir) : NULL;
+}
+
+int main(int argc, char **argv)
+{
+    struct up_options options = { .port = PORT_DEFAULT };
+    AQ_CLEANUP(aq_freep) char *state = NULL;
+    struct aq_error err = { 0 };
+    int r = parse(argc, argv, &options);
+
+    if (r >= 0)
+        return r;
+    if (!options.link_port)
+        options.link_port = options.port == PORT_DEFAULT ? LINK_PORT_DEFAULT
+                                                         : (uint16_t)(options.port + 1);
+    state = choose_state(&options);
+    options.state_dir = state;
+    log_init("up", LOG_LEVEL_INFO);
+    r = state ? up_run(&options, &err) : aq_fail(&err, ENOMEM, "state folder");
+    if (r < 0)
+        log_error("%s", err.text);
+    return r < 0 ? 1 : 0;
+}

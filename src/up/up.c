@@ -1,0 +1,341 @@
+#include "up/up.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/jsonw.h"
+#include "base/log.h"
+#include "up/child.h"
+#include "up/helper.h"
+#include "up/paths.h"
+
+#define JOIN_MSEC 30000
+#define SESSIONS_MSEC 20000 /* for their end when --dev stops */
+#define STOP_MSEC 10000
+#define DEATHS_MAX 5        /* before it has ever served */
+#define LOG_TAIL 2000
+
+/* Published for development; the manager accepts it with --dev only. */
+#define DEV_ACCESS_KEY "AKIAIOSFODNN7EXAMPLE"
+#define DEV_SECRET_KEY "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+struct up {
+    const struct up_options *options;
+    struct paths paths;
+    uv_loop_t loop;
+    uv_signal_t died, interrupted, terminated;
+    struct child *manager, *agent;
+    struct child_spec manager_spec, agent_spec;
+    char endpoint[64], link[64];
+    char *manager_argv[12], *agent_argv[8];
+    int lock_fd;
+    bool was_up, is_stopping;
+    int r;
+    struct aq_error err;
+};
+
+/* ---- what people and programs see ---- */
+
+static void write_info(const struct up *up)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_int(&w, "pid", getpid());
+    jsonw_member_int(&w, "manager_pid", up->manager ? child_get_pid(up->manager) : 0);
+    jsonw_member_int(&w, "agent_pid", up->agent ? child_get_pid(up->agent) : 0);
+    jsonw_member_str(&w, "endpoint", up->endpoint);
+    jsonw_member_str(&w, "link", up->link);
+    jsonw_object_end(&w);
+    strbuf_addc(&out, '\n');
+    if (fs_write_atomic(AT_FDCWD, up->paths.info, out.data, out.len, 0600, NULL) < 0)
+        log_warning("cannot write '%s'", up->paths.info);
+}
+
+static void print_welcome(const struct up *up)
+{
+    (void)printf("Aliquot is ready.\n\n"
+                 "  API      %s\n"
+                 "  agents   %s  (one joined: this machine)\n"
+                 "  state    %s\n"
+                 "  logs     %s, %s\n\n",
+                 up->endpoint, up->link, up->paths.state, up->paths.manager_log,
+                 up->paths.agent_log);
+    if (up->options->is_dev)
+        (void)printf("In another terminal:\n\n"
+                     "  aliquot login --dev --endpoint %s\n"
+                     "  aliquot run -r cpu=1 -r mem=256m -- echo hello\n\n"
+                     "Or, for any client of this protocol:\n\n"
+                     "  export BACKEND_ENDPOINT=%s BACKEND_ENDPOINT_TYPE=api\n"
+                     "  export BACKEND_ACCESS_KEY=%s\n"
+                     "  export BACKEND_SECRET_KEY=%s\n\n"
+                     "Ctrl-C ends the cluster and its sessions.\n",
+                     up->endpoint, up->endpoint, DEV_ACCESS_KEY, DEV_SECRET_KEY);
+    else
+        (void)printf("The administrator's e-mail, password and keypair are in %s.\n\n"
+                     "  aliquot login --endpoint %s\n"
+                     "  aliquot run -r cpu=1 -r mem=256m -- echo hello\n\n"
+                     "Ctrl-C ends manager and agent; sessions go on.\n",
+                     up->paths.credentials, up->endpoint);
+    (void)fflush(stdout);
+}
+
+/* The end of a log, for a program that will not start. */
+static void show_log(const char *path)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    if (fs_read(AT_FDCWD, path, 64u << 20, &text, NULL) == 0)
+        (void)fprintf(stderr, "%s\n",
+                      text.data + (text.len > LOG_TAIL ? text.len - LOG_TAIL : 0));
+}
+
+/* ---- stopping ---- */
+
+static void end_sessions(struct up *up)
+{
+    char rm[] = "rm", all[] = "--all", everyone[] = "--everyone", force[] = "--force",
+         yes[] = "--yes", wait[] = "--wait", quiet[] = "--quiet";
+    char *const argv[] = { up->paths.cli, rm, all, everyone, force, yes, wait, quiet, NULL };
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct aq_error err = { 0 };
+
+    if (!child_is_ready(up->manager) || !child_is_ready(up->agent))
+        return;
+    log_info("ending the sessions");
+    if (helper_run(argv, up->paths.log, SESSIONS_MSEC, &out, &err) < 0)
+        log_warning("some sessions may go on: %s", err.text);
+}
+
+static void close_signals(struct up *up)
+{
+    uv_close((uv_handle_t *)&up->died, NULL);
+    uv_close((uv_handle_t *)&up->interrupted, NULL);
+    uv_close((uv_handle_t *)&up->terminated, NULL);
+}
+
+/* The agent goes first: what it reports at its end still reaches the manager. */
+static void on_stopped(struct child *child, void *data)
+{
+    struct up *up = data;
+
+    if (child == up->agent) {
+        child_stop(up->manager, STOP_MSEC);
+        return;
+    }
+    child_free(up->agent);
+    child_free(up->manager);
+    up->agent = up->manager = NULL;
+    close_signals(up);
+}
+
+static void stop(struct up *up)
+{
+    if (up->is_stopping)
+        return;
+    up->is_stopping = true;
+    if (up->options->is_dev)
+        end_sessions(up);
+    child_stop(up->agent, STOP_MSEC);
+}
+
+static void fail(struct up *up)
+{
+    up->r = -up->err.code;
+    stop(up);
+}
+
+static void on_interrupted(uv_signal_t *handle, int signum)
+{
+    (void)signum;
+    stop(handle->data);
+}
+
+/* ---- starting ---- */
+
+/* A token by the API, as an administrator would make one, and the agent's
+ * join with it. It has joined before if its certificate is there.
+ */
+static int join_agent(struct up *up, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *cert = aq_format("%s/agent.crt", up->paths.agent_state);
+    AQ_CLEANUP(strbuf_donep) struct strbuf token = STRBUF_INIT, out = STRBUF_INIT;
+    char agent[] = "agent", make[] = "token", format[] = "--output", name[] = "name",
+         endpoint[] = "--endpoint", join[] = "join", state[] = "--state";
+    char *const token_argv[] = { up->paths.cli, agent, make, format, name, endpoint,
+                                 up->endpoint, NULL };
+    char *join_argv[] = { up->paths.agent, join, state, up->paths.agent_state, up->link, NULL,
+                          NULL };
+    int r;
+
+    if (!cert)
+        return aq_fail(err, ENOMEM, "agent");
+    if (access(cert, F_OK) == 0)
+        return 0;
+    r = helper_run(token_argv, up->paths.log, JOIN_MSEC, &token, err);
+    if (r < 0)
+        return r;
+    strbuf_truncate(&token, strcspn(token.data, "\r\n"));
+    join_argv[5] = token.data;
+    return helper_run(join_argv, up->paths.log, JOIN_MSEC, &out, err);
+}
+
+static void on_ready(struct child *child, void *data)
+{
+    struct up *up = data;
+
+    write_info(up);
+    if (up->is_stopping)
+        return;
+    if (child == up->manager && !child_is_active(up->agent)) {
+        if (join_agent(up, &up->err) < 0 || child_start(up->agent, &up->err) < 0)
+            fail(up);
+    } else if (up->was_up) {
+        log_info("the %s serves again", child_get_name(child));
+    } else if (child == up->agent) {
+        up->was_up = true;
+        print_welcome(up);
+    }
+}
+
+static void on_death(struct child *child, int status, unsigned deaths, void *data)
+{
+    struct up *up = data;
+    bool is_signal = WIFSIGNALED(status);
+
+    write_info(up);
+    if (!up->was_up && deaths >= DEATHS_MAX) {
+        const char *path = child == up->manager ? up->paths.manager_log : up->paths.agent_log;
+
+        show_log(path);
+        aq_fail(&up->err, ECHILD, "the %s does not start; all that it said is in '%s'",
+                child_get_name(child), path);
+        fail(up);
+        return;
+    }
+    log_warning("the %s ended with %s %d; it is started anew", child_get_name(child),
+                is_signal ? "signal" : "status", is_signal ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+static void on_child_died(uv_signal_t *handle, int signum)
+{
+    struct up *up = handle->data;
+
+    (void)signum;
+    if (up->agent)
+        child_reap(up->agent);
+    if (up->manager)
+        child_reap(up->manager);
+}
+
+static int take_lock(struct up *up, struct aq_error *err)
+{
+    up->lock_fd = open(up->paths.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (up->lock_fd < 0)
+        return aq_fail_errno(err, "open '%s'", up->paths.lock);
+    if (flock(up->lock_fd, LOCK_EX | LOCK_NB) < 0)
+        return aq_fail(err, EBUSY, "another 'aliquot up' has '%s'; end it, or choose another --state",
+                       up->paths.state);
+    return 0;
+}
+
+/* Where requests of ours go, and who sends them. */
+static int set_environment(struct up *up, struct aq_error *err)
+{
+    static const char *const cleared[] = { "ALIQUOT_PROFILE", "ALIQUOT_DOMAIN", "BACKEND_DOMAIN" };
+
+    for (size_t i = 0; i < AQ_COUNT(cleared); i++)
+        (void)unsetenv(cleared[i]);
+    if (setenv("ALIQUOT_ENDPOINT", up->endpoint, 1) < 0 ||
+        (up->options->is_dev && (setenv("ALIQUOT_ACCESS_KEY", DEV_ACCESS_KEY, 1) < 0 ||
+                                 setenv("ALIQUOT_SECRET_KEY", DEV_SECRET_KEY, 1) < 0)))
+        return aq_fail_errno(err, "environment");
+    return 0;
+}
+
+static void describe_children(struct up *up)
+{
+    static char dev[] = "--dev", state[] = "--state", listen[] = "--listen", link[] = "--link";
+    int n = 0;
+
+    up->manager_argv[n++] = up->paths.manager;
+    up->manager_argv[n++] = state;
+    up->manager_argv[n++] = up->paths.manager_state;
+    up->manager_argv[n++] = listen;
+    up->manager_argv[n++] = up->endpoint + strlen("http://");
+    up->manager_argv[n++] = link;
+    up->manager_argv[n++] = up->link;
+    if (up->options->is_dev)
+        up->manager_argv[n++] = dev;
+    up->agent_argv[0] = up->paths.agent;
+    up->agent_argv[1] = state;
+    up->agent_argv[2] = up->paths.agent_state;
+    up->manager_spec = (struct child_spec){ "manager", up->manager_argv, up->paths.manager_log,
+                                            up->paths.manager_notify };
+    up->agent_spec = (struct child_spec){ "agent", up->agent_argv, up->paths.agent_log,
+                                          up->paths.agent_notify };
+}
+
+static void watch_signal(struct up *up, uv_signal_t *handle, uv_signal_cb on_signal, int signum)
+{
+    (void)uv_signal_init(&up->loop, handle);
+    handle->data = up;
+    (void)uv_signal_start(handle, on_signal, signum);
+}
+
+static int run(struct up *up, struct aq_error *err)
+{
+    static const struct child_ops ops = { on_ready, on_death, on_stopped };
+    int r = child_new(&up->loop, &up->manager_spec, &ops, up, &up->manager, err);
+
+    if (r == 0)
+        r = child_new(&up->loop, &up->agent_spec, &ops, up, &up->agent, err);
+    watch_signal(up, &up->died, on_child_died, SIGCHLD);
+    watch_signal(up, &up->interrupted, on_interrupted, SIGINT);
+    watch_signal(up, &up->terminated, on_interrupted, SIGTERM);
+    if (r == 0)
+        r = child_start(up->manager, err);
+    if (r < 0) {
+        child_free(up->manager);
+        child_free(up->agent);
+        close_signals(up);
+    }
+    (void)uv_run(&up->loop, UV_RUN_DEFAULT);
+    if (r == 0 && up->r < 0) {
+        *err = up->err;
+        r = up->r;
+    }
+    return r;
+}
+
+int up_run(const struct up_options *options, struct aq_error *err)
+{
+    struct up up = { .options = options, .lock_fd = -1 };
+    int r = paths_init(&up.paths, options->state_dir, err);
+
+    (void)snprintf(up.endpoint, sizeof(up.endpoint), "http://127.0.0.1:%u", options->port);
+    (void)snprintf(up.link, sizeof(up.link), "127.0.0.1:%u", options->link_port);
+    if (r == 0)
+        r = take_lock(&up, err);
+    if (r == 0)
+        r = set_environment(&up, err);
+    if (r == 0 && uv_loop_init(&up.loop) < 0)
+        r = aq_fail(err, ENOMEM, "event loop");
+    else if (r == 0) {
+        describe_children(&up);
+        r = run(&up, err);
+        (void)uv_loop_close(&up.loop);
+        (void)unlink(up.paths.info);
+    }
+    aq_closep(&up.lock_fd);
+    paths_done(&up.paths);
+    return r;
+}

@@ -1,0 +1,25 @@
+/* up.h - a manager and an agent on this machine, watched over
+ *
+ * Below the state folder: manager/ and agent/ are the programs' own,
+ * manager.log, agent.log and up.log what they said, up.json where everything
+ * is while it runs ({"pid", "manager_pid", "agent_pid", "endpoint", "link"}),
+ * lock held by the one that runs.
+ */
+#ifndef AQ_UP_UP_H
+#define AQ_UP_UP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct up_options {
+    bool is_dev;
+    const char *state_dir; /* absolute */
+    uint16_t port, link_port;
+};
+
+/* Start, watch, and stop at SIGINT or SIGTERM. 0 after an orderly stop. */
+int up_run(const struct up_options *options, struct aq_error *err);
+
+#endif

@@ -1,0 +1,186 @@
+"""aliquot-up with stand-ins for manager, agent and command line: what it starts,
+what it starts anew, what it ends, and when it gives up."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import textwrap
+import time
+
+import pytest
+
+BUILD = pathlib.Path(os.environ["ALIQUOT_BUILD"])
+
+MANAGER = """\
+    #!/usr/bin/python3
+    import os, pathlib, signal, socket, sys, time
+    here = pathlib.Path(sys.argv[0]).parent
+    with open(here / "calls", "a") as calls:
+        print("manager", *sys.argv[1:], file=calls)
+    if (here / "manager-fails").exists():
+        sys.exit("no room on the disk")
+    def stop(*_):
+        with open(here / "calls", "a") as calls:
+            print("manager stopped", file=calls)
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, stop)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.sendto(b"READY=1\\n", os.environ["NOTIFY_SOCKET"])
+    while True:
+        time.sleep(60)
+"""
+AGENT = MANAGER.replace("manager", "agent").replace("    if (here", """\
+    if "join" in sys.argv:
+        (pathlib.Path(sys.argv[sys.argv.index("--state") + 1]) / "agent.crt").touch()
+        sys.exit(0)
+    if (here""", 1)
+CLI = """\
+    #!/usr/bin/python3
+    import os, pathlib, sys
+    here = pathlib.Path(sys.argv[0]).parent
+    with open(here / "calls", "a") as calls:
+        print("aliquot", *sys.argv[1:], os.environ.get("ALIQUOT_ACCESS_KEY"), file=calls)
+    if "token" in sys.argv:
+        print("aq1.token")
+"""
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Cluster:
+    def __init__(self, folder):
+        self.bin, self.state = folder / "bin", folder / "state"
+        self.bin.mkdir()
+        shutil.copy(BUILD / "aliquot-up", self.bin)
+        for name, text in [("manager", MANAGER), ("agent", AGENT)]:
+            self.program(f"aliquot-{name}", text)
+        self.program("aliquot", CLI)
+        self.up = None
+
+    def program(self, name, text):
+        (self.bin / name).write_text(textwrap.dedent(text))
+        (self.bin / name).chmod(0o755)
+
+    def start(self, *options):
+        self.up = subprocess.Popen([self.bin / "aliquot-up", "--state", self.state, *options],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return self.up
+
+    def info(self):
+        try:
+            return json.loads((self.state / "up.json").read_text())
+        except FileNotFoundError:
+            return {"manager_pid": 0, "agent_pid": 0}
+
+    def calls(self):
+        return (self.bin / "calls").read_text().splitlines()
+
+    def wait_ready(self):
+        wait_until(lambda: self.info()["agent_pid"])
+        wait_until(lambda: any(call.startswith("agent --state") for call in self.calls()))
+
+    def stop(self):
+        self.up.send_signal(signal.SIGINT)
+        return self.up.communicate(timeout=30)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    cluster = Cluster(tmp_path)
+    yield cluster
+    if cluster.up and cluster.up.poll() is None:
+        cluster.up.kill()
+        cluster.up.wait()
+
+
+def test_starts_joins_and_stops_in_order(cluster):
+    cluster.start("--dev", "--port", "18081")
+    cluster.wait_ready()
+    pids = cluster.info()
+    out, err = cluster.stop()
+    assert cluster.up.returncode == 0, err
+    assert "http://127.0.0.1:18081" in out and "aliquot login --dev" in out
+    kinds = [call.split(" ", 2)[:2] for call in cluster.calls()]
+    assert kinds == [["manager", "--state"], ["aliquot", "agent"], ["agent", "join"],
+                     ["agent", "--state"], ["aliquot", "rm"], ["agent", "stopped"],
+                     ["manager", "stopped"]]
+    assert any("aq1.token" in call for call in cluster.calls())
+    assert any("AKIAIOSFODNN7EXAMPLE" in call for call in cluster.calls())
+    assert not is_alive(pids["manager_pid"]) and not is_alive(pids["agent_pid"])
+    assert not (cluster.state / "up.json").exists()
+
+
+def test_joins_once(cluster):
+    cluster.start("--dev")
+    cluster.wait_ready()
+    cluster.stop()
+    cluster.start("--dev")
+    cluster.wait_ready()
+    cluster.stop()
+    assert sum("token" in call.split() for call in cluster.calls()) == 1
+
+
+@pytest.mark.parametrize("name", ["manager", "agent"])
+def test_starts_anew_what_is_killed(cluster, name):
+    cluster.start("--dev")
+    cluster.wait_ready()
+    for _ in range(3):
+        pid = cluster.info()[f"{name}_pid"]
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: cluster.info()[f"{name}_pid"] not in (0, pid))
+    _, err = cluster.stop()
+    assert err.count(f"the {name} ended with signal 9") == 3
+    assert f"the {name} serves again" in err
+
+
+def test_children_end_when_it_is_killed_and_another_takes_over(cluster):
+    cluster.start("--dev")
+    cluster.wait_ready()
+    pids = cluster.info()
+    cluster.up.kill()
+    cluster.up.wait()
+    wait_until(lambda: not is_alive(pids["manager_pid"]) and not is_alive(pids["agent_pid"]))
+    cluster.start("--dev")
+    wait_until(lambda: cluster.info()["agent_pid"] not in (0, pids["agent_pid"]))
+    cluster.stop()
+    assert cluster.up.returncode == 0
+
+
+def test_two_on_one_state_are_refused(cluster):
+    first = cluster.start("--dev")
+    cluster.wait_ready()
+    second = cluster.start("--dev")
+    _, err = second.communicate(timeout=20)
+    assert second.returncode == 1 and "another 'aliquot up'" in err
+    cluster.up = first
+    cluster.stop()
+
+
+def test_gives_up_on_what_never_starts(cluster):
+    (cluster.bin / "manager-fails").touch()
+    cluster.start("--dev")
+    _, err = cluster.up.communicate(timeout=60)
+    assert cluster.up.returncode == 1
+    assert "no room on the disk" in err and "manager.log" in err
+
+
+@pytest.mark.parametrize("options", [["--port", "0"], ["--port", "x"], ["--nonsense"], ["word"]])
+def test_mistakes_on_the_command_line(cluster, options):
+    cluster.start(*options)
+    _, err = cluster.up.communicate(timeout=20)
+    assert cluster.up.returncode == 2 and "Usage:" in err
