@@ -43,6 +43,14 @@ bool resource_key_is_valid(const char *key, size_t len)
     return true;
 }
 
+bool resource_value_is_valid(const char *value, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)value[i] < 0x20 && value[i] != '\t')
+            return false;
+    return true;
+}
+
 static int write_mounts(const struct resource_txt *rt, struct strbuf *out, struct aq_error *err)
 {
     strbuf_adds(out, "MOUNTS=");
@@ -114,10 +122,10 @@ static int write_pairs(const struct resource_txt *rt, struct strbuf *out, struct
         const struct resource_pair *pair = &rt->pairs[i];
 
         if (!resource_key_is_valid(pair->key, strlen(pair->key))
-            || strpbrk(pair->value, "\r\n"))
+            || !resource_value_is_valid(pair->value, strlen(pair->value)))
             return aq_fail_field(err, EINVAL, pair->key,
                                  "'%.64s' cannot stand in resource.txt: the key is taken or not a"
-                                 " word, or the value has a line break",
+                                 " word, or the value has a control character",
                                  pair->key);
         strbuf_addf(out, "%s=%s\n", pair->key, pair->value);
     }

@@ -13,4 +13,7 @@ bool resource_perm_is_valid(const char *perm, size_t len);
 /* A further key: printable, without '=', none of the lines that have a meaning. */
 bool resource_key_is_valid(const char *key, size_t len);
 
+/* No control characters but tabs. */
+bool resource_value_is_valid(const char *value, size_t len);
+
 #endif

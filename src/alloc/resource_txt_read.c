@@ -197,8 +197,10 @@ static int read_pair(struct reader *rd, struct text key, struct text value, stru
 {
     struct resource_pair *pair;
 
-    if (!resource_key_is_valid(key.at, key.len))
-        return aq_fail(err, EINVAL, "resource.txt: a line has no valid key");
+    if (!resource_key_is_valid(key.at, key.len) || !resource_value_is_valid(value.at, value.len))
+        return aq_fail(err, EINVAL,
+                       "resource.txt: a line's key is no word or its value has a control"
+                       " character");
     if (!vec_grow(&rd->pairs, &rd->pair_cap, rd->rt.pair_count + 1, sizeof(*pair)))
         return aq_fail(err, ENOMEM, "resource.txt");
     pair = &rd->pairs[rd->rt.pair_count];

@@ -107,11 +107,9 @@ bool slot_name_is_accelerator(const char *name)
     static const char *const majors[] = { "device", "devices", "share", "shares" };
     const char *major = strchr(name, '.');
 
-    if (!major++)
-        return false;
-    for (size_t i = 0; i < AQ_COUNT(majors); i++)
-        if (strcspn(major, ":") == strlen(majors[i])
-            && memcmp(major, majors[i], strlen(majors[i])) == 0)
+    for (size_t i = 0; major && i < AQ_COUNT(majors); i++)
+        if (strcspn(major + 1, ":") == strlen(majors[i])
+            && memcmp(major + 1, majors[i], strlen(majors[i])) == 0)
             return true;
     return false;
 }

@@ -103,6 +103,8 @@ static const struct {
     { HEAD "CPU_SHARES=0:1e1\n", "cpu", "an exponent" },
     { HEAD "CPU_SHARES=0:1,0:1\n", "cpu", "a device twice" },
     { HEAD "CPU_SHARES=a b:1\n", "cpu", "no device id" },
+    { HEAD "A=b\rc\n", "", "a control character" },
+    { HEAD "A B=c\n", "", "a key that is no word" },
     { HEAD "UNIFIED_DEVICES={}\n", "UNIFIED_DEVICES", "no list" },
     { HEAD "UNIFIED_DEVICES=[[\"a\"]]\n", "UNIFIED_DEVICES", "no pair" },
     { HEAD "UNIFIED_DEVICES=[[\"a\",\"B\"]]\n", "UNIFIED_DEVICES", "no slot name" },

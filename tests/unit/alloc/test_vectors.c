@@ -146,6 +146,9 @@ static const struct scenario hints[] = {
     { "a kind that is not asked for leaves the hint alone (differs: upstream forgets it)",
       "npu.device/n1=1@1 g0=1@0 g1=1@1 cpu/0=1@0 cpu/1=1@1", "0.1", E, IL, NULL, NULL,
       "npu.device=1 cpu=1 => n1:1 cpu/1:1" },
+    { "beyond the hinted node: as declared", "npu.device/n0=1@0 cpu/c0=1@0 cpu/c1=1@2 cpu/c2=1@1"
+      " cpu/c3=1@2 cpu/c4=1@1", NULL, E, IL, NULL, NULL,
+      "npu.device=1 cpu=3 => n0:1 c0:1 c1:1 c2:1" },
     { "single node: fewest nodes before best fit", "a=1@0 b=0.9@0 c=1@1 d=0.9@1", "0.1", E, SN,
       NULL, NULL, "1.8 => c:0.9 d:0.9; 1.8 => a:0.9 b:0.9" },
     { "single node: a node that can serve all comes first", "npu.device/a=1@0 npu.device/b=1@1"
