@@ -32,10 +32,12 @@ struct client_options {
 /* -ENOMEM */
 int client_new(uv_loop_t *loop, const struct client_options *options, struct client **ret,
                struct aq_error *err);
-/* Cancels what is under way: on_end() is called with ECANCELED. The handles are
- * gone after the loop has run once more.
+/* Cancels what is under way: on_end() is called with ECANCELED. Not from within
+ * a callback. The handles are gone after the loop has run once more.
  */
 void client_free(struct client *client);
+
+uv_loop_t *client_get_loop(const struct client *client);
 
 struct client_request {
     enum method method;
@@ -46,7 +48,7 @@ struct client_request {
     const void *body;     /* copied */
     size_t body_len;
     bool stream_body;     /* the body follows by exchange_write(), chunked */
-    uint64_t body_max;    /* of the answer; 0 = the client's limit */
+    uint64_t body_max;    /* of the answer; 0 = the client's limit, UINT64_MAX = none */
     unsigned answer_msec; /* 0 = the client's */
 };
 
@@ -77,7 +79,9 @@ size_t exchange_get_queued(const struct exchange *ex);
 void exchange_pause(struct exchange *ex);
 void exchange_resume(struct exchange *ex);
 
-/* Break off; on_end() is not called. The exchange is gone. NULL is fine. */
+/* Break off; neither on_end() nor the client_done_fn is called. The exchange is
+ * gone. NULL is fine.
+ */
 void exchange_cancel(struct exchange *ex);
 
 /* In on_head() with status 101: take over the connection. The stream is the

@@ -239,6 +239,11 @@ void stream_resume(struct stream *s)
         want_later(s); /* bytes may be waiting in memory */
 }
 
+bool stream_is_paused(const struct stream *s)
+{
+    return s->paused;
+}
+
 int stream_push_back(struct stream *s, const char *bytes, size_t len)
 {
     strbuf_add(&s->pushed, bytes, len);

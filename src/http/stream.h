@@ -86,6 +86,7 @@ int stream_push_back(struct stream *stream, const char *bytes, size_t len);
 /* Stop and continue reading; the peer is slowed down by its own full queue. */
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
+bool stream_is_paused(const struct stream *stream);
 
 /* Send what is queued, then tell the peer that nothing follows; reading goes on. */
 void stream_shutdown(struct stream *stream);

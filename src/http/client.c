@@ -1,0 +1,285 @@
+#include "http/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/client_inner.h"
+
+#define CONNECTIONS_MAX 32
+
+int client_new(uv_loop_t *loop, const struct client_options *options, struct client **ret,
+               struct aq_error *err)
+{
+    struct client *client = calloc(1, sizeof(*client));
+
+    if (!client)
+        return aq_fail(err, ENOMEM, "no memory for a client");
+    client->loop = loop;
+    client->options = *options;
+    if (!client->options.limits.head_max)
+        client->options.limits = message_limits_default;
+    if (!client->options.connections_max)
+        client->options.connections_max = CONNECTIONS_MAX;
+    if (options->tls)
+        client->tls = tls_context_ref(options->tls);
+    list_init(&client->exchanges);
+    *ret = client;
+    return 0;
+}
+
+uv_loop_t *client_get_loop(const struct client *client)
+{
+    return client->loop;
+}
+
+static void free_pool(struct pool *pool)
+{
+    LIST_FOREACH(it, &pool->wires)
+        wire_close(LIST_ENTRY(it, struct wire, link));
+    free(pool);
+}
+
+void client_free(struct client *client)
+{
+    struct aq_error err = { .code = 0 };
+
+    if (!client)
+        return;
+    (void)aq_fail(&err, ECANCELED, "the client was closed");
+    while (!list_is_empty(&client->exchanges)) {
+        struct exchange *ex = LIST_ENTRY(client->exchanges.next, struct exchange, link);
+
+        if (ex->wire)
+            wire_close(ex->wire);
+        exchange_end(ex, &err);
+    }
+    for (size_t i = 0; i < client->pools.count; i++)
+        free_pool(client->pools.entries[i].value);
+    map_done(&client->pools);
+    message_parser_free(client->spare);
+    tls_context_free(client->tls);
+    free(client);
+}
+
+/* ---- pools ---- */
+
+static struct pool *new_pool(struct client *client, const struct address *address,
+                             const struct url *url)
+{
+    struct pool *pool = calloc(1, sizeof(*pool));
+
+    if (!pool)
+        return NULL;
+    pool->client = client;
+    pool->address = *address;
+    pool->tls = url->tls;
+    memcpy(pool->server_name, url->address.host, sizeof(pool->server_name));
+    list_init(&pool->wires);
+    list_init(&pool->waiting);
+    return pool;
+}
+
+/* The pool for this URL, made if there is none. */
+static int get_pool(struct client *client, const struct url *url, const char *socket,
+                    struct pool **ret, struct aq_error *err)
+{
+    struct address address = url->address;
+    char key[2 * URL_HOST_MAX + URL_PATH_MAX + 16];
+    struct pool *pool;
+    int r;
+
+    if (socket) {
+        r = address_parse(socket, 0, &address, err);
+        if (r < 0)
+            return r;
+    }
+    (void)snprintf(key, sizeof(key), "%d %s %s %s %u", url->tls, url->address.host, address.host,
+                   address.path, address.port);
+    *ret = map_gets(&client->pools, key);
+    if (*ret)
+        return 0;
+    pool = new_pool(client, &address, url);
+    if (!pool || map_sets(&client->pools, key, pool) < 0) {
+        free(pool);
+        return aq_fail(err, ENOMEM, "no memory for a connection");
+    }
+    *ret = pool;
+    return 0;
+}
+
+static int need_tls(struct client *client, struct aq_error *err)
+{
+    return client->tls ? 0 : tls_context_new(&(struct tls_options){ 0 }, &client->tls, err);
+}
+
+static struct wire *find_idle(struct pool *pool)
+{
+    struct wire *first = LIST_ENTRY(pool->wires.next, struct wire, link);
+
+    return list_is_empty(&pool->wires) || first->exchange ? NULL : first;
+}
+
+int exchange_start(struct exchange *ex, struct aq_error *err)
+{
+    struct pool *pool = ex->pool;
+    struct wire *idle = find_idle(pool);
+
+    if (idle)
+        return wire_take(idle, ex, err);
+    if (pool->count < pool->client->options.connections_max)
+        return wire_open(pool, ex, err);
+    list_add(&pool->waiting, &ex->wait_link);
+    return 0;
+}
+
+void pool_serve(struct pool *pool)
+{
+    struct aq_error err = { .code = 0 };
+
+    while (!list_is_empty(&pool->waiting)
+           && (find_idle(pool) || pool->count < pool->client->options.connections_max)) {
+        struct exchange *ex = LIST_ENTRY(pool->waiting.next, struct exchange, wait_link);
+
+        list_remove(&ex->wait_link);
+        if (exchange_start(ex, &err) < 0)
+            exchange_end(ex, &err);
+    }
+}
+
+/* ---- exchanges ---- */
+
+void exchange_free(struct exchange *ex)
+{
+    list_remove(&ex->link);
+    list_remove(&ex->wait_link);
+    defer_cancel(ex->timer);
+    strbuf_done(&ex->out);
+    if (ex->release)
+        ex->release(ex->data);
+    free(ex);
+}
+
+void exchange_end(struct exchange *ex, const struct aq_error *err)
+{
+    list_remove(&ex->link);
+    list_remove(&ex->wait_link);
+    ex->ops->on_end(ex, err, ex->data);
+    exchange_free(ex);
+}
+
+static bool is_idempotent(enum method method)
+{
+    return method != METHOD_POST && method != METHOD_PATCH;
+}
+
+void exchange_fail(struct exchange *ex, bool reused, const struct aq_error *err)
+{
+    struct pool *pool = ex->pool;
+    struct aq_error again = *err;
+
+    if (reused && !ex->answered && !ex->retried && !ex->stream_body
+        && is_idempotent(ex->method)) {
+        ex->retried = true;
+        if (wire_open(pool, ex, &again) == 0)
+            return;
+    }
+    exchange_end(ex, &again);
+    pool_serve(pool);
+}
+
+void exchange_cancel(struct exchange *ex)
+{
+    struct pool *pool;
+
+    if (!ex)
+        return;
+    pool = ex->pool;
+    if (ex->wire)
+        wire_close(ex->wire);
+    exchange_free(ex);
+    pool_serve(pool);
+}
+
+/* Whole header lines without an empty one among them. */
+static bool are_lines(const char *headers)
+{
+    while (*headers) {
+        size_t len = strcspn(headers, "\r\n");
+
+        if (!len || headers[len] != '\r' || headers[len + 1] != '\n')
+            return false;
+        headers += len + 2;
+    }
+    return true;
+}
+
+static void write_request(struct strbuf *out, const struct client_request *r,
+                          const struct url *url)
+{
+    strbuf_addf(out, "%s %s HTTP/1.1\r\nHost: %s\r\n", method_name(r->method), url->target,
+                url->authority);
+    strbuf_adds(out, r->headers ? r->headers : "");
+    if (r->stream_body)
+        strbuf_adds(out, "Transfer-Encoding: chunked\r\n");
+    else if (r->body_len || (r->method != METHOD_GET && r->method != METHOD_HEAD))
+        strbuf_addf(out, "Content-Length: %zu\r\n", r->body_len);
+    strbuf_adds(out, "\r\n");
+    strbuf_add(out, r->body, r->body_len);
+}
+
+static struct exchange *new_exchange(struct client *client, struct pool *pool,
+                                     const struct client_request *request,
+                                     const struct exchange_ops *ops, void *data)
+{
+    struct exchange *ex = calloc(1, sizeof(*ex));
+
+    if (!ex)
+        return NULL;
+    ex->client = client;
+    ex->pool = pool;
+    ex->ops = ops;
+    ex->data = data;
+    ex->method = request->method;
+    ex->body_max = request->body_max;
+    ex->answer_msec = request->answer_msec ? request->answer_msec : client->options.answer_msec;
+    ex->stream_body = request->stream_body;
+    ex->finished = !request->stream_body;
+    strbuf_init(&ex->out);
+    list_init(&ex->wait_link);
+    list_add(&client->exchanges, &ex->link);
+    return ex;
+}
+
+int client_send(struct client *client, const struct client_request *request,
+                const struct exchange_ops *ops, void *data, struct exchange **ret,
+                struct aq_error *err)
+{
+    struct exchange *ex;
+    struct pool *pool = NULL;
+    struct url url;
+    int r;
+
+    r = url_parse(request->url, &url, err);
+    if (r == 0 && request->headers && !are_lines(request->headers))
+        r = aq_fail(err, EINVAL, "malformed header lines in a request");
+    if (r == 0 && url.tls)
+        r = need_tls(client, err);
+    if (r == 0)
+        r = get_pool(client, &url, request->socket, &pool, err);
+    if (r < 0)
+        return r;
+    ex = new_exchange(client, pool, request, ops, data);
+    if (!ex)
+        return aq_fail(err, ENOMEM, "no memory for a request");
+    write_request(&ex->out, request, &url);
+    r = strbuf_ok(&ex->out) ? exchange_start(ex, err) : aq_fail(err, ENOMEM, "no memory");
+    if (r < 0) {
+        exchange_free(ex);
+        return r;
+    }
+    if (ret)
+        *ret = ex;
+    return 0;
+}

@@ -1,0 +1,363 @@
+#include "http/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "http/client_inner.h"
+
+#define IDLE_MSEC 20000
+#define CONNECT_MSEC 10000
+
+static void free_wire(struct wire *wire)
+{
+    if (wire->running) {
+        wire->dead = true;
+        return;
+    }
+    message_parser_free(wire->parser);
+    free(wire);
+}
+
+void wire_close(struct wire *wire)
+{
+    if (wire->exchange)
+        wire->exchange->wire = NULL;
+    wire->exchange = NULL;
+    defer_cancel(wire->idle);
+    wire->idle = NULL;
+    list_remove(&wire->link);
+    wire->pool->count--;
+    stream_close(wire->stream);
+    wire->stream = NULL;
+    free_wire(wire);
+}
+
+static void on_idle(void *data)
+{
+    struct wire *wire = data;
+
+    wire->idle = NULL;
+    wire_close(wire);
+}
+
+void wire_release(struct wire *wire)
+{
+    struct pool *pool = wire->pool;
+    unsigned msec = pool->client->options.idle_msec;
+
+    wire->exchange = NULL;
+    list_remove(&wire->link);
+    list_add(pool->wires.next, &wire->link); /* to the front */
+    wire->idle = defer_call(pool->client->loop, msec ? msec : IDLE_MSEC, on_idle, wire);
+    if (!wire->idle)
+        wire_close(wire);
+}
+
+/* ---- the answer ---- */
+
+static void on_answer_late(void *data)
+{
+    struct exchange *ex = data;
+    struct aq_error err = { .code = 0 };
+
+    ex->timer = NULL;
+    (void)aq_fail(&err, ETIMEDOUT, "the server did not answer in time");
+    wire_close(ex->wire);
+    exchange_fail(ex, false, &err);
+}
+
+static void await_answer(struct exchange *ex)
+{
+    if (ex->answer_msec && ex->finished && !ex->timer)
+        ex->timer = defer_call(ex->client->loop, ex->answer_msec, on_answer_late, ex);
+}
+
+static void on_wire_head(struct wire *wire, struct exchange *ex)
+{
+    const struct message_head *head = message_get_head(wire->parser);
+
+    if (head->status < 200 && head->status != 101)
+        return;
+    defer_cancel(ex->timer);
+    ex->timer = NULL;
+    if (ex->method == METHOD_HEAD)
+        message_skip_body(wire->parser);
+    else if (ex->body_max)
+        message_set_body_max(wire->parser, ex->body_max);
+    if (ex->ops->on_head)
+        ex->ops->on_head(ex, head, ex->data);
+}
+
+/* The answer is complete. The parser stays with the exchange until its owner
+ * was told, so that the head can still be read then.
+ */
+static void on_wire_end(struct wire *wire, struct exchange *ex, bool clean)
+{
+    const struct message_head *head = message_get_head(wire->parser);
+    struct client *client = ex->client;
+    struct pool *pool = wire->pool;
+    struct message_parser *parser = wire->parser;
+    struct aq_error none = { .code = 0 };
+
+    if (head->status < 200 && head->status != 101) {
+        message_reset(parser); /* 100 Continue and the like: the answer follows */
+        return;
+    }
+    if (head->status == 101) {
+        (void)aq_fail(&none, EPROTO, "the server changed the protocol without being asked");
+        clean = false;
+    }
+    wire->parser = NULL;
+    ex->wire = NULL;
+    wire->exchange = NULL;
+    if (clean && head->keep_alive && !head->until_close && ex->finished)
+        wire_release(wire);
+    else
+        wire_close(wire);
+    exchange_end(ex, &none);
+    message_reset(parser);
+    if (client->spare)
+        message_parser_free(parser);
+    else
+        client->spare = parser;
+    pool_serve(pool);
+}
+
+static void fail_wire(struct wire *wire, const struct aq_error *err)
+{
+    struct exchange *ex = wire->exchange;
+    bool reused = wire->reused && wire->is_open;
+
+    wire_close(wire);
+    if (ex)
+        exchange_fail(ex, reused, err);
+}
+
+/* One step of the parser; false if it waits for more or the wire is gone. */
+static bool step(struct wire *wire, const char **bytes, size_t *len)
+{
+    struct exchange *ex = wire->exchange;
+    struct message_piece piece;
+    struct aq_error err = { .code = 0 };
+    ssize_t used = message_feed(wire->parser, *bytes, *len, &piece, &err);
+
+    if (used < 0) {
+        *len = 0;
+        (void)aq_error_wrap(&err, "the server's answer cannot be understood");
+        fail_wire(wire, &err);
+        return false;
+    }
+    *bytes += used;
+    *len -= (size_t)used;
+    if (piece.event == MESSAGE_HEAD)
+        on_wire_head(wire, ex);
+    else if (piece.event == MESSAGE_BODY && ex->ops->on_body)
+        ex->ops->on_body(ex, piece.bytes, piece.len, ex->data);
+    else if (piece.event == MESSAGE_END)
+        on_wire_end(wire, ex, !*len);
+    return piece.event != MESSAGE_MORE;
+}
+
+static void on_read(void *data, const char *bytes, size_t len)
+{
+    struct wire *wire = data;
+
+    if (!wire->exchange) {
+        /* An idle server has nothing to say; 408 before it closes, at most. */
+        wire_close(wire);
+        return;
+    }
+    wire->exchange->answered = true;
+    wire->running = true;
+    while (wire->exchange && !stream_is_paused(wire->stream) && step(wire, &bytes, &len))
+        continue;
+    wire->running = false;
+    if (wire->taken)
+        (void)stream_push_back(wire->taken, bytes, len);
+    else if (wire->stream && wire->exchange && len)
+        (void)stream_push_back(wire->stream, bytes, len);
+    if (wire->dead)
+        free_wire(wire);
+}
+
+static void on_end(void *data, const struct aq_error *err)
+{
+    struct wire *wire = data;
+    struct exchange *ex = wire->exchange;
+    struct aq_error why = *err;
+
+    if (ex && ex->answered && !why.code && message_get_head(wire->parser)->until_close
+        && message_finish(wire->parser, &why) == 0) {
+        on_wire_end(wire, ex, false);
+        return;
+    }
+    if (!why.code)
+        (void)aq_fail(&why, ECONNRESET, "the server closed the connection without an answer");
+    fail_wire(wire, &why);
+}
+
+/* ---- the request ---- */
+
+static void send_request(struct wire *wire)
+{
+    struct exchange *ex = wire->exchange;
+
+    (void)stream_write(wire->stream, ex->out.data, ex->out.len); /* failure comes as on_end() */
+    if (ex->stream_body)
+        strbuf_clear(&ex->out);
+    await_answer(ex);
+}
+
+static void on_open(void *data)
+{
+    struct wire *wire = data;
+
+    wire->is_open = true;
+    if (wire->exchange)
+        send_request(wire);
+}
+
+static void on_drain(void *data)
+{
+    struct wire *wire = data;
+    struct exchange *ex = wire->exchange;
+
+    if (ex && ex->stream_body && ex->ops->on_drain)
+        ex->ops->on_drain(ex, ex->data);
+}
+
+static const struct stream_ops wire_ops = {
+    .on_open = on_open,
+    .on_read = on_read,
+    .on_end = on_end,
+    .on_drain = on_drain,
+};
+
+static int give_parser(struct wire *wire, struct aq_error *err)
+{
+    struct client *client = wire->pool->client;
+
+    if (wire->parser)
+        return 0;
+    wire->parser = AQ_TAKE(client->spare);
+    return wire->parser ? 0
+                        : message_parser_new(false, &client->options.limits, &wire->parser, err);
+}
+
+int wire_take(struct wire *wire, struct exchange *ex, struct aq_error *err)
+{
+    int r = give_parser(wire, err);
+
+    if (r < 0)
+        return r;
+    defer_cancel(wire->idle);
+    wire->idle = NULL;
+    list_remove(&wire->link);
+    list_add(&wire->pool->wires, &wire->link); /* to the end */
+    wire->reused = true;
+    wire->exchange = ex;
+    ex->wire = wire;
+    stream_resume(wire->stream);
+    send_request(wire);
+    return 0;
+}
+
+int wire_open(struct pool *pool, struct exchange *ex, struct aq_error *err)
+{
+    struct client *client = pool->client;
+    unsigned msec = client->options.connect_msec;
+    struct stream_options options = {
+        .tls = pool->tls ? client->tls : NULL,
+        .server_name = pool->server_name,
+        .connect_msec = msec ? msec : CONNECT_MSEC,
+    };
+    struct wire *wire = calloc(1, sizeof(*wire));
+    int r;
+
+    if (!wire)
+        return aq_fail(err, ENOMEM, "no memory for a connection");
+    wire->pool = pool;
+    r = give_parser(wire, err);
+    if (r == 0)
+        r = stream_connect(client->loop, &pool->address, &options, &wire_ops, wire, &wire->stream,
+                           err);
+    if (r < 0) {
+        free_wire(wire);
+        return r;
+    }
+    list_add(&pool->wires, &wire->link);
+    pool->count++;
+    wire->exchange = ex;
+    ex->wire = wire;
+    return 0;
+}
+
+/* ---- what the owner does while it runs ---- */
+
+/* Bytes of the request after its head. */
+static int write_more(struct exchange *ex, const uv_buf_t *bufs, unsigned count)
+{
+    if (ex->wire && ex->wire->is_open)
+        return stream_writev(ex->wire->stream, bufs, count);
+    for (unsigned i = 0; i < count; i++)
+        strbuf_add(&ex->out, bufs[i].base, bufs[i].len);
+    return strbuf_ok(&ex->out) ? 0 : -ENOMEM;
+}
+
+int exchange_write(struct exchange *ex, const void *bytes, size_t len)
+{
+    char size[24];
+    uv_buf_t bufs[3];
+
+    if (!ex->stream_body || ex->finished)
+        return -EPIPE;
+    if (!len)
+        return 0;
+    bufs[0] = uv_buf_init(size, (unsigned)snprintf(size, sizeof(size), "%zx\r\n", len));
+    bufs[1] = (uv_buf_t){ .base = (char *)(uintptr_t)bytes, .len = len };
+    bufs[2] = (uv_buf_t){ .base = size + bufs[0].len - 2, .len = 2 };
+    return write_more(ex, bufs, 3);
+}
+
+int exchange_finish(struct exchange *ex)
+{
+    char last[] = "0\r\n\r\n";
+    uv_buf_t buf = uv_buf_init(last, 5);
+
+    if (!ex->stream_body || ex->finished)
+        return -EPIPE;
+    ex->finished = true;
+    if (ex->wire && ex->wire->is_open)
+        await_answer(ex);
+    return write_more(ex, &buf, 1);
+}
+
+size_t exchange_get_queued(const struct exchange *ex)
+{
+    return ex->wire && ex->wire->is_open ? stream_queued(ex->wire->stream) : ex->out.len;
+}
+
+void exchange_pause(struct exchange *ex)
+{
+    if (ex->wire)
+        stream_pause(ex->wire->stream);
+}
+
+void exchange_resume(struct exchange *ex)
+{
+    if (ex->wire)
+        stream_resume(ex->wire->stream);
+}
+
+struct stream *exchange_upgrade(struct exchange *ex, const struct stream_ops *ops, void *data)
+{
+    struct wire *wire = ex->wire;
+    struct stream *stream = wire->stream;
+
+    wire->taken = AQ_TAKE(wire->stream);
+    stream_set_ops(stream, ops, data);
+    wire_close(wire);
+    exchange_free(ex);
+    return stream;
+}
