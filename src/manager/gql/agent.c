@@ -1,0 +1,201 @@
+/* Agent and its lists. The objects are struct agent_row. */
+#include <errno.h>
+#include <string.h>
+
+#include "manager/gql/kernel.h"
+#include "manager/gql/resolve.h"
+
+#define FIELD(name) SCHEMA_FIELD_Agent_##name
+#define AT(how, member) GQL_##how##_AT(struct agent_row, member)
+
+/* ---- root fields ---- */
+
+static struct gql_fetch *fetch_new(struct gql_call *call, enum gql_shape shape)
+{
+    struct gql_fetch *fetch
+        = gql_fetch_new(call, shape, store_list_agents, sizeof(struct agent_row));
+    struct aq_error err = { 0 };
+
+    if (fetch && gql_need(call->context, API_ADMIN, &err) < 0) {
+        gql_fetch_fail(fetch, &err);
+        return NULL;
+    }
+    return fetch;
+}
+
+static int get_one(struct gql_call *call)
+{
+    struct gql_fetch *fetch = fetch_new(call, GQL_ONE);
+
+    if (!fetch)
+        return GQL_DONE;
+    fetch->query.name = gql_arg_text(call, SCHEMA_ARG_Query_agent_agent_id);
+    return gql_fetch_start(fetch);
+}
+
+static int narrow(struct gql_fetch *fetch, const char *resource_group, const char *status,
+                  struct aq_error *err)
+{
+    enum agent_status wanted;
+
+    fetch->query.resource_group = resource_group;
+    if (!status)
+        return 0;
+    if (agent_status_parse(status, &wanted) < 0)
+        return aq_fail(err, EINVAL, "status: '%.40s' is no agent status", status);
+    fetch->query.statuses = 1u << wanted;
+    return 0;
+}
+
+static int list(struct gql_call *call)
+{
+    struct gql_fetch *fetch = fetch_new(call, GQL_PAGE);
+    struct aq_error err = { 0 };
+
+    if (!fetch)
+        return GQL_DONE;
+    if (gql_fetch_page_args(fetch, &err) < 0
+        || narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Query_agent_list_scaling_group),
+                  gql_arg_text(call, SCHEMA_ARG_Query_agent_list_status), &err) < 0)
+        return gql_fetch_fail(fetch, &err);
+    return gql_fetch_start(fetch);
+}
+
+static int list_all(struct gql_call *call)
+{
+    struct gql_fetch *fetch = fetch_new(call, GQL_MANY);
+    struct aq_error err = { 0 };
+
+    if (!fetch)
+        return GQL_DONE;
+    if (narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Query_agents_scaling_group),
+               gql_arg_text(call, SCHEMA_ARG_Query_agents_status), &err) < 0)
+        return gql_fetch_fail(fetch, &err);
+    return gql_fetch_start(fetch);
+}
+
+/* ---- kernels on an agent ---- */
+
+static bool is_on(const struct kernel *kernel, const char *agent_id, const char *status)
+{
+    return kernel->agent_id && strcmp(kernel->agent_id, agent_id) == 0
+        && (status ? strcmp(kernel_status_name(kernel->status), status) == 0
+                   : kernel_is_holding(kernel->status));
+}
+
+static size_t count_kernels(const struct core *core, const char *agent_id, const char *status)
+{
+    size_t count = 0;
+
+    for (const struct session *s = core_next_session(core, NULL); s; s = core_next_session(core, s))
+        for (size_t k = 0; k < s->kernel_count; k++)
+            count += is_on(&s->kernels[k], agent_id, status);
+    return count;
+}
+
+/* Copies: memory may change before the reply is written. */
+static int copy_kernel(struct arena *arena, const struct session *s, const struct kernel *kernel,
+                       struct kernel_row *ret)
+{
+    *ret = (struct kernel_row){ .kernel = *kernel, .session_id = s->id };
+    ret->kernel.session = NULL;
+    ret->kernel.alloc = NULL;
+    ret->kernel.agent_id = arena_strdup(arena, kernel->agent_id);
+    ret->kernel.requested.items
+        = arena_array(arena, kernel->requested.count ? kernel->requested.count : 1,
+                      sizeof(struct slot));
+    if (!ret->kernel.agent_id || !ret->kernel.requested.items)
+        return -ENOMEM;
+    if (kernel->requested.count)
+        memcpy(ret->kernel.requested.items, kernel->requested.items,
+               kernel->requested.count * sizeof(struct slot));
+    return 0;
+}
+
+static struct gql_value kernels_of(const struct gql_call *call, const struct agent_row *agent,
+                                   const char *status)
+{
+    const struct core *core = ((const struct gql_context *)call->context)->api->core;
+    size_t count = count_kernels(core, agent->agent.id, status), n = 0;
+    struct gql_container *items = arena_array(call->arena, count + 1, sizeof(*items));
+    struct kernel_row *rows = arena_array(call->arena, count + 1, sizeof(*rows));
+
+    if (!items || !rows)
+        return gql_error(call->arena, "out of memory");
+    for (const struct session *s = core_next_session(core, NULL); s; s = core_next_session(core, s))
+        for (size_t k = 0; k < s->kernel_count; k++) {
+            if (!is_on(&s->kernels[k], agent->agent.id, status))
+                continue;
+            if (copy_kernel(call->arena, s, &s->kernels[k], &rows[n]) < 0)
+                return gql_error(call->arena, "out of memory");
+            items[n].row = &rows[n];
+            n++;
+        }
+    return gql_rows_of(call->arena, items, (uint32_t)n, sizeof(*items));
+}
+
+static int containers(struct gql_call *call)
+{
+    const char *status = gql_arg_text(call, SCHEMA_ARG_Agent_compute_containers_status);
+
+    for (uint32_t i = 0; i < call->count; i++)
+        call->results[i] = kernels_of(call, call->parents[i], status);
+    return GQL_DONE;
+}
+
+/* ---- values ---- */
+
+static struct gql_value get_status(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(agent_status_name(((const struct agent_row *)parent)->agent.status));
+}
+
+static struct gql_value get_available(struct gql_get *get, const void *parent)
+{
+    return gql_slots(get, &((const struct agent_row *)parent)->agent.available);
+}
+
+static struct gql_value get_occupied(struct gql_get *get, const void *parent)
+{
+    return gql_slots(get, &((const struct agent_row *)parent)->occupied);
+}
+
+static struct gql_value get_alloc_map(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    (void)parent;
+    return gql_raw("{}", 2);
+}
+
+const struct gql_entry agent_entries[] = {
+    { SCHEMA_FIELD_Query_agent, GQL_CALL(get_one) },
+    { SCHEMA_FIELD_Query_agent_list, GQL_CALL(list) },
+    { SCHEMA_FIELD_Query_agents, GQL_CALL(list_all) },
+    { SCHEMA_FIELD_AgentList_items, GQL_PAGE_ITEMS },
+    { SCHEMA_FIELD_AgentList_total_count, GQL_PAGE_TOTAL },
+    { FIELD(id), AT(CHARS, agent.id) },
+    { FIELD(status), GQL_GET(get_status) },
+    { FIELD(status_changed), AT(TIME, agent.status_changed_usec) },
+    { FIELD(region), AT(TEXT, agent.region) },
+    { FIELD(scaling_group), AT(TEXT, agent.resource_group) },
+    { FIELD(schedulable), AT(BOOL, agent.schedulable) },
+    { FIELD(available_slots), GQL_GET(get_available) },
+    { FIELD(occupied_slots), GQL_GET(get_occupied) },
+    { FIELD(addr), AT(TEXT, agent.addr) },
+    { FIELD(architecture), AT(TEXT, agent.architecture) },
+    { FIELD(first_contact), AT(TIME, agent.first_contact_usec) },
+    { FIELD(lost_at), AT(TIME, agent.lost_usec) },
+    /* clients crash on null, and on objects without these keys */
+    { FIELD(live_stat), GQL_FIXED_TEXT("{\"node\": {}, \"devices\": {}}") },
+    { FIELD(version), AT(TEXT, agent.version) },
+    { FIELD(compute_plugins), GQL_FIXED_TEXT("{}") },
+    { FIELD(hardware_metadata), GQL_FIXED_TEXT("{}") },
+    { FIELD(local_config), GQL_FIXED_TEXT("{}") },
+    { FIELD(cpu_cur_pct), GQL_FIXED_FLOAT(0.0) },
+    { FIELD(mem_cur_bytes), GQL_FIXED_FLOAT(0.0) },
+    { FIELD(gpu_alloc_map), GQL_GET(get_alloc_map) },
+    { FIELD(compute_containers), GQL_CALL(containers) },
+    { FIELD(drain_reason), AT(TEXT, agent.drain_reason) },
+};
+GQL_ENTRIES_END(agent);

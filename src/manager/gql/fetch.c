@@ -1,0 +1,175 @@
+/* Rows from the store into the one result of a root field. */
+#include <errno.h>
+#include <string.h>
+
+#include "manager/gql/resolve.h"
+
+#define PAGE_MAX 100
+
+struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql_list_fn *list,
+                                size_t row_size)
+{
+    struct gql_fetch *fetch = arena_alloc(call->arena, sizeof(*fetch));
+
+    if (!fetch) {
+        gql_call_fail(call, "out of memory");
+        return NULL;
+    }
+    fetch->call = call;
+    fetch->shape = shape;
+    fetch->list = list;
+    fetch->row_size = row_size;
+    return fetch;
+}
+
+int gql_fetch_page_args(struct gql_fetch *fetch, struct aq_error *err)
+{
+    const struct gql_call *call = fetch->call;
+    int64_t limit = call->args[0].integer, offset = call->args[1].integer;
+
+    if (limit < 1 || limit > PAGE_MAX)
+        return aq_fail_field(err, EINVAL, "limit", "limit must be within 1..%d", PAGE_MAX);
+    if (offset < 0)
+        return aq_fail_field(err, EINVAL, "offset", "offset must not be negative");
+    fetch->query.limit = limit;
+    fetch->query.offset = offset;
+    fetch->query.filter = gql_arg_text(call, 2);
+    fetch->query.order = gql_arg_text(call, 3);
+    return 0;
+}
+
+int gql_fetch_fail(struct gql_fetch *fetch, const struct aq_error *err)
+{
+    return gql_call_fail(fetch->call, "%s", err->text);
+}
+
+int gql_keep(struct gql_context *context, struct arena *arena, struct store_page *page)
+{
+    struct gql_page *kept = arena_alloc(arena, sizeof(*kept));
+
+    if (!kept) {
+        store_page_free(page);
+        return -ENOMEM;
+    }
+    *kept = (struct gql_page){ .page = page, .next = context->pages };
+    context->pages = kept;
+    return 0;
+}
+
+static struct gql_value rows_of(const struct gql_fetch *fetch, const void *rows, size_t count)
+{
+    return gql_rows_of(fetch->call->arena, rows, (uint32_t)count, fetch->row_size);
+}
+
+static struct gql_value page_of(const struct gql_fetch *fetch, const void *rows, size_t count,
+                                int64_t total)
+{
+    struct gql_rows_page *page = arena_alloc(fetch->call->arena, sizeof(*page));
+
+    if (!page)
+        return gql_error(fetch->call->arena, "out of memory");
+    page->items = rows_of(fetch, rows, count);
+    page->total = total;
+    return gql_object(page);
+}
+
+static void fill(struct gql_fetch *fetch, const void *rows, size_t count, int64_t total)
+{
+    switch (fetch->shape) {
+    case GQL_ONE:
+        fetch->call->results[0] = gql_object(count ? rows : NULL);
+        break;
+    case GQL_MANY:
+        fetch->call->results[0] = rows_of(fetch, rows, count);
+        break;
+    case GQL_PAGE:
+        fetch->call->results[0] = page_of(fetch, rows, count, total);
+        break;
+    }
+}
+
+static int read_rows(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct gql_fetch *fetch = data;
+
+    if (fetch->find)
+        return store_find_sessions(tx, &fetch->query, fetch->find, &fetch->page, err);
+    return fetch->list(tx, &fetch->query, &fetch->page, err);
+}
+
+static void on_read(void *data, int r, const struct aq_error *err)
+{
+    struct gql_fetch *fetch = data;
+
+    if (r < 0)
+        gql_call_fail(fetch->call, "%s", err->text);
+    else if (gql_keep(fetch->call->context, fetch->call->arena, fetch->page) < 0)
+        gql_call_fail(fetch->call, "out of memory");
+    else
+        fill(fetch, fetch->page->rows, fetch->page->count, fetch->page->total);
+    gql_call_done(fetch->call);
+}
+
+int gql_fetch_start(struct gql_fetch *fetch)
+{
+    struct gql_context *context = fetch->call->context;
+
+    if (fetch->nothing) {
+        fill(fetch, NULL, 0, 0);
+        return GQL_DONE;
+    }
+    if (store_read(core_store(context->api->core), read_rows, on_read, fetch) < 0)
+        return gql_call_fail(fetch->call, "out of memory");
+    return GQL_LATER;
+}
+
+/* ---- who may see what ---- */
+
+void gql_scope(const struct gql_context *context, struct store_query *query)
+{
+    if (!principal_may(context->who->role, API_ADMIN))
+        query->access_key = context->who->access_key;
+    else if (!principal_is_superadmin(context->who))
+        query->domain = context->who->domain;
+}
+
+int gql_need(const struct gql_context *context, enum api_role role, struct aq_error *err)
+{
+    if (principal_may(context->who->role, role))
+        return 0;
+    return aq_fail_kind(err, EPERM, "generic-forbidden",
+                        "Forbidden operation. (%s privilege required)", api_role_name(role));
+}
+
+/* ---- arguments and values ---- */
+
+const char *gql_arg_text(const struct gql_call *call, unsigned index)
+{
+    return gql_is_given(call->args[index]) ? call->args[index].text : NULL;
+}
+
+int gql_arg_active(const struct gql_call *call, unsigned index)
+{
+    if (!gql_is_given(call->args[index]))
+        return 0;
+    return call->args[index].boolean ? 1 : -1;
+}
+
+struct gql_value gql_copy(struct gql_get *get, const char *text)
+{
+    const char *copy = text ? arena_strdup(get->arena, text) : NULL;
+
+    if (text && !copy)
+        return gql_error(get->arena, "out of memory");
+    return gql_text(copy);
+}
+
+struct gql_value gql_slots(struct gql_get *get, const struct slots *slots)
+{
+    const struct gql_context *context = get->context;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    slots_write_json(slots, core_slot_types(context->api->core), &w);
+    return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
+}

@@ -1,0 +1,135 @@
+#include "manager/gql/gql.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "manager/gql/resolve.h"
+
+/* ---- the engine ---- */
+
+static struct gql_resolver resolvers[SCHEMA_FIELD_COUNT];
+
+static void add_entries(const struct gql_entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        resolvers[entries[i].field] = entries[i].resolver;
+}
+
+int gql_new(struct gql_engine **ret, struct aq_error *err)
+{
+    const struct gql_conf conf = {
+        .schema = &schema_schema,
+        .resolvers = resolvers,
+        .limits = GQL_LIMITS_DEFAULT,
+        .cache_documents = 256,
+    };
+
+    add_entries(agent_entries, agent_entry_count);
+    add_entries(session_entries, session_entry_count);
+    add_entries(kernel_entries, kernel_entry_count);
+    add_entries(user_entries, user_entry_count);
+    add_entries(keypair_entries, keypair_entry_count);
+    add_entries(tenant_entries, tenant_entry_count);
+    return gql_engine_new(&conf, ret, err);
+}
+
+/* ---- requests ---- */
+
+struct gql_run {
+    struct gql_context context;
+    bool is_legacy; /* bare data, errors as a problem */
+};
+
+static void run_free(struct gql_run *run)
+{
+    for (struct gql_page *kept = run->context.pages; kept; kept = kept->next)
+        store_page_free(kept->page);
+    strbuf_done(&run->context.out);
+    free(run);
+}
+
+/* {"data": X} without its wrapping, or the errors as a graphql-error. */
+static void reply_legacy(struct gql_run *run)
+{
+    json_auto_t *reply = json_loadb(run->context.out.data, run->context.out.len, 0, NULL);
+    const json_t *errors = json_object_get(reply, "errors");
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+    struct aq_error err = { 0 };
+
+    text = json_dumps(errors ? errors : json_object_get(reply, "data"), JSON_COMPACT);
+    if (!text)
+        aq_fail(&err, ENOMEM, "reply");
+    else if (errors)
+        aq_fail_kind(&err, EINVAL, "graphql-error", "the query failed");
+    if (err.code)
+        request_fail_data(run->context.req, &err, text);
+    else
+        request_reply(run->context.req, 200, "application/json", text, strlen(text));
+}
+
+static void on_executed(void *data, const struct gql_result *result)
+{
+    struct gql_run *run = data;
+    struct aq_error err = { 0 };
+
+    if (result->code < 0) {
+        aq_fail(&err, ENOMEM, "reply");
+        request_fail(run->context.req, &err);
+    } else if (run->is_legacy) {
+        reply_legacy(run);
+    } else {
+        request_reply_json(run->context.req, 200, &run->context.out);
+    }
+    run_free(run);
+}
+
+static void start(struct request *req, struct api *api, bool is_legacy)
+{
+    struct gql_run *run = calloc(1, sizeof(*run));
+    struct gql_params params = { 0 };
+    json_auto_t *body = NULL;
+    struct aq_error err = { 0 };
+
+    if (!run)
+        aq_fail(&err, ENOMEM, "query");
+    if (err.code || api_parse(req, &body, &err) < 0
+        || gql_params_from_json(body, &params, &err) < 0) {
+        free(run);
+        request_fail(req, &err);
+        return;
+    }
+    run->is_legacy = is_legacy;
+    run->context = (struct gql_context){ .api = api, .req = req, .who = api_principal(req),
+                                         .out = STRBUF_INIT };
+    params.context = &run->context;
+    (void)gql_execute(api->gql, &params, &run->context.out, on_executed, run);
+}
+
+static void on_gql(struct request *req, void *data)
+{
+    start(req, data, false);
+}
+
+static void on_legacy(struct request *req, void *data)
+{
+    start(req, data, true);
+}
+
+struct documented {
+    const char *query;
+};
+
+static const struct field gql_fields[] = {
+    { "query", FIELD_STR, FIELD_REQUIRED, offsetof(struct documented, query), 1, 1 << 20 },
+    { "variables", FIELD_OBJECT, FIELD_NULLABLE },
+    { "operationName|operation_name", FIELD_STR, FIELD_NULLABLE },
+    FIELD_END,
+};
+
+const struct route gql_routes[] = {
+    { METHOD_POST, "/admin/gql", API_USER, on_gql, gql_fields, "GraphQL" },
+    { METHOD_POST, "/admin/graphql", API_USER, on_legacy, gql_fields,
+      "GraphQL as before v6.20210815: bare data, errors as a problem" },
+};
+API_ROUTES_END(gql);

@@ -1,0 +1,234 @@
+/* ComputeContainer. The objects are struct gql_container. */
+#include "manager/gql/kernel.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "manager/api/session_view.h"
+
+#define FIELD(name) SCHEMA_FIELD_ComputeContainer_##name
+
+struct gql_value gql_containers(struct arena *arena, const struct session_row *session)
+{
+    size_t count = session->kernels ? session->kernel_count : 0;
+    struct gql_container *items = arena_array(arena, count ? count : 1, sizeof(*items));
+
+    if (!items)
+        return gql_error(arena, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        items[i] = (struct gql_container){ &session->kernels[i], session };
+    return gql_rows_of(arena, items, (uint32_t)count, sizeof(*items));
+}
+
+/* ---- compute_container(container_id) ---- */
+
+struct find_kernel {
+    struct gql_call *call;
+    struct store_query query;
+    const char *id;
+    struct store_page *page;
+};
+
+static int read_kernel(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct find_kernel *find = data;
+
+    return store_find_sessions(tx, &find->query, find->id, &find->page, err);
+}
+
+static struct gql_value pick(const struct find_kernel *find)
+{
+    struct uuid id;
+
+    if (uuid_parse(find->id, &id) < 0)
+        return gql_null();
+    for (size_t s = 0; s < find->page->count; s++) {
+        const struct session_row *session = &find->page->sessions[s];
+
+        for (size_t k = 0; session->kernels && k < session->kernel_count; k++) {
+            struct gql_container *found;
+
+            if (!uuid_equals(&session->kernels[k].kernel.id, &id))
+                continue;
+            if (!(found = arena_alloc(find->call->arena, sizeof(*found))))
+                return gql_error(find->call->arena, "out of memory");
+            *found = (struct gql_container){ &session->kernels[k], session };
+            return gql_object(found);
+        }
+    }
+    return gql_null();
+}
+
+static void on_kernel_read(void *data, int r, const struct aq_error *err)
+{
+    struct find_kernel *find = data;
+
+    if (r < 0)
+        gql_call_fail(find->call, "%s", err->text);
+    else if (gql_keep(find->call->context, find->call->arena, find->page) < 0)
+        gql_call_fail(find->call, "out of memory");
+    else
+        find->call->results[0] = pick(find);
+    gql_call_done(find->call);
+}
+
+static int get_one(struct gql_call *call)
+{
+    const struct gql_context *context = call->context;
+    struct find_kernel *find = arena_alloc(call->arena, sizeof(*find));
+
+    if (!find)
+        return gql_call_fail(call, "out of memory");
+    find->call = call;
+    find->id = gql_arg_text(call, SCHEMA_ARG_Query_compute_container_container_id);
+    find->query.with_kernels = true;
+    gql_scope(context, &find->query);
+    if (store_read(core_store(context->api->core), read_kernel, on_kernel_read, find) < 0)
+        return gql_call_fail(call, "out of memory");
+    return GQL_LATER;
+}
+
+/* ---- values ---- */
+
+static const struct kernel *kernel_of(const void *parent)
+{
+    return &((const struct gql_container *)parent)->row->kernel;
+}
+
+static struct gql_value get_id(struct gql_get *get, const void *parent)
+{
+    return gql_text(uuid_format(&kernel_of(parent)->id, get->scratch));
+}
+
+static struct gql_value get_session_id(struct gql_get *get, const void *parent)
+{
+    const struct gql_container *container = parent;
+
+    return gql_text(uuid_format(&container->row->session_id, get->scratch));
+}
+
+static struct gql_value get_index(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_int(kernel_of(parent)->index);
+}
+
+static struct gql_value get_rank(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_int(kernel_of(parent)->rank);
+}
+
+static struct gql_value get_role(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(kernel_of(parent)->role);
+}
+
+static struct gql_value get_hostname(struct gql_get *get, const void *parent)
+{
+    _Static_assert(KERNEL_HOSTNAME_MAX <= sizeof(get->scratch), "room for a host name");
+    return gql_text(kernel_hostname(kernel_of(parent), get->scratch));
+}
+
+static struct gql_value get_image(struct gql_get *get, const void *parent)
+{
+    const struct gql_container *container = parent;
+
+    (void)get;
+    return gql_text(container->session ? container->session->image : NULL);
+}
+
+static struct gql_value get_status(struct gql_get *get, const void *parent)
+{
+    const struct gql_context *context = get->context;
+
+    return gql_text(kernel_view_status(context->who, kernel_of(parent)->status));
+}
+
+static struct gql_value get_reason(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(((const struct gql_container *)parent)->row->reason);
+}
+
+static struct gql_value get_agent(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(kernel_of(parent)->agent_id);
+}
+
+static struct gql_value get_exit_code(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return kernel_of(parent)->has_exit ? gql_int(kernel_of(parent)->exit_code) : gql_null();
+}
+
+static struct gql_value get_slots(struct gql_get *get, const void *parent)
+{
+    return gql_slots(get, &kernel_of(parent)->requested);
+}
+
+static struct gql_value time_value(struct gql_get *get, int64_t usec)
+{
+    _Static_assert(CLOCK_ISO_MAX <= sizeof(get->scratch), "room for a time");
+    return usec ? gql_text(clock_format_iso(usec, get->scratch)) : gql_null();
+}
+
+static struct gql_value get_changed(struct gql_get *get, const void *parent)
+{
+    return time_value(get, kernel_of(parent)->status_changed_usec);
+}
+
+static struct gql_value get_created(struct gql_get *get, const void *parent)
+{
+    const struct gql_container *container = parent;
+
+    return time_value(get, container->session ? container->session->session.created_usec : 0);
+}
+
+static struct gql_value get_started(struct gql_get *get, const void *parent)
+{
+    const struct gql_container *container = parent;
+
+    return time_value(get, container->session ? container->session->session.starts_usec : 0);
+}
+
+static struct gql_value get_terminated(struct gql_get *get, const void *parent)
+{
+    return time_value(get, ((const struct gql_container *)parent)->row->terminated_usec);
+}
+
+const struct gql_entry kernel_entries[] = {
+    { SCHEMA_FIELD_Query_compute_container, GQL_CALL(get_one) },
+    { FIELD(id), GQL_GET(get_id) },
+    { FIELD(idx), GQL_GET(get_index) },
+    { FIELD(role), GQL_GET(get_role) },
+    { FIELD(hostname), GQL_GET(get_hostname) },
+    { FIELD(cluster_role), GQL_GET(get_role) },
+    { FIELD(cluster_idx), GQL_GET(get_index) },
+    { FIELD(local_rank), GQL_GET(get_rank) },
+    { FIELD(cluster_hostname), GQL_GET(get_hostname) },
+    { FIELD(session_id), GQL_GET(get_session_id) },
+    { FIELD(image), GQL_GET(get_image) },
+    { FIELD(architecture), GQL_FIXED_TEXT("x86_64") },
+    { FIELD(registry), GQL_ALWAYS_NULL },
+    { FIELD(status), GQL_GET(get_status) },
+    { FIELD(status_changed), GQL_GET(get_changed) },
+    { FIELD(status_info), GQL_GET(get_reason) },
+    { FIELD(status_data), GQL_ALWAYS_NULL },
+    { FIELD(status_history), GQL_ALWAYS_NULL },
+    { FIELD(created_at), GQL_GET(get_created) },
+    { FIELD(terminated_at), GQL_GET(get_terminated) },
+    { FIELD(starts_at), GQL_GET(get_started) },
+    { FIELD(occupied_slots), GQL_GET(get_slots) },
+    { FIELD(agent), GQL_GET(get_agent) },
+    { FIELD(container_id), GQL_ALWAYS_NULL },
+    { FIELD(resource_opts), GQL_FIXED_TEXT("{}") },
+    { FIELD(preopen_ports), GQL_FIXED_EMPTY },
+    { FIELD(live_stat), GQL_ALWAYS_NULL },
+    { FIELD(last_stat), GQL_ALWAYS_NULL },
+    { FIELD(exit_code), GQL_GET(get_exit_code) },
+};
+GQL_ENTRIES_END(kernel);

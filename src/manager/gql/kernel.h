@@ -1,0 +1,15 @@
+/* kernel.h - ComputeContainer: a kernel and the session it belongs to */
+#ifndef AQ_MANAGER_GQL_KERNEL_H
+#define AQ_MANAGER_GQL_KERNEL_H
+
+#include "manager/gql/resolve.h"
+
+struct gql_container {
+    const struct kernel_row *row;
+    const struct session_row *session; /* NULL where it was reached by its agent */
+};
+
+/* The kernels of a session's row as a list. */
+struct gql_value gql_containers(struct arena *arena, const struct session_row *session);
+
+#endif

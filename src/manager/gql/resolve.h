@@ -1,0 +1,118 @@
+/* resolve.h - what resolvers share */
+#ifndef AQ_MANAGER_GQL_RESOLVE_H
+#define AQ_MANAGER_GQL_RESOLVE_H
+
+#include "graphql/graphql.h"
+#include "manager/api/api.h"
+#include "schema.h"
+
+/* Of one request: gql_call.context and gql_get.context. */
+struct gql_context {
+    struct api *api;
+    struct request *req;
+    const struct principal *who;
+    struct strbuf out;
+    struct gql_page *pages; /* what replies point into; freed at the end */
+};
+
+struct gql_page {
+    struct store_page *page;
+    struct gql_page *next;
+};
+
+/* One line of the resolver table. */
+struct gql_entry {
+    uint32_t field; /* SCHEMA_FIELD_... */
+    struct gql_resolver resolver;
+};
+
+#define GQL_ENTRIES(name)                                                                          \
+    extern const struct gql_entry name##_entries[];                                                \
+    extern const size_t name##_entry_count
+#define GQL_ENTRIES_END(name) const size_t name##_entry_count = AQ_COUNT(name##_entries)
+
+GQL_ENTRIES(agent);
+GQL_ENTRIES(session);
+GQL_ENTRIES(kernel);
+GQL_ENTRIES(user);
+GQL_ENTRIES(keypair);
+GQL_ENTRIES(tenant);
+
+/* Resolvers that give the same to every object. */
+#define GQL_FIXED_TEXT(literal)                                                                    \
+    { .how = GQL_HOW_CONST,                                                                        \
+      .value = { .kind = GQL_STRING, .count = sizeof(literal) - 1, .text = (literal) } }
+#define GQL_FIXED_INT(number)                                                                      \
+    { .how = GQL_HOW_CONST, .value = { .kind = GQL_INT, .integer = (number) } }
+#define GQL_FIXED_FLOAT(number)                                                                    \
+    { .how = GQL_HOW_CONST, .value = { .kind = GQL_FLOAT, .real = (number) } }
+#define GQL_FIXED_BOOL(yes) { .how = GQL_HOW_CONST, .value = { .kind = GQL_BOOL, .boolean = (yes) } }
+#define GQL_FIXED_EMPTY { .how = GQL_HOW_CONST, .value = { .kind = GQL_LIST } }
+
+/* ---- reading rows ---- */
+
+typedef int gql_list_fn(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err);
+
+enum gql_shape {
+    GQL_ONE,  /* the first row or null */
+    GQL_MANY, /* a list of rows */
+    GQL_PAGE, /* {items, total_count} */
+};
+
+/* What a GQL_PAGE field gives to the type's resolvers. */
+struct gql_rows_page {
+    struct gql_value items;
+    int64_t total;
+};
+#define GQL_PAGE_ITEMS GQL_VALUE_AT(struct gql_rows_page, items)
+#define GQL_PAGE_TOTAL GQL_INT64_AT(struct gql_rows_page, total)
+
+struct gql_fetch {
+    struct gql_call *call;
+    enum gql_shape shape;
+    size_t row_size;
+    gql_list_fn *list;
+    struct store_query query;
+    const char *find;        /* sessions: store_find_sessions() of this text instead */
+    bool nothing;            /* the arguments exclude each other: no rows */
+    struct store_page *page; /* set while it runs */
+};
+
+/* In the request's arena; NULL after the call has been failed. */
+struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql_list_fn *list,
+                                size_t row_size);
+/* limit, offset, filter and order: the first four arguments of every X_list. */
+int gql_fetch_page_args(struct gql_fetch *fetch, struct aq_error *err);
+/* Read on a thread of the store, fill the one result of a root field. Returns
+ * what the resolver returns.
+ */
+int gql_fetch_start(struct gql_fetch *fetch);
+/* Fail the call with the error; returns what the resolver returns. */
+int gql_fetch_fail(struct gql_fetch *fetch, const struct aq_error *err);
+
+/* Keep the page until the reply is written; frees it on -ENOMEM. */
+int gql_keep(struct gql_context *context, struct arena *arena, struct store_page *page);
+
+/* ---- who may see what ---- */
+
+/* Restrict to what the caller may see: a user to the own key or id, a domain's
+ * administrator to the domain.
+ */
+void gql_scope(const struct gql_context *context, struct store_query *query);
+/* 0, or -EPERM with the text that clients know. */
+int gql_need(const struct gql_context *context, enum api_role role, struct aq_error *err);
+
+/* ---- arguments and values ---- */
+
+/* NULL unless given. */
+const char *gql_arg_text(const struct gql_call *call, unsigned index);
+/* 1, -1 or 0 = not given, as store_query.is_active */
+int gql_arg_active(const struct gql_call *call, unsigned index);
+
+/* The slots as JSON text in the arena. */
+struct gql_value gql_slots(struct gql_get *get, const struct slots *slots);
+/* Copy into the arena. */
+struct gql_value gql_copy(struct gql_get *get, const char *text);
+
+#endif

@@ -1,0 +1,336 @@
+/* ComputeSession and its lists. The objects are struct session_row. */
+#include <errno.h>
+#include <string.h>
+
+#include "manager/api/session_view.h"
+#include "manager/gql/kernel.h"
+#include "manager/gql/resolve.h"
+
+#define FIELD(name) SCHEMA_FIELD_ComputeSession_##name
+#define AT(how, member) GQL_##how##_AT(struct session_row, member)
+
+/* ---- root fields ---- */
+
+static int get_one(struct gql_call *call)
+{
+    struct gql_fetch *fetch
+        = gql_fetch_new(call, GQL_ONE, store_list_sessions, sizeof(struct session_row));
+
+    if (!fetch)
+        return GQL_DONE;
+    fetch->find = gql_arg_text(call, SCHEMA_ARG_Query_compute_session_id);
+    fetch->query.with_kernels = true;
+    gql_scope(call->context, &fetch->query);
+    return gql_fetch_start(fetch);
+}
+
+/* Administrators may narrow by key and domain; others are narrowed already. */
+static void narrow(struct gql_fetch *fetch)
+{
+    const struct gql_call *call = fetch->call;
+    const char *access_key = gql_arg_text(call, SCHEMA_ARG_Query_compute_session_list_access_key);
+    const char *domain = gql_arg_text(call, SCHEMA_ARG_Query_compute_session_list_domain_name);
+    struct store_query *query = &fetch->query;
+
+    gql_scope(call->context, query);
+    if (access_key && query->access_key && strcmp(access_key, query->access_key) != 0)
+        fetch->nothing = true;
+    else if (access_key)
+        query->access_key = access_key;
+    if (domain && query->domain && strcmp(domain, query->domain) != 0)
+        fetch->nothing = true;
+    else if (domain)
+        query->domain = domain;
+}
+
+static int list_args(struct gql_fetch *fetch, struct aq_error *err)
+{
+    const struct gql_context *context = fetch->call->context;
+    const char *group = gql_arg_text(fetch->call, SCHEMA_ARG_Query_compute_session_list_group_id);
+    const char *status = gql_arg_text(fetch->call, SCHEMA_ARG_Query_compute_session_list_status);
+    struct uuid *group_id;
+    int r;
+
+    if ((r = gql_fetch_page_args(fetch, err)) < 0)
+        return r;
+    if (status && (r = session_view_read_statuses(context->who, status, &fetch->query.statuses,
+                                                  err)) < 0)
+        return r;
+    if (!group || !*group)
+        return 0;
+    if (!(group_id = arena_alloc(fetch->call->arena, sizeof(*group_id))))
+        return aq_fail(err, ENOMEM, "out of memory");
+    if (uuid_parse(group, group_id) < 0)
+        return aq_fail(err, EINVAL, "group_id: '%.64s' is not a UUID", group);
+    fetch->query.group_id = group_id;
+    return 0;
+}
+
+static int list(struct gql_call *call)
+{
+    struct gql_fetch *fetch
+        = gql_fetch_new(call, GQL_PAGE, store_list_sessions, sizeof(struct session_row));
+    struct aq_error err = { 0 };
+
+    if (!fetch)
+        return GQL_DONE;
+    if (list_args(fetch, &err) < 0)
+        return gql_fetch_fail(fetch, &err);
+    narrow(fetch);
+    fetch->query.with_kernels = true;
+    return gql_fetch_start(fetch);
+}
+
+/* ---- children of all sessions of a list at once ---- */
+
+static int containers(struct gql_call *call)
+{
+    for (uint32_t i = 0; i < call->count; i++)
+        call->results[i] = gql_containers(call->arena, call->parents[i]);
+    return GQL_DONE;
+}
+
+/* ---- dependencies: known as long as the session lives ---- */
+
+struct dependencies {
+    struct gql_call *call;
+    struct uuid *ids; /* of all parents, one after the other */
+    size_t *counts;   /* how many of them are each parent's */
+    struct store_query query;
+    struct store_page *page;
+};
+
+static int read_dependencies(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct dependencies *deps = data;
+
+    return store_list_sessions(tx, &deps->query, &deps->page, err);
+}
+
+static const struct session_row *find_row(const struct store_page *page, const struct uuid *id)
+{
+    for (size_t i = 0; i < page->count; i++)
+        if (uuid_equals(&page->sessions[i].session.id, id))
+            return &page->sessions[i];
+    return NULL;
+}
+
+/* The rows of one parent, which has the 'count' ids from 'ids' on. */
+static struct gql_value rows_of(const struct dependencies *deps, const struct uuid *ids,
+                                size_t count)
+{
+    const void **rows = arena_array(deps->call->arena, count ? count : 1, sizeof(*rows));
+    uint32_t found = 0;
+
+    if (!rows)
+        return gql_error(deps->call->arena, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        if ((rows[found] = find_row(deps->page, &ids[i])))
+            found++;
+    return gql_rows(rows, found);
+}
+
+static void on_dependencies(void *data, int r, const struct aq_error *err)
+{
+    struct dependencies *deps = data;
+    struct gql_call *call = deps->call;
+    const struct uuid *ids = deps->ids;
+
+    if (r < 0) {
+        gql_call_fail(call, "%s", err->text);
+    } else if (gql_keep(call->context, call->arena, deps->page) < 0) {
+        gql_call_fail(call, "out of memory");
+    } else {
+        for (uint32_t i = 0; i < call->count; i++) {
+            call->results[i] = rows_of(deps, ids, deps->counts[i]);
+            ids += deps->counts[i];
+        }
+    }
+    gql_call_done(call);
+}
+
+/* Collect the ids; false if memory is short. */
+static bool collect(struct dependencies *deps, const struct gql_context *context)
+{
+    struct gql_call *call = deps->call;
+    size_t total = 0;
+
+    deps->counts = arena_array(call->arena, call->count, sizeof(*deps->counts));
+    deps->ids = arena_array(call->arena, STORE_IDS_MAX, sizeof(*deps->ids));
+    if (!deps->counts || !deps->ids)
+        return false;
+    for (uint32_t i = 0; i < call->count; i++) {
+        const struct session_row *row = call->parents[i];
+        const struct session *live = core_find_session(context->api->core, &row->session.id);
+
+        for (size_t d = 0; live && d < live->dependency_count && total < STORE_IDS_MAX; d++) {
+            deps->ids[total++] = live->dependencies[d].id;
+            deps->counts[i]++;
+        }
+    }
+    deps->query.ids = deps->ids;
+    deps->query.id_count = total;
+    return true;
+}
+
+static int dependencies(struct gql_call *call)
+{
+    const struct gql_context *context = call->context;
+    struct dependencies *deps = arena_alloc(call->arena, sizeof(*deps));
+
+    if (!deps)
+        return gql_call_fail(call, "out of memory");
+    deps->call = call;
+    if (!collect(deps, context))
+        return gql_call_fail(call, "out of memory");
+    if (deps->query.id_count == 0) {
+        for (uint32_t i = 0; i < call->count; i++)
+            call->results[i] = gql_list(NULL, 0);
+        return GQL_DONE;
+    }
+    if (store_read(core_store(context->api->core), read_dependencies, on_dependencies, deps) < 0)
+        return gql_call_fail(call, "out of memory");
+    return GQL_LATER;
+}
+
+/* ---- single values ---- */
+
+static struct gql_value get_type(struct gql_get *get, const void *parent)
+{
+    static const char *const names[] = {
+        [SESSION_INTERACTIVE] = "INTERACTIVE",
+        [SESSION_BATCH] = "BATCH",
+        [SESSION_INFERENCE] = "INFERENCE",
+        [SESSION_SYSTEM] = "SYSTEM",
+    };
+
+    (void)get;
+    return gql_text(names[((const struct session_row *)parent)->session.type]);
+}
+
+static struct gql_value get_status(struct gql_get *get, const void *parent)
+{
+    const struct gql_context *context = get->context;
+    const struct session_row *row = parent;
+
+    return gql_text(session_view_status(context->who, row->session.status));
+}
+
+static struct gql_value get_result(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(session_result_name(((const struct session_row *)parent)->session.result));
+}
+
+static struct gql_value get_main_kernel(struct gql_get *get, const void *parent)
+{
+    const struct session_row *row = parent;
+
+    if (!row->kernels || !row->kernel_count)
+        return gql_null();
+    return gql_text(uuid_format(&row->kernels[0].kernel.id, get->scratch));
+}
+
+static struct gql_value get_cluster_size(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_int((int64_t)((const struct session_row *)parent)->kernel_count);
+}
+
+/* A member of the order that the session was made by, as text. */
+static struct gql_value spec_member(struct gql_get *get, const void *parent, const char *name,
+                                    const char *otherwise)
+{
+    const struct session_row *row = parent;
+    json_auto_t *spec = row->session.spec ? json_loads(row->session.spec, 0, NULL) : NULL;
+    const json_t *member = json_object_get(spec, name);
+    AQ_CLEANUP(aq_freep) char *text = json_is_object(member) ? json_dumps(member, 0) : NULL;
+
+    if (text)
+        return gql_copy(get, text);
+    return gql_copy(get, json_is_string(member) ? json_string_value(member) : otherwise);
+}
+
+static struct gql_value get_architecture(struct gql_get *get, const void *parent)
+{
+    return spec_member(get, parent, "architecture", "x86_64");
+}
+
+static struct gql_value get_command(struct gql_get *get, const void *parent)
+{
+    return spec_member(get, parent, "command", NULL);
+}
+
+static struct gql_value get_resource_opts(struct gql_get *get, const void *parent)
+{
+    return spec_member(get, parent, "resource_opts", "{}");
+}
+
+static struct gql_value get_slots(struct gql_get *get, const void *parent, bool occupied)
+{
+    AQ_CLEANUP(slots_donep) struct slots held = { 0 }, requested = { 0 };
+
+    if (session_view_slots(parent, &held, &requested) < 0)
+        return gql_error(get->arena, "out of memory");
+    return gql_slots(get, occupied ? &held : &requested);
+}
+
+static struct gql_value get_occupied(struct gql_get *get, const void *parent)
+{
+    return get_slots(get, parent, true);
+}
+
+static struct gql_value get_requested(struct gql_get *get, const void *parent)
+{
+    return get_slots(get, parent, false);
+}
+
+const struct gql_entry session_entries[] = {
+    { SCHEMA_FIELD_Query_compute_session, GQL_CALL(get_one) },
+    { SCHEMA_FIELD_Query_compute_session_list, GQL_CALL(list) },
+    { SCHEMA_FIELD_ComputeSessionList_items, GQL_PAGE_ITEMS },
+    { SCHEMA_FIELD_ComputeSessionList_total_count, GQL_PAGE_TOTAL },
+    { FIELD(id), AT(UUID, session.id) },
+    { FIELD(session_id), AT(UUID, session.id) },
+    { FIELD(main_kernel_id), GQL_GET(get_main_kernel) },
+    { FIELD(tag), AT(TEXT, tag) },
+    { FIELD(name), AT(CHARS, session.name) },
+    { FIELD(type), GQL_GET(get_type) },
+    { FIELD(image), AT(TEXT, image) },
+    { FIELD(architecture), GQL_GET(get_architecture) },
+    { FIELD(registry), GQL_ALWAYS_NULL },
+    { FIELD(cluster_template), GQL_ALWAYS_NULL },
+    { FIELD(cluster_mode), AT(TEXT, cluster_mode) },
+    { FIELD(cluster_size), GQL_GET(get_cluster_size) },
+    { FIELD(priority), AT(INT32, session.priority) },
+    { FIELD(domain_name), AT(TEXT, session.domain) },
+    { FIELD(group_name), AT(TEXT, group_name) },
+    { FIELD(group_id), AT(UUID, session.group_id) },
+    { FIELD(user_email), AT(TEXT, user_email) },
+    { FIELD(user_id), AT(UUID, session.user_id) },
+    { FIELD(access_key), AT(CHARS, session.access_key) },
+    { FIELD(created_user_email), AT(TEXT, user_email) },
+    { FIELD(created_user_id), AT(UUID, session.user_id) },
+    { FIELD(status), GQL_GET(get_status) },
+    { FIELD(status_changed), AT(TIME, session.status_changed_usec) },
+    { FIELD(status_info), AT(TEXT, session.reason) },
+    { FIELD(status_data), AT(TEXT, session.status_data) },
+    { FIELD(status_history), GQL_ALWAYS_NULL },
+    { FIELD(created_at), AT(TIME, session.created_usec) },
+    { FIELD(terminated_at), AT(TIME, terminated_usec) },
+    { FIELD(starts_at), AT(TIME, session.starts_usec) },
+    { FIELD(startup_command), GQL_GET(get_command) },
+    { FIELD(result), GQL_GET(get_result) },
+    { FIELD(resource_opts), GQL_GET(get_resource_opts) },
+    { FIELD(scaling_group), AT(TEXT, session.resource_group) },
+    { FIELD(service_ports), GQL_FIXED_TEXT("[]") },
+    { FIELD(mounts), GQL_FIXED_EMPTY },
+    { FIELD(occupied_slots), GQL_GET(get_occupied) },
+    { FIELD(occupying_slots), GQL_GET(get_occupied) },
+    { FIELD(requested_slots), GQL_GET(get_requested) },
+    { FIELD(idle_checks), GQL_FIXED_TEXT("{}") },
+    { FIELD(num_queries), GQL_FIXED_INT(0) },
+    { FIELD(containers), GQL_CALL(containers) },
+    { FIELD(dependencies), GQL_CALL(dependencies) },
+};
+GQL_ENTRIES_END(session);
