@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "manager/api/api.h"
+#include "manager/gql/gql.h"
 
 static int add_routes(struct api *api, struct aq_error *err)
 {
@@ -32,6 +33,7 @@ static int add_routes(struct api *api, struct aq_error *err)
         { policy_routes, policy_route_count },
         { resource_group_routes, resource_group_route_count },
         { audit_routes, audit_route_count },
+        { gql_routes, gql_route_count },
     };
     int r;
 
@@ -53,7 +55,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
     if (!(api->rate = rate_new()))
         return aq_fail(err, ENOMEM, "API");
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
-        || (r = add_routes(api, err)) < 0
+        || (r = add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
         || (r = manager_load(api, err)) < 0)
         return r;
     *ret = AQ_TAKE(api);
@@ -64,6 +66,7 @@ void api_free(struct api *api)
 {
     if (!api)
         return;
+    gql_engine_freep(&api->gql);
     router_freep(&api->router);
     replay_freep(&api->replay);
     rate_free(api->rate);

@@ -142,15 +142,37 @@ static int read_owner(const struct api *api, struct request *req, struct session
     return api_fail_param(err, "config.agent_list", "not supported by this server");
 }
 
+/* Clients name every slot that they have heard of, mostly with 0: what no
+ * agent offers is fine as long as nothing of it is wanted.
+ */
+static bool is_unknown_zero(const struct slot_types *types, const char *name, const json_t *amount)
+{
+    const char *interned = slot_name_find(name, strlen(name));
+    enum slot_type type;
+
+    if (interned && slot_types_find(types, interned, &type) == 0)
+        return false;
+    return json_is_null(amount) || (json_is_number(amount) && json_number_value(amount) == 0)
+        || (json_is_string(amount) && strcmp(json_string_value(amount), "0") == 0);
+}
+
 static int read_slots(const struct api *api, struct session_params *params, struct aq_error *err)
 {
     AQ_CLEANUP(slot_types_unrefp) struct slot_types *types
         = slot_types_ref(core_slot_types(api->core));
+    json_auto_t *wanted = params->resources ? json_copy((json_t *)(uintptr_t)params->resources)
+                                            : json_object();
+    const json_t *amount;
+    const char *name;
+    void *next;
     int r;
 
-    if (!params->resources)
-        return 0;
-    r = slots_from_json(params->resources, types, &params->request.resources, err);
+    if (!wanted)
+        return aq_fail(err, ENOMEM, "session parameters");
+    json_object_foreach_safe(wanted, next, name, amount)
+        if (is_unknown_zero(types, name, amount))
+            json_object_del(wanted, name);
+    r = slots_from_json(wanted, types, &params->request.resources, err);
     if (r == -EINVAL && err)
         err->kind = "invalid-api-params";
     return r;
