@@ -11,7 +11,7 @@
 #include "base/fault.h"
 #include "store/sql.h"
 
-#define BUSY_TIMEOUT_MSEC 5000
+#define BUSY_TIMEOUT_MSEC 2000
 
 struct sqlite {
     struct sql sql; /* first */

@@ -323,14 +323,15 @@ static void test_bad_references(void **state)
     struct bench *b = *state;
     struct event_batch *batch = event_batch_new();
     struct session *s = add_session(batch, b, "lost", 1);
-    struct uuid kernel;
+    struct uuid id, kernel;
 
     s->group_id = uuid_random();
     assert_int_equal(bench_commit(b, batch, NULL), -ENOENT);
     batch = event_batch_new();
     s = add_session(batch, b, "held", 1);
     kernel = s->kernels[0].id;
-    (void)add_kernel_status(batch, &s->id, &kernel, KERNEL_PENDING, KERNEL_SCHEDULED, 0);
+    id = s->id;
+    (void)add_kernel_status(batch, &id, &kernel, KERNEL_PENDING, KERNEL_SCHEDULED, 0);
     assert_int_equal(bench_commit(b, batch, NULL), -EINVAL);
     batch = event_batch_new();
     strcpy(event_batch_add(batch, EVENT_AGENT_STATUS, 1)->agent_status.id, "nobody");

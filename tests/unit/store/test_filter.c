@@ -1,0 +1,195 @@
+/* The filter and order mini language: what is accepted becomes which SQL. */
+#include "testing.h"
+
+#include <errno.h>
+
+#include "store/filter.h"
+
+static const struct filter_field fields[] = {
+    { "name", "s.name", FILTER_STRING },
+    { "status", "s.status", FILTER_UPPER },
+    { "type", "s.type", FILTER_LOWER },
+    { "size", "s.size", FILTER_INT },
+    { "is_active", "s.active", FILTER_BOOL },
+    { "created_at", "s.created", FILTER_TIME },
+    { "id", "s.id", FILTER_UUID },
+};
+
+/* Values as text: 'text' or number, with spaces between. */
+static const struct {
+    const char *filter, *sql, *values;
+} accepted[] = {
+    { "name == \"a\"", "((s.name = ?))", "'a' " },
+    { "name==\"a\"&size>=3", "((s.name = ?) AND (s.size >= ?))", "'a' 3 " },
+    { "name != \"it's\"", "((s.name <> ?))", "'it's' " },
+    { "name == \"say \\\"hi\\\" \\\\\"", "((s.name = ?))", "'say \"hi\" \\' " },
+    { "name == \"\"", "((s.name = ?))", "'' " },
+    { "name is null", "((s.name IS NULL))", "" },
+    { "name == null", "((s.name IS NULL))", "" },
+    { "name isnot null", "((s.name IS NOT NULL))", "" },
+    { "is_active is true", "((s.active = ?))", "1 " },
+    { "is_active == false", "((s.active = ?))", "0 " },
+    { "is_active isnot true", "((s.active <> ?))", "1 " },
+    { "status == \"running\"", "((s.status = ?))", "'RUNNING' " },
+    { "type == \"BATCH\"", "((s.type = ?))", "'batch' " },
+    { "status in [\"running\", \"PENDING\"]", "((s.status IN (?,?)))", "'RUNNING' 'PENDING' " },
+    { "size in [1,-2]", "((s.size IN (?,?)))", "1 -2 " },
+    { "name like \"a%\"", "((s.name LIKE ?))", "'a%' " },
+    { "name ilike \"%A_\"", "((LOWER(s.name) LIKE LOWER(?)))", "'%A_' " },
+    { "name contains \"x\"", "((s.name LIKE '%' || ? || '%'))", "'x' " },
+    { "id == \"2DE2B969-1d04-48a6-af16-0bc8adb3c831\"", "((s.id = ?))",
+      "'2de2b969-1d04-48a6-af16-0bc8adb3c831' " },
+    { "id == \"2de2b9691d0448a6af160bc8adb3c831\"", "((s.id = ?))",
+      "'2de2b969-1d04-48a6-af16-0bc8adb3c831' " },
+    { "id like \"2DE2%\"", "((s.id LIKE ?))", "'2de2%' " },
+    { "created_at > \"1970-01-01T00:00:01\"", "((s.created > ?))", "1000000 " },
+    { "!size < 2", "(NOT (s.size < ?))", "2 " },
+    { "!(size < 2 | size > 3)", "(NOT ((s.size < ?) OR (s.size > ?)))", "2 3 " },
+    { "size<1 | size<2 & size<3", "(((s.size < ?) OR (s.size < ?)) AND (s.size < ?))", "1 2 3 " },
+    { "size<1 & size<2 | size<3 & size<4",
+      "((((s.size < ?) AND (s.size < ?)) OR (s.size < ?)) AND (s.size < ?))", "1 2 3 4 " },
+    { "size<1 & (size<2 | size<3)", "((s.size < ?) AND ((s.size < ?) OR (s.size < ?)))",
+      "1 2 3 " },
+    { " \t name == \"a\" \n", "((s.name = ?))", "'a' " },
+    { "size == 9223372036854775807", "((s.size = ?))", "9223372036854775807 " },
+};
+
+static const char *const refused[] = {
+    "", " ", "name", "name ==", "name = \"a\"", "== \"a\"", "\"a\" == name", "name == a",
+    "name == \"a", "name == \"a\\\"", "name == \"a\" &", "name == \"a\" && size > 1",
+    "(name == \"a\"", "name == \"a\")", "secret == \"a\"", "s.name == \"a\"", "Name == \"a\"",
+    "name == 1", "name == true", "size == \"1\"", "size == true", "size == 1.5", "size == 1e3",
+    "size == 9223372036854775808", "size == -", "size == null1", "size > null", "size like \"1\"",
+    "created_at == 5", "created_at == \"yesterday\"", "created_at like \"2026%\"",
+    "id == \"xyz\"", "id == \"2de2b969\"", "is_active == 1", "is_active like \"t\"",
+    "name in []", "name in \"a\"", "name in [\"a\"", "name in [\"a\",]", "name in [[\"a\"]]",
+    "name like 5", "name like null", "name ilike \"%%%%%%%%%%%%%%%%%\"", "name == \"a\"; DROP",
+    "name == 'a'", "name == \"a\" name == \"b\"", "!", "()", "name isnot", "name not null",
+    "1 == 1", "name == ?", "name -- \"a\"",
+};
+
+static char *compile(const char *text, struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct filter_values *values = calloc(1, sizeof(*values));
+    struct strbuf out = STRBUF_INIT;
+    int r = filter_compile(text, fields, AQ_COUNT(fields), &arena, &out, values, err);
+
+    strbuf_addc(&out, '|');
+    for (size_t i = 0; i < values->count; i++)
+        if (values->items[i].text)
+            strbuf_addf(&out, "'%s' ", values->items[i].text);
+        else
+            strbuf_addf(&out, "%lld ", (long long)values->items[i].number);
+    free(values);
+    if (r == 0)
+        return strbuf_steal(&out);
+    strbuf_done(&out);
+    return NULL;
+}
+
+static void test_accepted(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(accepted); i++) {
+        AQ_CLEANUP(aq_freep) char *want = aq_format("%s|%s", accepted[i].sql, accepted[i].values);
+        struct aq_error err = { 0 };
+        AQ_CLEANUP(aq_freep) char *got = compile(accepted[i].filter, &err);
+
+        assert_row(got, "%s: %s", accepted[i].filter, err.text);
+        assert_row(strcmp(got, want) == 0, "%s: %s", accepted[i].filter, got);
+    }
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(refused); i++) {
+        struct aq_error err = { 0 };
+        AQ_CLEANUP(aq_freep) char *got = compile(refused[i], &err);
+
+        assert_row(!got, "%s gives %s", refused[i], got);
+        assert_row(err.code == EINVAL && strcmp(err.field, "filter") == 0, "%s", refused[i]);
+        assert_row(strncmp(err.text, "Query filter parsing error: ", 28) == 0, "%s", err.text);
+    }
+}
+
+/* 'count' times 'item', with 'head' before and 'tail' after. */
+static char *repeat(const char *head, const char *item, size_t count, const char *tail)
+{
+    struct strbuf out = STRBUF_INIT;
+
+    strbuf_adds(&out, head);
+    for (size_t i = 0; i < count; i++)
+        strbuf_adds(&out, item);
+    strbuf_adds(&out, tail);
+    return strbuf_steal(&out);
+}
+
+static void test_limits(void **state)
+{
+    static const struct {
+        const char *head, *item, *tail;
+        size_t good, bad;
+    } rows[] = {
+        { "size in [0", ",1", "]", FILTER_VALUES_MAX - 1, FILTER_VALUES_MAX },
+        { "size < 1", "&size<1", "", 100, FILTER_VALUES_MAX },
+        { "", "!", "size < 1", FILTER_DEPTH_MAX - 1, FILTER_DEPTH_MAX },
+        { "name == \"", "a", "\"", FILTER_TEXT_MAX - 10, FILTER_TEXT_MAX - 9 },
+        { "name like \"", "%", "\"", FILTER_WILDCARDS_MAX, FILTER_WILDCARDS_MAX + 1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(aq_freep) char *good =
+            repeat(rows[i].head, rows[i].item, rows[i].good, rows[i].tail);
+        AQ_CLEANUP(aq_freep) char *bad =
+            repeat(rows[i].head, rows[i].item, rows[i].bad, rows[i].tail);
+        struct aq_error err = { 0 };
+        AQ_CLEANUP(aq_freep) char *got = compile(good, &err);
+        AQ_CLEANUP(aq_freep) char *none = compile(bad, NULL);
+
+        assert_row(got, "%zu: %s", i, err.text);
+        assert_row(!none, "%zu", i);
+    }
+}
+
+static void test_order(void **state)
+{
+    static const struct {
+        const char *order, *sql; /* NULL = refused */
+    } rows[] = {
+        { "name", "s.name ASC" },
+        { "+name", "s.name ASC" },
+        { "-created_at, name,+size", "s.created DESC, s.name ASC, s.size ASC" },
+        { " - name ", "s.name DESC" },
+        { "", NULL }, { ",", NULL }, { "name,", NULL }, { "name size", NULL }, { "secret", NULL },
+        { "name DESC", NULL }, { "--name", NULL }, { "s.name", NULL }, { "1", NULL },
+        { "name,name,name,name,name,name,name,name,name", NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+        struct aq_error err = { 0 };
+        int r = order_compile(rows[i].order, fields, AQ_COUNT(fields), &sql, &err);
+
+        assert_row((r == 0) == (rows[i].sql != NULL), "'%s'", rows[i].order);
+        if (r == 0)
+            assert_string_equal(sql.data, rows[i].sql);
+        else
+            assert_string_equal(err.field, "order");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_order),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

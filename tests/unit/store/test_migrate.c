@@ -1,0 +1,120 @@
+/* The schema: made from nothing, kept, refused when it is not ours. */
+#include "store_testing.h"
+
+#include "store/migrate.h"
+
+static const struct migration two[] = {
+    { 1, "0001_one", "aa", "CREATE TABLE one (a INTEGER);" },
+    { 2, "0002_two", "bb", "CREATE TABLE two (a INTEGER); INSERT INTO one VALUES (7);" },
+};
+
+static int64_t ask(struct sql *db, const char *query)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+
+    if (sql_prepare_once(db, query, &q, NULL) < 0 || sql_step(q, NULL) <= 0)
+        return -1;
+    return sql_get_int(q);
+}
+
+static struct sql *open_empty(void)
+{
+    struct sql *db = NULL;
+
+    assert_int_equal(sql_open(&sql_sqlite, &(struct sql_conf){ .where = ":memory:",
+                     .cache_bytes = 65536 }, &db, NULL), 0);
+    return db;
+}
+
+static void test_from_nothing(void **state)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = open_empty();
+
+    (void)state;
+    assert_int_equal(migrate(db, two, 1, NULL), 0);
+    assert_int_equal(ask(db, "SELECT COUNT(*) FROM one"), 0);
+    assert_int_equal(migrate(db, two, 2, NULL), 0);
+    assert_int_equal(migrate(db, two, 2, NULL), 0);
+    assert_int_equal(ask(db, "SELECT COUNT(*) FROM one"), 1);
+    assert_int_equal(ask(db, "SELECT COUNT(*) FROM schema_migrations"), 2);
+    assert_int_equal(ask(db, "SELECT applied_at > 0 FROM schema_migrations"), 1);
+}
+
+static void test_newer_refused(void **state)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = open_empty();
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(migrate(db, two, 2, NULL), 0);
+    assert_int_equal(migrate(db, two, 1, &err), -EPROTO);
+    assert_non_null(strstr(err.text, "newer program"));
+    assert_non_null(strstr(err.text, "0002_two"));
+}
+
+static void test_tampered_refused(void **state)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = open_empty();
+    struct migration other[2] = { two[0], two[1] };
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(migrate(db, two, 2, NULL), 0);
+    other[0].checksum = "cc";
+    assert_int_equal(migrate(db, other, 2, &err), -EUCLEAN);
+    assert_non_null(strstr(err.text, "0001_one"));
+}
+
+static void test_half_is_undone(void **state)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = open_empty();
+    struct migration broken[2] = { two[0], two[1] };
+    struct aq_error err = { 0 };
+
+    (void)state;
+    broken[1].script = "CREATE TABLE half (a INTEGER); CREATE TABLE one (a INTEGER);";
+    assert_true(migrate(db, broken, 2, &err) < 0);
+    assert_non_null(strstr(err.text, "migration '0002_two'"));
+    assert_int_equal(ask(db, "SELECT COUNT(*) FROM schema_migrations"), 1);
+    assert_int_equal(ask(db, "SELECT COUNT(*) FROM half"), -1);
+    assert_int_equal(migrate(db, two, 2, NULL), 0);
+}
+
+/* The real ones: numbered without a gap, and a database of theirs opens again. */
+static void test_ours(void **state)
+{
+    struct bench *b = *state;
+    AQ_CLEANUP(sql_closep) struct sql *db = NULL;
+    const struct store_conf conf = { .path = b->path };
+    struct store *store = NULL;
+    struct aq_error err = { 0 };
+
+    for (size_t i = 0; i < store_migration_count; i++) {
+        assert_int_equal(store_migrations[i].number, i + 1);
+        assert_int_equal(strlen(store_migrations[i].checksum), 64);
+    }
+    bench_close(b);
+    assert_int_equal(sql_open(&sql_sqlite, &(struct sql_conf){ .where = b->path,
+                     .cache_bytes = 65536 }, &db, NULL), 0);
+    assert_int_equal(sql_run_script(db, "UPDATE schema_migrations SET checksum = 'x' WHERE"
+                                        " number = 1", NULL), 0);
+    assert_int_equal(store_open(&conf, &store, &err), -EUCLEAN);
+    assert_null(store);
+    assert_int_equal(sql_run_script(db, "INSERT INTO schema_migrations VALUES"
+                                        " (9999, '9999_later', 'x', 1)", NULL), 0);
+    assert_true(store_open(&conf, &store, &err) < 0);
+    assert_null(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_from_nothing),
+        cmocka_unit_test(test_newer_refused),
+        cmocka_unit_test(test_tampered_refused),
+        cmocka_unit_test(test_half_is_undone),
+        cmocka_unit_test_setup_teardown(test_ours, bench_setup, bench_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

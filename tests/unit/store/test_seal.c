@@ -1,0 +1,134 @@
+/* Secrets at rest: sealed, bound to their row, and their key file guarded. */
+#include "store_testing.h"
+
+#include <sys/stat.h>
+
+#include "store/password.h"
+#include "store/seal.h"
+
+#define TEXT "a secret"
+
+static void test_seal(void **state)
+{
+    struct bench *b = *state;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/key", b->dir);
+    AQ_CLEANUP(seal_freep) struct seal *seal = NULL;
+    unsigned char sealed[sizeof(TEXT) + SEAL_OVERHEAD], again[sizeof(sealed)];
+    char text[sizeof(TEXT)];
+    struct stat st;
+
+    assert_int_equal(seal_open(path, false, &seal, NULL), -EKEYREJECTED);
+    assert_int_equal(seal_open(path, true, &seal, NULL), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(st.st_size, 32);
+    assert_int_equal(seal_close(seal, "row", TEXT, sizeof(TEXT), sealed, NULL), 0);
+    assert_int_equal(seal_close(seal, "row", TEXT, sizeof(TEXT), again, NULL), 0);
+    assert_memory_not_equal(sealed, again, sizeof(sealed));
+    assert_int_equal(seal_reveal(seal, "row", sealed, sizeof(sealed), text, NULL), 0);
+    assert_string_equal(text, TEXT);
+    assert_int_equal(seal_reveal(seal, "another", sealed, sizeof(sealed), text, NULL), -EUCLEAN);
+    for (size_t i = 0; i < sizeof(sealed); i++) {
+        sealed[i] ^= 1;
+        assert_row(seal_reveal(seal, "row", sealed, sizeof(sealed), text, NULL) < 0, "byte %zu", i);
+        sealed[i] ^= 1;
+    }
+    for (size_t len = 0; len < sizeof(sealed); len++)
+        assert_row(seal_reveal(seal, "row", sealed, len, text, NULL) < 0, "%zu bytes", len);
+}
+
+static void test_key_files(void **state)
+{
+    static const struct {
+        size_t size;
+        mode_t mode;
+        int want;
+    } rows[] = {
+        { 32, 0600, 0 },
+        { 32, 0400, 0 },
+        { 32, 0640, -EACCES },
+        { 32, 0604, -EACCES },
+        { 31, 0600, -EKEYREJECTED },
+        { 33, 0600, -EKEYREJECTED },
+        { 0, 0600, -EKEYREJECTED },
+    };
+    struct bench *b = *state;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/key", b->dir);
+    char bytes[40] = { 0 };
+
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(seal_freep) struct seal *seal = NULL;
+        struct aq_error err = { 0 };
+
+        assert_int_equal(fs_write_atomic(AT_FDCWD, path, bytes, rows[i].size, 0600, NULL), 0);
+        assert_int_equal(chmod(path, rows[i].mode), 0);
+        assert_row(seal_open(path, true, &seal, &err) == rows[i].want, "row %zu", i);
+        assert_row((seal != NULL) == (rows[i].want == 0), "row %zu", i);
+        assert_row(rows[i].want == 0 || strstr(err.text, path), "row %zu: %s", i, err.text);
+    }
+}
+
+/* Neither the database nor its log has the secret's text. */
+static void test_not_in_the_file(void **state)
+{
+    struct bench *b = *state;
+    AQ_CLEANUP(strbuf_donep) struct strbuf bytes = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *wal = aq_format("%s-wal", b->path);
+
+    assert_int_equal(fs_read(AT_FDCWD, b->path, 1 << 24, &bytes, NULL), 0);
+    assert_int_equal(fs_read(AT_FDCWD, wal, 1 << 24, &bytes, NULL), 0);
+    assert_non_null(memmem(bytes.data, bytes.len, "AKIAAAAAAAAAAAAAAAAA", 20));
+    assert_null(memmem(bytes.data, bytes.len, "secret-secret", 13));
+}
+
+static void test_wrong_key(void **state)
+{
+    struct bench *b = *state;
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s.key", b->path);
+    const struct store_conf conf = { .path = b->path };
+    AQ_CLEANUP(seal_freep) struct seal *other = NULL;
+    struct aq_error err = { 0 };
+
+    bench_close(b);
+    assert_int_equal(unlink(key), 0);
+    assert_int_equal(store_open(&conf, &b->store, &err), -EKEYREJECTED);
+    assert_non_null(strstr(err.text, key));
+    assert_int_equal(seal_open(key, true, &other, NULL), 0);
+    assert_int_equal(store_open(&conf, &b->store, &err), -EKEYREJECTED);
+    assert_non_null(strstr(err.text, key));
+    assert_null(b->store);
+}
+
+static void test_password(void **state)
+{
+    char hash[PASSWORD_HASH_MAX], again[PASSWORD_HASH_MAX], longest[1026];
+
+    (void)state;
+    assert_int_equal(password_hash("p\xc3\xa4ssword", hash, NULL), 0);
+    assert_int_equal(strncmp(hash, "$argon2id$v=19$m=19456,t=2,p=1$", 31), 0);
+    assert_int_equal(password_hash("p\xc3\xa4ssword", again, NULL), 0);
+    assert_string_not_equal(hash, again);
+    assert_true(password_verify(hash, "p\xc3\xa4ssword"));
+    assert_false(password_verify(hash, "p\xc3\xa4sswore"));
+    assert_false(password_verify(hash, ""));
+    assert_false(password_verify("", "x"));
+    assert_false(password_verify(NULL, "x"));
+    assert_false(password_verify("$argon2id$nonsense", "x"));
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    assert_int_equal(password_hash(longest, hash, NULL), -EINVAL);
+    assert_false(password_verify(again, longest));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_seal, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_key_files, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_not_in_the_file, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_key, bench_setup, bench_teardown),
+        cmocka_unit_test(test_password),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
