@@ -133,6 +133,7 @@ static int report(const struct cli *cli, const struct aq_error *err)
 {
     enum cli_exit status = cli_exit_for(err);
     const char *hint = cli->hint[0] ? cli->hint : default_hint(cli, status);
+    bool is_usage = status == CLI_EXIT_USAGE && cli->verb && !cli->hint[0];
     int format = cli->globals.format - 1;
 
     if (status == CLI_EXIT_OK)
@@ -144,7 +145,7 @@ static int report(const struct cli *cli, const struct aq_error *err)
         return status;
     }
     (void)fprintf(stderr, "aliquot: %s\n", err->text);
-    if (cli->verb && status == CLI_EXIT_USAGE && !cli->hint[0])
+    if (is_usage)
         (void)fprintf(stderr, "  see: aliquot %s --help\n", cli->verb->name);
     else if (hint)
         (void)fprintf(stderr, "  %s\n", hint);

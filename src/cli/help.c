@@ -94,6 +94,21 @@ int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err)
 
 /* ---- help ---- */
 
+/* Several commands of a deeper noun as one line: "admin user ls, create, set".
+ * Returns the last of them.
+ */
+static const struct cli_verb *const *write_group(struct strbuf *out,
+                                                 const struct cli_verb *const *v)
+{
+    size_t len = (size_t)(strrchr((*v)->name, ' ') - (*v)->name) + 1;
+
+    strbuf_addf(out, "  %s", (*v)->name);
+    while (v[1] && strncmp(v[1]->name, v[0]->name, len) == 0)
+        strbuf_addf(out, ", %s", (*++v)->name + len);
+    strbuf_addc(out, '\n');
+    return v;
+}
+
 /* 'noun' with a blank at its end, or "" for the commands of one word. */
 static void write_summaries(struct strbuf *out, const char *title, const char *noun)
 {
@@ -101,10 +116,12 @@ static void write_summaries(struct strbuf *out, const char *title, const char *n
 
     strbuf_addf(out, "\n%s:\n", title);
     for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
-        bool shown = len ? strncmp((*v)->name, noun, len) == 0 : !strchr((*v)->name, ' ');
-
-        if (shown && !((*v)->flags & CLI_HIDDEN))
-            strbuf_addf(out, "  %-28s %s\n", (*v)->name, (*v)->summary);
+        if (strncmp((*v)->name, noun, len) != 0 || ((*v)->flags & CLI_HIDDEN))
+            continue;
+        if (!strchr((*v)->name + len, ' '))
+            strbuf_addf(out, "  %-20s %s\n", (*v)->name, (*v)->summary);
+        else if (len)
+            v = write_group(out, v);
     }
 }
 

@@ -1,0 +1,220 @@
+#include "testing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cli/client.h"
+#include "cli/people.h"
+#include "cli/spec.h"
+
+static void test_resources(void **state)
+{
+    static const struct {
+        const char *text, *want; /* NULL = refused */
+    } rows[] = {
+        { "cpu=1", "{\"cpu\":\"1\"}" },
+        { "cpu=1,mem=2g", "{\"cpu\":\"1\",\"mem\":\"2g\"}" },
+        { "cuda.shares=0.25", "{\"cuda.shares\":\"0.25\"}" },
+        { "a=b=c", "{\"a\":\"b=c\"}" },
+        { "cpu", NULL },
+        { "cpu=", NULL },
+        { "=1", NULL },
+        { "cpu=1,cpu=2", NULL },
+        { "cpu=1,,mem=1", NULL },
+        { "cpu=\xff", NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        json_t *object = json_object();
+        struct aq_error err = { 0 };
+        int r = spec_add_resources(rows[i].text, object, &err);
+        char *text = json_dumps(object, JSON_COMPACT);
+
+        assert_row(r == (rows[i].want ? 0 : -EINVAL), "%s: %s", rows[i].text, err.text);
+        assert_row(!rows[i].want || strcmp(text, rows[i].want) == 0, "%s: %s", rows[i].text, text);
+        free(text);
+        json_decref(object);
+    }
+}
+
+/* The shell gives the words back as they were. */
+static void test_quoting(void **state)
+{
+    static const char *const words[] = { "echo",   "a b",  "",      "it's",      "$HOME", "`id`", "a\nb",
+                             "\\",     "*",    "~",     "--x=1",     "\"",    "a;b",  "#",
+                             "'",      "!",    "a=b c", "\xed\x95\x9c", "-",  "%d",   NULL };
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf want = STRBUF_INIT;
+    int count = (int)AQ_COUNT(words) - 1;
+    char got[512];
+    size_t len;
+    FILE *pipe;
+
+    (void)state;
+    strbuf_adds(&line, "printf '%s|' ");
+    spec_quote_command(count, (char *const *)words, &line);
+    for (int i = 0; i < count; i++)
+        strbuf_addf(&want, "%s|", words[i]);
+    pipe = popen(line.data, "r");
+    assert_non_null(pipe);
+    len = fread(got, 1, sizeof(got) - 1, pipe);
+    got[len] = '\0';
+    assert_int_equal(pclose(pipe), 0);
+    assert_string_equal(got, want.data);
+}
+
+static void test_names(void **state)
+{
+    static const struct {
+        const char *given;
+        const char *command;
+        const char *stem;
+    } rows[] = {
+        { "mine", "python3", "mine" },
+        { NULL, "python3", "python3-" },
+        { NULL, "/usr/bin/env python3", "env-" },
+        { NULL, "./a_b.sh --x", "a_b.sh-" },
+        { NULL, "$((1))", "1-" },
+        { NULL, "...", "run-" },
+        { NULL, "a-very-long-program-name", "a-very-long-prog-" },
+        { NULL, NULL, "session-" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        struct spec_opts spec = { .name = rows[i].given };
+        const char *argv[] = { rows[i].command };
+        AQ_CLEANUP(aq_freep) char *name = spec_make_name(&spec, rows[i].command != NULL,
+                                                              (char *const *)argv);
+
+        assert_row(strncmp(name, rows[i].stem, strlen(rows[i].stem)) == 0, "%zu: %s", i, name);
+        assert_row(strlen(name) <= 64 && strlen(name) >= 4, "%zu: %s", i, name);
+    }
+}
+
+static void test_request(void **state)
+{
+    static const char *resources[] = { "cpu=2", "mem=1g" }, *environ[] = { "A=b=c", "SPEC_TEST" },
+                      *after[] = { "first" };
+    struct spec_opts spec = {
+        .name = "job",
+        .resources = { resources, 2, 2 },
+        .environ = { environ, 2, 2 },
+        .after = { after, 1, 1 },
+        .timeout = { true, 90 * INT64_C(1000000) },
+    };
+    char echo[] = "echo", words[] = "a b", *argv[] = { echo, words, NULL };
+    char image[] = "img", group[] = "team";
+    struct cli cli = { .verb = NULL };
+    struct aq_error err = { 0 };
+    json_t *body = NULL, *want;
+
+    (void)state;
+    assert_int_equal(setenv("SPEC_TEST", "here", 1), 0);
+    cli.config.values[SETTING_IMAGE] = image;
+    cli.config.values[SETTING_GROUP] = group;
+    assert_row(spec_to_json(&cli, &spec, true, 2, argv, 3, &body, &err) == 0, "%s", err.text);
+    want = json_pack("{s:s, s:s, s:s, s:s, s:i, s:[s], s:b, s:b, s:s, s:{s:{s:s,s:s}, s:{s:s,s:s}}}",
+                     "name", "job-3", "type", "batch", "image", "img", "group", "team",
+                     "batch_timeout", 90, "dependencies", "first", "enqueueOnly", 1,
+                     "reuseIfExists", 0, "startupCommand", "echo 'a b'", "config", "resources",
+                     "cpu", "2", "mem", "1g", "environ", "A", "b=c", "SPEC_TEST", "here");
+    assert_non_null(want);
+    assert_true(json_equal(body, want));
+    json_decref(body);
+    json_decref(want);
+    assert_int_equal(unsetenv("SPEC_TEST"), 0);
+    assert_int_equal(spec_to_json(&cli, &spec, true, 2, argv, 0, &body, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "--env SPEC_TEST"));
+}
+
+static void test_people_body(void **state)
+{
+    struct target {
+        const char *text;
+        struct cli_int number, span;
+        int yes, word;
+        struct cli_list slots, names;
+        bool flag;
+    };
+    static const struct cli_opt opts[] = {
+        { 0, "full-name", CLI_STR, offsetof(struct target, text), "TEXT", "" },
+        { 0, "count", CLI_INT, offsetof(struct target, number), "N", "" },
+        { 0, "idle-sec", CLI_DURATION, offsetof(struct target, span), "TIME", "" },
+        { 0, "is-active", CLI_CHOICE, offsetof(struct target, yes), "yes|no", "" },
+        { 0, "policy", CLI_CHOICE, offsetof(struct target, word), "wait|requeue", "" },
+        { 0, "total-slots", CLI_LIST, offsetof(struct target, slots), "SLOT=AMOUNT", "" },
+        { 0, "groups", CLI_LIST, offsetof(struct target, names), "PROJECT", "" },
+        { 0, "flag", CLI_FLAG, offsetof(struct target, flag), NULL, "" },
+        CLI_OPT_END,
+    };
+    static const char *slots[] = { "cpu=1" }, *names[] = { "a", "b" };
+    struct target empty = { .text = NULL }, full = {
+        "x", { true, 0 }, { true, INT64_C(120000000) }, 2, 2, { slots, 1, 1 }, { names, 2, 2 }, true,
+    };
+    json_t *body = NULL, *want;
+
+    (void)state;
+    assert_int_equal(people_body(opts, &empty, &body, NULL), 0);
+    assert_int_equal(json_object_size(body), 0);
+    json_decref(body);
+    assert_int_equal(people_body(opts, &full, &body, NULL), 0);
+    want = json_pack("{s:s, s:i, s:i, s:b, s:s, s:{s:s}, s:[s,s]}", "full_name", "x", "count", 0,
+                     "idle_sec", 120, "is_active", 0, "policy", "requeue", "total_slots", "cpu",
+                     "1", "groups", "a", "b");
+    assert_true(json_equal(body, want));
+    json_decref(body);
+    json_decref(want);
+    slots[0] = "cpu";
+    assert_int_equal(people_body(opts, &full, &body, NULL), -EINVAL);
+}
+
+static void test_refusals(void **state)
+{
+    static const struct {
+        int status;
+        const char *body;
+        enum cli_exit want;
+        const char *says;
+    } rows[] = {
+        { 401, "{\"type\":\"https://api.backend.ai/probs/auth-failed\",\"title\":\"T\","
+               "\"msg\":\"Signature mismatch\"}", CLI_EXIT_DENIED, "Signature mismatch" },
+        { 404, "{\"type\":\"x/object-not-found\",\"title\":\"No such session.\"}",
+          CLI_EXIT_NOT_FOUND, "No such session." },
+        { 400, "{\"type\":\"https://api.backend.ai/probs/invalid-api-params\",\"title\":\"T\","
+               "\"msg\":\"Input validation error\",\"data\":{\"name\":\"is required\"}}",
+          CLI_EXIT_INVALID, "name: is required" },
+        { 400, "{\"type\":\"x/session-already-exists\",\"title\":\"T\"}", CLI_EXIT_CONFLICT, "T" },
+        { 412, "{}", CLI_EXIT_CONFLICT, "status 412" },
+        { 429, "", CLI_EXIT_CONFLICT, "status 429" },
+        { 500, "<html>", CLI_EXIT_FAILURE, "status 500" },
+        { 503, "{\"title\":3}", CLI_EXIT_UNREACHABLE, "status 503" },
+        { 504, "[]", CLI_EXIT_TIMEOUT, "status 504" },
+        { 302, "", CLI_EXIT_FAILURE, "status 302" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        struct aq_error err = { 0 };
+
+        assert_row(cli_fail_status(rows[i].status, rows[i].body, strlen(rows[i].body), &err) < 0,
+                   "%zu", i);
+        assert_row(cli_exit_for(&err) == rows[i].want, "%zu: %d", i, err.code);
+        assert_row(strstr(err.text, rows[i].says), "%zu: %s", i, err.text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_resources),
+        cmocka_unit_test(test_quoting),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_request),
+        cmocka_unit_test(test_people_body),
+        cmocka_unit_test(test_refusals),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
