@@ -62,7 +62,7 @@ struct selector_ops;
 
 struct sched_snapshot {
     int64_t now_usec;          /* wall clock, for starts_usec */
-    const struct slot_types *types; /* for texts; may be NULL */
+    const struct slot_types *types; /* all known ones: no agent has any other */
     const struct sequencer_ops *sequencer;
     const struct selector_ops *selector;
     const char *const *slot_priority; /* device names, e.g. "cuda", "cpu": compared first */
