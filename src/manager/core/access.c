@@ -1,0 +1,142 @@
+/* access.c - who may use which resource group
+ *
+ * The store has the lists; the answer for one owner (domain, project,
+ * keypair) is read once and kept until a list or a group changes.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "manager/core/create.h"
+#include "store/read.h"
+#include "store/token.h"
+
+static int format_key(const struct session *s, char key[ACCESS_KEY_TEXT_MAX])
+{
+    char group[UUID_TEXT_MAX];
+
+    return snprintf(key, ACCESS_KEY_TEXT_MAX, "%s|%s|%.64s", s->access_key,
+                    uuid_format(&s->group_id, group), s->domain);
+}
+
+const struct allowed *access_find(const struct core *core, const struct session *s)
+{
+    char key[ACCESS_KEY_TEXT_MAX];
+
+    (void)format_key(s, key);
+    return map_gets(&core->access, key);
+}
+
+static void allowed_free(struct allowed *a)
+{
+    if (!a)
+        return;
+    for (size_t i = 0; i < a->count; i++)
+        free(a->names[i]);
+    free(a->names);
+    free(a);
+}
+
+int access_read(struct store_tx *tx, const struct session *s, struct allowed **ret,
+                struct aq_error *err)
+{
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    struct allowed *a;
+    int r = store_list_allowed_resource_groups(tx, s->domain, &s->group_id, s->access_key, &page,
+                                               err);
+
+    if (r < 0)
+        return r;
+    if (!(a = calloc(1, sizeof(*a))) ||
+        !(a->names = calloc(AQ_MAX(page->count, 1), sizeof(*a->names)))) {
+        free(a);
+        return aq_fail(err, ENOMEM, "resource groups");
+    }
+    for (size_t i = 0; i < page->count; i++)
+        if (!(a->names[a->count++] = strdup(page->resource_groups[i].name))) {
+            allowed_free(a);
+            return aq_fail(err, ENOMEM, "resource groups");
+        }
+    *ret = a;
+    return 0;
+}
+
+void access_keep(struct core *core, const struct session *s, struct allowed *a)
+{
+    char key[ACCESS_KEY_TEXT_MAX];
+
+    (void)format_key(s, key);
+    allowed_free(map_removes(&core->access, key));
+    if (map_sets(&core->access, key, a) < 0)
+        allowed_free(a); /* it is read again */
+}
+
+void access_forget(struct core *core)
+{
+    for (size_t i = 0; i < core->access.count; i++)
+        allowed_free(core->access.entries[i].value);
+    map_done(&core->access);
+    core->access = (struct map)MAP_INIT;
+}
+
+/* ---- the command ---- */
+
+struct allowing {
+    struct core *core;
+    char *rgroup, *domain, *group, *access_key;
+    core_done_fn done;
+    void *data;
+};
+
+static void allowing_free(struct allowing *a)
+{
+    free(a->rgroup);
+    free(a->domain);
+    free(a->group);
+    free(a->access_key);
+    free(a);
+}
+
+static int write_allowed(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct allowing *a = data;
+    int r = 0;
+
+    if (a->domain)
+        r = resource_group_allow(tx, a->rgroup, ALLOW_DOMAIN, a->domain, err);
+    if (r == 0 && a->group)
+        r = resource_group_allow(tx, a->rgroup, ALLOW_GROUP, a->group, err);
+    if (r == 0 && a->access_key)
+        r = resource_group_allow(tx, a->rgroup, ALLOW_KEYPAIR, a->access_key, err);
+    return r;
+}
+
+static void on_allowed(void *data, int r, const struct aq_error *err)
+{
+    struct allowing *a = data;
+
+    access_forget(a->core);
+    a->done(a->data, r, err);
+    allowing_free(a);
+}
+
+void core_allow_resource_group(struct core *core, const char *resource_group,
+                               const char *domain, const char *group_id, const char *access_key,
+                               core_done_fn done, void *data)
+{
+    struct allowing *a = calloc(1, sizeof(*a));
+
+    if (a) {
+        *a = (struct allowing){ .core = core, .rgroup = strdup(resource_group),
+            .domain = domain ? strdup(domain) : NULL,
+            .group = group_id ? strdup(group_id) : NULL,
+            .access_key = access_key ? strdup(access_key) : NULL, .done = done, .data = data };
+        if (a->rgroup && !domain == !a->domain && !group_id == !a->group &&
+            !access_key == !a->access_key &&
+            store_write(core->store, write_allowed, on_allowed, a) == 0)
+            return;
+        allowing_free(a);
+    }
+    core_defer(core, done, data, -ENOMEM,
+               &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
+}

@@ -1,0 +1,404 @@
+/* core.c - making, starting and ending; the turn of the loop */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "link/pki.h"
+#include "manager/core/state.h"
+#include "store/fixture.h"
+
+#define TICK_USEC USEC_PER_SEC
+
+void core_die(const char *what)
+{
+    log_error("out of memory: %s; memory would no longer show what is stored. Ending, so that a "
+              "restart loads it afresh", what);
+    _exit(70); /* EX_SOFTWARE */
+}
+
+/* ---- deferred callbacks ---- */
+
+struct deferred {
+    struct list link;
+    core_done_fn done;
+    void *data;
+    int r;
+    struct aq_error err;
+};
+
+void core_defer(struct core *core, core_done_fn done, void *data, int r,
+                const struct aq_error *err)
+{
+    struct deferred *d = calloc(1, sizeof(*d));
+
+    if (!d)
+        core_die("a callback");
+    d->done = done;
+    d->data = data;
+    d->r = r;
+    if (err)
+        d->err = *err;
+    list_add(&core->deferred, &d->link);
+    core_schedule_turn(core);
+}
+
+static void run_deferred(struct core *core)
+{
+    struct list now;
+
+    if (list_is_empty(&core->deferred))
+        return;
+    now = core->deferred;
+    now.next->prev = now.prev->next = &now;
+    list_init(&core->deferred);
+    while (!list_is_empty(&now)) {
+        struct deferred *d = LIST_ENTRY(now.next, struct deferred, link);
+
+        list_remove(&d->link);
+        d->done(d->data, d->r, d->r < 0 ? &d->err : NULL);
+        free(d);
+    }
+}
+
+/* ---- the turn ---- */
+
+static void empty_graveyard(struct core *core)
+{
+    while (!list_is_empty(&core->graveyard)) {
+        struct live *l = LIST_ENTRY(core->graveyard.next, struct live, all_link);
+
+        list_remove(&l->all_link);
+        live_free(l);
+    }
+}
+
+static void arm_alarm(struct core *core);
+
+static void turn(struct core *core)
+{
+    empty_graveyard(core);
+    run_deferred(core);
+    live_pop_due(core, clock_monotonic_usec());
+    while (!list_is_empty(&core->touched)) {
+        struct live *l = LIST_ENTRY(core->touched.next, struct live, touched_link);
+
+        list_remove(&l->touched_link);
+        if (l->is_busy)
+            continue;
+        if (l->is_alone)
+            propose_flush(core);
+        step(core, l);
+        if (l->is_alone)
+            propose_flush(core);
+    }
+    propose_flush(core);
+    schedule(core);
+    arm_alarm(core);
+}
+
+static void on_turn(uv_idle_t *idle)
+{
+    struct core *core = idle->data;
+
+    uv_idle_stop(idle);
+    turn(core);
+}
+
+void core_schedule_turn(struct core *core)
+{
+    if (core->is_started && !core->is_stopping)
+        (void)uv_idle_start(&core->turn, on_turn);
+}
+
+static void on_alarm(uv_timer_t *timer)
+{
+    core_schedule_turn(timer->data);
+}
+
+/* libuv's timers count milliseconds of the loop's own clock: ours decides. */
+static void arm_alarm(struct core *core)
+{
+    int64_t wait;
+
+    if (core->heap_count == 0) {
+        (void)uv_timer_stop(&core->alarm);
+        return;
+    }
+    wait = core->heap[0]->wake_usec - clock_monotonic_usec();
+    wait = wait <= 0 ? 1 : (wait + USEC_PER_MSEC - 1) / USEC_PER_MSEC;
+    (void)uv_timer_start(&core->alarm, on_alarm, (uint64_t)wait, 0);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct core *core = timer->data;
+
+    agents_tick(core, clock_monotonic_usec());
+    core_schedule_turn(core);
+}
+
+static void on_wake(uv_async_t *async)
+{
+    struct core *core = async->data;
+
+    if (core->store)
+        store_dispatch(core->store);
+}
+
+static void wake_loop(void *data)
+{
+    struct core *core = data;
+
+    (void)uv_async_send(&core->wake);
+}
+
+/* ---- begin ---- */
+
+static int load_event(void *data, struct event *e, struct aq_error *err)
+{
+    (void)err;
+    core_apply(data, e);
+    return 0;
+}
+
+static char *state_path(const struct core *core, const char *name)
+{
+    return aq_format("%s/%s", core->conf.state_dir, name);
+}
+
+static int open_state(struct core *core, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *db = state_path(core, "aliquot.db");
+    AQ_CLEANUP(aq_freep) char *ca = state_path(core, "ca");
+    struct store_conf conf = { .path = db, .wake = wake_loop, .wake_data = core };
+    int r;
+
+    if (!db || !ca)
+        return aq_fail(err, ENOMEM, "the manager's state");
+    if ((r = store_open(&conf, &core->store, err)) < 0)
+        return r;
+    if (core->conf.dev && (r = store_init_dev(core->store, err)) < 0)
+        return r;
+    if ((r = store_load(core->store, load_event, core, err)) < 0)
+        return r;
+    if (!core->conf.link_host)
+        return 0;
+    if ((r = pki_ca_open(ca, &core->ca, err)) < 0)
+        return r;
+    return pki_issue_server(core->ca, core->conf.link_names, core->conf.link_name_count,
+                            PKI_SERVER_DAYS, &core->link_cert, &core->link_key, err);
+}
+
+static int send_by_link(struct core *core, const char *agent_id, const struct message *msg,
+                        struct aq_error *err)
+{
+    return link_server_send(core->link, agent_id, msg, err);
+}
+
+static void init_handles(struct core *core)
+{
+    uv_loop_t *loop = core->loop;
+
+    (void)uv_async_init(loop, &core->wake, on_wake);
+    (void)uv_idle_init(loop, &core->turn);
+    (void)uv_timer_init(loop, &core->tick);
+    (void)uv_timer_init(loop, &core->alarm);
+    core->wake.data = core->turn.data = core->tick.data = core->alarm.data = core;
+    core->open_handles = 4;
+}
+
+static void apply_defaults(struct core_conf *conf)
+{
+    if (!conf->heartbeat_usec)
+        conf->heartbeat_usec = 3 * USEC_PER_SEC;
+    if (!conf->agent_timeout_usec)
+        conf->agent_timeout_usec = 40 * USEC_PER_SEC;
+    if (!conf->kill_grace_usec)
+        conf->kill_grace_usec = 10 * USEC_PER_SEC;
+}
+
+int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(core_freep) struct core *core = calloc(1, sizeof(*core));
+    int r;
+
+    if (!core)
+        return aq_fail(err, ENOMEM, "the manager's core");
+    core->conf = *conf;
+    apply_defaults(&core->conf);
+    core->loop = conf->loop;
+    core->incarnation = uuid_random();
+    core->send = send_by_link;
+    list_init(&core->sessions);
+    list_init(&core->touched);
+    list_init(&core->graveyard);
+    list_init(&core->deferred);
+    list_init(&core->subscribers);
+    init_handles(core);
+    if (!(core->types = slot_types_new()))
+        return aq_fail(err, ENOMEM, "the manager's core");
+    if ((r = open_state(core, err)) < 0)
+        return r;
+    *ret = AQ_TAKE(core);
+    return 0;
+}
+
+int core_start(struct core *core, struct aq_error *err)
+{
+    struct link_server_conf conf = {
+        .loop = core->loop,
+        .host = core->conf.link_host,
+        .port = core->conf.link_port,
+        .ca = core->ca,
+        .cert = core->link_cert,
+        .key = core->link_key,
+        .incarnation = core->incarnation,
+    };
+    int r;
+
+    AQ_FAULT("core.start.loaded");
+    if (core->conf.link_host &&
+        (r = link_server_new(&conf, &agent_link_ops, core, &core->link, err)) < 0)
+        return r;
+    core->is_started = true;
+    core->ticked_usec = clock_monotonic_usec();
+    for (size_t i = 0; i < core->agent_count; i++)
+        core->agents_sorted[i]->heard_usec = core->ticked_usec;
+    (void)uv_timer_start(&core->tick, on_tick, TICK_USEC / USEC_PER_MSEC,
+                         TICK_USEC / USEC_PER_MSEC);
+    core_schedule_turn(core);
+    return 0;
+}
+
+/* ---- end ---- */
+
+void core_stop(struct core *core)
+{
+    if (core->is_stopping)
+        return;
+    propose_flush(core);
+    core->is_stopping = true;
+    (void)uv_idle_stop(&core->turn);
+    (void)uv_timer_stop(&core->tick);
+    (void)uv_timer_stop(&core->alarm);
+    link_server_free(AQ_TAKE(core->link));
+    if (core->store)
+        store_flush(core->store);
+    run_deferred(core);
+}
+
+static void free_values(struct map *map, void (*free_value)(void *value))
+{
+    for (size_t i = 0; i < map->count; i++)
+        free_value(map->entries[i].value);
+    map_done(map);
+}
+
+static void free_account(void *value)
+{
+    account_free(value);
+}
+
+static void free_rgroup(void *value)
+{
+    rgroup_free(value);
+}
+
+static void free_user(void *value)
+{
+    user_done(value);
+    free(value);
+}
+
+static void free_keypair(void *value)
+{
+    keypair_done(value);
+    free(value);
+}
+
+static void free_policy(void *value)
+{
+    keypair_policy_done(value);
+    free(value);
+}
+
+static void free_domain(void *value)
+{
+    domain_done(value);
+    free(value);
+}
+
+static void free_group(void *value)
+{
+    group_done(value);
+    free(value);
+}
+
+static void free_memory(struct core *core)
+{
+    while (!list_is_empty(&core->sessions))
+        live_bury(core, LIST_ENTRY(core->sessions.next, struct live, all_link));
+    empty_graveyard(core);
+    while (core->agent_count > 0)
+        agent_drop(core, core->agents_sorted[core->agent_count - 1]);
+    free(core->agents_sorted);
+    free(core->heap);
+    map_done(&core->sessions_by_id);
+    map_done(&core->sessions_by_name);
+    map_done(&core->agents);
+    dependency_free(core);
+    access_forget(core);
+    free_values(&core->accounts, free_account);
+    free_values(&core->rgroups, free_rgroup);
+    map_done(&core->users_by_email);
+    free_values(&core->users, free_user);
+    free_values(&core->keypairs, free_keypair);
+    free_values(&core->policies, free_policy);
+    free_values(&core->domains, free_domain);
+    free_values(&core->groups, free_group);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct core *core = handle->data;
+
+    if (--core->open_handles == 0)
+        free(core);
+}
+
+void core_free(struct core *core)
+{
+    if (!core)
+        return;
+    core_stop(core);
+    store_close(AQ_TAKE(core->store));
+    free_memory(core);
+    bus_free(core);
+    slot_types_unref(core->types);
+    pki_ca_free(core->ca);
+    free(core->link_cert);
+    free(core->link_key);
+    arena_done(&core->scratch);
+    uv_close((uv_handle_t *)&core->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&core->turn, on_handle_closed);
+    uv_close((uv_handle_t *)&core->tick, on_handle_closed);
+    uv_close((uv_handle_t *)&core->alarm, on_handle_closed);
+}
+
+uint16_t core_link_port(const struct core *core)
+{
+    return core->link ? link_server_port(core->link) : 0;
+}
+
+struct store *core_store(struct core *core)
+{
+    return core->store;
+}
+
+struct slot_types *core_slot_types(const struct core *core)
+{
+    return core->types;
+}

@@ -1,0 +1,42 @@
+/* create.h - the parts of making a session; inside src/manager/core
+ *
+ * request.c checks a request and builds the session; access.c knows which
+ * resource groups its owner may use; create.c brings them together, reads
+ * from the store what memory does not have, and commits.
+ */
+#ifndef AQ_MANAGER_CORE_CREATE_H
+#define AQ_MANAGER_CORE_CREATE_H
+
+#include "manager/core/state.h"
+
+/* ---- access.c ---- */
+
+#define ACCESS_KEY_TEXT_MAX (ACCESS_KEY_MAX + UUID_TEXT_MAX + 68)
+
+struct allowed {
+    char **names; /* sorted */
+    size_t count;
+};
+
+/* NULL if it has to be read first. */
+const struct allowed *access_find(const struct core *core, const struct session *s);
+/* On a thread of the store. */
+int access_read(struct store_tx *tx, const struct session *s, struct allowed **ret,
+                struct aq_error *err);
+/* Takes 'a'. */
+void access_keep(struct core *core, const struct session *s, struct allowed *a);
+
+/* ---- request.c ---- */
+
+/* Check 'req' against memory and build what it asks for: everything but the
+ * resource group and dependencies. *ret is zeroed by the caller and done with
+ * session_done() in any case.
+ */
+int request_build(const struct core *core, const struct session_request *req,
+                  struct session *ret, struct aq_error *err);
+/* Does the live session 's' have the image that is asked for? */
+bool request_is_same_image(const struct session *s, const char *image);
+/* What only the owner's other sessions can speak against: names and limits. */
+int request_check_queue(const struct core *core, const struct session *s, struct aq_error *err);
+
+#endif

@@ -1,0 +1,241 @@
+/* inventory.c - what agents report: greetings, heartbeats, kernels
+ *
+ * A report is a fact about an attempt of a kernel. It is written down and the
+ * session looked at; what an agent has and we do not know is ended and
+ * forgotten, what it should have and has not is a fact too (FACT_ABSENT).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/jsonw.h"
+#include "base/log.h"
+#include "manager/core/state.h"
+
+/* ---- reasons: agents' words become ours ---- */
+
+static const char *known_reason(const char *text)
+{
+    static const char *const known[] = { REASON_USER_REQUESTED, REASON_FORCE_TERMINATED,
+        REASON_SELF_TERMINATED, REASON_TASK_FINISHED, REASON_TASK_FAILED, REASON_TASK_TIMEOUT,
+        REASON_FAILED_TO_CREATE, REASON_FAILED_TO_START, REASON_HANG_TIMEOUT, REASON_RESTARTING,
+        REASON_AGENT_LOST, REASON_NOT_FOUND_IN_MANAGER, REASON_CONTAINER_NOT_FOUND,
+        REASON_MONITOR_LOST };
+
+    for (size_t i = 0; text && i < AQ_COUNT(known); i++)
+        if (strcmp(known[i], text) == 0)
+            return known[i];
+    return NULL;
+}
+
+/* Another agent, or this one later, may well start it. */
+static bool is_passing_error(const char *kind)
+{
+    static const char *const passing[] = { "draining", "insufficient-resource",
+        "unsupported-resource", "busy" };
+
+    for (size_t i = 0; kind && i < AQ_COUNT(passing); i++)
+        if (strcmp(passing[i], kind) == 0)
+            return true;
+    return false;
+}
+
+static char *error_json(const char *agent_id, const struct msg_kernel_status *m)
+{
+    struct strbuf json = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&json);
+
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "error");
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "src", "agent");
+    jsonw_member_str(&w, "agent_id", agent_id);
+    jsonw_member_str(&w, "name", m->error_kind);
+    jsonw_member_str(&w, "field", m->error_field);
+    jsonw_member_str(&w, "repr", m->error_text);
+    jsonw_object_end(&w);
+    jsonw_object_end(&w);
+    return strbuf_steal(&json);
+}
+
+/* ---- facts ---- */
+
+static enum fact fact_of(enum msg_kernel_state state)
+{
+    switch (state) {
+    case MSG_KERNEL_RUNNING:
+        return FACT_RUNNING;
+    case MSG_KERNEL_TERMINATED:
+        return FACT_ENDED;
+    case MSG_KERNEL_ERROR:
+        return FACT_ERROR;
+    case MSG_KERNEL_CREATING:
+    case MSG_KERNEL_RESTARTING:
+    case MSG_KERNEL_TERMINATING:
+        break;
+    }
+    return FACT_CREATING;
+}
+
+/* Facts only move forward, whatever order reports come in. */
+static bool is_news(enum fact have, enum fact heard)
+{
+    return have == FACT_ABSENT || (heard > have && have < FACT_ENDED);
+}
+
+static void take_fact(struct core *core, struct agent_live *a, struct live *l, size_t rank,
+                      const struct msg_kernel_status *m)
+{
+    struct kernel_live *f = &l->kernels[rank];
+    enum fact heard = fact_of(m->state);
+
+    if (!is_news(f->fact, heard))
+        return;
+    f->fact = heard;
+    if (m->alloc && !f->alloc)
+        f->alloc = strdup(m->alloc); /* only for show: absent if memory is short */
+    if (heard == FACT_ENDED) {
+        f->has_exit = m->has_exit;
+        f->exit_code = (int)m->exit_code;
+        f->reason = known_reason(m->reason);
+    }
+    if (heard == FACT_ERROR) {
+        free(f->error);
+        f->error = error_json(a->a.id, m);
+        f->error_is_passing = is_passing_error(m->error_kind);
+    }
+    live_touch(core, l);
+    AQ_FAULT("core.status.received");
+}
+
+/* Not ours, or not any more: it must end, and when it has, its folder may go. */
+static void handle_stranger(struct core *core, struct agent_live *a,
+                            const struct msg_kernel_status *m)
+{
+    if (m->state == MSG_KERNEL_TERMINATED || m->state == MSG_KERNEL_ERROR)
+        order_forget(core, a->a.id, &m->kernel_id, m->attempt);
+    else
+        order_stranger_end(core, a->a.id, &m->kernel_id, m->attempt);
+}
+
+static void handle_kernel(struct core *core, struct agent_live *a,
+                          const struct msg_kernel_status *m)
+{
+    struct live *l = live_find(core, &m->session_id);
+    struct kernel *k = NULL;
+
+    for (size_t i = 0; l && i < l->s.kernel_count; i++)
+        if (uuid_equals(&l->s.kernels[i].id, &m->kernel_id))
+            k = &l->s.kernels[i];
+    if (!k || !kernel_is_holding(k->status) || !k->agent_id || strcmp(k->agent_id, a->a.id) != 0 ||
+        m->attempt > k->attempt) {
+        handle_stranger(core, a, m);
+        return;
+    }
+    l->kernels[k->rank].heartbeat = a->heartbeat;
+    if (m->attempt == k->attempt)
+        take_fact(core, a, l, k->rank, m);
+}
+
+static void find_absent(struct core *core, struct agent_live *a)
+{
+    LIST_FOREACH(link, &a->kernels) {
+        struct kernel_live *f = LIST_ENTRY(link, struct kernel_live, agent_link);
+
+        if (f->heartbeat == a->heartbeat || f->fact == FACT_ENDED || f->fact == FACT_ERROR)
+            continue;
+        f->fact = FACT_ABSENT;
+        live_touch(core, f->live);
+    }
+}
+
+/* ---- the link's callbacks ---- */
+
+static void handle_heartbeat(struct core *core, struct agent_live *a, const struct msg_heartbeat *m)
+{
+    bool first = !a->is_synced;
+
+    a->is_synced = true;
+    a->heartbeat++;
+    for (size_t i = 0; i < m->kernel_count; i++)
+        handle_kernel(core, a, &m->kernels[i]);
+    find_absent(core, a);
+    if (m->slots)
+        offer_take_slots(core, a, m->slots);
+    if (first) {
+        order_drain(core, a->a.id, a->is_known && !a->a.schedulable);
+        queue_room(core, rgroup_get(core, a->a.resource_group ? a->a.resource_group : ""));
+    }
+    AQ_FAULT("core.heartbeat.handled");
+}
+
+static int on_hello(void *data, const struct msg_hello *hello, struct msg_welcome *welcome,
+                    int64_t *retry_usec, struct aq_error *err)
+{
+    struct core *core = data;
+    int r = agent_id_check(hello->agent_id, err);
+
+    if (r < 0)
+        return r;
+    *retry_usec = 10 * USEC_PER_SEC; /* an administrator can repair what follows */
+    if ((r = offer_take(core, agent_add(core, hello->agent_id), hello, err)) < 0) {
+        log_warning("agent '%s' is refused: %s", hello->agent_id, err->text);
+        return r;
+    }
+    welcome->heartbeat_usec = core->conf.heartbeat_usec;
+    return 0;
+}
+
+static void on_connected(void *data, const char *agent_id, const struct uuid *incarnation)
+{
+    struct core *core = data;
+    struct agent_live *a = agent_add(core, agent_id);
+
+    /* What was sent to a former process never arrives any more. */
+    if (!uuid_equals(&a->incarnation, incarnation))
+        LIST_FOREACH(link, &a->kernels) {
+            struct kernel_live *f = LIST_ENTRY(link, struct kernel_live, agent_link);
+
+            f->sent_usec = 0;
+            f->destroy_sent = f->kill_sent = false;
+        }
+    a->incarnation = *incarnation;
+    a->is_connected = true;
+    a->is_synced = false;
+    a->heard_usec = clock_monotonic_usec();
+    log_info("agent '%s' is connected", agent_id);
+    offer_save(core, a);
+}
+
+static void on_message(void *data, const char *agent_id, const struct message *msg)
+{
+    struct core *core = data;
+    struct agent_live *a = agent_add(core, agent_id);
+
+    a->heard_usec = clock_monotonic_usec();
+    a->a.last_seen_usec = a->heard_usec;
+    if (msg->type == MSG_HEARTBEAT)
+        handle_heartbeat(core, a, &msg->heartbeat);
+    else if (msg->type == MSG_KERNEL_STATUS)
+        handle_kernel(core, a, &msg->kernel_status);
+}
+
+static void on_disconnected(void *data, const char *agent_id, const struct uuid *incarnation,
+                            bool orderly, const char *why)
+{
+    struct agent_live *a = agent_find(data, agent_id);
+
+    if (!a || !uuid_equals(&a->incarnation, incarnation))
+        return;
+    a->is_connected = a->is_synced = false;
+    log_info("agent '%s' %s: %s", agent_id, orderly ? "has left" : "is disconnected", why);
+}
+
+const struct link_server_ops agent_link_ops = {
+    .on_hello = on_hello,
+    .on_connected = on_connected,
+    .on_message = on_message,
+    .on_disconnected = on_disconnected,
+    .on_join = join_request,
+};

@@ -1,0 +1,299 @@
+/* offer.c - the rows of agents: what they offer, and whether it is taken
+ *
+ * One save of an agent is under way at a time. It is put together from the
+ * row in memory, what the agent said last and what an administrator wishes,
+ * so that neither undoes the other.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "manager/core/state.h"
+
+struct drain {
+    struct list link; /* agent_live.drains, .draining while it is saved */
+    bool on;
+    char *reason;
+    core_done_fn done;
+    void *data;
+};
+
+/* {"cpu": ["count", "4"]} */
+static int read_slots(const char *text, struct slots *ret, struct event_batch *batch,
+                      const struct slot_types *types, struct aq_error *err)
+{
+    json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *pair;
+    const char *name;
+    int r = json_is_object(all) ? 0 : aq_fail_field(err, EINVAL, "slots", "not a JSON object");
+
+    json_object_foreach(all, name, pair) {
+        const char *type_text = json_string_value(json_array_get(pair, 0));
+        const char *amount_text = json_string_value(json_array_get(pair, 1));
+        const char *interned = slot_name_intern(name, strlen(name));
+        enum slot_type type, known;
+        int64_t amount;
+
+        if (r < 0)
+            break;
+        if (!interned || !type_text || !amount_text || slot_type_parse(type_text, &type) < 0) {
+            r = aq_fail_field(err, EINVAL, name, "a slot must be [\"type\", \"amount\"]");
+        } else if (slot_types_find(types, interned, &known) == 0 && known != type) {
+            r = aq_fail_field(err, EINVAL, name, "slot '%s' is a %s in this cluster, not a %s; "
+                              "rename it in the agent's configuration", name,
+                              slot_type_name(known), type_text);
+        } else if ((r = slot_amount_parse(amount_text, strlen(amount_text), type, false, interned,
+                                          &amount, err)) == 0 &&
+                   (r = slots_set(ret, interned, amount)) == 0 && batch &&
+                   slot_types_find(types, interned, &known) < 0) {
+            struct event *e = event_batch_add(batch, EVENT_SLOT_TYPE_KNOWN, clock_realtime_usec());
+
+            if (!e)
+                r = aq_fail(err, ENOMEM, "a slot type");
+            else
+                e->slot_type.name = interned, e->slot_type.type = type;
+        }
+    }
+    json_decref(all);
+    return r;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool agent_is_same(const struct agent *a, const struct agent *b)
+{
+    return strcmp(a->id, b->id) == 0 && a->status == b->status &&
+           uuid_equals(&a->incarnation, &b->incarnation) &&
+           same_text(a->resource_group, b->resource_group) &&
+           same_text(a->architecture, b->architecture) && same_text(a->version, b->version) &&
+           same_text(a->addr, b->addr) && same_text(a->region, b->region) &&
+           a->schedulable == b->schedulable && same_text(a->drain_reason, b->drain_reason) &&
+           slots_eq(&a->available, &b->available) && same_text(a->devices, b->devices) &&
+           a->first_contact_usec == b->first_contact_usec &&
+           a->status_changed_usec == b->status_changed_usec && a->lost_usec == b->lost_usec;
+}
+
+static int set_text(char **to, const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+
+    if (text && !copy)
+        return -ENOMEM;
+    free(*to);
+    *to = copy;
+    return 0;
+}
+
+/* Copy what 'from' says about the agent itself. */
+static int copy_offer(struct agent *to, const struct agent *from)
+{
+    to->incarnation = from->incarnation;
+    return set_text(&to->resource_group, from->resource_group) < 0 ||
+                   set_text(&to->architecture, from->architecture) < 0 ||
+                   set_text(&to->version, from->version) < 0 ||
+                   set_text(&to->addr, from->addr) < 0 ||
+                   set_text(&to->region, from->region) < 0 ||
+                   set_text(&to->devices, from->devices) < 0
+               ? -ENOMEM
+               : 0;
+}
+
+/* ---- the next row ---- */
+
+static int begin_row(const struct agent_live *a, int64_t now, struct agent *ret)
+{
+    memcpy(ret->id, a->a.id, sizeof(ret->id));
+    ret->status = a->is_known ? a->a.status : AGENT_ALIVE;
+    ret->schedulable = a->is_known ? a->a.schedulable : true;
+    ret->first_contact_usec = a->is_known ? a->a.first_contact_usec : now;
+    ret->status_changed_usec = a->is_known ? a->a.status_changed_usec : now;
+    ret->lost_usec = a->a.lost_usec;
+    if (set_text(&ret->drain_reason, a->a.drain_reason) < 0 ||
+        slots_copy(&ret->available, &a->a.available) < 0)
+        return -ENOMEM;
+    return copy_offer(ret, &a->a);
+}
+
+static int add_offer(struct core *core, const struct agent_live *a, int64_t now,
+                     struct event_batch *batch, struct agent *ret)
+{
+    if (!a->has_offer)
+        return 0;
+    if (ret->status != AGENT_ALIVE) {
+        ret->status = AGENT_ALIVE;
+        ret->status_changed_usec = now;
+        ret->lost_usec = 0;
+    }
+    slots_done(&ret->available);
+    ret->available = (struct slots){ 0 };
+    if (copy_offer(ret, &a->offer) < 0)
+        return -ENOMEM;
+    return read_slots(a->slots_text, &ret->available, batch, core->types, NULL);
+}
+
+static int add_drains(const struct agent_live *a, struct agent *ret)
+{
+    LIST_FOREACH(link, &a->drains) {
+        const struct drain *d = LIST_ENTRY(link, struct drain, link);
+
+        ret->schedulable = !d->on;
+        if (set_text(&ret->drain_reason, d->on ? d->reason : NULL) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int make_row(struct core *core, const struct agent_live *a, struct event_batch *batch,
+                    struct agent *ret)
+{
+    int64_t now = clock_realtime_usec();
+    int r = begin_row(a, now, ret);
+
+    if (r == 0)
+        r = add_offer(core, a, now, batch, ret);
+    return r < 0 ? r : add_drains(a, ret);
+}
+
+/* ---- saving ---- */
+
+void drains_finish(struct core *core, struct list *drains, int r)
+{
+    struct aq_error err = { .code = -r, .text = "the agent's row could not be written; try again" };
+
+    while (!list_is_empty(drains)) {
+        struct drain *d = LIST_ENTRY(drains->next, struct drain, link);
+
+        list_remove(&d->link);
+        core_defer(core, d->done, d->data, r, &err);
+        free(d->reason);
+        free(d);
+    }
+}
+
+struct saving {
+    struct core *core;
+    char agent_id[AGENT_ID_MAX + 1];
+};
+
+static void on_saved(void *data, int r, const struct aq_error *err)
+{
+    struct saving *s = data;
+    struct agent_live *a = agent_find(s->core, s->agent_id);
+
+    if (r < 0)
+        log_warning("agent '%s' could not be recorded: %s", s->agent_id, err->text);
+    if (a) {
+        a->is_saving = false;
+        drains_finish(s->core, &a->draining, r);
+        if (r == 0) {
+            order_drain(s->core, s->agent_id, !a->a.schedulable);
+            offer_save(s->core, a);
+        }
+    }
+    free(s);
+}
+
+void offer_save(struct core *core, struct agent_live *a)
+{
+    struct event_batch *batch = a->is_saving ? NULL : event_batch_new();
+    struct saving *s = batch ? calloc(1, sizeof(*s)) : NULL;
+    struct agent row = { 0 };
+    struct event *e;
+
+    if (!s || make_row(core, a, batch, &row) < 0 || (a->is_known && agent_is_same(&row, &a->a)) ||
+        !(e = event_batch_add(batch, EVENT_AGENT_SAVED, clock_realtime_usec()))) {
+        agent_done(&row);
+        event_batch_free(batch);
+        free(s);
+        if (!a->is_saving)
+            drains_finish(core, &a->drains, 0);
+        return;
+    }
+    e->agent = row;
+    *s = (struct saving){ .core = core };
+    memcpy(s->agent_id, a->a.id, sizeof(s->agent_id));
+    a->is_saving = true;
+    while (!list_is_empty(&a->drains)) {
+        struct list *link = a->drains.next;
+
+        list_remove(link);
+        list_add(&a->draining, link);
+    }
+    AQ_FAULT("core.agent.save.proposed");
+    propose_command(core, batch, on_saved, s);
+}
+
+/* ---- what the agent says ---- */
+
+int offer_take(struct core *core, struct agent_live *a, const struct msg_hello *hello,
+               struct aq_error *err)
+{
+    const char *group = hello->resource_group         ? hello->resource_group
+                        : a->is_known ? a->a.resource_group : "default";
+    struct agent offer = {
+        .incarnation = hello->incarnation,
+        .resource_group = (char *)(uintptr_t)group,
+        .architecture = (char *)(uintptr_t)hello->architecture,
+        .version = (char *)(uintptr_t)hello->version,
+        .addr = (char *)(uintptr_t)hello->addr,
+        .region = (char *)(uintptr_t)hello->region,
+        .devices = (char *)(uintptr_t)hello->devices,
+    };
+    struct slots slots = { 0 };
+    int r;
+
+    if (!core_find_resource_group(core, group))
+        return aq_fail_field(err, ENOENT, "resource_group", "there is no resource group '%s'; make "
+                             "it, or configure the agent for another", group);
+    r = read_slots(hello->slots ? hello->slots : "{}", &slots, NULL, core->types, err);
+    slots_done(&slots);
+    if (r < 0)
+        return r;
+    if (copy_offer(&a->offer, &offer) < 0 ||
+        set_text(&a->slots_text, hello->slots ? hello->slots : "{}") < 0)
+        return aq_fail(err, ENOMEM, "agent '%s'", hello->agent_id);
+    a->has_offer = true;
+    return 0;
+}
+
+void offer_take_slots(struct core *core, struct agent_live *a, const char *text)
+{
+    struct slots slots = { 0 };
+    struct aq_error err;
+
+    if (!a->has_offer || same_text(a->slots_text, text))
+        return;
+    if (read_slots(text, &slots, NULL, core->types, &err) < 0)
+        log_warning("agent '%s' offers what cannot be used: %s", a->a.id, err.text);
+    else if (set_text(&a->slots_text, text) == 0)
+        offer_save(core, a);
+    slots_done(&slots);
+}
+
+void core_drain_agent(struct core *core, const char *id, bool on, const char *reason,
+                      core_done_fn done, void *data)
+{
+    struct agent_live *a = agent_find(core, id);
+    struct drain *d = NULL;
+    struct aq_error err;
+
+    if (!a || !a->is_known) {
+        core_defer(core, done, data, aq_fail(&err, ENOENT, "there is no agent '%s'", id), &err);
+        return;
+    }
+    if (!(d = calloc(1, sizeof(*d))) || set_text(&d->reason, reason) < 0) {
+        free(d);
+        core_defer(core, done, data, aq_fail(&err, ENOMEM, "draining agent '%s'", id), &err);
+        return;
+    }
+    d->on = on;
+    d->done = done;
+    d->data = data;
+    list_add(&a->drains, &d->link);
+    offer_save(core, a);
+}

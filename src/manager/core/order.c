@@ -1,0 +1,177 @@
+/* order.c - what agents are told
+ *
+ * Orders to an agent that is not connected, or whose inventory is not known
+ * yet, are not sent: the next heartbeat has the session looked at again.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/jsonw.h"
+#include "base/log.h"
+#include "manager/core/state.h"
+
+static bool tell(struct core *core, const char *agent_id, const struct message *msg)
+{
+    struct agent_live *a = agent_find(core, agent_id);
+    struct aq_error err = { 0 };
+
+    if (!a || !a->is_connected || !a->is_synced)
+        return false;
+    if (core->send(core, agent_id, msg, &err) == 0)
+        return true;
+    log_warning("%s to agent '%s': %s", message_type_name(msg->type), agent_id, err.text);
+    return false;
+}
+
+/* ---- kernel.create ---- */
+
+static const char *member(const json_t *spec, const char *key)
+{
+    return json_string_value(json_object_get(spec, key));
+}
+
+static int fill_environ(struct core *core, json_t *spec, struct msg_kernel_create *c)
+{
+    json_t *environ = json_object_get(spec, "environ"), *value;
+    const char *name;
+
+    c->environ = arena_array(&core->scratch, json_object_size(environ), sizeof(*c->environ));
+    if (!c->environ)
+        return -1;
+    json_object_foreach(environ, name, value)
+        c->environ[c->environ_count++] = (struct msg_env){ name, json_string_value(value) };
+    return 0;
+}
+
+/* "main:1,sub:2" and "main1,sub1,sub2" */
+static int fill_cluster(struct core *core, const struct session *s, struct msg_kernel_create *c)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT;
+    char name[KERNEL_HOSTNAME_MAX], replicas[64];
+    size_t subs = s->kernel_count - 1;
+
+    for (size_t i = 0; i < s->kernel_count; i++)
+        strbuf_addf(&hosts, "%s%s", i ? "," : "", kernel_hostname(&s->kernels[i], name));
+    (void)snprintf(replicas, sizeof(replicas), subs ? "main:1,sub:%zu" : "main:1", subs);
+    c->cluster_size = (int64_t)s->kernel_count;
+    c->hosts = arena_strdup(&core->scratch, hosts.data);
+    c->replicas = arena_strdup(&core->scratch, replicas);
+    return strbuf_ok(&hosts) && c->hosts && c->replicas ? 0 : -1;
+}
+
+static char *dump_member(struct core *core, const json_t *spec, const char *key)
+{
+    char *text = json_dumps(json_object_get(spec, key), JSON_COMPACT), *kept = NULL;
+
+    if (text)
+        kept = arena_strdup(&core->scratch, text);
+    free(text);
+    return kept;
+}
+
+static int fill_create(struct core *core, const struct live *l, const struct kernel *k,
+                       json_t *spec, struct msg_kernel_create *c)
+{
+    const struct user *owner = core_find_user(core, &l->s.user_id);
+    AQ_CLEANUP(strbuf_donep) struct strbuf slots = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&slots);
+    char text[UUID_TEXT_MAX];
+
+    slots_write_json(&k->requested, core->types, &w);
+    *c = (struct msg_kernel_create){
+        .kernel_id = k->id,
+        .session_id = l->s.id,
+        .attempt = k->attempt,
+        .session_name = l->s.name,
+        .session_type = session_type_name(l->s.type),
+        .role = k->role,
+        .index = k->index,
+        .rank = k->rank,
+        .access_key = l->s.access_key,
+        .user_id = arena_strdup(&core->scratch, uuid_format(&l->s.user_id, text)),
+        .user_email = owner ? owner->email : NULL,
+        .user_name = owner ? owner->username : NULL,
+        .slots = arena_strdup(&core->scratch, slots.data),
+        .image = member(spec, "image"),
+        .command = member(spec, "command"),
+        .bootstrap = member(spec, "bootstrap"),
+        .resource_opts = dump_member(core, spec, "resource_opts"),
+        .batch_timeout_usec = l->s.batch_timeout_usec,
+    };
+    if (!strbuf_ok(&slots) || !c->slots || !c->user_id || fill_environ(core, spec, c) < 0)
+        return -1;
+    c->hostname = arena_strdup(&core->scratch, kernel_hostname(k, (char[KERNEL_HOSTNAME_MAX]){ 0 }));
+    return c->hostname ? fill_cluster(core, &l->s, c) : -1;
+}
+
+void order_create(struct core *core, struct live *l, size_t rank)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    struct message msg = { .type = MSG_KERNEL_CREATE };
+    json_t *spec = json_loads(l->s.spec ? l->s.spec : "{}", 0, NULL);
+
+    AQ_FAULT("core.kernel.create.sending");
+    if (spec && fill_create(core, l, k, spec, &msg.kernel_create) == 0 &&
+        tell(core, k->agent_id, &msg)) {
+        l->kernels[rank].sent_usec = clock_monotonic_usec();
+        AQ_FAULT("core.kernel.create.sent");
+    }
+    json_decref(spec);
+    arena_clear(&core->scratch, 1 << 16);
+}
+
+/* ---- the others ---- */
+
+void order_restart(struct core *core, struct live *l, size_t rank)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    struct message msg = { .type = MSG_KERNEL_RESTART,
+        .kernel_restart = { k->id, k->attempt, core->conf.kill_grace_usec } };
+
+    if (tell(core, k->agent_id, &msg)) {
+        l->kernels[rank].sent_usec = clock_monotonic_usec();
+        AQ_FAULT("core.kernel.restart.sent");
+    }
+}
+
+void order_destroy(struct core *core, struct live *l, size_t rank, int64_t grace_usec,
+                   const char *reason)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    struct message msg = { .type = MSG_KERNEL_DESTROY,
+        .kernel_destroy = { k->id, k->attempt, grace_usec, reason } };
+
+    if (!tell(core, k->agent_id, &msg))
+        return;
+    l->kernels[rank].destroy_sent = true;
+    l->kernels[rank].kill_sent |= grace_usec == 0;
+    AQ_FAULT("core.kernel.destroy.sent");
+}
+
+void order_stranger_end(struct core *core, const char *agent_id, const struct uuid *kernel_id,
+                        int64_t attempt)
+{
+    struct message msg = { .type = MSG_KERNEL_DESTROY,
+        .kernel_destroy = { *kernel_id, attempt, 0, REASON_NOT_FOUND_IN_MANAGER } };
+
+    (void)tell(core, agent_id, &msg);
+}
+
+void order_forget(struct core *core, const char *agent_id, const struct uuid *kernel_id,
+                  int64_t attempt)
+{
+    struct message msg = { .type = MSG_KERNEL_FORGET, .kernel_forget = { *kernel_id, attempt } };
+
+    if (tell(core, agent_id, &msg))
+        AQ_FAULT("core.kernel.forget.sent");
+}
+
+void order_drain(struct core *core, const char *agent_id, bool on)
+{
+    struct message msg = { .type = MSG_DRAIN, .drain = { on } };
+
+    (void)tell(core, agent_id, &msg);
+}

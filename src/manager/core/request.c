@@ -1,0 +1,312 @@
+/* request.c - a request for a session, checked whole, becomes a session */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/jsonw.h"
+#include "base/utf8.h"
+#include "manager/core/create.h"
+
+#define CLUSTER_SIZE_MAX 1000
+#define IMAGE_MAX 512
+#define COMMAND_MAX (64u << 10)
+#define BOOTSTRAP_MAX (16u << 10)
+#define TEXT_MAX 1024
+#define ENVIRON_MAX (64u << 10)
+
+/* ---- texts ---- */
+
+static int check_text(const char *text, const char *field, size_t max, struct aq_error *err)
+{
+    size_t len = text ? strlen(text) : 0;
+
+    if (len > max)
+        return aq_fail_field(err, EINVAL, field, "%s is longer than %zu bytes", field, max);
+    if (text && !utf8_is_valid(text, len))
+        return aq_fail_field(err, EINVAL, field, "%s is not UTF-8", field);
+    return 0;
+}
+
+static int check_image(const char *image, struct aq_error *err)
+{
+    if (!image || !image[0])
+        return aq_fail_field(err, EINVAL, "image", "an image is required");
+    for (const char *c = image; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return aq_fail_field(err, EINVAL, "image", "an image's name has only printable ASCII "
+                                                       "characters and no spaces");
+    return check_text(image, "image", IMAGE_MAX, err);
+}
+
+static int check_environ(const char *text, struct aq_error *err)
+{
+    json_t *environ, *value;
+    const char *name;
+    int r = 0;
+
+    if (!text)
+        return 0;
+    if (strlen(text) > ENVIRON_MAX)
+        return aq_fail_field(err, EINVAL, "environ", "environ is longer than %u bytes",
+                             ENVIRON_MAX);
+    environ = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    if (!json_is_object(environ))
+        r = aq_fail_field(err, EINVAL, "environ", "environ must be an object of strings");
+    json_object_foreach(environ, name, value)
+        if (r == 0 && (!name[0] || strchr(name, '=')))
+            r = aq_fail_field(err, EINVAL, "environ", "'%s' is not a variable's name", name);
+        else if (r == 0 && !json_is_string(value))
+            r = aq_fail_field(err, EINVAL, "environ", "variable '%s' is not a string", name);
+    json_decref(environ);
+    return r;
+}
+
+static int check_object(const char *text, const char *field, struct aq_error *err)
+{
+    json_t *object = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    bool ok = !text || json_is_object(object);
+
+    json_decref(object);
+    return ok ? 0 : aq_fail_field(err, EINVAL, field, "%s must be an object", field);
+}
+
+static int check_texts(const struct session_request *req, struct aq_error *err)
+{
+    int r;
+
+    if ((r = session_name_check(req->name ? req->name : "", err)) < 0 ||
+        (r = check_image(req->image, err)) < 0 ||
+        (r = check_text(req->architecture, "architecture", 32, err)) < 0 ||
+        (r = check_text(req->command, "startupCommand", COMMAND_MAX, err)) < 0 ||
+        (r = check_text(req->bootstrap, "bootstrap_script", BOOTSTRAP_MAX, err)) < 0 ||
+        (r = check_text(req->tag, "tag", TEXT_MAX, err)) < 0 ||
+        (r = check_text(req->callback_url, "callback_url", TEXT_MAX, err)) < 0 ||
+        (r = check_environ(req->environ, err)) < 0)
+        return r;
+    return check_object(req->resource_opts, "resource_opts", err);
+}
+
+/* ---- type, times, sizes ---- */
+
+static int check_batch(const struct session_request *req, struct aq_error *err)
+{
+    if (req->type == SESSION_BATCH) {
+        if (!req->command || !req->command[0])
+            return aq_fail_field(err, EINVAL, "startupCommand",
+                                 "a batch session needs a command to run");
+    } else if (req->starts_usec) {
+        return aq_fail_field(err, EINVAL, "starts_at", "only a batch session can start later");
+    } else if (req->batch_timeout_usec) {
+        return aq_fail_field(err, EINVAL, "batch_timeout",
+                             "only a batch session can have a time limit");
+    }
+    if (req->starts_usec < 0)
+        return aq_fail_field(err, EINVAL, "starts_at", "a start before 1970 is not possible");
+    if (req->batch_timeout_usec < 0)
+        return aq_fail_field(err, EINVAL, "batch_timeout", "a time limit cannot be negative");
+    return 0;
+}
+
+static int check_limits(const struct session_request *req, const struct keypair_policy *policy,
+                        struct aq_error *err)
+{
+    int max = policy && policy->max_containers_per_session > 0
+                  ? AQ_MIN(policy->max_containers_per_session, CLUSTER_SIZE_MAX)
+                  : CLUSTER_SIZE_MAX;
+    int max_priority = policy && policy->max_priority > 0 ? policy->max_priority : 100;
+
+    if (req->cluster_size > (uint32_t)max)
+        return aq_fail_field(err, EINVAL, "clusterSize",
+                             "a session of yours may have at most %d containers, not %u", max,
+                             (unsigned)req->cluster_size);
+    if (req->priority > max_priority || req->priority >= PRIORITY_COUNT)
+        return aq_fail_field(err, EINVAL, "priority", "your highest priority is %d, not %d",
+                             AQ_MIN(max_priority, PRIORITY_COUNT - 1), req->priority);
+    return 0;
+}
+
+/* ---- owner, domain, project ---- */
+
+static bool is_member(const struct user *u, const struct uuid *group)
+{
+    for (size_t i = 0; i < u->group_count; i++)
+        if (uuid_equals(&u->groups[i], group))
+            return true;
+    return u->role == ROLE_SUPERADMIN || u->role == ROLE_ADMIN;
+}
+
+static int find_owner(const struct core *core, const struct session_request *req,
+                      struct session *s, struct aq_error *err)
+{
+    const struct keypair *k = req->access_key ? core_find_keypair(core, req->access_key) : NULL;
+    const struct user *u = k ? core_find_user(core, &k->user_id) : NULL;
+    const char *domain = req->domain ? req->domain : "default";
+    const char *group_name = req->group ? req->group : "default";
+    const struct domain *d = core_find_domain(core, domain);
+    const struct group *g = core_find_group_named(core, domain, group_name);
+
+    if (!u || !k->is_active || u->status != USER_ACTIVE)
+        return aq_fail_field(err, EACCES, "owner_access_key", "the owner's key is not active");
+    if (!d || !d->is_active ||
+        (u->role != ROLE_SUPERADMIN && (!u->domain || strcmp(u->domain, domain) != 0)))
+        return aq_fail_field(err, EINVAL, "domain", "Invalid domain: '%s' is not one of yours",
+                             domain);
+    if (!g || !g->is_active || !is_member(u, &g->id))
+        return aq_fail_field(err, EINVAL, "group", "Invalid group: '%s' is not one of yours",
+                             group_name);
+    s->user_id = u->id;
+    s->group_id = g->id;
+    memcpy(s->access_key, k->access_key, sizeof(s->access_key));
+    s->domain = strdup(domain);
+    return s->domain ? 0 : aq_fail(err, ENOMEM, "a session");
+}
+
+static const struct keypair_policy *find_policy(const struct core *core, const char *access_key)
+{
+    const struct keypair *k = core_find_keypair(core, access_key);
+
+    return k && k->policy ? core_find_policy(core, k->policy) : NULL;
+}
+
+/* ---- resources ---- */
+
+static int set_default(struct slots *slots, const char *name, int64_t amount)
+{
+    return slots_get(slots, name) > 0 ? 0 : slots_set(slots, name, amount);
+}
+
+static int build_resources(const struct core *core, const struct session_request *req,
+                           struct slots *ret, struct aq_error *err)
+{
+    for (size_t i = 0; i < req->resources.count; i++) {
+        const struct slot *slot = &req->resources.items[i];
+        enum slot_type type;
+
+        if (slot_types_find(core->types, slot->name, &type) < 0 && slot->amount != 0)
+            return aq_fail_field(err, EINVAL, slot->name, "no agent ever offered '%s'",
+                                 slot->name);
+        if (slot->amount < 0 || slot->amount == AMOUNT_INFINITE)
+            return aq_fail_field(err, EINVAL, slot->name,
+                                 "an amount of '%s' cannot be negative or infinite", slot->name);
+        if (slot->amount > 0 && slots_set(ret, slot->name, slot->amount) < 0)
+            return aq_fail(err, ENOMEM, "a session");
+    }
+    if (set_default(ret, "cpu", AMOUNT_ONE) < 0 ||
+        set_default(ret, "mem", INT64_C(1) << 30) < 0)
+        return aq_fail(err, ENOMEM, "a session");
+    return 0;
+}
+
+static int build_kernels(const struct session_request *req, struct slots *resources,
+                         struct session *s, struct aq_error *err)
+{
+    size_t count = req->cluster_size ? req->cluster_size : 1;
+
+    s->kernels = calloc(count, sizeof(*s->kernels));
+    if (!s->kernels)
+        return aq_fail(err, ENOMEM, "a session");
+    for (size_t i = 0; i < count; i++) {
+        struct kernel *k = &s->kernels[s->kernel_count++];
+
+        k->id = uuid_random();
+        k->version = 1;
+        k->attempt = 1;
+        k->rank = (uint32_t)i;
+        k->index = i == 0 ? 1 : (uint32_t)i;
+        k->status_changed_usec = s->created_usec;
+        (void)snprintf(k->role, sizeof(k->role), "%s", i == 0 ? "main" : "sub");
+        if (slots_copy(&k->requested, resources) < 0)
+            return aq_fail(err, ENOMEM, "a session");
+    }
+    return 0;
+}
+
+/* ---- the spec ---- */
+
+static void add_member(struct jsonw *w, const char *key, const char *text)
+{
+    if (text)
+        jsonw_member_str(w, key, text);
+}
+
+static void add_json(struct jsonw *w, const char *key, const char *json)
+{
+    if (!json)
+        return;
+    jsonw_key(w, key);
+    jsonw_raw(w, json, strlen(json));
+}
+
+static char *build_spec(const struct session_request *req)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    jsonw_object_begin(&w);
+    add_member(&w, "image", req->image);
+    add_member(&w, "architecture", req->architecture);
+    add_member(&w, "command", req->command);
+    add_member(&w, "bootstrap", req->bootstrap);
+    add_member(&w, "tag", req->tag);
+    add_member(&w, "callback_url", req->callback_url);
+    jsonw_member_str(&w, "cluster_mode", req->multi_node ? "multi-node" : "single-node");
+    add_json(&w, "environ", req->environ);
+    add_json(&w, "resource_opts", req->resource_opts);
+    jsonw_object_end(&w);
+    return strbuf_steal(&text);
+}
+
+bool request_is_same_image(const struct session *s, const char *image)
+{
+    json_t *spec = s->spec ? json_loads(s->spec, 0, NULL) : NULL;
+    const char *has = json_string_value(json_object_get(spec, "image"));
+    bool same = has && strcmp(has, image) == 0;
+
+    json_decref(spec);
+    return same;
+}
+
+/* ---- together ---- */
+
+int request_check_queue(const struct core *core, const struct session *s, struct aq_error *err)
+{
+    const struct keypair_policy *policy = find_policy(core, s->access_key);
+    int limit = policy ? policy->max_pending_sessions : 0, pending = 0;
+
+    for (const struct session *o = NULL; limit > 0 && (o = core_next_session(core, o));)
+        pending += o->status == SESSION_PENDING && strcmp(o->access_key, s->access_key) == 0;
+    if (limit > 0 && pending >= limit)
+        return aq_fail_kind(err, EDQUOT, "quota-exceeded",
+                            "You cannot have more than %d pending sessions.", limit);
+    return 0;
+}
+
+int request_build(const struct core *core, const struct session_request *req,
+                  struct session *ret, struct aq_error *err)
+{
+    struct slots resources = { 0 };
+    int r;
+
+    if ((r = check_texts(req, err)) < 0 || (r = check_batch(req, err)) < 0 ||
+        (r = find_owner(core, req, ret, err)) < 0 ||
+        (r = check_limits(req, find_policy(core, ret->access_key), err)) < 0)
+        return r;
+    ret->id = uuid_random();
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", req->name);
+    ret->type = req->type;
+    ret->status = SESSION_PENDING;
+    ret->version = 1;
+    ret->priority = req->priority < 0 ? PRIORITY_DEFAULT : req->priority;
+    ret->created_usec = ret->status_changed_usec = clock_realtime_usec();
+    ret->starts_usec = req->starts_usec;
+    ret->batch_timeout_usec = req->batch_timeout_usec;
+    if (!(ret->spec = build_spec(req)))
+        return aq_fail(err, ENOMEM, "a session");
+    r = build_resources(core, req, &resources, err);
+    if (r == 0)
+        r = build_kernels(req, &resources, ret, err);
+    slots_done(&resources);
+    return r;
+}

@@ -1,0 +1,305 @@
+/* state.h - what the core holds in memory; only for the files of this folder
+ *
+ * How the parts work together: inputs (commands, messages, timers) only write
+ * down what is wanted or was seen and mark a session with live_touch(). Once
+ * per turn of the loop, step.c looks at each marked session and proposes what
+ * follows from its status, its wishes and its facts; schedule.c proposes
+ * placements. A proposal is one batch of events; while it is under way its
+ * sessions are busy, and nothing else is proposed for them. When it is
+ * durable, apply.c changes memory and marks them again. So nothing depends on
+ * an input arriving once or in order, and a restart resumes everything.
+ */
+#ifndef AQ_MANAGER_CORE_STATE_H
+#define AQ_MANAGER_CORE_STATE_H
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "manager/core/core.h"
+#include "sched/sched.h"
+
+#define PRIORITY_COUNT 101
+#define PRIORITY_DEFAULT 10
+
+/* ---- sessions ---- */
+
+/* What the kernel's agent last said about its present attempt. */
+enum fact { FACT_NONE, FACT_CREATING, FACT_RUNNING, FACT_ENDED, FACT_ERROR, FACT_ABSENT };
+
+struct kernel_live {
+    struct live *live;       /* that it belongs to */
+    const struct slots *requested; /* of its kernel */
+    uint32_t heartbeat;      /* agent_live.heartbeat that last had it */
+    struct list agent_link;  /* in agent_live.kernels while it holds */
+    enum fact fact;
+    bool has_exit;
+    int exit_code;
+    const char *reason;      /* static */
+    char *alloc, *error;     /* JSON; error: {"kind","field","text"} */
+    bool error_is_passing;   /* another try may work */
+    int64_t sent_usec;       /* monotonic: the order of this attempt was sent; 0 = not since the
+                                agent connected */
+    bool destroy_sent, kill_sent;
+};
+
+struct live {
+    struct session s;        /* first: a struct session * of memory is a struct live * */
+    struct kernel_live *kernels;
+    struct list all_link;    /* core.sessions, by row */
+    struct list touched_link; /* core.touched */
+    struct rgroup *rgroup;
+    struct list queue_link;  /* PENDING: in a band, or parked at rgroup or account */
+    struct account *accounts[SCHED_ACCOUNT_KINDS];
+    struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */
+    uint32_t heap_index;     /* in core.heap, UINT32_MAX = not */
+    bool is_busy;            /* a proposal of it is under way */
+    bool is_alone;           /* its last proposal was refused: do not share the next */
+    bool is_single_node, is_in_usage;
+    char *architecture;      /* NULL = any */
+    bool wants_restart;
+    bool end_is_forced;
+    const char *end_reason;  /* static; wanted end, NULL = none */
+    int64_t wake_usec;       /* monotonic, when to look again; 0 = never */
+    int64_t since_usec;      /* monotonic, when this status was applied */
+    int64_t retry_usec;      /* monotonic, not before; 0 */
+    enum sched_verdict verdict, explained; /* PENDING: last pass's, and what the row says */
+    int64_t verdict_usec;
+    uint32_t starts;         /* tries to start it in this manager's life */
+    char *failed_agent;
+    struct list waiters;     /* struct waiter: commands that wait for a status */
+};
+
+static inline struct live *live_of(const struct session *s)
+{
+    return (struct live *)(void *)s;
+}
+
+/* ---- queues and accounts ---- */
+
+struct rgroup {
+    struct resource_group g;
+    bool is_known;           /* has a row; else only sessions or agents name it */
+    struct list bands[PRIORITY_COUNT]; /* PENDING sessions to look at, by row */
+    struct list parked;      /* PENDING: something else than room must change first */
+    size_t pending;          /* in bands and parked lists */
+    bool needs_pass, is_passing;
+    struct live *blocker;    /* the last pass stopped at it; NULL = none */
+    size_t window;           /* sessions to show to the next pass */
+};
+
+struct account {
+    enum sched_account_kind kind;
+    char *name;
+    struct list members;     /* sessions that hold something */
+    size_t member_count;
+    struct list parked;      /* PENDING sessions that this account's limits hold up */
+    struct slots used;       /* what members hold, unless is_stale */
+    bool is_stale;
+    uint32_t index;          /* in the snapshot under construction */
+};
+
+/* ---- agents ---- */
+
+struct agent_live {
+    struct agent a;          /* first */
+    bool is_known;           /* has a row; else only a connection */
+    bool is_connected, is_synced; /* synced: a heartbeat came since */
+    bool is_saving;
+    struct uuid incarnation; /* of the connection */
+    int64_t heard_usec;      /* monotonic */
+    int64_t lost_usec;       /* monotonic, when it was found LOST; 0 = it is not */
+    bool loss_handled;       /* the policy for lost agents was applied */
+    bool has_offer;
+    struct agent offer;      /* as it greeted; without slots */
+    char *slots_text;        /* what it offers now, as it said */
+    struct list drains, draining; /* struct drain: wished for, being saved */
+    uint32_t heartbeat;      /* counts them */
+    struct list kernels;     /* kernel_live.agent_link of those that hold */
+    uint32_t kernel_count;
+    struct slots free;       /* available less held, unless is_stale */
+    bool is_stale;
+};
+
+static inline struct agent_live *agent_of(const struct agent *a)
+{
+    return (struct agent_live *)(void *)a;
+}
+
+/* ---- the whole ---- */
+
+struct proposal;
+
+struct core {
+    struct core_conf conf;
+    uv_loop_t *loop;
+    struct store *store;
+    struct pki_ca *ca;
+    char *link_cert, *link_key;
+    struct link_server *link;
+    /* link_server_send(), or a test's */
+    int (*send)(struct core *core, const char *agent_id, const struct message *msg,
+                struct aq_error *err);
+    struct uuid incarnation;
+    uv_async_t wake;         /* the store has completions */
+    uv_idle_t turn;          /* something was touched */
+    uv_timer_t tick;         /* agents' silence, every second */
+    uv_timer_t alarm;        /* the earliest wake_usec */
+    int open_handles;
+    bool is_started, is_stopping;
+    int64_t ticked_usec;
+
+    struct slot_types *types;
+    struct map sessions_by_id, sessions_by_name;
+    struct list sessions, touched, graveyard;
+    struct live **heap;
+    size_t heap_count, heap_cap;
+    struct map dependents;   /* id of a live session -> struct dependents */
+    struct map rgroups, accounts, agents;
+    struct agent_live **agents_sorted;
+    size_t agent_count, agent_cap;
+    struct map users, users_by_email, keypairs, policies, domains, groups;
+    struct map access;       /* who -> resource groups allowed, see access.c */
+
+    struct proposal *open;   /* of this turn, under construction */
+    struct list deferred;    /* callbacks for the next turn */
+    struct list subscribers; /* of all sessions */
+    struct map session_subscribers;
+    bool is_publishing;
+    struct arena scratch;    /* of one pass or message */
+    struct core_counts counts;
+};
+
+/* ---- core.c ---- */
+
+void core_schedule_turn(struct core *core);
+/* Memory is short after something became durable: memory and ledger would
+ * differ. End the process; a restart loads everything afresh.
+ */
+void core_die(const char *what) __attribute__((noreturn));
+
+/* Call 'done' in the next turn with a copy of 'err'. */
+void core_defer(struct core *core, core_done_fn done, void *data, int r,
+                const struct aq_error *err);
+
+/* ---- live.c: sessions in memory ---- */
+
+struct live *live_find(const struct core *core, const struct uuid *id);
+/* Look at the session in this turn. */
+void live_touch(struct core *core, struct live *l);
+/* Look again not later than at 'usec' (monotonic). */
+void live_wake_at(struct core *core, struct live *l, int64_t usec);
+void live_pop_due(struct core *core, int64_t now);
+void live_unschedule(struct core *core, struct live *l);
+/* Take the contents of 's' into memory; NULL if memory is short. */
+struct live *live_add(struct core *core, struct session *s);
+/* Out of every list; freed in the next turn. */
+void live_bury(struct core *core, struct live *l);
+void live_free(struct live *l);
+int live_rename(struct core *core, struct live *l, const char *name);
+/* A kernel begins or ends to hold its agent's resources. */
+void live_hold(struct core *core, struct live *l, size_t rank);
+void live_release(struct core *core, struct live *l, size_t rank);
+/* Forget what was said and sent about a kernel. */
+void live_forget_facts(struct kernel_live *k);
+
+/* ---- queue.c ---- */
+
+void queue_add(struct core *core, struct live *l);
+void queue_remove(struct core *core, struct live *l);
+void queue_park(struct core *core, struct live *l, enum sched_verdict verdict,
+                struct account *account);
+/* Back among those to look at. */
+void queue_unpark(struct core *core, struct live *l);
+/* Room or an agent may have appeared in the group. */
+void queue_room(struct core *core, struct rgroup *g);
+/* An account holds less, or its limits have changed. */
+void queue_account(struct core *core, struct account *account);
+struct account *account_get(struct core *core, enum sched_account_kind kind, const char *name);
+/* Its limits now; false if it has none. */
+bool account_limits(const struct core *core, const struct account *account,
+                    struct sched_account *ret);
+int account_usage(struct account *account, const struct slots **ret);
+void account_free(struct account *account);
+/* The group of that name; made if it is only named so far. Cannot fail. */
+struct rgroup *rgroup_get(struct core *core, const char *name);
+void rgroup_free(struct rgroup *g);
+struct rgroup *rgroup_find(const struct core *core, const char *name);
+
+/* ---- propose.c ---- */
+
+/* An event of 'l' in the batch of this turn; l becomes busy. NULL if memory
+ * is short: then the whole batch will be given up and tried again.
+ */
+struct event *propose(struct core *core, struct live *l, enum event_kind kind);
+void propose_session(struct core *core, struct live *l, enum session_status to,
+                     const char *reason);
+struct event *propose_kernel(struct core *core, struct live *l, size_t rank,
+                             enum kernel_status to, const char *reason);
+/* The pass that the open batch belongs to, until it is done. */
+void propose_pass(struct core *core, struct rgroup *g);
+/* Hand the open batch to the store. */
+void propose_flush(struct core *core);
+/* A batch of a command; applied, then 'done' is called. Takes the batch. */
+void propose_command(struct core *core, struct event_batch *batch, core_done_fn done, void *data);
+
+/* ---- apply.c ---- */
+
+/* The one function that changes durable memory. */
+void core_apply(struct core *core, struct event *e);
+void apply_people(struct core *core, struct event *e);
+void apply_agent(struct core *core, struct event *e);
+
+/* ---- the others ---- */
+
+void step(struct core *core, struct live *l);
+void schedule(struct core *core);
+
+void waiters_check(struct core *core, struct live *l);
+void waiters_fail(struct core *core, struct live *l, int r, const struct aq_error *err);
+
+void bus_publish(struct core *core, const struct core_event *event);
+void bus_free(struct core *core);
+
+void dependency_watch(struct core *core, struct live *l);
+void dependency_ended(struct core *core, struct live *l);
+void dependency_forget(struct core *core, struct live *l);
+void dependency_free(struct core *core);
+
+/* Tell the kernel's agent; nothing if it is not connected or not synced. */
+void order_create(struct core *core, struct live *l, size_t rank);
+void order_restart(struct core *core, struct live *l, size_t rank);
+void order_destroy(struct core *core, struct live *l, size_t rank, int64_t grace_usec,
+                   const char *reason);
+void order_forget(struct core *core, const char *agent_id, const struct uuid *kernel_id,
+                  int64_t attempt);
+/* End a kernel that is not ours. */
+void order_stranger_end(struct core *core, const char *agent_id, const struct uuid *kernel_id,
+                        int64_t attempt);
+void order_drain(struct core *core, const char *agent_id, bool on);
+
+extern const struct link_server_ops agent_link_ops;
+struct agent_live *agent_find(const struct core *core, const char *id);
+struct agent_live *agent_add(struct core *core, const char *id);
+void agent_drop(struct core *core, struct agent_live *a);
+int agent_free_slots(struct agent_live *a, const struct slots **ret);
+void agents_tick(struct core *core, int64_t now);
+/* Its kernels are given up: it was removed, or is lost for longer than the
+ * grace and the policy of its group is not to wait; 'forced': lost at all.
+ */
+bool agent_is_given_up(const struct core *core, const char *id, bool forced);
+bool agent_is_ready(const struct agent_live *a);
+/* Equal in all that is stored. */
+bool agent_is_same(const struct agent *a, const struct agent *b);
+/* Refuses an agent whose greeting cannot be used. */
+int offer_take(struct core *core, struct agent_live *a, const struct msg_hello *hello,
+               struct aq_error *err);
+void offer_take_slots(struct core *core, struct agent_live *a, const char *text);
+/* Bring the row up to date if it is not. */
+void offer_save(struct core *core, struct agent_live *a);
+void drains_finish(struct core *core, struct list *drains, int r);
+void join_request(void *data, struct link_join *join, const struct msg_join *msg);
+
+/* Resource groups that were found allowed: read them again. */
+void access_forget(struct core *core);
+
+#endif

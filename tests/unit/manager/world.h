@@ -1,0 +1,360 @@
+/* world.h - a core on a real store in a folder of its own, with agents that
+ * the test plays: what is sent to them is kept, what they say is said by calls
+ *
+ * The clock is the test's; nothing happens between two calls of settle().
+ */
+#ifndef AQ_TESTS_UNIT_MANAGER_WORLD_H
+#define AQ_TESTS_UNIT_MANAGER_WORLD_H
+
+#include "testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "manager/core/state.h"
+
+#define ADMIN_KEY "AKIAIOSFODNN7EXAMPLE"
+#define USER_KEY "AKIANABBDUSEREXAMPLE"
+
+struct sent {
+    char agent_id[AGENT_ID_MAX + 1];
+    enum message_type type;
+    struct uuid kernel_id, session_id;
+    int64_t attempt, grace_usec;
+    char command[64], reason[40], slots[128], hosts[64];
+};
+
+struct world {
+    uv_loop_t loop;
+    struct core *core;
+    char dir[64];
+    struct core_conf conf;
+    struct sent sent[256];
+    size_t sent_count;
+    char events[4096]; /* names of bus events, "name " each */
+};
+
+/* The one world of a test: the hooks below have no other way to it. */
+static struct world world;
+static int64_t world_mono = 1000 * USEC_PER_SEC, world_wall = INT64_C(1763694000) * USEC_PER_SEC;
+
+static inline int64_t test_mono(void *data)
+{
+    (void)data;
+    return world_mono;
+}
+
+static inline int64_t test_wall(void *data)
+{
+    (void)data;
+    return world_wall;
+}
+
+static inline int keep_sent(struct core *core, const char *agent_id, const struct message *msg,
+                     struct aq_error *err)
+{
+    struct sent *s = &world.sent[world.sent_count++];
+
+    (void)core;
+    (void)err;
+    assert_true(world.sent_count < AQ_COUNT(world.sent));
+    *s = (struct sent){ .type = msg->type };
+    (void)snprintf(s->agent_id, sizeof(s->agent_id), "%s", agent_id);
+    if (msg->type == MSG_KERNEL_CREATE) {
+        s->kernel_id = msg->kernel_create.kernel_id;
+        s->session_id = msg->kernel_create.session_id;
+        s->attempt = msg->kernel_create.attempt;
+        (void)snprintf(s->command, sizeof(s->command), "%s",
+                       msg->kernel_create.command ? msg->kernel_create.command : "");
+        (void)snprintf(s->slots, sizeof(s->slots), "%s", msg->kernel_create.slots);
+        (void)snprintf(s->hosts, sizeof(s->hosts), "%s", msg->kernel_create.hosts);
+    } else if (msg->type == MSG_KERNEL_DESTROY) {
+        s->kernel_id = msg->kernel_destroy.kernel_id;
+        s->attempt = msg->kernel_destroy.attempt;
+        s->grace_usec = msg->kernel_destroy.grace_usec;
+        (void)snprintf(s->reason, sizeof(s->reason), "%s",
+                       msg->kernel_destroy.reason ? msg->kernel_destroy.reason : "");
+    } else if (msg->type == MSG_KERNEL_RESTART) {
+        s->kernel_id = msg->kernel_restart.kernel_id;
+        s->attempt = msg->kernel_restart.attempt;
+    } else if (msg->type == MSG_KERNEL_FORGET) {
+        s->kernel_id = msg->kernel_forget.kernel_id;
+        s->attempt = msg->kernel_forget.attempt;
+    }
+    return 0;
+}
+
+static inline void keep_event(void *data, const struct core_event *event)
+{
+    size_t len = strlen(world.events);
+
+    (void)data;
+    (void)snprintf(world.events + len, sizeof(world.events) - len, "%s ", event->name);
+}
+
+/* Run until everything that follows has happened. */
+static inline void settle(void)
+{
+    for (int quiet = 0; quiet < 3;) {
+        uint64_t commits = world.core->counts.commits;
+
+        store_flush(world.core->store);
+        (void)uv_run(&world.loop, UV_RUN_NOWAIT);
+        quiet = commits == world.core->counts.commits ? quiet + 1 : 0;
+    }
+}
+
+static inline void open_core(void)
+{
+    struct aq_error err = { 0 };
+
+    world.conf.loop = &world.loop;
+    world.conf.state_dir = world.dir;
+    world.conf.dev = true;
+    if (core_new(&world.conf, &world.core, &err) < 0 || core_start(world.core, &err) < 0)
+        fail_msg("%s", err.text);
+    world.core->send = keep_sent;
+    assert_non_null(core_subscribe(world.core, NULL, keep_event, NULL));
+    settle();
+}
+
+static inline void close_core(void)
+{
+    core_free(AQ_TAKE(world.core));
+    (void)uv_run(&world.loop, UV_RUN_DEFAULT);
+}
+
+/* The manager ends and starts again; agents have to connect anew. */
+static inline void restart_core(void)
+{
+    close_core();
+    world.sent_count = 0;
+    world.events[0] = '\0';
+    open_core();
+}
+
+static inline int world_begin(void **state)
+{
+    static const struct clock clock = { test_wall, test_mono, NULL };
+
+    (void)state;
+    clock_set(&clock);
+    world = (struct world){ .dir = "/tmp/aliquot-core-XXXXXX" };
+    assert_non_null(mkdtemp(world.dir));
+    assert_int_equal(uv_loop_init(&world.loop), 0);
+    open_core();
+    return 0;
+}
+
+static inline int world_end(void **state)
+{
+    (void)state;
+    close_core();
+    assert_int_equal(uv_loop_close(&world.loop), 0);
+    assert_int_equal(fs_remove_tree(AT_FDCWD, world.dir, NULL), 0);
+    clock_set(NULL);
+    return 0;
+}
+
+/* Time passes as it does for a live process: in ticks. */
+static inline void pass(int64_t usec)
+{
+    while (usec > 0) {
+        int64_t part = AQ_MIN(usec, USEC_PER_SEC);
+
+        world_mono += part;
+        world_wall += part;
+        usec -= part;
+        agents_tick(world.core, world_mono);
+    }
+    core_schedule_turn(world.core);
+    settle();
+}
+
+/* ---- agents ---- */
+
+#define FOUR_CPUS "{\"cpu\":[\"count\",\"4\"],\"mem\":[\"bytes\",\"8589934592\"]}"
+
+static inline int agent_greets(const char *id, const char *slots, struct uuid incarnation)
+{
+    struct msg_hello hello = { .protocol_min = 1, .protocol_max = 1, .agent_id = id,
+        .incarnation = incarnation, .version = "1", .architecture = "x86_64", .slots = slots };
+    struct msg_welcome welcome = { 0 };
+    struct aq_error err;
+    int64_t retry = 0;
+    int r = agent_link_ops.on_hello(world.core, &hello, &welcome, &retry, &err);
+
+    if (r == 0)
+        agent_link_ops.on_connected(world.core, id, &incarnation);
+    settle();
+    return r;
+}
+
+static inline void agent_beats(const char *id, struct msg_kernel_status *kernels, size_t count)
+{
+    struct message msg = { .type = MSG_HEARTBEAT,
+        .heartbeat = { .kernels = kernels, .kernel_count = count } };
+
+    agent_link_ops.on_message(world.core, id, &msg);
+    settle();
+}
+
+static inline void agent_comes(const char *id, const char *slots)
+{
+    assert_int_equal(agent_greets(id, slots, uuid_random()), 0);
+    agent_beats(id, NULL, 0);
+}
+
+static inline void agent_goes(const char *id)
+{
+    struct agent_live *a = agent_find(world.core, id);
+
+    agent_link_ops.on_disconnected(world.core, id, &a->incarnation, false, "test");
+    settle();
+}
+
+static inline struct msg_kernel_status kernel_report(const struct sent *order,
+                                              enum msg_kernel_state state)
+{
+    const struct kernel *k = core_find_kernel(world.core, &order->kernel_id);
+
+    return (struct msg_kernel_status){ .kernel_id = order->kernel_id,
+        .session_id = k ? k->session->id : order->session_id, .attempt = order->attempt,
+        .state = state };
+}
+
+static inline void agent_says(const char *id, struct msg_kernel_status report)
+{
+    struct message msg = { .type = MSG_KERNEL_STATUS, .kernel_status = report };
+
+    agent_link_ops.on_message(world.core, id, &msg);
+    settle();
+}
+
+static inline void agent_reports(const struct sent *order, enum msg_kernel_state state)
+{
+    agent_says(order->agent_id, kernel_report(order, state));
+}
+
+static inline void agent_reports_exit(const struct sent *order, int code)
+{
+    struct msg_kernel_status report = kernel_report(order, MSG_KERNEL_TERMINATED);
+
+    report.has_exit = true;
+    report.exit_code = code;
+    report.reason = "self-terminated";
+    agent_says(order->agent_id, report);
+}
+
+/* The n-th order of that type since 'from'; NULL if there are fewer. */
+static inline struct sent *find_sent(enum message_type type, size_t n)
+{
+    for (size_t i = 0; i < world.sent_count; i++)
+        if (world.sent[i].type == type && n-- == 0)
+            return &world.sent[i];
+    return NULL;
+}
+
+static inline size_t count_sent(enum message_type type)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < world.sent_count; i++)
+        n += world.sent[i].type == type;
+    return n;
+}
+
+/* ---- commands ---- */
+
+struct answer {
+    bool came;
+    int r;
+    struct aq_error err;
+    struct core_created created;
+};
+
+static inline void on_created(void *data, int r, const struct aq_error *err,
+                       const struct core_created *created)
+{
+    struct answer *a = data;
+
+    assert_false(a->came);
+    a->came = true;
+    a->r = r;
+    if (err)
+        a->err = *err;
+    if (created)
+        a->created = *created;
+}
+
+static inline void on_answer(void *data, int r, const struct aq_error *err)
+{
+    on_created(data, r, err, NULL);
+}
+
+static inline struct answer create(const struct session_request *req)
+{
+    struct answer a = { 0 };
+
+    core_create_session(world.core, req, on_created, &a);
+    assert_false(a.came); /* never inside the call */
+    settle();
+    assert_true(a.came);
+    return a;
+}
+
+/* A batch session of one cpu that must be accepted. */
+static inline struct uuid submit(const char *name)
+{
+    struct session_request req = { .name = name, .type = SESSION_BATCH, .image = "sh",
+        .command = "true", .access_key = USER_KEY, .priority = -1 };
+    struct answer a = create(&req);
+
+    if (a.r < 0)
+        fail_msg("%s: %s", name, a.err.text);
+    return a.created.id;
+}
+
+static inline struct answer terminate(const struct uuid *id, bool forced)
+{
+    struct answer a = { 0 };
+
+    core_terminate_session(world.core, id, forced, NULL, on_answer, &a);
+    settle();
+    return a;
+}
+
+static inline enum session_status status_of(const struct uuid *id)
+{
+    const struct session *s = core_find_session(world.core, id);
+
+    return s ? s->status : SESSION_STATUS_COUNT; /* not alive any more */
+}
+#define GONE SESSION_STATUS_COUNT
+
+/* ---- audit ---- */
+
+static inline void on_audited(void *data, int r, const struct aq_error *err, const char *findings)
+{
+    int *count = data;
+
+    (void)err;
+    *count = r;
+    if (r != 0)
+        print_error("audit: %d\n%s", r, findings);
+}
+
+static inline void assert_clean(void)
+{
+    int count = -1;
+
+    settle();
+    core_audit(world.core, on_audited, &count);
+    settle();
+    assert_int_equal(count, 0);
+}
+
+#endif
