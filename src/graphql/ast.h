@@ -73,7 +73,7 @@ struct ast_type {
 };
 
 struct ast_set {
-    uint32_t at, count;
+    uint32_t at, count, index; /* index: 0.. among the document's sets */
     struct ast_selection *first;
 };
 
@@ -221,7 +221,7 @@ struct gql_document {
     struct arena arena;
     const char *text; /* a copy, NUL-terminated */
     uint32_t len;
-    uint32_t symbol_count, definition_count, fragment_count, operation_count;
+    uint32_t symbol_count, set_count, definition_count, fragment_count, operation_count;
     struct ast_definition *first;
     unsigned refs;
     uint64_t hash;

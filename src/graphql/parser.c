@@ -418,6 +418,7 @@ static bool parse_set(struct parser *p, struct ast_set **ret)
     if (!set || !enter(p))
         return false;
     set->at = p->token.at;
+    set->index = p->doc->set_count++;
     if (!parser_expect(p, TOKEN_BRACE_L))
         return false;
     next = &set->first;

@@ -1,4 +1,6 @@
 /* printSchema() of graphql-js */
+#include <stdio.h>
+
 #include "graphql/print.h"
 
 static bool is_system(const struct gql_type *type)
