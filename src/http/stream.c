@@ -315,10 +315,9 @@ static void on_written(uv_write_t *req, int status)
         end_errno(s, -status, "writing to the peer");
         return;
     }
-    if (s->out.len) {
-        flush(s);
+    flush(s);
+    if (s->writing || s->failed)
         return;
-    }
     if (s->shutting)
         (void)uv_shutdown(&s->shutdown, &s->handle->uv.stream, on_shutdown);
     else if (s->is_open && s->ops->on_drain)
