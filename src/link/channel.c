@@ -15,6 +15,7 @@
 struct channel {
     uv_loop_t *loop;
     struct stream *stream; /* NULL once closed or released */
+    bool is_ended;         /* by the other side or an error: nothing more can be said */
     uv_timer_t timer;
     struct strbuf in;
     size_t used;           /* of 'in': the frames up to and with the one being handled */
@@ -209,6 +210,7 @@ static void on_stream_open(void *data)
 
 static void on_stream_end(void *data, const struct aq_error *err)
 {
+    ((struct channel *)data)->is_ended = true;
     end(data, err->code ? err->text : "the other side closed the connection");
 }
 
@@ -353,7 +355,9 @@ void channel_close(struct channel *ch)
 {
     if (!ch)
         return;
-    if (ch->stream)
+    if (ch->stream && ch->is_ended)
+        stream_close(AQ_TAKE(ch->stream));
+    else if (ch->stream)
         linger_close(ch->loop, AQ_TAKE(ch->stream));
     uv_close((uv_handle_t *)&ch->timer, on_timer_closed);
 }

@@ -84,7 +84,7 @@ static void on_welcome(struct link_client *client, const struct msg_welcome *wel
     bool is_bad = false;
 
     if (!welcome->is_resumed)
-        peer_reset(&client->peer);
+        peer_restart(&client->peer);
     else
         is_bad = peer_acknowledge(&client->peer, (uint64_t)welcome->received_seq) < 0;
     if (is_bad || welcome->protocol < LINK_PROTOCOL_MIN || welcome->protocol > LINK_PROTOCOL_MAX) {

@@ -9,7 +9,8 @@
  * alive. Bulk data has a connection of its own per stream.
  *
  * All calls and callbacks belong to the thread of the libuv loop. Messages
- * and texts given to a callback are borrowed for its duration.
+ * and texts given to a callback are borrowed for its duration. The program
+ * ignores SIGPIPE.
  */
 #ifndef AQ_LINK_LINK_H
 #define AQ_LINK_LINK_H

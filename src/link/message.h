@@ -9,10 +9,12 @@
  * microseconds. A member called "JSON" holds the text of one JSON value.
  *
  * Reliable messages (seq > 0) are delivered in order, once, across
- * reconnects of the same two processes. A restart of either process empties
- * queues: whatever must survive is found again by comparing the inventory of
- * the heartbeat. Transient messages (hello, welcome, refused, heartbeat,
- * fenced, bye, join, joined, stream.*) are neither kept nor resent.
+ * reconnects of the same two processes. To a new manager process the agent
+ * sends again what no manager has acknowledged; messages to an agent process
+ * that has ended are dropped: the manager finds by the inventory of the first
+ * heartbeat what has to be sent to the next. Transient messages (hello,
+ * welcome, refused, heartbeat, fenced, bye, join, joined, stream.*) are
+ * neither kept nor resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
 #define AQ_LINK_MESSAGE_H
@@ -85,7 +87,7 @@ struct msg_hello {
 struct msg_welcome {
     int64_t protocol;         /* the version that both speak from here on */
     struct uuid incarnation;  /* of the manager process */
-    bool is_resumed;          /* false: both sides forget queues and count from 1 again */
+    bool is_resumed;          /* false: both sides count from 1 again */
     int64_t received_seq;     /* last message of this agent incarnation that was handled */
     int64_t heartbeat_usec;   /* wanted interval; 0 = the agent's own */
     const char *version;

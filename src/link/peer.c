@@ -25,6 +25,13 @@ void peer_reset(struct peer *peer)
     peer_init(peer);
 }
 
+void peer_restart(struct peer *peer)
+{
+    peer->last_seq = peer->acked_seq = peer->delivered_seq = peer->handled_seq = 0;
+    LIST_FOREACH(it, &peer->items)
+        LIST_ENTRY(it, struct peer_item, link)->seq = ++peer->last_seq;
+}
+
 int peer_push(struct peer *peer, const char *body, size_t len)
 {
     struct peer_item *item;

@@ -27,6 +27,11 @@ void peer_init(struct peer *peer);
 /* Forget queue and counters. */
 void peer_reset(struct peer *peer);
 
+/* The other side is a new process: what it has not acknowledged is numbered
+ * from 1 again, what it sent is forgotten.
+ */
+void peer_restart(struct peer *peer);
+
 /* Queue a copy. Returns 0, -ENOMEM, or -ENOBUFS past LINK_QUEUE_MAX_BYTES. */
 int peer_push(struct peer *peer, const char *body, size_t len);
 
