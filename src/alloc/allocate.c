@@ -67,17 +67,13 @@ static int check_combination(const struct alloc_map *map, const struct slots *re
 static int check_request(const struct alloc_map *map, const struct slots *request,
                          struct aq_error *err)
 {
-    char text[AMOUNT_TEXT_MAX];
     int r;
 
     for (size_t i = 0; i < request->count; i++) {
         const struct slot *item = &request->items[i];
 
         if (item->amount != 0 && !map_find_slot(map, item->name))
-            return aq_fail_as(
-                err, EINVAL, "unsupported-resource", item->name,
-                "slot '%s' is not supported here and %s of it was asked for", item->name,
-                slot_amount_format(item->amount, slot_type_guess(item->name), text));
+            return slot_fail_unsupported(item->name, item->amount, err);
     }
     for (size_t i = 0; i < map->slot_count; i++) {
         const struct slot_state *slot = &map->slots[i];

@@ -2,6 +2,7 @@
  * in quanta: whole units of discrete devices, smallest parts of fractional ones.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "alloc/map_private.h"
 
@@ -19,6 +20,10 @@ static int fail_insufficient(const struct slot_state *slot, int64_t units, struc
 
     slot_amount_humanize(units * slot->quantum, slot->type, asked);
     slot_amount_humanize(slot->free * slot->quantum, slot->type, available);
+    if (strcmp(asked, available) == 0) { /* two decimals do not tell them apart */
+        slot_amount_format(units * slot->quantum, slot->type, asked);
+        slot_amount_format(slot->free * slot->quantum, slot->type, available);
+    }
     return aq_fail_as(err, ENOSPC, "insufficient-resource", slot->name,
                       "%s: %s was asked for, %s is free on %u devices", slot->name, asked,
                       available, slot->count);

@@ -113,6 +113,9 @@ int slot_type_parse(const char *text, enum slot_type *ret);
 int slots_normalize(struct slots *ret, const struct slots *s, const struct slot_types *types,
                     struct aq_error *err);
 
+/* That refusal; -EINVAL. */
+int slot_fail_unsupported(const char *name, int64_t amount, struct aq_error *err);
+
 /* The limits of a policy over every known name: what it does not mention is
  * AMOUNT_INFINITE if 'unlimited', else 0; names that nobody knows are dropped.
  * *ret is replaced. 0 or -ENOMEM.

@@ -166,19 +166,25 @@ int slot_type_parse(const char *text, enum slot_type *ret)
     return -EINVAL;
 }
 
+int slot_fail_unsupported(const char *name, int64_t amount, struct aq_error *err)
+{
+    char text[AMOUNT_TEXT_MAX];
+
+    return aq_fail_as(err, EINVAL, "unsupported-resource", name,
+                      "slot '%s' is not supported here and %s of it was asked for", name,
+                      slot_amount_humanize(amount, slot_type_guess(name), text));
+}
+
 int slots_normalize(struct slots *ret, const struct slots *s, const struct slot_types *types,
                     struct aq_error *err)
 {
     AQ_CLEANUP(slots_donep) struct slots out = { 0 };
 
     for (size_t i = 0; i < s->count; i++) {
-        const char *name = s->items[i].name;
-        char text[AMOUNT_TEXT_MAX];
+        const struct slot *item = &s->items[i];
 
-        if (s->items[i].amount != 0 && !find(types, name))
-            return aq_fail_as(err, EINVAL, "unsupported-resource", name,
-                              "slot '%s' is not supported here and %s of it was asked for", name,
-                              slot_amount_format(s->items[i].amount, slot_type_guess(name), text));
+        if (item->amount != 0 && !find(types, item->name))
+            return slot_fail_unsupported(item->name, item->amount, err);
     }
     for (size_t i = 0; i < types->count; i++)
         if (slots_set(&out, types->items[i].name, slots_get(s, types->items[i].name)) < 0)

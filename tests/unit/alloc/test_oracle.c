@@ -16,7 +16,8 @@ struct instance {
     int64_t capacity[DEVICES_MAX], held[DEVICES_MAX]; /* quanta */
     int node[DEVICES_MAX];
     int64_t units;
-    bool fractional;
+    int64_t minimum; /* quanta; EVENLY and fractional only */
+    bool fractional, forbid;
     enum alloc_strategy strategy;
     enum alloc_affinity affinity;
 };
@@ -46,6 +47,25 @@ static struct quality measure(const struct instance *in, const int64_t *parts)
     return q;
 }
 
+static int64_t room_of(const struct instance *in, size_t i)
+{
+    int64_t room = in->capacity[i] - in->held[i];
+
+    return room < in->minimum ? 0 : room;
+}
+
+/* With fragmentation forbidden: equal parts but for one quantum, and one
+ * device if the largest could hold all when empty.
+ */
+static bool is_allowed(const struct instance *in, struct quality q)
+{
+    int64_t largest = 0;
+
+    for (size_t i = 0; i < in->count; i++)
+        largest = AQ_MAX(largest, in->capacity[i]);
+    return !in->forbid || (q.spread <= 1 && (in->units > largest || q.devices == 1));
+}
+
 /* Fractional: least spread, fewest devices, fewest nodes. Discrete: most
  * devices, least spread.
  */
@@ -66,13 +86,13 @@ static void search(const struct instance *in, size_t i, int64_t left, int64_t *p
     if (i == in->count) {
         struct quality q = measure(in, parts);
 
-        if (left == 0 && (!*found || is_better(in, q, *best))) {
+        if (left == 0 && is_allowed(in, q) && (!*found || is_better(in, q, *best))) {
             *found = true;
             *best = q;
         }
         return;
     }
-    for (parts[i] = 0; parts[i] <= in->capacity[i] - in->held[i] && parts[i] <= left; parts[i]++)
+    for (parts[i] = 0; parts[i] <= room_of(in, i) && parts[i] <= left; parts[i]++)
         search(in, i + 1, left - parts[i], parts, found, best);
     parts[i] = 0;
 }
@@ -91,6 +111,10 @@ static struct instance random_instance(struct test_random *r)
         in.node[i] = (int)random_below(r, 2);
         room += in.capacity[i] - in.held[i];
     }
+    if (in.fractional && random_below(r, 4) == 0)
+        in.forbid = true;
+    else if (in.fractional && in.strategy == ALLOC_EVENLY && random_below(r, 4) == 0)
+        in.minimum = random_below(r, 4);
     in.units = 1 + random_below(r, room + 2);
     return in;
 }
@@ -101,7 +125,8 @@ static struct alloc_map *instance_map(const struct instance *in, int64_t quantum
 {
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant held = { 0 };
     struct alloc_slot slot = { .name = "x.shares", .strategy = in->strategy,
-                               .quantum = in->fractional ? quantum : 0 };
+                               .quantum = in->fractional ? quantum : 0,
+                               .minimum = in->minimum * quantum };
     struct alloc_device devices[DEVICES_MAX];
     struct alloc_config config = { .slots = &slot, .slot_count = 1, .devices = devices,
                                    .device_count = in->count, .affinity = in->affinity };
@@ -135,7 +160,7 @@ static void check_best_fit(const struct instance *in, const int64_t *parts)
         if (parts[i])
             chosen = in->capacity[i] - in->held[i];
     for (size_t i = 0; i < in->count; i++) {
-        int64_t room = in->capacity[i] - in->held[i];
+        int64_t room = room_of(in, i);
 
         assert_false(room >= in->units && room < chosen);
     }
@@ -147,7 +172,7 @@ static void check_instance(const struct instance *in)
     AQ_CLEANUP(alloc_map_freep) struct alloc_map *map = instance_map(in, quantum);
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { 0 };
     AQ_CLEANUP(slots_donep) struct slots slots = { 0 };
-    struct alloc_request request = { .slots = &slots };
+    struct alloc_request request = { .slots = &slots, .forbid_fragmentation = in->forbid };
     int64_t parts[DEVICES_MAX] = { 0 }, tried[DEVICES_MAX] = { 0 }, sum = 0;
     struct aq_error err = { 0 };
     struct quality best = { 0 }, got;
@@ -158,11 +183,14 @@ static void check_instance(const struct instance *in)
     search(in, 0, in->units, tried, &feasible, &best);
     r = alloc_map_allocate(map, &request, &grant, &err);
     assert_int_equal(r, feasible ? 0 : -ENOSPC);
-    if (!feasible)
+    if (!feasible) {
+        assert_string_equal(err.kind, in->forbid ? "fractional-resource-fragmented"
+                                                 : "insufficient-resource");
         return;
+    }
     grant_parts(&grant, quantum, parts);
     for (size_t i = 0; i < in->count; i++) {
-        assert_in_range(parts[i], 0, in->capacity[i] - in->held[i]);
+        assert_in_range(parts[i], 0, room_of(in, i));
         sum += parts[i];
     }
     assert_int_equal(sum, in->units);

@@ -1,6 +1,7 @@
 /* Slots. The 'source' column names the vector of Backend.AI's own behaviour
  * that a row repeats, or says why a row differs from it.
  */
+#include "random.h"
 #include "testing.h"
 
 #include <errno.h>
@@ -473,6 +474,50 @@ static void test_policy(void **state)
     assert_false(slots_has(&out, "tpu.device"));
 }
 
+static void random_slots(struct test_random *r, struct slots *ret)
+{
+    static const char *const names[] = { "a", "b.device", "c", "d.mem", "e.x:y", "f" };
+
+    for (size_t i = 0; i < AQ_COUNT(names); i++)
+        if (random_below(r, 2))
+            assert_int_equal(slots_set(ret, names[i], random_below(r, 1 << 20) - (1 << 18)), 0);
+}
+
+/* Sums undo differences, the order is a partial order, text reads back. */
+static void test_random(void **state)
+{
+    struct test_random r = random_begin("slots");
+    uint64_t rounds = random_scaled(100000);
+
+    (void)state;
+    for (uint64_t i = 0; i < rounds; i++) {
+        AQ_CLEANUP(slots_donep) struct slots a = { 0 };
+        AQ_CLEANUP(slots_donep) struct slots b = { 0 };
+        AQ_CLEANUP(slots_donep) struct slots sum = { 0 };
+        int64_t amount = (int64_t)(random_next(&r) >> (1 + random_below(&r, 62)));
+        char text[AMOUNT_TEXT_MAX];
+        int64_t again;
+
+        random_slots(&r, &a);
+        random_slots(&r, &b);
+        assert_int_equal(slots_copy(&sum, &a), 0);
+        assert_int_equal(slots_add(&sum, &b), 0);
+        for (size_t j = 0; j < sum.count; j++)
+            assert_int_equal(sum.items[j].amount, slots_get(&a, sum.items[j].name)
+                                                      + slots_get(&b, sum.items[j].name));
+        assert_int_equal(slots_sub(&sum, &b), 0);
+        assert_true(slots_eq(&sum, &a));
+        assert_int_equal(slots_eq(&a, &b), slots_le(&a, &b) && slots_le(&b, &a));
+        for (int type = SLOT_COUNT; type <= SLOT_BYTES; type++) {
+            slot_amount_short(amount, (enum slot_type)type, text);
+            assert_int_equal(slot_amount_parse(text, strlen(text), (enum slot_type)type, true, "x",
+                                               &again, NULL),
+                             0);
+            assert_int_equal(again, amount);
+        }
+    }
+}
+
 static void *intern_many(void *data)
 {
     const char **names = data;
@@ -527,7 +572,8 @@ int main(void)
         cmocka_unit_test(test_sets),      cmocka_unit_test(test_types),
         cmocka_unit_test(test_json),      cmocka_unit_test(test_humanize),
         cmocka_unit_test(test_normalize), cmocka_unit_test(test_policy),
-        cmocka_unit_test(test_threads),   cmocka_unit_test(test_full_table),
+        cmocka_unit_test(test_random),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_full_table),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
