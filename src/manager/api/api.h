@@ -65,6 +65,9 @@ int api_parse(struct request *req, json_t **ret, struct aq_error *err);
  */
 int api_decode(struct request *req, void *target, json_t **ret_tree, struct aq_error *err);
 
+/* For requests that take nothing: false after answering that something was given. */
+bool api_has_no_params(struct request *req);
+
 /* The keypair on whose behalf a request is made: 'owner_access_key', for
  * administrators, or the caller's own if NULL. -EPERM (generic-forbidden),
  * -EINVAL for a key that does not exist.

@@ -32,11 +32,8 @@ static void on_audited(void *data, int r, const struct aq_error *err, const char
 static void on_audit(struct request *req, void *data)
 {
     struct api *api = data;
-    struct aq_error err = { 0 };
 
-    if (api_decode(req, NULL, NULL, &err) < 0)
-        request_fail(req, &err);
-    else
+    if (api_has_no_params(req))
         core_audit(api->core, on_audited, req);
 }
 

@@ -173,6 +173,8 @@ static void on_announcement(struct request *req, void *data)
     struct jsonw w = jsonw_make(&out);
     const struct api *api = data;
 
+    if (!api_has_no_params(req))
+        return;
     jsonw_object_begin(&w);
     jsonw_member_bool(&w, "enabled", api->announcement);
     jsonw_member_str(&w, "message", api->announcement ? api->announcement : "");

@@ -36,6 +36,16 @@ int api_decode(struct request *req, void *target, json_t **ret_tree, struct aq_e
     return 0;
 }
 
+bool api_has_no_params(struct request *req)
+{
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, NULL, NULL, &err) == 0)
+        return true;
+    request_fail(req, &err);
+    return false;
+}
+
 int api_fail_param(struct aq_error *err, const char *field, const char *fmt, ...)
 {
     char text[sizeof(err->text)];

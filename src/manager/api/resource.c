@@ -11,6 +11,8 @@ static void on_slots(struct request *req, void *data)
     struct jsonw w = jsonw_make(&out);
     enum slot_type type;
 
+    if (!api_has_no_params(req))
+        return;
     jsonw_object_begin(&w);
     for (size_t i = 0; i < slot_types_count(types); i++) {
         const char *name = slot_types_name(types, i, &type);
@@ -121,7 +123,8 @@ static void on_presets(struct request *req, void *data)
     static const char none[] = "{\"presets\":[]}";
 
     (void)data;
-    request_reply(req, 200, "application/json", none, sizeof(none) - 1);
+    if (api_has_no_params(req))
+        request_reply(req, 200, "application/json", none, sizeof(none) - 1);
 }
 
 /* ---- what is left ---- */
