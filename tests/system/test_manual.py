@@ -1,0 +1,113 @@
+"""The manual says what the program says: every command and option, nothing that
+is not there, and mandoc finds nothing to warn about."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+MAN = ROOT / "docs" / "man"
+ALIQUOT = pathlib.Path(os.environ["ALIQUOT_BUILD"]) / "aliquot"
+PAGES = sorted(MAN.glob("*.[0-9]"))
+
+
+def aliquot(*words):
+    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    return subprocess.run([ALIQUOT, *words], capture_output=True, text=True, env=env)
+
+
+def candidates(*words):
+    lines = aliquot("completion", "words", "--", *words).stdout.splitlines()
+    return dict(line.split("\t") for line in lines)
+
+
+def commands(prefix=()):
+    """Every command as a tuple of words, found as the shell would find them."""
+    for word, meaning in candidates(*prefix, "").items():
+        if meaning == "commands":
+            yield from commands((*prefix, word))
+        else:
+            yield (*prefix, word)
+
+
+GLOBALS = set(candidates("version", "--"))
+COMMANDS = list(commands())
+
+
+def options(command):
+    return set(candidates(*command, "--")) - GLOBALS
+
+
+def page_of(command):
+    own = MAN / f"aliquot-{command[0]}.1"
+    return own if own.exists() else MAN / "aliquot.1"
+
+
+def section(command):
+    """The text of the command's own section, "" if there is none."""
+    head = re.escape(" ".join(command))
+    found = re.search(rf"^\.Ss aliquot {head}(?: [^\n]*)?$(.*?)(?=^\.S[sh] |\Z)",
+                      page_of(command).read_text(), re.M | re.S)
+    return found.group(1) if found else ""
+
+
+def described(text):
+    return {"-" + name for name in re.findall(r"^\.It .*?Fl (-[a-z][a-z-]*)", text, re.M)}
+
+
+def test_there_are_commands():
+    assert len(COMMANDS) > 40 and ("session", "ls") in COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_command_is_in_its_page(command):
+    text = section(command)
+    assert text, f"{page_of(command).name} has no section for it"
+    assert described(text) == options(command)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help(command):
+    done = aliquot(*command, "--help")
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.startswith(f"Usage: aliquot {' '.join(command)}")
+    for option in options(command):
+        assert re.search(rf"^ +(-\w, )?{option}\b", done.stdout, re.M)
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_global_options_are_in_the_first_page():
+    text = (MAN / "aliquot.1").read_text()
+    assert described(text.split(".Sh OPTIONS")[1].split("\n.Sh")[0]) == GLOBALS
+
+
+def test_environment_is_in_the_first_page():
+    said = aliquot("help", "environment").stdout
+    text = (MAN / "aliquot.1").read_text()
+    for name in re.findall(r"^ +((?:ALIQUOT|BACKEND)_\w+|NO_COLOR)$", said, re.M):
+        assert re.search(rf"\b{name}\b", text), name
+
+
+def test_exit_statuses_are_in_the_first_page():
+    text = (MAN / "aliquot.1").read_text().split(".Sh EXIT STATUS")[1]
+    said = re.findall(r"^ +(\d+)  ", aliquot("help", "exit-codes").stdout, re.M)
+    assert re.findall(r"^\.It (\d+)$", text, re.M) == said and len(said) > 8
+
+
+@pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lint(page):
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True,
+                          text=True)
+    assert done.stdout == "" and done.returncode == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_references_exist(page):
+    names = {path.name for path in PAGES}
+    for name, number in re.findall(r"^\.(?:It )?Xr (aliquot\S*) (\d)", page.read_text(), re.M):
+        assert f"{name}.{number}" in names, f"{name}({number})"
