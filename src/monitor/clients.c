@@ -1,6 +1,7 @@
 #include "monitor/clients.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,8 +11,6 @@ int clients_open(struct clients *clients, struct aq_error *err)
 {
     const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "monitor.sock" };
 
-    for (int i = 0; i < CLIENTS_MAX; i++)
-        clients->slots[i].fd = -1;
     clients->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (clients->listener < 0)
         return aq_fail_errno(err, "socket");
@@ -30,8 +29,9 @@ void clients_close(struct clients *clients)
 {
     for (int i = 0; i < CLIENTS_MAX; i++)
         clients_drop(clients, i);
+    if (clients->listener >= 0)
+        (void)unlink("monitor.sock"); /* ours, not another monitor's */
     aq_closep(&clients->listener);
-    (void)unlink("monitor.sock");
 }
 
 static bool is_trusted(int fd)
@@ -43,6 +43,19 @@ static bool is_trusted(int fd)
            && (peer.uid == 0 || peer.uid == geteuid());
 }
 
+void clients_adopt(struct clients *clients, int fd)
+{
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+    clients->slots[0] = (struct client){ .fd = fd };
+}
+
+void clients_greet(struct clients *clients, int slot, const struct monitor_hello *hello)
+{
+    if (send(clients->slots[slot].fd, hello, sizeof(*hello), MSG_NOSIGNAL) < 0)
+        clients_drop(clients, slot);
+}
+
 int clients_accept(struct clients *clients, const struct monitor_hello *hello)
 {
     AQ_CLEANUP(aq_closep) int fd =
@@ -51,11 +64,11 @@ int clients_accept(struct clients *clients, const struct monitor_hello *hello)
 
     while (slot < CLIENTS_MAX && clients->slots[slot].fd >= 0)
         slot++;
-    if (fd < 0 || slot == CLIENTS_MAX || !is_trusted(fd)
-        || send(fd, hello, sizeof(*hello), MSG_NOSIGNAL) != (ssize_t)sizeof(*hello))
+    if (fd < 0 || slot == CLIENTS_MAX || !is_trusted(fd))
         return -1;
     clients->slots[slot] = (struct client){ .fd = AQ_TAKE_FD(fd) };
-    return slot;
+    clients_greet(clients, slot, hello);
+    return clients->slots[slot].fd < 0 ? -1 : slot;
 }
 
 void clients_drop(struct clients *clients, int slot)

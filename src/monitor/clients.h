@@ -28,6 +28,12 @@ struct clients {
 int clients_open(struct clients *clients, struct aq_error *err);
 void clients_close(struct clients *clients);
 
+/* Take a connected socket as first client. */
+void clients_adopt(struct clients *clients, int fd);
+
+/* Send the first message of a connection. */
+void clients_greet(struct clients *clients, int slot, const struct monitor_hello *hello);
+
 /* Take a connection of the same user or root and greet it. Returns its slot,
  * or -1 if there was none to take.
  */

@@ -1,6 +1,8 @@
 /* aliquot-monitor - runs the program of one kernel, outlives the agent */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "monitor/monitor.h"
@@ -8,18 +10,18 @@
 int main(int argc, char **argv)
 {
     struct aq_error err = { 0 };
-    int r;
+    int client = argc == 3 ? atoi(argv[2]) : -1, r;
 
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         (void)printf("aliquot-monitor %s\n", ALIQUOT_VERSION);
         return 0;
     }
-    if (argc != 2 || argv[1][0] == '-') {
-        (void)fprintf(stderr, "usage: aliquot-monitor FOLDER\n");
+    if (argc < 2 || argc > 3 || argv[1][0] == '-' || (argc == 3 && client <= STDERR_FILENO)) {
+        (void)fprintf(stderr, "usage: aliquot-monitor FOLDER [DESCRIPTOR]\n");
         return 2;
     }
     log_init("monitor", LOG_LEVEL_INFO);
-    r = monitor_run(argv[1], &err);
+    r = monitor_run(argv[1], client, &err);
     if (r < 0)
         log_error("%s folder=%s", err.text, argv[1]);
     return r < 0 ? 1 : r;

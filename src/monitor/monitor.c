@@ -201,16 +201,33 @@ static void on_client(struct monitor *m, int slot)
         on_packet(m, slot, packet, (size_t)got);
 }
 
-static void on_connection(struct monitor *m)
+static struct monitor_hello make_hello(const struct monitor *m)
 {
-    const struct monitor_hello hello = {
+    return (struct monitor_hello){
         .type = MONITOR_HELLO, .protocol = MONITOR_PROTOCOL, .tty = m->child.input >= 0,
         .pid = m->child.pid, .started_usec = record_get_started(m->folder),
     };
+}
+
+static void on_connection(struct monitor *m)
+{
+    const struct monitor_hello hello = make_hello(m);
     int slot = clients_accept(&m->clients, &hello);
 
     if (slot >= 0)
         watch(m, m->clients.slots[slot].fd, SOURCE_CLIENT + (uint32_t)slot);
+}
+
+/* The agent that gave us a socket hears of the start. */
+static void greet_first(struct monitor *m)
+{
+    const struct monitor_hello hello = make_hello(m);
+
+    if (m->clients.slots[0].fd < 0)
+        return;
+    clients_greet(&m->clients, 0, &hello);
+    if (m->clients.slots[0].fd >= 0)
+        watch(m, m->clients.slots[0].fd, SOURCE_CLIENT);
 }
 
 static void loop(struct monitor *m)
@@ -299,6 +316,7 @@ static int run_program(struct monitor *m, struct aq_error *err)
     watch(m, m->child.output, SOURCE_OUTPUT);
     watch(m, m->clients.listener, SOURCE_LISTENER);
     watch(m, m->timer, SOURCE_TIMER);
+    greet_first(m);
     if (m->program.timeout_usec)
         set_timer(m, m->program.timeout_usec, false);
     loop(m);
@@ -342,7 +360,7 @@ static int run_in_folder(struct monitor *m, struct aq_error *err)
     return record_get_started(m->folder) ? follow_dead_monitor(m, err) : run_program(m, err);
 }
 
-int monitor_run(const char *folder, struct aq_error *err)
+int monitor_run(const char *folder, int client, struct aq_error *err)
 {
     struct monitor m = { .folder = -1, .lock = -1, .epoll = -1, .signals = -1, .timer = -1,
                          .child = { .output = -1, .input = -1 }, .clients = { .listener = -1 },
@@ -351,14 +369,16 @@ int monitor_run(const char *folder, struct aq_error *err)
 
     for (int i = 0; i < CLIENTS_MAX; i++)
         m.clients.slots[i].fd = -1;
+    if (client >= 0)
+        clients_adopt(&m.clients, client);
     r = take_folder(&m, folder, err);
     if (r == 0) {
         r = run_in_folder(&m, err);
         if (r == 0)
             clients_send_gone(&m.clients);
         AQ_FAULT("monitor.gone.sent");
-        clients_close(&m.clients);
     }
+    clients_close(&m.clients);
     log_ring_close(&m.log);
     aq_closep(&m.child.output);
     aq_closep(&m.timer);

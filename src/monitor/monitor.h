@@ -8,10 +8,11 @@
 #include "base/error.h"
 
 /* Take the folder (also as working directory), run its program and return
- * when exit.json is durable. 0; MONITOR_EXIT_BUSY if another monitor has the
+ * when exit.json is durable. 'client' is a connected socket of the agent, as
+ * if it had come by monitor.sock, or -1. 0; MONITOR_EXIT_BUSY if another monitor has the
  * folder; -errno if there can be no exit record (the disk is full, the folder
  * is gone), with 'err'.
  */
-int monitor_run(const char *folder, struct aq_error *err);
+int monitor_run(const char *folder, int client, struct aq_error *err);
 
 #endif

@@ -1,7 +1,9 @@
 /* protocol.h - the folder and the socket between an agent and a monitor
  *
  * The agent makes a folder with a file 'program' and starts
- * "aliquot-monitor FOLDER". In the folder the monitor keeps
+ * "aliquot-monitor FOLDER [DESCRIPTOR]"; the descriptor is one end of a
+ * SOCK_SEQPACKET pair and serves as a connection that is there from the
+ * start. In the folder the monitor keeps
  *
  *   lock          flock()ed as long as a monitor is alive
  *   started       empty; made with O_EXCL, durably, before the program starts:

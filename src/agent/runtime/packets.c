@@ -1,0 +1,94 @@
+#include "agent/runtime/packets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct packets {
+    uv_poll_t poll;
+    int fd;
+    packets_fn *on_packet;
+    void *data;
+};
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct packets *p = poll->data;
+    char packet[MONITOR_MESSAGE_MAX];
+    ssize_t got = status < 0 ? 0 : recv(p->fd, packet, sizeof(packet), MSG_DONTWAIT);
+
+    (void)events;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0)
+        uv_poll_stop(poll);
+    p->on_packet(p->data, packet, got < 0 ? 0 : (size_t)got);
+}
+
+int packets_new(uv_loop_t *loop, int fd, packets_fn *on_packet, void *data, struct packets **ret,
+                struct aq_error *err)
+{
+    struct packets *p = calloc(1, sizeof(*p));
+    int r = p ? uv_poll_init(loop, &p->poll, fd) : UV_ENOMEM;
+
+    if (r < 0) {
+        free(p);
+        aq_closep(&fd);
+        return aq_fail(err, -r, "watch a monitor's socket: %s", uv_strerror(r));
+    }
+    p->poll.data = p;
+    p->fd = fd;
+    p->on_packet = on_packet;
+    p->data = data;
+    packets_pause(p, false);
+    *ret = p;
+    return 0;
+}
+
+int packets_connect(const char *folder, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    AQ_CLEANUP(aq_closep) int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+    if (fd < 0 || dir < 0)
+        return aq_fail_errno(err, "connect to the monitor of '%s'", folder);
+    /* by the descriptor: the folder's path may be longer than an address */
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/monitor.sock", dir);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return aq_fail_errno(err, "connect to the monitor of '%s'", folder);
+    return AQ_TAKE_FD(fd);
+}
+
+int packets_send(struct packets *packets, const void *packet, size_t len)
+{
+    return send(packets->fd, packet, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+void packets_pause(struct packets *packets, bool paused)
+{
+    if (paused)
+        (void)uv_poll_stop(&packets->poll);
+    else
+        (void)uv_poll_start(&packets->poll, UV_READABLE, on_readable);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct packets *p = handle->data;
+
+    aq_closep(&p->fd);
+    free(p);
+}
+
+void packets_close(struct packets *packets)
+{
+    if (!packets)
+        return;
+    (void)uv_poll_stop(&packets->poll);
+    uv_close((uv_handle_t *)&packets->poll, on_closed);
+}

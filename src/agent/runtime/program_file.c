@@ -1,0 +1,64 @@
+#include "agent/runtime/program_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+
+#include "base/fault.h"
+#include "base/fs.h"
+
+static void put(struct strbuf *out, const char *key, const char *value)
+{
+    strbuf_addf(out, "%s=%s", key, value);
+    strbuf_add(out, "", 1);
+}
+
+static void put_number(struct strbuf *out, const char *key, uint64_t value)
+{
+    strbuf_addf(out, "%s=%" PRIu64, key, value);
+    strbuf_add(out, "", 1);
+}
+
+static void put_limits(struct strbuf *out, const struct runtime_spec *spec)
+{
+    put_number(out, "rlimit_core", 0);
+    /* Not the address space: runtimes with big reservations would not start. */
+    if (spec->memory_bytes)
+        put_number(out, "rlimit_data", spec->memory_bytes);
+    if (spec->processes_max)
+        put_number(out, "rlimit_nproc", spec->processes_max);
+    if (spec->files_max)
+        put_number(out, "rlimit_nofile", spec->files_max);
+}
+
+int program_file_write(const struct runtime_spec *spec, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(aq_closep) int folder = -1;
+
+    for (size_t i = 0; spec->argv[i]; i++)
+        put(&text, "arg", spec->argv[i]);
+    for (size_t i = 0; spec->envp[i]; i++)
+        put(&text, "env", spec->envp[i]);
+    put(&text, "cwd", spec->cwd);
+    put_number(&text, "tty", spec->tty);
+    if (spec->rows && spec->cols) {
+        put_number(&text, "rows", spec->rows);
+        put_number(&text, "cols", spec->cols);
+    }
+    if (spec->has_ids) {
+        put_number(&text, "uid", spec->uid);
+        put_number(&text, "gid", spec->gid);
+    }
+    put_number(&text, "timeout_usec", (uint64_t)spec->timeout_usec);
+    put_number(&text, "grace_usec", (uint64_t)spec->grace_usec);
+    put_number(&text, "log_max", spec->log_max);
+    put_limits(&text, spec);
+    if (!strbuf_ok(&text))
+        return aq_fail(err, ENOMEM, "program of '%s'", spec->folder);
+    folder = open(spec->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return aq_fail_errno(err, "open '%s'", spec->folder);
+    AQ_FAULT("agent.program.before");
+    return fs_write_atomic(folder, "program", text.data, text.len, 0600, err);
+}

@@ -1,0 +1,10 @@
+/* program_file.h - writes what a monitor is to run (monitor/protocol.h) */
+#ifndef AQ_AGENT_RUNTIME_PROGRAM_FILE_H
+#define AQ_AGENT_RUNTIME_PROGRAM_FILE_H
+
+#include "agent/runtime/runtime.h"
+
+/* Write 'program' into spec->folder, durably. */
+int program_file_write(const struct runtime_spec *spec, struct aq_error *err);
+
+#endif

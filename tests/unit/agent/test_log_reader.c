@@ -1,0 +1,178 @@
+#include "testing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/log_reader.h"
+#include "base/fs.h"
+#include "base/strbuf.h"
+#include "monitor/log_ring.h"
+
+struct fixture {
+    uv_loop_t loop;
+    char folder[64];
+    int fd;
+    struct log_reader *reader;
+    struct strbuf seen;
+    int ended;
+    bool pause; /* after each piece */
+};
+
+static bool on_bytes(void *data, const char *bytes, size_t len)
+{
+    struct fixture *f = data;
+
+    strbuf_add(&f->seen, bytes, len);
+    return !f->pause;
+}
+
+static void on_end(void *data)
+{
+    struct fixture *f = data;
+
+    f->ended++;
+}
+
+static const struct log_reader_ops ops = { on_bytes, on_end };
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    (void)uv_loop_init(&f->loop);
+    strbuf_init(&f->seen);
+    strcpy(f->folder, "/tmp/aliquot-log-XXXXXX");
+    *state = f;
+    f->fd = mkdtemp(f->folder) ? open(f->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    return f->fd < 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    log_reader_free(f->reader);
+    while (uv_run(&f->loop, UV_RUN_DEFAULT) != 0)
+        ;
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    aq_closep(&f->fd);
+    (void)fs_remove_tree(AT_FDCWD, f->folder, NULL);
+    strbuf_done(&f->seen);
+    free(f);
+    return 0;
+}
+
+static void put(struct fixture *f, const char *name, const char *text)
+{
+    assert_int_equal(fs_write_atomic(f->fd, name, text, strlen(text), 0600, NULL), 0);
+}
+
+static void test_tails(void **state)
+{
+    static const struct {
+        const char *older, *newer; /* NULL = no such file */
+        int64_t lines;
+        const char *want;
+    } rows[] = {
+        { NULL, "a\nb\nc\n", 0, "a\nb\nc\n" },
+        { NULL, "a\nb\nc\n", 1, "c\n" },
+        { NULL, "a\nb\nc", 1, "c" },
+        { NULL, "a\nb\nc\n", 2, "b\nc\n" },
+        { NULL, "a\nb\nc\n", 9, "a\nb\nc\n" },
+        { NULL, "", 3, "" },
+        { "1\n2\n", "a\nb\n", 0, "1\n2\na\nb\n" },
+        { "1\n2\n", "a\nb\n", 2, "a\nb\n" },
+        { "1\n2\n", "a\nb\n", 3, "2\na\nb\n" },
+        { "1\n2\n", "a\nb\n", 9, "1\n2\na\nb\n" },
+        { "1\n2", "a\nb\n", 2, "2a\nb\n" },
+        { "1\n2", "a\nb\n", 3, "1\n2a\nb\n" },
+        { "1\n2\n", "", 1, "2\n" },
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        (void)unlinkat(f->fd, "log.1", 0);
+        if (rows[i].older)
+            put(f, "log.1", rows[i].older);
+        put(f, "log", rows[i].newer);
+        strbuf_clear(&f->seen);
+        f->ended = 0;
+        assert_int_equal(log_reader_new(&f->loop, f->folder, rows[i].lines, false, &ops, f,
+                                        &f->reader, NULL), 0);
+        while (!f->ended)
+            (void)uv_run(&f->loop, UV_RUN_ONCE);
+        assert_row(strcmp(f->seen.data, rows[i].want) == 0, "%zu: '%s'", i, f->seen.data);
+        log_reader_free(f->reader);
+        f->reader = NULL;
+    }
+}
+
+/* A reader that keeps up sees every byte of a ring that turns over many times. */
+static void test_follows_the_ring(void **state)
+{
+    struct fixture *f = *state;
+    AQ_CLEANUP(strbuf_donep) struct strbuf all = STRBUF_INIT;
+    struct log_ring ring;
+    char line[80];
+
+    assert_int_equal(log_ring_open(&ring, f->fd, 8192, NULL), 0);
+    assert_int_equal(log_reader_new(&f->loop, f->folder, 0, true, &ops, f, &f->reader, NULL), 0);
+    for (int i = 0; i < 2000; i++) {
+        int len = snprintf(line, sizeof(line), "line %d of a program that writes\n", i);
+
+        log_ring_write(&ring, line, (size_t)len);
+        strbuf_add(&all, line, (size_t)len);
+        while (f->seen.len < all.len)
+            (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    assert_string_equal(f->seen.data, all.data);
+    assert_int_equal(f->ended, 0);
+    log_ring_write(&ring, "last", 4);
+    log_reader_finish(f->reader);
+    while (!f->ended)
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    assert_string_equal(f->seen.data + all.len, "last");
+    log_ring_close(&ring);
+}
+
+static void test_waits_for_its_reader(void **state)
+{
+    struct fixture *f = *state;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    for (int i = 0; i < 10000; i++)
+        strbuf_addf(&text, "line %d\n", i);
+    put(f, "log", text.data);
+    f->pause = true;
+    assert_int_equal(log_reader_new(&f->loop, f->folder, 0, false, &ops, f, &f->reader, NULL), 0);
+    while (!f->ended) {
+        size_t before = f->seen.len;
+
+        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+        assert_true(f->seen.len - before <= 16384);
+        log_reader_resume(f->reader);
+    }
+    assert_string_equal(f->seen.data, text.data);
+}
+
+static void test_without_a_log(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(log_reader_new(&f->loop, f->folder, 0, false, &ops, f, &f->reader, NULL),
+                     -ENOENT);
+    assert_null(f->reader);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_tails), TEST(test_follows_the_ring), TEST(test_waits_for_its_reader),
+        TEST(test_without_a_log),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
