@@ -8,7 +8,7 @@
 #include "base/uuid.h"
 #include "graphql/number.h"
 #include "graphql/print.h"
-#include "graphql/suggest.h"
+#include "graphql/hint.h"
 
 static const char *parse_bigint(struct arena *arena, const struct gql_value *in,
                                 struct gql_value *ret)
@@ -177,7 +177,7 @@ static bool enum_literal(const struct ast_value *value, const struct gql_type *t
                          struct gql_value *ret, struct strbuf *message, bool *ret_whole)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf printed = STRBUF_INIT;
-    struct suggest suggest;
+    struct hint hint;
 
     if (value->kind == AST_ENUM) {
         for (uint32_t i = 0; i < type->value_count; i++) {
@@ -194,10 +194,10 @@ static bool enum_literal(const struct ast_value *value, const struct gql_type *t
     else
         strbuf_addf(message, "Enum \"%s\" cannot represent non-enum value: %s.", type->name,
                     printed.data);
-    suggest = suggest_make(printed.data, printed.len);
+    hint = hint_make(printed.data, printed.len);
     for (uint32_t i = 0; i < type->value_count; i++)
-        suggest_offer(&suggest, type->values[i].name);
-    suggest_print(&suggest, "the enum value", message);
+        hint_offer(&hint, type->values[i].name);
+    hint_print(&hint, "the enum value", message);
     *ret_whole = true;
     return false;
 }

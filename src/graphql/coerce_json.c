@@ -3,7 +3,7 @@
 
 #include "graphql/coerce.h"
 #include "graphql/number.h"
-#include "graphql/suggest.h"
+#include "graphql/hint.h"
 
 /* After so many errors the rest is not looked at. */
 #define VARIABLE_ERRORS_MAX 50
@@ -213,7 +213,7 @@ static bool read_enum(struct reader *r, const json_t *json, const struct gql_typ
                       const struct path *path, struct gql_value *ret)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf shown = STRBUF_INIT, text = STRBUF_INIT;
-    struct suggest suggest;
+    struct hint hint;
 
     if (json_is_string(json)) {
         for (uint32_t i = 0; i < type->value_count; i++) {
@@ -229,10 +229,10 @@ static bool read_enum(struct reader *r, const json_t *json, const struct gql_typ
         strbuf_addf(&text, "Enum \"%s\" cannot represent non-string value: %s.", type->name,
                     shown.data);
     }
-    suggest = suggest_make(shown.data, shown.len);
+    hint = hint_make(shown.data, shown.len);
     for (uint32_t i = 0; i < type->value_count; i++)
-        suggest_offer(&suggest, type->values[i].name);
-    suggest_print(&suggest, "the enum value", &text);
+        hint_offer(&hint, type->values[i].name);
+    hint_print(&hint, "the enum value", &text);
     return invalid(r, path, json, text.data);
 }
 
@@ -354,14 +354,14 @@ static bool refuse_unknown(struct reader *r, const json_t *json, const struct gq
 
     json_object_foreach ((json_t *)json, key, member) {
         AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-        struct suggest suggest = suggest_make(key, strlen(key));
+        struct hint hint = hint_make(key, strlen(key));
 
         if (r->stopped || gql_input_find(type->inputs, type->input_count, key, strlen(key)))
             continue;
         strbuf_addf(&text, "Field \"%s\" is not defined by type \"%s\".", key, type->name);
         for (uint32_t i = 0; i < type->input_count; i++)
-            suggest_offer(&suggest, type->inputs[i].name);
-        suggest_print(&suggest, "", &text);
+            hint_offer(&hint, type->inputs[i].name);
+        hint_print(&hint, "", &text);
         ok = invalid(r, path, json, text.data);
     }
     return ok;

@@ -18,6 +18,9 @@ const char *relay_global_id(struct arena *arena, const char *type, const char *i
 const char *relay_global_id_parse(struct arena *arena, const char *text,
                                   const char **ret_type) AQ_UNTRUSTED;
 
+/* For node(id:): the object type of that name, if it implements the interface Node. */
+const struct gql_type *relay_node_type(const struct gql_schema *schema, const char *name);
+
 /* The arguments first, after, last, before and offset of a connection. */
 struct relay_args {
     int64_t first, last, offset; /* -1 = not given */

@@ -1,6 +1,6 @@
 /* Rules for directives: known, in their place, once, with their arguments. */
 #include "graphql/rules.h"
-#include "graphql/suggest.h"
+#include "graphql/hint.h"
 
 void rule_unique_directives(struct validator *v, const struct ast_directive *directives)
 {
@@ -39,16 +39,16 @@ void rule_directive_arguments(struct validator *v, const struct ast_directive *d
 
     for (const struct ast_argument *a = def ? directive->args : NULL; a; a = a->next) {
         AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-        struct suggest suggest;
+        struct hint hint;
 
         if (a->def)
             continue;
-        suggest = suggest_make(a->name.symbol->text, a->name.symbol->len);
+        hint = hint_make(a->name.symbol->text, a->name.symbol->len);
         for (uint32_t i = 0; i < def->arg_count; i++)
-            suggest_offer(&suggest, def->args[i].name);
+            hint_offer(&hint, def->args[i].name);
         strbuf_addf(&text, "Unknown argument \"%s\" on directive \"@%s\".", a->name.symbol->text,
                     def->name);
-        suggest_print(&suggest, "", &text);
+        hint_print(&hint, "", &text);
         (void)rule_error_text(v, a->name.at, &text);
     }
 }

@@ -1,19 +1,19 @@
 /* Rules for fields, their arguments and names of types. */
 #include "graphql/rules.h"
-#include "graphql/suggest.h"
+#include "graphql/hint.h"
 
 void rule_known_type(struct validator *v, const struct ast_name *name)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct suggest suggest;
+    struct hint hint;
 
     if (gql_type_find(v->schema, name->symbol->text, name->symbol->len))
         return;
-    suggest = suggest_make(name->symbol->text, name->symbol->len);
+    hint = hint_make(name->symbol->text, name->symbol->len);
     for (uint32_t i = 0; i < v->schema->type_count; i++)
-        suggest_offer(&suggest, v->schema->types[i]->name);
+        hint_offer(&hint, v->schema->types[i]->name);
     strbuf_addf(&text, "Unknown type \"%s\".", name->symbol->text);
-    suggest_print(&suggest, "", &text);
+    hint_print(&hint, "", &text);
     (void)rule_error_text(v, name->at, &text);
 }
 
@@ -49,7 +49,7 @@ static bool comes_before(const struct candidate *a, const struct candidate *b)
         return true;
     if (b->type->kind == GQL_TYPE_INTERFACE && gql_type_is_subtype(a->type, b->type))
         return false;
-    return suggest_compare(a->type->name, b->type->name) < 0;
+    return hint_compare(a->type->name, b->type->name) < 0;
 }
 
 static void count_use(struct candidate *candidates, uint32_t *count, const struct gql_type *type)
@@ -64,11 +64,11 @@ static void count_use(struct candidate *candidates, uint32_t *count, const struc
 }
 
 /* Types to suggest an inline fragment on. Returns how many were printed. */
-static uint32_t suggest_types(struct validator *v, const struct gql_type *type,
+static uint32_t hint_types(struct validator *v, const struct gql_type *type,
                               const struct symbol *name, struct strbuf *out)
 {
     struct candidate *candidates = rule_alloc(v, v->schema->type_count, sizeof(*candidates));
-    const char *names[SUGGEST_MAX];
+    const char *names[HINT_MAX];
     uint32_t count = 0;
 
     for (uint32_t i = 0; candidates && i < type->possible_count; i++) {
@@ -89,9 +89,9 @@ static uint32_t suggest_types(struct validator *v, const struct gql_type *type,
             candidates[at] = candidates[at - 1];
         candidates[at] = c;
     }
-    for (uint32_t i = 0; i < AQ_MIN(count, (uint32_t)SUGGEST_MAX); i++)
+    for (uint32_t i = 0; i < AQ_MIN(count, (uint32_t)HINT_MAX); i++)
         names[i] = candidates[i].type->name;
-    suggest_print_names(names, count, "to use an inline fragment on", out);
+    hint_print_names(names, count, "to use an inline fragment on", out);
     return count;
 }
 
@@ -100,16 +100,16 @@ void rule_known_field(struct validator *v, const struct ast_selection *field)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const struct symbol *name = field->name.symbol;
     const struct gql_type *type = field->type;
-    struct suggest suggest;
+    struct hint hint;
 
     if (!type || field->def)
         return;
     strbuf_addf(&text, "Cannot query field \"%s\" on type \"%s\".", name->text, type->name);
-    if (type->kind == GQL_TYPE_OBJECT || suggest_types(v, type, name, &text) == 0) {
-        suggest = suggest_make(name->text, name->len);
+    if (type->kind == GQL_TYPE_OBJECT || hint_types(v, type, name, &text) == 0) {
+        hint = hint_make(name->text, name->len);
         for (uint32_t i = 0; i < type->field_count; i++)
-            suggest_offer(&suggest, type->fields[i].name);
-        suggest_print(&suggest, "", &text);
+            hint_offer(&hint, type->fields[i].name);
+        hint_print(&hint, "", &text);
     }
     (void)rule_error_text(v, field->at, &text);
 }
@@ -118,16 +118,16 @@ void rule_known_argument(struct validator *v, const struct ast_selection *field,
                          const struct ast_argument *arg)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct suggest suggest;
+    struct hint hint;
 
     if (arg->def || !field->def)
         return;
-    suggest = suggest_make(arg->name.symbol->text, arg->name.symbol->len);
+    hint = hint_make(arg->name.symbol->text, arg->name.symbol->len);
     for (uint32_t i = 0; i < field->def->arg_count; i++)
-        suggest_offer(&suggest, field->def->args[i].name);
+        hint_offer(&hint, field->def->args[i].name);
     strbuf_addf(&text, "Unknown argument \"%s\" on field \"%s.%s\".", arg->name.symbol->text,
                 field->type->name, field->def->name);
-    suggest_print(&suggest, "", &text);
+    hint_print(&hint, "", &text);
     (void)rule_error_text(v, arg->name.at, &text);
 }
 

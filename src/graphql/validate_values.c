@@ -1,7 +1,7 @@
 /* Rules for literals: of the right type, and no field of an object twice. */
 #include "graphql/print.h"
 #include "graphql/rules.h"
-#include "graphql/suggest.h"
+#include "graphql/hint.h"
 
 static void expected(struct validator *v, const struct ast_value *value, struct gql_ref type,
                      const char *reason)
@@ -94,13 +94,13 @@ static void check_known_field(struct validator *v, const struct ast_argument *fi
                               const struct gql_type *type)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct suggest suggest = suggest_make(field->name.symbol->text, field->name.symbol->len);
+    struct hint hint = hint_make(field->name.symbol->text, field->name.symbol->len);
 
     for (uint32_t i = 0; i < type->input_count; i++)
-        suggest_offer(&suggest, type->inputs[i].name);
+        hint_offer(&hint, type->inputs[i].name);
     strbuf_addf(&text, "Field \"%s\" is not defined by type \"%s\".", field->name.symbol->text,
                 type->name);
-    suggest_print(&suggest, "", &text);
+    hint_print(&hint, "", &text);
     (void)rule_error_text(v, field->name.at, &text);
 }
 

@@ -1,4 +1,4 @@
-#include "graphql/suggest.h"
+#include "graphql/hint.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static uint64_t take_number(const char **at)
     return value;
 }
 
-int suggest_compare(const char *a, const char *b)
+int hint_compare(const char *a, const char *b)
 {
     while (*a && *b) {
         if (is_digit(*a) && is_digit(*b)) {
@@ -84,53 +84,53 @@ static unsigned edit_distance(const char *a, size_t a_len, const char *b, size_t
     return rows[a_len % 3][b_len];
 }
 
-static bool is_near(const struct suggest *suggest, const char *name, unsigned *ret_distance)
+static bool is_near(const struct hint *hint, const char *name, unsigned *ret_distance)
 {
-    size_t len = strlen(name), longer = len > suggest->len ? len : suggest->len;
-    unsigned threshold = (unsigned)(suggest->len * 2 / 5) + 1;
+    size_t len = strlen(name), longer = len > hint->len ? len : hint->len;
+    unsigned threshold = (unsigned)(hint->len * 2 / 5) + 1;
 
-    if (len == suggest->len && memcmp(name, suggest->input, len) == 0) {
+    if (len == hint->len && memcmp(name, hint->input, len) == 0) {
         *ret_distance = 0;
         return true;
     }
-    if (len == suggest->len && strncasecmp(name, suggest->input, len) == 0) {
+    if (len == hint->len && strncasecmp(name, hint->input, len) == 0) {
         *ret_distance = 1;
         return true;
     }
-    if (longer > NAME_MAX_LEN || longer - (len + suggest->len - longer) > threshold)
+    if (longer > NAME_MAX_LEN || longer - (len + hint->len - longer) > threshold)
         return false;
-    *ret_distance = len < suggest->len
-                        ? edit_distance(suggest->input, suggest->len, name, len, threshold)
-                        : edit_distance(name, len, suggest->input, suggest->len, threshold);
+    *ret_distance = len < hint->len
+                        ? edit_distance(hint->input, hint->len, name, len, threshold)
+                        : edit_distance(name, len, hint->input, hint->len, threshold);
     return *ret_distance <= threshold;
 }
 
-void suggest_offer(struct suggest *suggest, const char *name)
+void hint_offer(struct hint *hint, const char *name)
 {
     unsigned distance, at;
 
-    if (!is_near(suggest, name, &distance))
+    if (!is_near(hint, name, &distance))
         return;
-    at = suggest->count < SUGGEST_MAX ? suggest->count : SUGGEST_MAX;
-    suggest->count++;
+    at = hint->count < HINT_MAX ? hint->count : HINT_MAX;
+    hint->count++;
     while (at > 0
-           && (distance < suggest->best[at - 1].distance
-               || (distance == suggest->best[at - 1].distance
-                   && suggest_compare(name, suggest->best[at - 1].name) < 0))) {
-        if (at < SUGGEST_MAX)
-            suggest->best[at] = suggest->best[at - 1];
+           && (distance < hint->best[at - 1].distance
+               || (distance == hint->best[at - 1].distance
+                   && hint_compare(name, hint->best[at - 1].name) < 0))) {
+        if (at < HINT_MAX)
+            hint->best[at] = hint->best[at - 1];
         at--;
     }
-    if (at < SUGGEST_MAX) {
-        suggest->best[at].name = name;
-        suggest->best[at].distance = distance;
+    if (at < HINT_MAX) {
+        hint->best[at].name = name;
+        hint->best[at].distance = distance;
     }
 }
 
-void suggest_print_names(const char *const *names, size_t count, const char *what,
+void hint_print_names(const char *const *names, size_t count, const char *what,
                          struct strbuf *out)
 {
-    count = count < SUGGEST_MAX ? count : SUGGEST_MAX;
+    count = count < HINT_MAX ? count : HINT_MAX;
     if (count == 0)
         return;
     strbuf_addf(out, " Did you mean %s%s", what, *what ? " " : "");
@@ -142,12 +142,12 @@ void suggest_print_names(const char *const *names, size_t count, const char *wha
     strbuf_addc(out, '?');
 }
 
-void suggest_print(const struct suggest *suggest, const char *what, struct strbuf *out)
+void hint_print(const struct hint *hint, const char *what, struct strbuf *out)
 {
-    const char *names[SUGGEST_MAX];
-    size_t count = suggest->count < SUGGEST_MAX ? suggest->count : SUGGEST_MAX;
+    const char *names[HINT_MAX];
+    size_t count = hint->count < HINT_MAX ? hint->count : HINT_MAX;
 
     for (size_t i = 0; i < count; i++)
-        names[i] = suggest->best[i].name;
-    suggest_print_names(names, count, what, out);
+        names[i] = hint->best[i].name;
+    hint_print_names(names, count, what, out);
 }
