@@ -60,7 +60,8 @@ struct exchange_ops {
      * is gone afterwards.
      */
     void (*on_end)(struct exchange *ex, const struct aq_error *err, void *data);
-    void (*on_drain)(struct exchange *ex, void *data); /* all of the body so far was sent */
+    /* stream_body: exchange_get_queued() fell to zero after it had been above. */
+    void (*on_drain)(struct exchange *ex, void *data);
 };
 
 /* Returns 0, -EINVAL, -ENOMEM. Without an answer yet, an idempotent request on

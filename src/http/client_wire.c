@@ -209,15 +209,6 @@ static void send_request(struct wire *wire)
     await_answer(ex);
 }
 
-static void on_open(void *data)
-{
-    struct wire *wire = data;
-
-    wire->is_open = true;
-    if (wire->exchange)
-        send_request(wire);
-}
-
 static void on_drain(void *data)
 {
     struct wire *wire = data;
@@ -225,6 +216,16 @@ static void on_drain(void *data)
 
     if (ex && ex->stream_body && ex->ops->on_drain)
         ex->ops->on_drain(ex, ex->data);
+}
+
+static void on_open(void *data)
+{
+    struct wire *wire = data;
+
+    wire->is_open = true;
+    send_request(wire);
+    if (!stream_queued(wire->stream))
+        on_drain(wire);
 }
 
 static const struct stream_ops wire_ops = {

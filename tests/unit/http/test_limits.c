@@ -1,0 +1,319 @@
+/* Bad days: slow, silent, greedy and numerous clients. */
+#include "net.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define HOST "Host: a\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+
+static struct net net;
+static struct request *held;
+static bool told_gone;
+
+static void on_hello(struct request *req, void *data)
+{
+    (void)data;
+    request_reply(req, 200, "text/plain", "hello", 5);
+}
+
+static void on_gone(struct request *req, void *data)
+{
+    (void)req;
+    (void)data;
+    told_gone = true;
+}
+
+static void on_hold(struct request *req, void *data)
+{
+    (void)data;
+    held = req;
+    request_set_gone(req, on_gone, NULL);
+}
+
+static void on_stream(struct request *req, void *data)
+{
+    on_hold(req, data);
+    request_begin(req, 200, "text/plain", NULL, NULL);
+}
+
+static void on_big(struct request *req, void *data)
+{
+    static char big[4 << 20];
+
+    (void)data;
+    request_reply(req, 200, "text/plain", big, sizeof(big));
+}
+
+static const struct route routes[] = {
+    { METHOD_GET, "/", 0, on_hello, NULL, "Hello", 0, 0 },
+    { METHOD_POST, "/", 0, on_hello, NULL, "Hello", 0, 0 },
+    { METHOD_GET, "/hold", 0, on_hold, NULL, "Hold", 0, 0 },
+    { METHOD_GET, "/stream", 0, on_stream, NULL, "Stream", 0, 0 },
+    { METHOD_GET, "/big", 0, on_big, NULL, "Big", 0, 0 },
+};
+
+static void up(const struct server_limits *limits)
+{
+    held = NULL;
+    told_gone = false;
+    net_up(&net, routes, AQ_COUNT(routes), NULL, limits, NULL);
+}
+
+/* A new client is answered whatever the others do. */
+static void check_served(void)
+{
+    struct raw raw;
+
+    raw_open(&raw, &net);
+    raw_say(&raw, GET("/"));
+    RUN_UNTIL(&net, raw.ended || strstr(raw.got.data, "hello"));
+    assert_non_null(strstr(raw.got.data, "HTTP/1.1 200 OK"));
+    raw_close(&raw);
+}
+
+static void test_slow_head(void **state)
+{
+    struct raw raw;
+
+    (void)state;
+    up(&(struct server_limits){ .head_msec = 40 });
+    raw_open(&raw, &net);
+    raw_say(&raw, "GET / HT");
+    check_served();
+    RUN_UNTIL(&net, raw.ended);
+    assert_non_null(strstr(raw.got.data, "HTTP/1.1 408 Request Timeout"));
+    assert_non_null(strstr(raw.got.data, "request-timeout"));
+    raw_close(&raw);
+
+    raw_open(&raw, &net); /* says nothing at all */
+    RUN_UNTIL(&net, raw.ended);
+    assert_string_equal(raw.got.data, "");
+    raw_close(&raw);
+    net_down(&net);
+}
+
+static void test_slow_body(void **state)
+{
+    struct raw raw;
+
+    (void)state;
+    up(&(struct server_limits){ .body_msec = 40 });
+    raw_open(&raw, &net);
+    raw_say(&raw, "POST / HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n012");
+    check_served();
+    RUN_UNTIL(&net, raw.ended);
+    assert_non_null(strstr(raw.got.data, "HTTP/1.1 408 Request Timeout"));
+    raw_close(&raw);
+    net_down(&net);
+}
+
+static void test_idle(void **state)
+{
+    struct raw raw;
+
+    (void)state;
+    up(&(struct server_limits){ .idle_msec = 40 });
+    raw_open(&raw, &net);
+    raw_say(&raw, GET("/"));
+    RUN_UNTIL(&net, raw.ended);
+    assert_non_null(strstr(raw.got.data, "hello"));
+    raw_close(&raw);
+    net_down(&net);
+}
+
+/* A handler may think as long as it likes. */
+static void test_slow_handler(void **state)
+{
+    struct raw raw, other;
+
+    (void)state;
+    up(&(struct server_limits){ .head_msec = 20, .idle_msec = 20, .body_msec = 20 });
+    raw_open(&raw, &net);
+    raw_say(&raw, GET("/hold"));
+    RUN_UNTIL(&net, held);
+    raw_open(&other, &net);
+    RUN_UNTIL(&net, other.ended); /* some time has passed */
+    assert_false(raw.ended);
+    request_reply_empty(held, 204);
+    RUN_UNTIL(&net, strstr(raw.got.data, "204 No Content"));
+    raw_close(&other);
+    raw_close(&raw);
+    net_down(&net);
+}
+
+/* Somebody who never reads: bounded in memory, and dropped in the end. */
+static void test_slow_reader(void **state)
+{
+    static char piece[65536];
+    struct raw raw;
+    size_t most = 0;
+    int r = 0;
+
+    (void)state;
+    up(&(struct server_limits){ .write_msec = 60, .queue_max = 1 << 20 });
+    raw_open(&raw, &net);
+    raw_say(&raw, GET("/stream"));
+    RUN_UNTIL(&net, held);
+    stream_pause(raw.stream);
+    for (int i = 0; i < 1000 && r == 0; i++) {
+        r = request_write(held, piece, sizeof(piece));
+        most = AQ_MAX(most, request_get_queued(held));
+    }
+    assert_int_equal(r, -ENOBUFS);
+    assert_true(most <= (1 << 20) + 100);
+    check_served();
+    RUN_UNTIL(&net, told_gone);
+    assert_int_equal(request_write(held, piece, 1), -EPIPE);
+    request_end(held);
+    raw_close(&raw);
+    net_down(&net);
+}
+
+/* Asking again and again without reading the answers. */
+static void test_greedy_pipeline(void **state)
+{
+    struct server_stats stats;
+    struct raw raw;
+
+    (void)state;
+    up(&(struct server_limits){ .write_msec = 60 });
+    raw_open(&raw, &net);
+    stream_pause(raw.stream);
+    for (int i = 0; i < 500; i++)
+        raw_say(&raw, GET("/big"));
+    do
+        (void)uv_run(&net.loop, UV_RUN_ONCE), server_get_stats(net.server, &stats);
+    while (stats.connections);
+    assert_true(stats.requests < 20); /* most were never begun */
+    raw_close(&raw);
+    net_down(&net);
+}
+
+/* An answer is complete although the connection is closed after it. */
+static void test_last_answer_whole(void **state)
+{
+    struct raw raw;
+
+    (void)state;
+    up(NULL);
+    raw_open(&raw, &net);
+    raw_say(&raw, "GET /big HTTP/1.1\r\n" HOST "Connection: close\r\n\r\nextra bytes");
+    RUN_UNTIL(&net, raw.ended);
+    assert_true(raw.got.len > 4 << 20);
+    raw_close(&raw);
+    net_down(&net);
+}
+
+static void test_body_without_end(void **state)
+{
+    static char chunk[65544];
+    struct raw raw;
+
+    (void)state;
+    up(&(struct server_limits){ .message = { 8192, 32768, 100, 1 << 20 } });
+    memcpy(chunk, "10000\r\n", 7);
+    memset(chunk + 7, 'x', 65536);
+    raw_open(&raw, &net);
+    raw_say(&raw, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+    for (int i = 0; i < 100 && !raw.ended; i++) {
+        (void)stream_write(raw.stream, chunk, 7 + 65536);
+        (void)stream_write(raw.stream, "\r\n", 2);
+        (void)uv_run(&net.loop, UV_RUN_NOWAIT);
+    }
+    RUN_UNTIL(&net, raw.ended);
+    assert_non_null(strstr(raw.got.data, "HTTP/1.1 413 Payload Too Large"));
+    check_served();
+    raw_close(&raw);
+    net_down(&net);
+}
+
+static void test_long_head(void **state)
+{
+    struct raw raw;
+
+    (void)state;
+    up(NULL);
+    raw_open(&raw, &net);
+    raw_say(&raw, "GET / HTTP/1.1\r\n" HOST);
+    for (int i = 0; i < 10000 && !raw.ended; i++) {
+        raw_say(&raw, "A: 0123456789012345678901234567890123456789\r\n");
+        (void)uv_run(&net.loop, UV_RUN_NOWAIT);
+    }
+    RUN_UNTIL(&net, raw.ended);
+    assert_non_null(strstr(raw.got.data, "HTTP/1.1 431 Request Header Fields Too Large"));
+    raw_close(&raw);
+    net_down(&net);
+}
+
+/* All places are taken by requests under way: 503. */
+static void test_full(void **state)
+{
+    struct request *first = NULL;
+    struct raw raws[3];
+
+    (void)state;
+    up(&(struct server_limits){ .connections_max = 2 });
+    for (size_t i = 0; i < 2; i++) {
+        first = held;
+        held = NULL;
+        raw_open(&raws[i], &net);
+        raw_say(&raws[i], GET("/hold"));
+        RUN_UNTIL(&net, held);
+    }
+    raw_open(&raws[2], &net);
+    RUN_UNTIL(&net, raws[2].ended);
+    assert_non_null(strstr(raws[2].got.data, "HTTP/1.1 503 Service Unavailable"));
+    assert_non_null(strstr(raws[2].got.data, "service-unavailable"));
+    request_reply_empty(held, 204); /* its connection is idle now and may make room */
+    RUN_UNTIL(&net, strstr(raws[1].got.data, "204"));
+    check_served();
+    for (size_t i = 0; i < 3; i++)
+        raw_close(&raws[i]);
+    RUN_UNTIL(&net, told_gone);
+    request_reply_empty(first, 204);
+    net_down(&net);
+}
+
+/* Thousands who connect and say nothing: the oldest make room. */
+static void test_idle_crowd(void **state)
+{
+    enum { CROWD = 5000, PLACES = 500 };
+    struct rlimit files;
+    struct server_stats stats;
+    struct raw *raws = calloc(CROWD, sizeof(*raws));
+    size_t crowd = CROWD;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_cur < CROWD + PLACES + 100)
+        crowd = (size_t)files.rlim_cur - PLACES - 100;
+    print_message("crowd of %zu\n", crowd);
+    up(&(struct server_limits){ .connections_max = PLACES, .head_msec = 600000 });
+    for (size_t i = 0; i < crowd; i++)
+        raw_open(&raws[i], &net);
+    check_served();
+    server_get_stats(net.server, &stats);
+    assert_true(stats.connections <= PLACES);
+    assert_int_equal(stats.refused, 0);
+    for (size_t i = 0; i < crowd; i++)
+        raw_close(&raws[i]);
+    free(raws);
+    net_down(&net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slow_head),        cmocka_unit_test(test_slow_body),
+        cmocka_unit_test(test_idle),             cmocka_unit_test(test_slow_handler),
+        cmocka_unit_test(test_slow_reader),      cmocka_unit_test(test_greedy_pipeline),
+        cmocka_unit_test(test_last_answer_whole), cmocka_unit_test(test_body_without_end),
+        cmocka_unit_test(test_long_head),        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_idle_crowd),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
