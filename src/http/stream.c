@@ -1,6 +1,8 @@
 #include "http/stream.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +27,21 @@ static void on_nothing(void *data, const struct aq_error *err)
 
 static const struct stream_ops no_ops = { .on_end = on_nothing };
 
+static void ignore_sigpipe(void)
+{
+    struct sigaction now;
+
+    if (sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+        (void)signal(SIGPIPE, SIG_IGN);
+}
+
 int stream_new(uv_loop_t *loop, enum stream_kind kind, const struct stream_ops *ops, void *data,
                struct stream **ret, struct aq_error *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stream *s = calloc(1, sizeof(*s));
 
+    (void)pthread_once(&once, ignore_sigpipe);
     if (!s)
         return aq_fail(err, ENOMEM, "no memory for a connection");
     s->loop = loop;

@@ -3,6 +3,9 @@
  * Belongs to one loop and is used only on its thread. Callbacks are never
  * called from within stream_write() or stream_close(), and never after
  * stream_close(). A callback may close its own stream.
+ *
+ * The first stream of a process lets it ignore SIGPIPE, unless it has a handler
+ * for that: libuv writes without MSG_NOSIGNAL.
  */
 #ifndef AQ_HTTP_STREAM_H
 #define AQ_HTTP_STREAM_H

@@ -290,7 +290,7 @@ static void test_idle_crowd(void **state)
     (void)setrlimit(RLIMIT_NOFILE, &files);
     if (files.rlim_cur < CROWD + PLACES + 100)
         crowd = (size_t)files.rlim_cur - PLACES - 100;
-    print_message("crowd of %zu\n", crowd);
+    print_message("# crowd of %zu\n", crowd);
     up(&(struct server_limits){ .connections_max = PLACES, .head_msec = 600000 });
     for (size_t i = 0; i < crowd; i++)
         raw_open(&raws[i], &net);
