@@ -127,7 +127,7 @@ static void save(struct core *core, struct agent *fresh)
         a->lost_usec = clock_monotonic_usec();
     }
     touch_kernels(core, a);
-    queue_room(core, rgroup_get(core, a->a.resource_group ? a->a.resource_group : ""));
+    queue_agent(core, rgroup_get(core, a->a.resource_group ? a->a.resource_group : ""));
 }
 
 static void set_status(struct core *core, const struct event *e)

@@ -165,7 +165,7 @@ static void handle_heartbeat(struct core *core, struct agent_live *a, const stru
         offer_take_slots(core, a, m->slots);
     if (first) {
         order_drain(core, a->a.id, a->is_known && !a->a.schedulable);
-        queue_room(core, rgroup_get(core, a->a.resource_group ? a->a.resource_group : ""));
+        queue_agent(core, rgroup_get(core, a->a.resource_group ? a->a.resource_group : ""));
     }
     AQ_FAULT("core.heartbeat.handled");
 }

@@ -83,6 +83,17 @@ void queue_room(struct core *core, struct rgroup *g)
     }
 }
 
+void queue_agent(struct core *core, struct rgroup *g)
+{
+    LIST_FOREACH(link, &g->parked) {
+        struct live *l = LIST_ENTRY(link, struct live, queue_link);
+
+        if (l->verdict == SCHED_NO_AGENT)
+            queue_unpark(core, l);
+    }
+    queue_room(core, g);
+}
+
 void queue_account(struct core *core, struct account *account)
 {
     struct sched_account limits;

@@ -210,8 +210,10 @@ void queue_park(struct core *core, struct live *l, enum sched_verdict verdict,
                 struct account *account);
 /* Back among those to look at. */
 void queue_unpark(struct core *core, struct live *l);
-/* Room or an agent may have appeared in the group. */
+/* Room may have appeared in the group. */
 void queue_room(struct core *core, struct rgroup *g);
+/* An agent may have. */
+void queue_agent(struct core *core, struct rgroup *g);
 /* An account holds less, or its limits have changed. */
 void queue_account(struct core *core, struct account *account);
 struct account *account_get(struct core *core, enum sched_account_kind kind, const char *name);

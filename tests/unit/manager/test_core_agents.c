@@ -1,0 +1,434 @@
+/* Agents that come, go, lie low and come back; managers that start again. */
+#include "world.h"
+
+static void set_loss_policy(const char *policy, int64_t grace_usec)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
+    struct answer a = { 0 };
+
+    e->resource_group = (struct resource_group){ .name = strdup("default"), .is_active = true,
+        .scheduler = strdup("fifo"), .selection = strdup("concentrated"),
+        .agent_loss_policy = strdup(policy), .agent_loss_grace_usec = grace_usec };
+    core_save(world.core, batch, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+}
+
+/* A running session on i-001; *ret_order is its kernel.create. */
+static struct uuid run_one(const char *name, struct sent *ret_order)
+{
+    size_t before = count_sent(MSG_KERNEL_CREATE);
+    struct uuid id = submit(name);
+
+    *ret_order = *find_sent(MSG_KERNEL_CREATE, before);
+    agent_reports(ret_order, MSG_KERNEL_RUNNING);
+    assert_int_equal(status_of(&id), SESSION_RUNNING);
+    return id;
+}
+
+static enum agent_status agent_status_of(const char *id)
+{
+    return core_find_agent(world.core, id)->status;
+}
+
+static void test_first_contact(void **state)
+{
+    enum slot_type type;
+
+    (void)state;
+    agent_comes("i-001", "{\"cpu\":[\"count\",\"4\"],\"mem\":[\"bytes\",\"1073741824\"],"
+                         "\"cuda.shares\":[\"count\",\"2.5\"]}");
+    assert_int_equal(agent_status_of("i-001"), AGENT_ALIVE);
+    assert_int_equal(slot_types_find(core_slot_types(world.core), "cuda.shares", &type), 0);
+    assert_int_equal(type, SLOT_COUNT);
+    assert_int_equal(slots_get(&core_find_agent(world.core, "i-001")->available, "cuda.shares"),
+                     2500000);
+    assert_clean();
+    /* What it no longer offers stays known. */
+    agent_comes("i-001", FOUR_CPUS);
+    assert_int_equal(slots_get(&core_find_agent(world.core, "i-001")->available, "cuda.shares"),
+                     0);
+    assert_int_equal(slot_types_find(core_slot_types(world.core), "cuda.shares", &type), 0);
+    /* Refused: another meaning of a known slot, nonsense, an unknown group. */
+    assert_int_equal(agent_greets("i-002", "{\"cuda.shares\":[\"bytes\",\"1\"]}", uuid_random()),
+                     -EINVAL);
+    assert_int_equal(agent_greets("i-002", "{\"cpu\":[\"count\",\"-1\"]}", uuid_random()),
+                     -EINVAL);
+    assert_int_equal(agent_greets("i-002", "[]", uuid_random()), -EINVAL);
+    assert_int_equal(agent_greets("../i", FOUR_CPUS, uuid_random()), -EINVAL);
+    assert_null(core_find_agent(world.core, "i-002"));
+    assert_clean();
+}
+
+/* Nothing is written while nothing changes. */
+static void test_quiet_heartbeats(void **state)
+{
+    uint64_t commits;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    commits = world.core->counts.commits;
+    for (int i = 0; i < 20; i++) {
+        agent_beats("i-001", NULL, 0);
+        pass(3 * USEC_PER_SEC);
+    }
+    assert_int_equal(world.core->counts.commits, commits);
+    assert_int_equal(agent_status_of("i-001"), AGENT_ALIVE);
+}
+
+static void test_lost_wait(void **state)
+{
+    struct uuid id;
+    struct sent order;
+    struct msg_kernel_status report;
+
+    (void)state;
+    set_loss_policy("wait", 0);
+    agent_comes("i-001", FOUR_CPUS);
+    id = run_one("survivor", &order);
+    agent_goes("i-001");
+    pass(39 * USEC_PER_SEC);
+    assert_int_equal(agent_status_of("i-001"), AGENT_ALIVE);
+    pass(3 * USEC_PER_SEC);
+    assert_int_equal(agent_status_of("i-001"), AGENT_LOST);
+    pass(3600 * USEC_PER_SEC);
+    assert_int_equal(status_of(&id), SESSION_RUNNING);
+    assert_clean();
+    /* The same process comes back with the same kernel. */
+    report = kernel_report(&order, MSG_KERNEL_RUNNING);
+    assert_int_equal(agent_greets("i-001", FOUR_CPUS, uuid_random()), 0);
+    agent_beats("i-001", &report, 1);
+    assert_int_equal(agent_status_of("i-001"), AGENT_ALIVE);
+    assert_int_equal(status_of(&id), SESSION_RUNNING);
+    assert_int_equal(count_sent(MSG_KERNEL_DESTROY), 0);
+    assert_clean();
+}
+
+static void test_lost_terminate(void **state)
+{
+    struct uuid id;
+    struct sent order;
+    struct msg_kernel_status report;
+
+    (void)state;
+    set_loss_policy("terminate", 60 * USEC_PER_SEC);
+    agent_comes("i-001", FOUR_CPUS);
+    id = run_one("given-up", &order);
+    report = kernel_report(&order, MSG_KERNEL_RUNNING);
+    agent_goes("i-001");
+    pass(60 * USEC_PER_SEC);
+    assert_int_equal(status_of(&id), SESSION_RUNNING); /* lost, but within the grace */
+    pass(60 * USEC_PER_SEC);
+    assert_int_equal(status_of(&id), GONE);
+    assert_clean();
+    /* It was only away: what it still runs is ended and forgotten. */
+    world.sent_count = 0;
+    assert_int_equal(agent_greets("i-001", FOUR_CPUS, uuid_random()), 0);
+    agent_beats("i-001", &report, 1);
+    assert_int_equal(count_sent(MSG_KERNEL_DESTROY), 1);
+    assert_string_equal(find_sent(MSG_KERNEL_DESTROY, 0)->reason, "not-found-in-manager");
+    report.state = MSG_KERNEL_TERMINATED;
+    agent_beats("i-001", &report, 1);
+    assert_int_equal(count_sent(MSG_KERNEL_FORGET), 1);
+    assert_clean();
+}
+
+static void test_lost_requeue(void **state)
+{
+    struct uuid id;
+    struct sent order, *second;
+    struct msg_kernel_status old;
+
+    (void)state;
+    set_loss_policy("requeue", 0);
+    agent_comes("i-001", FOUR_CPUS);
+    id = run_one("moves-on", &order);
+    old = kernel_report(&order, MSG_KERNEL_RUNNING);
+    agent_comes("i-002", FOUR_CPUS);
+    agent_goes("i-001");
+    for (int i = 0; i < 45; i++) {
+        agent_beats("i-002", NULL, 0);
+        pass(USEC_PER_SEC);
+    }
+    second = find_sent(MSG_KERNEL_CREATE, 1);
+    assert_non_null(second);
+    assert_string_equal(second->agent_id, "i-002");
+    assert_int_equal(second->attempt, 2);
+    assert_int_equal(status_of(&id), SESSION_SCHEDULED);
+    assert_clean();
+    /* The first one returns: its attempt must not go on beside the second. */
+    agent_reports(second, MSG_KERNEL_RUNNING);
+    world.sent_count = 0;
+    assert_int_equal(agent_greets("i-001", FOUR_CPUS, uuid_random()), 0);
+    agent_beats("i-001", &old, 1);
+    assert_int_equal(find_sent(MSG_KERNEL_DESTROY, 0)->attempt, 1);
+    assert_string_equal(find_sent(MSG_KERNEL_DESTROY, 0)->agent_id, "i-001");
+    assert_int_equal(status_of(&id), SESSION_RUNNING);
+    old.state = MSG_KERNEL_TERMINATED;
+    agent_says("i-001", old);
+    assert_int_equal(status_of(&id), SESSION_RUNNING);
+    assert_clean();
+}
+
+/* The manager ends at each stage; the agent's inventory carries on. */
+static void test_manager_restarts(void **state)
+{
+    struct uuid id, waiting;
+    struct sent order;
+    struct msg_kernel_status report;
+
+    (void)state;
+    waiting = submit("not-yet");
+    restart_core();
+    assert_int_equal(status_of(&waiting), SESSION_PENDING);
+    agent_comes("i-001", FOUR_CPUS);
+    order = *find_sent(MSG_KERNEL_CREATE, 0);
+    id = waiting;
+
+    restart_core(); /* the order was sent, and nothing heard */
+    assert_int_equal(status_of(&id), SESSION_SCHEDULED);
+    assert_clean();
+    agent_comes("i-001", FOUR_CPUS);
+    assert_int_equal(count_sent(MSG_KERNEL_CREATE), 1); /* again, the same attempt */
+    assert_int_equal(find_sent(MSG_KERNEL_CREATE, 0)->attempt, 1);
+    agent_reports(&order, MSG_KERNEL_RUNNING);
+    assert_int_equal(status_of(&id), SESSION_RUNNING);
+
+    restart_core();
+    report = kernel_report(&order, MSG_KERNEL_RUNNING);
+    assert_int_equal(agent_greets("i-001", FOUR_CPUS, uuid_random()), 0);
+    agent_beats("i-001", &report, 1);
+    assert_int_equal(status_of(&id), SESSION_RUNNING);
+    assert_int_equal(count_sent(MSG_KERNEL_CREATE), 0);
+    assert_int_equal(terminate(&id, false).r, 0);
+
+    restart_core(); /* while it is being ended */
+    assert_int_equal(status_of(&id), SESSION_TERMINATING);
+    assert_int_equal(agent_greets("i-001", FOUR_CPUS, uuid_random()), 0);
+    agent_beats("i-001", &report, 1);
+    assert_int_equal(count_sent(MSG_KERNEL_DESTROY), 1);
+    report.state = MSG_KERNEL_TERMINATED;
+    report.has_exit = true;
+    report.exit_code = 143;
+    agent_says("i-001", report);
+    assert_int_equal(status_of(&id), GONE);
+
+    restart_core(); /* before the agent was told to forget */
+    assert_int_equal(agent_greets("i-001", FOUR_CPUS, uuid_random()), 0);
+    agent_beats("i-001", &report, 1);
+    assert_int_equal(count_sent(MSG_KERNEL_FORGET), 1);
+    assert_clean();
+}
+
+/* It ended while no manager was there. */
+static void test_end_found_in_inventory(void **state)
+{
+    struct uuid id;
+    struct sent order;
+    struct msg_kernel_status report;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    id = run_one("ended-unseen", &order);
+    report = kernel_report(&order, MSG_KERNEL_TERMINATED);
+    report.has_exit = true;
+    restart_core();
+    assert_int_equal(agent_greets("i-001", FOUR_CPUS, uuid_random()), 0);
+    agent_beats("i-001", &report, 1);
+    assert_int_equal(status_of(&id), GONE);
+    assert_int_equal(count_sent(MSG_KERNEL_FORGET), 1);
+    assert_non_null(strstr(world.events, "session_success"));
+    assert_clean();
+}
+
+/* An agent that lost its folders: the program is not there any more. */
+static void test_absent(void **state)
+{
+    struct uuid id;
+    struct sent order;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    id = run_one("vanishes", &order);
+    agent_comes("i-001", FOUR_CPUS); /* another process, an empty inventory */
+    assert_int_equal(status_of(&id), GONE);
+    assert_non_null(strstr(world.events, "session_failure"));
+    assert_clean();
+}
+
+static void test_failed_start(void **state)
+{
+    static const struct {
+        const char *kind;
+        bool again;
+    } rows[] = { { "command-not-found", false }, { "unsupported-resource", true },
+        { "draining", true } };
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    agent_comes("i-002", FOUR_CPUS);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        struct msg_kernel_status report;
+        struct sent order, *second;
+        struct uuid id;
+
+        world.sent_count = 0;
+        id = submit("wont-start");
+        order = *find_sent(MSG_KERNEL_CREATE, 0);
+        report = kernel_report(&order, MSG_KERNEL_ERROR);
+        report.error_kind = rows[i].kind;
+        report.error_text = "no";
+        agent_says(order.agent_id, report);
+        second = find_sent(MSG_KERNEL_CREATE, 1);
+        assert_row((second != NULL) == rows[i].again, "%s", rows[i].kind);
+        assert_int_equal(count_sent(MSG_KERNEL_FORGET), 1);
+        if (second) {
+            assert_string_not_equal(second->agent_id, order.agent_id);
+            assert_int_equal(second->attempt, 2);
+            assert_int_equal(terminate(&id, true).r, 0);
+            report = kernel_report(second, MSG_KERNEL_TERMINATED);
+            agent_says(second->agent_id, report);
+        }
+        assert_int_equal(status_of(&id), GONE);
+        assert_clean();
+    }
+}
+
+static void test_drain(void **state)
+{
+    struct answer a = { 0 };
+    struct uuid id;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    core_drain_agent(world.core, "i-001", true, "new disk", on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+    assert_false(core_find_agent(world.core, "i-001")->schedulable);
+    assert_string_equal(core_find_agent(world.core, "i-001")->drain_reason, "new disk");
+    id = submit("waits-for-agent");
+    assert_int_equal(status_of(&id), SESSION_PENDING);
+    restart_core();
+    agent_comes("i-001", FOUR_CPUS); /* greeting anew does not undo it */
+    assert_int_equal(status_of(&id), SESSION_PENDING);
+    a = (struct answer){ 0 };
+    core_drain_agent(world.core, "i-001", false, NULL, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+    assert_int_equal(status_of(&id), SESSION_SCHEDULED);
+    assert_null(core_find_agent(world.core, "i-001")->drain_reason);
+    a = (struct answer){ 0 };
+    core_drain_agent(world.core, "nobody", true, NULL, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, -ENOENT);
+    assert_clean();
+}
+
+static void test_remove(void **state)
+{
+    struct answer a = { 0 };
+    struct sent order;
+    struct uuid id;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    id = run_one("holds-on", &order);
+    core_remove_agent(world.core, "i-001", on_answer, &a);
+    settle();
+    assert_int_equal(a.r, -EBUSY);
+    agent_reports_exit(&order, 0);
+    assert_int_equal(status_of(&id), GONE);
+    a = (struct answer){ 0 };
+    core_remove_agent(world.core, "i-001", on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+    assert_null(core_find_agent(world.core, "i-001"));
+    a = (struct answer){ 0 };
+    core_remove_agent(world.core, "i-001", on_answer, &a);
+    settle();
+    assert_int_equal(a.r, -ENOENT);
+    assert_clean();
+}
+
+/* This process was stopped for minutes: nobody was silent in that time. */
+static void test_manager_slept(void **state)
+{
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    world_mono += 300 * USEC_PER_SEC;
+    world_wall += 300 * USEC_PER_SEC;
+    agents_tick(world.core, world_mono);
+    settle();
+    assert_int_equal(agent_status_of("i-001"), AGENT_ALIVE);
+    world_wall += 86400 * USEC_PER_SEC; /* and a clock that is set says nothing */
+    pass(5 * USEC_PER_SEC);
+    assert_int_equal(agent_status_of("i-001"), AGENT_ALIVE);
+}
+
+/* An agent that answers nothing: the start has a deadline. */
+static void test_hang(void **state)
+{
+    struct uuid id;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    id = submit("hangs");
+    for (int i = 0; i < 610; i += 5) {
+        struct msg_kernel_status report = kernel_report(find_sent(MSG_KERNEL_CREATE, 0),
+                                                        MSG_KERNEL_CREATING);
+
+        agent_beats("i-001", &report, 1);
+        pass(5 * USEC_PER_SEC);
+    }
+    /* PREPARING it is by now, which has more time. */
+    assert_int_equal(status_of(&id), SESSION_PREPARING);
+    for (int i = 0; i < 3600; i += 5) {
+        struct msg_kernel_status report = kernel_report(find_sent(MSG_KERNEL_CREATE, 0),
+                                                        MSG_KERNEL_CREATING);
+
+        agent_beats("i-001", &report, 1);
+        pass(5 * USEC_PER_SEC);
+    }
+    assert_int_equal(status_of(&id), SESSION_TERMINATING);
+    assert_string_equal(core_find_session(world.core, &id)->reason, "hang-timeout");
+    for (int i = 0; i < 1810; i += 5)
+        pass(5 * USEC_PER_SEC);
+    assert_int_equal(status_of(&id), GONE);
+    assert_clean();
+}
+
+/* The audit must be able to find something. */
+static void test_audit_finds(void **state)
+{
+    struct uuid id;
+    struct live *l;
+    int count = 0;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    id = submit("tampered");
+    l = live_find(world.core, &id);
+    l->s.priority++;
+    l->s.kernels[0].attempt++;
+    core_audit(world.core, on_audited, &count);
+    settle();
+    assert_int_equal(count, 2);
+    l->s.priority--;
+    l->s.kernels[0].attempt--;
+    assert_clean();
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
+    static const struct CMUnitTest tests[] = {
+        TEST(test_first_contact), TEST(test_quiet_heartbeats), TEST(test_lost_wait),
+        TEST(test_lost_terminate), TEST(test_lost_requeue), TEST(test_manager_restarts),
+        TEST(test_end_found_in_inventory), TEST(test_absent), TEST(test_failed_start),
+        TEST(test_drain), TEST(test_remove), TEST(test_manager_slept), TEST(test_hang),
+        TEST(test_audit_finds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
