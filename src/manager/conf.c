@@ -1,0 +1,68 @@
+#include "manager/conf.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/strbuf.h"
+
+#define AT(member) offsetof(struct manager_conf, member)
+
+const struct conf_item manager_conf_items[] = {
+    { "manager", "listen", CONF_LISTEN, AT(listen), "127.0.0.1:8081", 0, 0, 0,
+      "Address of the API." },
+    { "manager", "tls-cert", CONF_PATH, AT(tls_cert), NULL, 0, 0, 0,
+      "Certificate chain of the API (PEM); without one it speaks plain HTTP." },
+    { "manager", "tls-key", CONF_PATH, AT(tls_key), NULL, 0, 0, 0, "Its private key (PEM)." },
+    { "manager", "insecure", CONF_BOOL, AT(insecure), NULL, 0, 0, 0,
+      "Allow plain HTTP on an address that others can reach." },
+    { "manager", "state", CONF_PATH, AT(state_dir), NULL, 0, 0, 0,
+      "Folder of the database, its key and the cluster's certificate authority." },
+    { "manager", "log-level", CONF_STR, AT(log_level), "info", 0, 0, 0,
+      "error, warning, info or debug." },
+    { "link", "listen", CONF_LISTEN, AT(link), "127.0.0.1:8082", 0, 0, 0,
+      "Address that agents connect to; always TLS." },
+    { "link", "names", CONF_STR, AT(link_names), NULL, 0, 0, 0,
+      "Host names and addresses by which agents know this machine, with commas between." },
+    { "agents", "heartbeat", CONF_DURATION, AT(heartbeat_usec), "3s", USEC_PER_SEC,
+      600 * USEC_PER_SEC, 0, "How often an agent reports what it has." },
+    { "agents", "timeout", CONF_DURATION, AT(agent_timeout_usec), "40s", 2 * USEC_PER_SEC,
+      86400 * USEC_PER_SEC, 0, "An agent that is silent for longer is lost." },
+    { "sessions", "kill-grace", CONF_DURATION, AT(kill_grace_usec), "10s", USEC_PER_MSEC,
+      3600 * USEC_PER_SEC, 0, "Time between SIGTERM and SIGKILL when a session is ended." },
+    CONF_TABLE_END,
+};
+
+/* systemd names the folder; else it is part of the state of all programs. */
+static char *default_state_dir(void)
+{
+    const char *given = getenv("STATE_DIRECTORY");
+    AQ_CLEANUP(aq_freep) char *base = NULL;
+
+    if (given && given[0] == '/')
+        return strndup(given, strcspn(given, ":"));
+    base = fs_state_dir();
+    return base ? aq_format("%s/manager", base) : NULL;
+}
+
+int manager_conf_load(const char *file, struct manager_conf *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *found = file ? NULL : conf_default_file("manager");
+    struct manager_conf conf = { 0 };
+    int r = conf_load(manager_conf_items, file ? file : found, !file, &conf, err);
+
+    if (r < 0)
+        return r;
+    if (!conf.state_dir && !(conf.state_dir = default_state_dir())) {
+        manager_conf_done(&conf);
+        return aq_fail(err, ENOMEM, "settings");
+    }
+    *ret = conf;
+    return 0;
+}
+
+void manager_conf_done(struct manager_conf *conf)
+{
+    conf_done(manager_conf_items, conf);
+}

@@ -1,0 +1,24 @@
+/* conf.h - the manager's settings: manager.toml, ALIQUOT_* and options */
+#ifndef AQ_MANAGER_CONF_H
+#define AQ_MANAGER_CONF_H
+
+#include "conf/conf.h"
+
+struct manager_conf {
+    struct conf_listen listen; /* REST, GraphQL, event streams */
+    char *tls_cert, *tls_key;
+    bool insecure;             /* plain HTTP on an address that is not local */
+    struct conf_listen link;   /* agents */
+    char *link_names;          /* "a.example.org, 10.0.0.1" for the link's certificate */
+    char *state_dir;
+    char *log_level;
+    int64_t heartbeat_usec, agent_timeout_usec, kill_grace_usec;
+};
+
+extern const struct conf_item manager_conf_items[];
+
+/* From 'file', or the default one if NULL (which may be missing). */
+int manager_conf_load(const char *file, struct manager_conf *ret, struct aq_error *err);
+void manager_conf_done(struct manager_conf *conf);
+
+#endif

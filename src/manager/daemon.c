@@ -1,0 +1,192 @@
+#include "manager/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "http/tls.h"
+#include "manager/api/routes.h"
+#include "manager/core/core.h"
+#include "manager/notify.h"
+
+#define STOP_GRACE_MSEC 5000
+
+struct daemon {
+    const struct manager_conf *conf;
+    uv_loop_t loop;
+    uv_signal_t interrupted, terminated;
+    uv_timer_t watchdog;
+    struct core *core;
+    struct api *api;
+    struct server *server;
+    struct tls_context *tls;
+    char *names;      /* link_names, cut at its commas */
+    const char **name_list;
+    size_t name_count, name_cap;
+    bool is_stopping;
+};
+
+/* ---- the end ---- */
+
+static void on_server_stopped(void *data)
+{
+    struct daemon *d = data;
+
+    AQ_FAULT("manager.stop.drained");
+    core_stop(d->core);
+    uv_close((uv_handle_t *)&d->interrupted, NULL);
+    uv_close((uv_handle_t *)&d->terminated, NULL);
+    uv_close((uv_handle_t *)&d->watchdog, NULL);
+    uv_stop(&d->loop);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct daemon *d = handle->data;
+
+    if (d->is_stopping)
+        return;
+    d->is_stopping = true;
+    log_info("stopping on signal %d", number);
+    notify_send("STOPPING=1");
+    server_stop(d->server, STOP_GRACE_MSEC, on_server_stopped, d);
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_send("WATCHDOG=1");
+}
+
+/* ---- the beginning ---- */
+
+static int split_names(struct daemon *d, struct aq_error *err)
+{
+    char *rest = NULL;
+
+    if (!d->conf->link_names)
+        return 0;
+    if (!(d->names = strdup(d->conf->link_names)))
+        return aq_fail(err, ENOMEM, "settings");
+    for (char *name = strtok_r(d->names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+        if (!vec_grow(&d->name_list, &d->name_cap, d->name_count + 1, sizeof(char *)))
+            return aq_fail(err, ENOMEM, "settings");
+        d->name_list[d->name_count++] = name;
+    }
+    return 0;
+}
+
+static int open_core(struct daemon *d, bool dev, struct aq_error *err)
+{
+    struct core_conf conf = {
+        .loop = &d->loop,
+        .state_dir = d->conf->state_dir,
+        .link_host = d->conf->link.host,
+        .link_port = d->conf->link.port,
+        .heartbeat_usec = d->conf->heartbeat_usec,
+        .agent_timeout_usec = d->conf->agent_timeout_usec,
+        .kill_grace_usec = d->conf->kill_grace_usec,
+        .dev = dev,
+    };
+    int r = split_names(d, err);
+
+    conf.link_names = d->name_list;
+    conf.link_name_count = d->name_count;
+    if (r == 0)
+        r = core_new(&conf, &d->core, err);
+    return r < 0 ? r : core_start(d->core, err);
+}
+
+static int open_tls(struct daemon *d, struct aq_error *err)
+{
+    const struct tls_options options = { .is_server = true, .cert_file = d->conf->tls_cert,
+        .key_file = d->conf->tls_key };
+
+    if (!d->conf->tls_cert && !d->conf->tls_key)
+        return 0;
+    if (!d->conf->tls_cert || !d->conf->tls_key)
+        return aq_fail_field(err, EINVAL, "manager.tls-cert",
+                             "tls-cert and tls-key belong together: set both or neither");
+    return tls_context_new(&options, &d->tls, err);
+}
+
+static int open_server(struct daemon *d, struct aq_error *err)
+{
+    const char *host = d->conf->listen.host;
+    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
+                                                   (unsigned)d->conf->listen.port);
+    struct server_options options = { .guard = api_guard };
+    struct listener_options listen = { .address = address, .insecure = d->conf->insecure };
+    struct listener *listener;
+    int r = address ? open_tls(d, err) : aq_fail(err, ENOMEM, "settings");
+
+    if (r < 0 || (r = api_new(d->core, &d->api, err)) < 0)
+        return r;
+    options.router = api_get_router(d->api);
+    options.guard_data = d->api;
+    listen.tls = d->tls;
+    if ((r = server_new(&d->loop, &options, &d->server, err)) < 0 ||
+        (r = server_listen(d->server, &listen, &listener, err)) < 0)
+        return r;
+    log_info("serving %s://%s:%u, agents at %s:%u", d->tls ? "https" : "http", host,
+             (unsigned)listener_get_port(listener), d->conf->link.host,
+             (unsigned)core_link_port(d->core));
+    return 0;
+}
+
+static void init_handles(struct daemon *d)
+{
+    int64_t watchdog = notify_watchdog_usec() / 1000;
+
+    (void)uv_signal_init(&d->loop, &d->interrupted);
+    (void)uv_signal_init(&d->loop, &d->terminated);
+    (void)uv_timer_init(&d->loop, &d->watchdog);
+    d->interrupted.data = d->terminated.data = d;
+    (void)uv_signal_start(&d->interrupted, on_signal, SIGINT);
+    (void)uv_signal_start(&d->terminated, on_signal, SIGTERM);
+    if (watchdog > 0)
+        (void)uv_timer_start(&d->watchdog, on_watchdog, 0, (uint64_t)watchdog);
+}
+
+static void close_all(struct daemon *d)
+{
+    if (!d->is_stopping) {
+        uv_close((uv_handle_t *)&d->interrupted, NULL);
+        uv_close((uv_handle_t *)&d->terminated, NULL);
+        uv_close((uv_handle_t *)&d->watchdog, NULL);
+    }
+    server_free(d->server);
+    api_free(d->api);
+    core_free(d->core);
+    tls_context_free(d->tls);
+    (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* close the handles */
+    free(d->names);
+    free(d->name_list);
+}
+
+int daemon_run(const struct manager_conf *conf, bool dev, struct aq_error *err)
+{
+    struct daemon d = { .conf = conf };
+    int r;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (uv_loop_init(&d.loop) < 0)
+        return aq_fail(err, ENOMEM, "an event loop");
+    init_handles(&d);
+    r = open_core(&d, dev, err);
+    if (r == 0)
+        r = open_server(&d, err);
+    if (r == 0) {
+        AQ_FAULT("manager.start.ready");
+        notify_send("READY=1");
+        (void)uv_run(&d.loop, UV_RUN_DEFAULT);
+        log_info("stopped");
+    }
+    close_all(&d);
+    (void)uv_loop_close(&d.loop);
+    return r;
+}

@@ -1,0 +1,142 @@
+/* aliquot-manager: API, scheduler and store of a cluster. See --help. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "manager/admin.h"
+#include "manager/daemon.h"
+
+static const char help[] =
+    "Usage: aliquot-manager [OPTIONS]            serve\n"
+    "       aliquot-manager init [OPTIONS]       make the first administrator\n"
+    "       aliquot-manager db VERB [OPTIONS]    migrate or check the database\n"
+    "       aliquot-manager sample               write a commented manager.toml\n"
+    "\n"
+    "  --config FILE    settings [/etc/aliquot/manager.toml]\n"
+    "  --state DIR      folder of the database and the certificate authority\n"
+    "  --listen ADDR    where the API is served [127.0.0.1:8081]\n"
+    "  --link ADDR      where agents connect to [127.0.0.1:8082]\n"
+    "  --dev            add the published development users; loopback only\n"
+    "  --email ADDR     init: of the administrator [admin@localhost.localdomain]\n"
+    "  --json           init: write the secrets as a JSON object\n"
+    "  --version, --help\n";
+
+struct options {
+    const char *config, *state, *listen, *link, *email;
+    bool dev, json;
+};
+
+/* 0 to go on, else 1 + exit status. */
+static int parse(int argc, char **argv, struct options *o)
+{
+    static const struct option known[] = {
+        { "config", required_argument, NULL, 'c' }, { "state", required_argument, NULL, 's' },
+        { "listen", required_argument, NULL, 'l' }, { "link", required_argument, NULL, 'k' },
+        { "email", required_argument, NULL, 'e' },  { "dev", no_argument, NULL, 'd' },
+        { "json", no_argument, NULL, 'j' },         { "version", no_argument, NULL, 'v' },
+        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
+    };
+    const char **texts[] = { ['c'] = &o->config, ['s'] = &o->state, ['l'] = &o->listen,
+        ['k'] = &o->link, ['e'] = &o->email };
+    int letter;
+
+    while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (letter == 'd')
+            o->dev = true;
+        else if (letter == 'j')
+            o->json = true;
+        else if (letter == 'v')
+            return printf("aliquot-manager " ALIQUOT_VERSION "\n") < 0 ? 2 : 1;
+        else if (letter == 'h')
+            return fputs(help, stdout) < 0 ? 2 : 1;
+        else if (letter == '?')
+            return fputs(help, stderr) < 0 ? 2 : 3;
+        else
+            *texts[letter] = optarg;
+    }
+    return 0;
+}
+
+static int set_option(const char *section, const char *key, const char *text,
+                      struct manager_conf *conf, struct aq_error *err)
+{
+    for (const struct conf_item *i = manager_conf_items; text && i->type != CONF_END; i++)
+        if (strcmp(i->section, section) == 0 && strcmp(i->key, key) == 0)
+            return conf_set(i, text, conf, err);
+    return 0;
+}
+
+static bool is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+           strcmp(host, "localhost") == 0;
+}
+
+static int serve(const struct manager_conf *conf, bool dev, struct aq_error *err)
+{
+    if (dev && (!is_loopback(conf->listen.host) || !is_loopback(conf->link.host)))
+        return aq_fail_field(err, EINVAL, "--dev", "the keys of --dev are published: listen on "
+                             "127.0.0.1 or ::1 only");
+    return daemon_run(conf, dev, err);
+}
+
+static int write_sample(struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    conf_write_sample(manager_conf_items, &out);
+    if (!strbuf_ok(&out) || fputs(out.data, stdout) < 0)
+        return aq_fail(err, EIO, "the sample could not be written");
+    return 0;
+}
+
+static int run(int argc, char **argv, const struct options *o, struct aq_error *err)
+{
+    const char *verb = argc > 0 ? argv[0] : "";
+    struct manager_conf conf = { 0 };
+    int level, r = manager_conf_load(o->config, &conf, err);
+
+    if (r < 0)
+        return r;
+    if ((r = set_option("manager", "listen", o->listen, &conf, err)) == 0 &&
+        (r = set_option("link", "listen", o->link, &conf, err)) == 0)
+        r = set_option("manager", "state", o->state, &conf, err);
+    if (r == 0 && (level = log_parse_level(conf.log_level)) < 0)
+        r = aq_fail_field(err, EINVAL, "manager.log-level", "'%s' is not error, warning, info or "
+                          "debug", conf.log_level);
+    if (r == 0) {
+        log_init("manager", (enum log_level)level);
+        if (argc == 0)
+            r = serve(&conf, o->dev, err);
+        else if (strcmp(verb, "init") == 0 && argc == 1)
+            r = admin_init(conf.state_dir, o->email ? o->email : "admin@localhost.localdomain",
+                           o->json, err);
+        else if (strcmp(verb, "db") == 0 && argc == 2)
+            r = admin_db(conf.state_dir, argv[1], err);
+        else if (strcmp(verb, "sample") == 0 && argc == 1)
+            r = write_sample(err);
+        else
+            r = aq_fail(err, EINVAL, "'%s' is not understood; see aliquot-manager --help", verb);
+    }
+    manager_conf_done(&conf);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = { 0 };
+    struct aq_error err = { 0 };
+    int r;
+
+    log_init("manager", LOG_LEVEL_INFO);
+    r = parse(argc, argv, &o);
+    if (r > 0)
+        return r - 1;
+    r = run(argc - optind, argv + optind, &o, &err);
+    if (r < 0)
+        log_error("%s%s%s", err.field, err.field[0] ? ": " : "", err.text);
+    return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
