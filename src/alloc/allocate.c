@@ -72,7 +72,7 @@ static int check_request(const struct alloc_map *map, const struct slots *reques
     for (size_t i = 0; i < request->count; i++) {
         const struct slot *item = &request->items[i];
 
-        if (item->amount != 0 && !map_find_slot(map, item->name))
+        if (item->amount != 0 && !alloc_map_find_slot(map, item->name))
             return slot_fail_unsupported(item->name, item->amount, err);
     }
     for (size_t i = 0; i < map->slot_count; i++) {
@@ -122,7 +122,7 @@ static void commit_plan(struct alloc_map *map, const struct slot_state *slot,
             map->taken[word] &= map->taken[word] - 1;
             map->take[i] = 0;
             append(map, &map->devices[i], amount);
-            device_add(map, &map->devices[i], amount);
+            alloc_device_add(map, &map->devices[i], amount);
             hint_add(used, map->devices[i].numa_node);
         }
     }
@@ -157,7 +157,7 @@ static int allocate_slots(struct alloc_map *map, const struct alloc_request *req
         }
         if (amount == 0)
             continue;
-        r = plan_slot(map, slot, amount / slot->quantum, request->forbid_fragmentation, &hint,
+        r = alloc_plan_slot(map, slot, amount / slot->quantum, request->forbid_fragmentation, &hint,
                       err);
         if (r < 0)
             return r;

@@ -26,7 +26,8 @@ static int64_t sum_device(const struct alloc_map *map, size_t i, const char *id)
             continue;
         if (j < i)
             return 0;
-        sum += other.allocated;
+        if (__builtin_add_overflow(sum, other.allocated, &sum))
+            return INT64_MAX; /* only a damaged resource.txt holds as much */
     }
     return sum;
 }

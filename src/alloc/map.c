@@ -71,7 +71,7 @@ static void change_holders(struct alloc_map *map, struct hardware *hardware, boo
         refresh(map, d);
 }
 
-void device_add(struct alloc_map *map, struct device *d, int64_t amount)
+void alloc_device_add(struct alloc_map *map, struct device *d, int64_t amount)
 {
     bool was_held = d->allocated > 0;
 
@@ -86,7 +86,7 @@ void device_add(struct alloc_map *map, struct device *d, int64_t amount)
 
 static struct device *find_device(const struct alloc_map *map, const struct grant_item *item)
 {
-    struct hardware *hardware = map_find_hardware(map, item->slot_name, item->device_id);
+    struct hardware *hardware = alloc_map_find_hardware(map, item->slot_name, item->device_id);
 
     for (struct device *d = hardware ? hardware->devices : NULL; d; d = d->sibling)
         if (strcmp(d->slot->name, item->slot_name) == 0)
@@ -106,20 +106,20 @@ static struct foreign *find_foreign(const struct alloc_map *map, const struct gr
 static int foreign_add(struct alloc_map *map, const struct grant_item *item, struct aq_error *err)
 {
     struct foreign *foreign = find_foreign(map, item);
+    int64_t sum;
 
     if (foreign) {
-        if (__builtin_add_overflow(foreign->item.amount, item->amount, &foreign->item.amount)) {
-            foreign->item.amount -= item->amount;
+        if (__builtin_add_overflow(foreign->item.amount, item->amount, &sum))
             return aq_fail_field(err, EOVERFLOW, item->slot_name, "%s: device '%s' holds too much",
                                  item->slot_name, item->device_id);
-        }
+        foreign->item.amount = sum;
         return 0;
     }
     if (!vec_grow(&map->foreign, &map->foreign_cap, map->foreign_count + 1, sizeof(*foreign)))
         return aq_fail(err, ENOMEM, "held devices");
     foreign = &map->foreign[map->foreign_count++];
     foreign->item = *item;
-    foreign->hardware = map_find_hardware(map, item->slot_name, item->device_id);
+    foreign->hardware = alloc_map_find_hardware(map, item->slot_name, item->device_id);
     if (foreign->hardware)
         change_holders(map, foreign->hardware, true);
     return 0;
@@ -131,8 +131,9 @@ static int item_apply(struct alloc_map *map, const struct grant_item *item, stru
     int64_t sum;
 
     if (item->amount < 0)
-        return aq_fail_field(err, EINVAL, item->slot_name, "%s: device '%s' holds less than nothing",
-                             item->slot_name, item->device_id);
+        return aq_fail_field(err, EINVAL, item->slot_name,
+                             "%s: device '%s' holds less than nothing", item->slot_name,
+                             item->device_id);
     if (item->amount == 0 || (d && !d->group))
         return 0;
     if (!d)
@@ -140,7 +141,7 @@ static int item_apply(struct alloc_map *map, const struct grant_item *item, stru
     if (__builtin_add_overflow(d->slot->allocated, item->amount, &sum))
         return aq_fail_field(err, EOVERFLOW, item->slot_name, "%s: device '%s' holds too much",
                              item->slot_name, item->device_id);
-    device_add(map, d, item->amount);
+    alloc_device_add(map, d, item->amount);
     return 0;
 }
 
@@ -157,7 +158,7 @@ static int item_release(struct alloc_map *map, const struct grant_item *item, st
                              "%s: device '%s' does not hold what is to be released",
                              item->slot_name, item->device_id);
     if (d) {
-        device_add(map, d, -item->amount);
+        alloc_device_add(map, d, -item->amount);
         return 0;
     }
     foreign->item.amount -= item->amount;
@@ -206,7 +207,7 @@ void alloc_map_clear(struct alloc_map *map)
 {
     for (size_t i = 0; i < map->device_count; i++)
         if (map->devices[i].allocated)
-            device_add(map, &map->devices[i], -map->devices[i].allocated);
+            alloc_device_add(map, &map->devices[i], -map->devices[i].allocated);
     for (size_t i = 0; i < map->foreign_count; i++)
         if (map->foreign[i].hardware)
             change_holders(map, map->foreign[i].hardware, false);

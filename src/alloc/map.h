@@ -102,7 +102,8 @@ int alloc_map_release(struct alloc_map *map, const struct alloc_grant *grant,
 /* Note what is held already, as found in resource.txt after a restart. Slots
  * and devices that the node no longer has are noted too, and a device may be
  * held beyond a capacity that has shrunk: nothing more is offered there until
- * it is released. -ENOMEM, -EOVERFLOW, with nothing changed.
+ * it is released. -EINVAL for a negative amount, -EOVERFLOW, -ENOMEM, with
+ * nothing changed.
  */
 int alloc_map_apply(struct alloc_map *map, const struct alloc_grant *grant, struct aq_error *err);
 

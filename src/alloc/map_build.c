@@ -29,7 +29,7 @@ void alloc_map_free(struct alloc_map *map)
     free(map);
 }
 
-struct slot_state *map_find_slot(const struct alloc_map *map, const char *name)
+struct slot_state *alloc_map_find_slot(const struct alloc_map *map, const char *name)
 {
     for (size_t i = 0; i < map->slot_count; i++)
         if (map->slots[i].name == name || strcmp(map->slots[i].name, name) == 0)
@@ -49,8 +49,8 @@ static size_t hardware_key(const char *slot_name, const char *id, char buf[HARDW
     return kind + 1 + len;
 }
 
-struct hardware *map_find_hardware(const struct alloc_map *map, const char *slot_name,
-                                   const char *id)
+struct hardware *alloc_map_find_hardware(const struct alloc_map *map, const char *slot_name,
+                                         const char *id)
 {
     char key[HARDWARE_KEY_MAX];
 
@@ -176,7 +176,7 @@ static int add_slot(struct alloc_map *map, const struct alloc_config *config, si
 static int check_device(const struct alloc_map *map, const struct alloc_device *dev,
                         struct aq_error *err)
 {
-    const struct slot_state *slot = map_find_slot(map, dev->slot_name);
+    const struct slot_state *slot = alloc_map_find_slot(map, dev->slot_name);
 
     if (!device_id_is_valid(dev->id, strlen(dev->id)))
         return aq_fail_field(err, EINVAL, dev->id,
@@ -199,7 +199,7 @@ static int check_device(const struct alloc_map *map, const struct alloc_device *
 /* Join the device with those of the same kind and id. */
 static int join_hardware(struct alloc_map *map, struct device *d, struct aq_error *err)
 {
-    struct hardware *hardware = map_find_hardware(map, d->slot->name, d->id);
+    struct hardware *hardware = alloc_map_find_hardware(map, d->slot->name, d->id);
     char key[HARDWARE_KEY_MAX];
 
     if (!hardware) {
@@ -280,7 +280,7 @@ static void make_groups(struct alloc_map *map, struct slot_state *slot)
     for (uint32_t i = slot->first; i < slot->first + slot->count; i++) {
         group = map->devices[i].group;
         group->order[group->count++] = i;
-        device_add(map, &map->devices[i], 0);
+        alloc_device_add(map, &map->devices[i], 0);
     }
 }
 

@@ -82,15 +82,14 @@ struct alloc_map {
 };
 
 /* The slot, or NULL. */
-struct slot_state *map_find_slot(const struct alloc_map *map, const char *name);
+struct slot_state *alloc_map_find_slot(const struct alloc_map *map, const char *name);
 
 /* The hardware of that kind and id, or NULL. */
-struct hardware *map_find_hardware(const struct alloc_map *map, const char *slot_name,
-                                   const char *id);
+struct hardware *alloc_map_find_hardware(const struct alloc_map *map, const char *slot_name,
+                                         const char *id);
 
 /* Change what is allocated on a device, and what follows from it. */
-void device_add(struct alloc_map *map, struct device *d, int64_t amount);
-
+void alloc_device_add(struct alloc_map *map, struct device *d, int64_t amount);
 
 /* ---- walk.c: the order in which devices are offered ---- */
 
@@ -112,21 +111,21 @@ struct walk {
 };
 
 /* Order the slot's groups for a request of 'units'. */
-void walk_begin(struct walk *walk, struct alloc_map *map, const struct slot_state *slot,
-                const struct affinity_hint *hint, int64_t units);
+void alloc_walk_begin(struct walk *walk, struct alloc_map *map, const struct slot_state *slot,
+                      const struct affinity_hint *hint, int64_t units);
 
-/* Start over with groups [first, first + count) of those walk_begin() ordered. */
-void walk_restrict(struct walk *walk, size_t first, size_t count);
+/* Start over with groups [first, first + count) of those alloc_walk_begin() ordered. */
+void alloc_walk_restrict(struct walk *walk, size_t first, size_t count);
 
 /* The next device that has something free, NULL at the end. */
-struct device *walk_next(struct walk *walk);
+struct device *alloc_walk_next(struct walk *walk);
 
 /* ---- plan.c: how much each device gives ---- */
 
 /* Note in map->take and map->taken where 'units' quanta come from. On failure
  * nothing is noted. The request's arguments have been checked.
  */
-int plan_slot(struct alloc_map *map, const struct slot_state *slot, int64_t units,
+int alloc_plan_slot(struct alloc_map *map, const struct slot_state *slot, int64_t units,
               bool forbid_fragmentation, const struct affinity_hint *hint, struct aq_error *err);
 
 #endif

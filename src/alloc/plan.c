@@ -32,7 +32,7 @@ static int fail_insufficient(const struct slot_state *slot, int64_t units, struc
 static void plan_fill(struct alloc_map *map, struct walk *walk, int64_t units)
 {
     while (units > 0) {
-        struct device *d = walk_next(walk);
+        struct device *d = alloc_walk_next(walk);
         int64_t part = AQ_MIN(units, d->free);
 
         take(map, d, part);
@@ -88,7 +88,7 @@ static void plan_discrete_evenly(struct alloc_map *map, struct walk *walk, int64
     struct device *d;
     int64_t n = 0;
 
-    while (n < units && (d = walk_next(walk)))
+    while (n < units && (d = alloc_walk_next(walk)))
         map->list[n++] = (uint32_t)(d - map->devices);
     fill_to_level(map, map->list, (size_t)n, units);
 }
@@ -119,7 +119,7 @@ static size_t list_by_free(struct alloc_map *map, struct walk *walk, int64_t min
     struct device *d;
     size_t n = 0;
 
-    while ((d = walk_next(walk)) && d->free >= minimum)
+    while ((d = alloc_walk_next(walk)) && d->free >= minimum)
         map->list[n++] = (uint32_t)(d - map->devices);
     return n;
 }
@@ -158,7 +158,7 @@ static bool take_division(struct alloc_map *map, const struct slot_state *slot, 
 {
     size_t n = division->devices, total, at = 0;
 
-    walk_restrict(walk, first, count);
+    alloc_walk_restrict(walk, first, count);
     total = list_by_free(map, walk, slot->minimum);
     /* the spread only grows from window to window */
     while (at + n <= total
@@ -229,7 +229,7 @@ static int check_fragmentation(const struct alloc_map *map, const struct slot_st
                       slot->name, units <= largest ? "one" : "number", slot->count, asked);
 }
 
-int plan_slot(struct alloc_map *map, const struct slot_state *slot, int64_t units,
+int alloc_plan_slot(struct alloc_map *map, const struct slot_state *slot, int64_t units,
               bool forbid_fragmentation, const struct affinity_hint *hint, struct aq_error *err)
 {
     struct walk walk;
@@ -242,7 +242,7 @@ int plan_slot(struct alloc_map *map, const struct slot_state *slot, int64_t unit
     }
     if (slot->free < units)
         return fail_insufficient(slot, units, err);
-    walk_begin(&walk, map, slot, hint, units);
+    alloc_walk_begin(&walk, map, slot, hint, units);
     if (slot->fractional && slot->strategy == ALLOC_EVENLY)
         return plan_fraction_evenly(map, slot, &walk, units, err);
     if (slot->strategy == ALLOC_EVENLY)

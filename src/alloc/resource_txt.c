@@ -62,8 +62,8 @@ static int write_mounts(const struct resource_txt *rt, struct strbuf *out, struc
             || (m->source[0] != '/' && strchr(m->source, '/'))
             || !resource_perm_is_valid(m->perm, strlen(m->perm)))
             return aq_fail_field(err, EINVAL, m->target,
-                                 "mount of '%.100s' at '%.100s' (%.8s): a path has no ',' or ':' and"
-                                 " is absolute, a permission is ro, rw or wd",
+                                 "mount of '%.100s' at '%.100s' (%.8s): a path is absolute and has"
+                                 " no ',' or ':', a permission is ro, rw or wd",
                                  m->source, m->target, m->perm);
         strbuf_addf(out, "%s%s:%s:%s", i ? "," : "", m->source, m->target, m->perm);
     }

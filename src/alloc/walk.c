@@ -47,8 +47,8 @@ static bool is_hinted(const struct affinity_hint *hint, int numa_node)
     return false;
 }
 
-void walk_begin(struct walk *walk, struct alloc_map *map, const struct slot_state *slot,
-                const struct affinity_hint *hint, int64_t units)
+void alloc_walk_begin(struct walk *walk, struct alloc_map *map, const struct slot_state *slot,
+                      const struct affinity_hint *hint, int64_t units)
 {
     bool single = map->affinity == ALLOC_SINGLE_NODE;
     size_t rest = slot->group_count;
@@ -67,10 +67,10 @@ void walk_begin(struct walk *walk, struct alloc_map *map, const struct slot_stat
                 : single    ? serves_all_or_is_less_used
                             : is_less_used,
                 units);
-    walk_restrict(walk, 0, walk->count);
+    alloc_walk_restrict(walk, 0, walk->count);
 }
 
-void walk_restrict(struct walk *walk, size_t first, size_t count)
+void alloc_walk_restrict(struct walk *walk, size_t first, size_t count)
 {
     walk->groups = walk->map->walk_groups + first;
     walk->count = count;
@@ -105,7 +105,7 @@ static bool head_precedes(const struct walk *walk, size_t i, const struct device
     return !walk->in_turns || walk->heads[i] <= walk->heads[j];
 }
 
-struct device *walk_next(struct walk *walk)
+struct device *alloc_walk_next(struct walk *walk)
 {
     struct device *best = NULL;
     size_t best_group = 0;

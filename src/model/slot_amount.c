@@ -158,7 +158,7 @@ static const char *bytes_parse(const char *text, size_t len, int64_t *ret)
         used++;
     scale = scale_parse(text + used, len - used);
     if (scale < 0)
-        return "has no known unit (k, m, g, t, p, e, z, y: powers of 1024) and may have no exponent";
+        return "has no known unit (k, m, g, t, p, e, z, y: powers of 1024; no exponent)";
     if (scale == 0 && (d.fraction || d.too_long))
         return "is a fraction of a byte";
     if (d.too_long)

@@ -41,7 +41,8 @@ static void test_document(void **state)
         = { { "CUDA_RESOURCE_VIRTUALIZED", "1" },
             { "CUDA_MEMORY_LIMITS", GPU1 ":1288490188," GPU2 ":1288490188" },
             { "CID", "0123=45" } };
-    struct resource_txt rt = { .mounts = mounts, .mount_count = 2, .pairs = pairs, .pair_count = 3 };
+    struct resource_txt rt = { .mounts = mounts, .mount_count = 2,
+                               .pairs = pairs, .pair_count = 3 };
     AQ_CLEANUP(resource_txt_donep) struct resource_txt back = { 0 };
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf again = STRBUF_INIT;
@@ -160,7 +161,8 @@ static void test_write_refused(void **state)
 /* A type that the name does not tell is read as known. */
 static void test_known_types(void **state)
 {
-    static const char text[] = "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={\"x.mem-units\":\"0.5\",\"y.mem\":\"1g\"}\n"
+    static const char text[] = "SCRATCH_SIZE=0\nMOUNTS=\n"
+                               "SLOTS={\"x.mem-units\":\"0.5\",\"y.mem\":\"1g\"}\n"
                                "X.MEM-UNITS_SHARES=a:0.50\n";
     AQ_CLEANUP(slot_types_unrefp) struct slot_types *base = slot_types_new();
     AQ_CLEANUP(slot_types_unrefp) struct slot_types *types

@@ -263,8 +263,8 @@ static const struct scenario exclusive[] = {
       " cuda.device/g0=1 cuda.device/g1=1", "0.1", E, IL, NULL, NULL,
       "cuda.shares=0.2 => cuda.shares/g1:0.2; cuda.device=2 => " INSUFFICIENT " cuda.device;"
       "cuda.device=1 => cuda.device/g0:1; cuda.shares=1 => " INSUFFICIENT " cuda.shares;"
-      "cuda.shares=0.8 => cuda.shares/g1:0.8; free 1; cuda.device=1 => " INSUFFICIENT " cuda.device;"
-      "free 5; cuda.device=1 => cuda.device/g1:1" },
+      "cuda.shares=0.8 => cuda.shares/g1:0.8; free 1;"
+      "cuda.device=1 => " INSUFFICIENT " cuda.device; free 5; cuda.device=1 => cuda.device/g1:1" },
     { "a device held since before a change of mode", "cuda.device/g0=1 cuda.device/g1=1", NULL, E,
       IL, NULL, "cuda.shares/g0:0.5",
       "cuda.device=2 => " INSUFFICIENT " cuda.device; cuda.device=1 => g1:1" },
