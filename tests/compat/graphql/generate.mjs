@@ -33,7 +33,7 @@ function scalarLiteral(r, name) {
     case 'UUID': return '"00000000-0000-4000-8000-00000000000A"';
     case 'DateTime': return '"2026-11-21T01:02:03+00:00"';
     case 'JSONString': return r.pick(['"{}"', '"[1, 2]"', '"nope"']);
-    case 'BigInt': return r.pick(['9007199254740991', '5', '-7', '9007199254740993']);
+    case 'BigInt': return r.pick(['9007199254740991', '5', '-7', '9223372036854775808']);
     default: return r.chance(0.2) ? '"""\n    block\n      text\n  """' : `"${r.pick(STRINGS)}"`;
   }
 }

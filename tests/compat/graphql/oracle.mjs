@@ -5,8 +5,8 @@
 // written in C computes the same without any data.
 import fs from 'node:fs';
 import {
-  GraphQLError, Kind, buildSchema, execute, getNamedType, isAbstractType, isEnumType,
-  isListType, isNonNullType, isObjectType, parse, validate, valueFromASTUntyped,
+  GraphQLError, Kind, buildSchema, execute, isAbstractType, isEnumType,
+  isListType, isNonNullType, isObjectType, parse, validate,
 } from 'graphql';
 
 export function fnv(text) {
@@ -71,44 +71,58 @@ export function produce(schema, type, seed, strict = false) {
   return leaf(type, seed);
 }
 
-const text = (ast) => {
-  if (ast.kind !== Kind.STRING) throw new GraphQLError('not a string');
-  return ast.value;
+// Custom scalars as the engine knows them, its messages included.
+const failure = {
+  UUID: 'UUID is 32 hexadecimal digits, with or without dashes',
+  DateTime: 'DateTime is a date and time in the form of ISO 8601',
+  JSONString: 'JSONString is a string that holds JSON text',
+  BigInt: 'BigInt is a whole number of at most 64 bits',
 };
-const check = (pattern, name) => (value) => {
-  if (typeof value !== 'string' || !pattern.test(value)) throw new GraphQLError(`not a ${name}`);
-  return name === 'UUID' ? value.toLowerCase() : value;
+const demand = (name, good) => {
+  if (!good) throw new Error(failure[name]);
 };
+const isJson = (text) => {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+};
+const texts = {
+  UUID: (text) => /^([0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i.test(text),
+  DateTime: (text) => /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\+\d\d:\d\d|Z))?$/.test(text),
+  JSONString: isJson,
+};
+const canonical = (uuid) => uuid.toLowerCase().replaceAll('-', '')
+  .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+const BIG = 2n ** 63n;
 
 export function loadSchema(source) {
   const schema = buildSchema(source);
-  const scalars = {
-    UUID: check(/^([0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i, 'UUID'),
-    DateTime: check(/^\d{4}-\d\d-\d\d/, 'DateTime'),
-    JSONString: (value) => {
-      if (typeof value !== 'string') throw new GraphQLError('not JSON text');
-      JSON.parse(value);
-      return value;
-    },
-  };
-  for (const [name, parseValue] of Object.entries(scalars)) {
+  for (const [name, isGood] of Object.entries(texts)) {
     const type = schema.getType(name);
     if (!type) continue;
     type.serialize = (value) => value;
-    type.parseValue = parseValue;
-    type.parseLiteral = (ast) => parseValue(text(ast));
+    type.parseValue = (value) => {
+      demand(name, typeof value === 'string' && isGood(value));
+      return name === 'UUID' ? canonical(value) : value;
+    };
+    type.parseLiteral = (ast) => {
+      demand(name, ast.kind === Kind.STRING);
+      return type.parseValue(ast.value);
+    };
   }
   const big = schema.getType('BigInt');
   if (big) {
-    const integer = (value) => {
-      if (!Number.isSafeInteger(value)) throw new GraphQLError('not an integer within 2^53');
+    big.serialize = (value) => value;
+    big.parseValue = (value) => {
+      demand('BigInt', Number.isInteger(value) && Math.abs(value) < Number(BIG));
       return value;
     };
-    big.serialize = (value) => value;
-    big.parseValue = integer;
     big.parseLiteral = (ast) => {
-      if (ast.kind !== Kind.INT) throw new GraphQLError('not an integer');
-      return integer(Number(ast.value));
+      demand('BigInt', ast.kind === Kind.INT && BigInt(ast.value) < BIG && BigInt(ast.value) >= -BIG);
+      return Number(ast.value);
     };
   }
   return schema;

@@ -73,18 +73,19 @@ static uint32_t field_seed(uint32_t seed, const struct gql_call *call)
     return fnv(text.data, text.len);
 }
 
-static struct gql_value text_of(struct arena *arena, const char *fmt, uint32_t seed)
+/* 'before', the seed in decimal (or 8 hexadecimal digits), 'after'. */
+static struct gql_value text_of(struct arena *arena, const char *before, uint32_t seed, bool hex,
+                                const char *after)
 {
     char text[80];
-    int len = snprintf(text, sizeof(text), fmt, seed);
+    int len = hex ? snprintf(text, sizeof(text), "%s%08" PRIx32 "%s", before, seed, after)
+                  : snprintf(text, sizeof(text), "%s%" PRIu32 "%s", before, seed, after);
 
     return gql_textn(arena_strndup(arena, text, (size_t)len), (size_t)len);
 }
 
 static struct gql_value leaf(struct arena *arena, const struct gql_type *type, uint32_t seed)
 {
-    static const char fallback[] = "text %" PRIu32 " \"\xc3\xa9\n\"";
-
     if (type->kind == GQL_TYPE_ENUM)
         return gql_enum(seed % type->value_count);
     if (strcmp(type->name, "Int") == 0)
@@ -94,16 +95,16 @@ static struct gql_value leaf(struct arena *arena, const struct gql_type *type, u
     if (strcmp(type->name, "Boolean") == 0)
         return gql_bool(seed % 2 == 0);
     if (strcmp(type->name, "ID") == 0)
-        return text_of(arena, "id-%" PRIu32, seed % 100000);
+        return text_of(arena, "id-", seed % 100000, false, "");
     if (strcmp(type->name, "BigInt") == 0)
         return gql_int((int64_t)seed * 64);
     if (strcmp(type->name, "UUID") == 0)
-        return text_of(arena, "00000000-0000-4000-8000-0000%08" PRIx32, seed);
+        return text_of(arena, "00000000-0000-4000-8000-0000", seed, true, "");
     if (strcmp(type->name, "DateTime") == 0)
         return gql_text("2026-11-21T01:02:03+00:00");
     if (strcmp(type->name, "JSONString") == 0)
-        return text_of(arena, "{\"seed\": %" PRIu32 "}", seed);
-    return text_of(arena, fallback, seed);
+        return text_of(arena, "{\"seed\": ", seed, false, "}");
+    return text_of(arena, "text ", seed, false, " \"\xc3\xa9\n\"");
 }
 
 static int by_name(const void *a, const void *b)
@@ -172,7 +173,7 @@ static void on_done(void *data, const struct gql_result *result)
 static void answer(struct gql_engine *engine, const char *line)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_t *body = json_loads(line, 0, NULL);
+    json_t *body = json_loads(line, JSON_ALLOW_NUL, NULL);
     struct aq_error err = { 0 };
     const struct thing root = { .seed = 1 };
     struct gql_params params;
