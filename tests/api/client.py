@@ -83,7 +83,10 @@ class Client:
             for name, value in (headers or {}).items():
                 connection.putheader(name, value)
             connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body)
+            try:
+                connection.endheaders(body)
+            except BrokenPipeError:
+                pass  # refused before all of it was sent; the answer says why
             response = connection.getresponse()
             return Reply(response, response.read())
         finally:

@@ -473,6 +473,8 @@ void decode_describe(const struct field *table, struct jsonw *w)
             jsonw_member_int(w, "min", field->min);
             jsonw_member_int(w, "max", field->max);
         }
+        if (field->flags & FIELD_SECRET)
+            jsonw_member_bool(w, "secret", true);
         if (field->doc)
             jsonw_member_str(w, "doc", field->doc);
         if (field->sub) {

@@ -46,7 +46,7 @@ enum field_type {
 
 #define FIELD_REQUIRED (1u << 0)
 #define FIELD_NULLABLE (1u << 1)
-#define FIELD_SECRET (1u << 2) /* never repeated in an error or a log */
+#define FIELD_SECRET (1u << 2) /* documented as such; errors never repeat a value anyway */
 
 struct field {
     const char *names; /* "name|clientSessionToken": the first is the one we say */

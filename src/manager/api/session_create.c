@@ -274,7 +274,8 @@ static int read_several(const struct api *api, struct request *req, const json_t
     for (size_t i = 0; i < json_array_size(list); i++) {
         if ((r = session_params_read(api, req, json_array_get(list, i), &params[i], err)) == 0)
             continue;
-        name_element(err, i);
+        if (json_array_size(list) > 1)
+            name_element(err, i);
         while (i > 0)
             session_params_done(&params[--i]);
         return r;

@@ -1,0 +1,77 @@
+"""Requests of real clients, as captured on the wire, signed anew and sent again."""
+
+import json
+import os
+import pathlib
+import re
+
+import pytest
+
+from client import ADMIN, Client
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CAPTURES = pathlib.Path(os.environ.get("ALIQUOT_CAPTURES", ROOT / ".." / "shared" / "captures"))
+
+# Paths that are not served yet: sessions' files, code and apps, folders, images, templates.
+LATER = re.compile(r"/(folders|template|user-config|config/(get|set|delete)|logs/error|upload"
+                   r"|download|resource/(usage|watcher|recalculate)|session/_/(create-from|logs)"
+                   r"|session/[^/]+/(files|upload|download|commit|abusing|interrupt|complete)"
+                   r"|stream/session/[^/]+/(execute|apps|tcpproxy)|func|server|v2|services)")
+# Fields and mutations of the GraphQL schema that come later.
+LATER_GQL = re.compile(r"mutation|vfolder|storage_volume|image|endpoint_list|resource_preset")
+
+
+def requests_in(path):
+    command = ""
+    for line in path.read_text().splitlines():
+        if line.startswith("### "):
+            command = line[4:]
+        elif line.startswith('{"m"'):
+            yield command, json.loads(line)
+
+
+def cases():
+    for log in sorted(CAPTURES.glob("client-*.log")) if CAPTURES.is_dir() else []:
+        seen = set()
+        for command, request in requests_in(log):
+            key = (request["m"], request["p"], request["b"])
+            if key in seen or request["sig"] != "OK" or LATER.match(request["p"]):
+                continue
+            if request["p"].startswith("/admin/gql") and LATER_GQL.search(request["b"]):
+                continue
+            seen.add(key)
+            yield pytest.param(command, request, id=f"{log.stem}:{command[:40]}:{len(seen)}")
+
+
+CASES = list(cases())
+
+
+@pytest.mark.skipif(not CASES, reason="no captures of real clients here")
+def test_captures_are_there():
+    assert len(CASES) > 20
+
+
+@pytest.mark.parametrize("command, request_", CASES)
+def test_capture(cluster, command, request_):
+    version = request_["h"].get("X-BackendAI-Version", "v6.20220315")
+    client = Client(cluster.address, ADMIN, version)
+    content_type = request_["h"].get("Content-Type", "text/plain")
+    body = request_["b"].encode()
+    if request_["p"].startswith("/events/"):
+        sock, _, head = client.stream(request_["p"])
+        sock.close()
+        assert " 200 " in head.splitlines()[0], head
+        return
+    if request_["p"] == "/manager/status" and request_["m"] == "PUT":
+        body = body.replace(b"frozen", b"running")  # others want to go on
+    if b'"enqueueOnly": false' in body:
+        body = body.replace(b'"maxWaitSeconds": 0', b'"maxWaitSeconds": 1')
+    reply = client.raw(request_["m"], request_["p"], body,
+                       client.headers(request_["m"], request_["p"], content_type))
+    assert reply.status != 500 and reply.status != 401, reply
+    if reply.status == 404:
+        assert reply.slug == "object-not-found", reply  # of a session that is not ours
+    else:
+        assert reply.status < 300, (command, reply)
+    if request_["p"] == "/admin/gql":
+        assert not reply.json.get("errors"), reply.json["errors"]

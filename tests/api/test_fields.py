@@ -1,0 +1,185 @@
+"""Every parameter of every route, given wrongly: refused with its name, before anything is done.
+
+The cases are made from the route table's own documentation.
+"""
+
+import json
+import re
+
+import pytest
+
+HUGE = "x" * (1 << 20)
+
+
+def concrete(path):
+    return re.sub(r"\{\w+\}", "nobody-has-this", path)
+
+
+def flat(params, outer=""):
+    """(dotted name, documentation) of all parameters, also nested ones."""
+    for param in params:
+        yield outer + param["name"], param
+        yield from flat(param.get("fields", []), outer + param["name"] + ".")
+
+
+def nest(name, value):
+    """{"a": {"b": value}} for "a.b" """
+    for part in reversed(name.split(".")):
+        value = {part: value}
+    return value
+
+
+GOOD = {"text": "abcd", "boolean": True, "uuid": "00000000-0000-4000-8000-000000000000",
+        "texts": [], "integers": [], "object": {}, "json": 1, "struct": {}, "ignored": 1,
+        "unsupported": None}
+
+
+def good_value(param):
+    if param["type"] == "integer":
+        return param.get("min", 0)
+    if param["type"] == "text":
+        return "a" * max(4, param.get("min", 0))
+    return GOOD[param["type"]]
+
+
+def wrong_values(param):
+    kind = param["type"]
+    if kind == "text":
+        yield from (5, True, [1], {"a": 1})
+        if param.get("max"):
+            yield "x" * (param["max"] + 1)
+    elif kind == "boolean":
+        yield from ("perhaps", 2, -1, [1], {"a": 1}, 1.5)
+    elif kind == "integer":
+        yield from ("many", -10**30, 10**30, 1.5, [1], {"a": 1}, True)
+        if "max" in param:
+            yield from (param["min"] - 1, param["max"] + 1)
+    elif kind == "uuid":
+        yield from ("abc", 5, HUGE)
+    elif kind in ("texts", "integers"):
+        yield from ([[]], [{}], {"a": 1}, [None])
+    elif kind in ("object", "struct"):
+        yield from (5, "text", [1])
+    elif kind == "unsupported":
+        yield from ("x", 5, [1], {"a": 1}, True)
+    if not param["nullable"]:
+        yield None
+
+
+def required(params, but):
+    """What must be there, all good."""
+    return {p["name"]: good_value(p) for p in params if p["required"] and p["name"] != but}
+
+
+def merge(base, more):
+    return {**base, **more}
+
+
+def send(client, route, body):
+    return client.send(route["method"], concrete(route["path"]), body)
+
+
+def test_wrong_values(admin, routes):
+    count = 0
+    for route in routes:
+        if route["path"].startswith("/admin/g"):
+            continue  # test_gql.py
+        for name, param in flat(route["params"]):
+            if param["type"] in ("ignored", "json"):
+                continue
+            for value in wrong_values(param):
+                body = merge(required(route["params"], name.split(".")[0]), nest(name, value))
+                reply = send(admin, route, body)
+                where = (route["method"], route["path"], name, str(value)[:80], reply)
+                assert reply.status == 400 and reply.slug == "invalid-api-params", where
+                assert name in reply.json["data"] or "body" in reply.json["data"], where
+                count += 1
+    assert count > 300
+
+
+def test_required(admin, routes):
+    for route in routes:
+        if route["path"].startswith("/admin/g"):
+            continue
+        for param in route["params"]:
+            if param["required"]:
+                reply = send(admin, route, required(route["params"], param["name"]) or {})
+                where = (route["method"], route["path"], param["name"], reply)
+                assert reply.slug == "invalid-api-params", where
+                assert param["name"] in reply.json["data"], where
+
+
+def test_unknown_parameters(admin, routes):
+    for route in routes:
+        if route["path"].startswith("/admin/g") \
+                or route["path"] in ("/", "/aliquot/v1/routes", "/aliquot/v1/health"):
+            continue  # these look at no parameters
+        body = merge(required(route["params"], None), {"no_such_parameter": 1})
+        reply = send(admin, route, body)
+        assert reply.slug == "invalid-api-params", (route["method"], route["path"], reply)
+        assert "no_such_parameter" in reply.json["data"], (route["path"], reply)
+
+
+BROKEN = {
+    "no JSON": b"{",
+    "not an object": b"[1]",
+    "a number": b"5",
+    "not UTF-8": b'{"name": "\xff\xfe"}',
+    "NUL": b'{"name": "a\\u0000b"}',
+    "lone surrogate": b'{"name": "\\ud800"}',
+    "duplicate": b'{"name": "abcd", "name": "abcd", "x": 1, "x": 2}',
+    "deep": b"[" * 10000 + b"]" * 10000,
+    "deep object": b'{"a":' * 10000 + b"1" + b"}" * 10000,
+    "deep and open": b"[" * 10000,
+    "huge number": b'{"a": 1' + b"0" * 5000 + b"}",
+    "rubbish after": b'{} {}',
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_bodies(admin, routes, what):
+    for route in routes:
+        if not route["params"] or route["path"] == "/":
+            continue
+        if what in ("not an object", "deep") and route["path"] == "/aliquot/v1/sessions":
+            continue  # takes lists; below
+        reply = send(admin, route, BROKEN[what])
+        assert reply.status == 400, (route["method"], route["path"], reply)
+        assert reply.slug in ("invalid-api-params", "generic-bad-request"), (route, reply)
+
+
+def test_lists_of_sessions(admin):
+    for body in (b"[]", b"[1]", b"[" * 10000 + b"]" * 10000,
+                 json.dumps([{"name": "abcd", "image": "sh"}] * 1001).encode()):
+        reply = admin.post("/aliquot/v1/sessions", body)
+        assert reply.slug == "invalid-api-params", reply
+    reply = admin.post("/aliquot/v1/sessions", [
+        {"name": "first-one", "image": "sh"}, {"name": "second", "image": 5}])
+    assert list(reply.json["data"]) == ["[1].image"], "the element is named"
+    assert admin.get("/aliquot/v1/sessions/first-one").status == 404, "nothing was made"
+
+
+def test_body_too_large(admin):
+    reply = admin.post("/session", b'{"name": "' + b"x" * (9 << 20) + b'"}')
+    assert reply.status == 413
+
+
+def test_queries_are_decoded_the_same(admin):
+    assert admin.get("/session/_/match?id=abc&nope=1").json["data"] == {
+        "nope": "unknown; this request has no such parameter"}
+    assert "id" in admin.get("/session/_/match").json["data"]
+    assert admin.get("/session/_/match?id=a&id=b").slug == "invalid-api-params"
+    assert admin.get("/session/_/match?id=%ff").status == 400
+    assert admin.get("/session/_/match?id=%zz").status == 400
+    assert "limit" in admin.get("/aliquot/v1/sessions?limit=-1").json["data"]
+    assert "limit" in admin.get("/aliquot/v1/sessions?limit=1001").json["data"]
+    assert admin.get("/aliquot/v1/sessions?limit=1000&filter=name%20%3D%3D%20%22x%22").status == 200
+    assert admin.get("/aliquot/v1/sessions?filter=name%20%3D").slug == "invalid-api-params"
+    assert admin.get("/aliquot/v1/sessions?order=nope").slug == "invalid-api-params"
+    assert admin.get("/aliquot/v1/sessions?status=NONSENSE").slug == "invalid-api-params"
+
+
+def test_body_wins_over_query(admin):
+    reply = admin.send("GET", "/auth?echo=query", {"echo": "body"})
+    assert reply.json["echo"] == "body"
+    assert "echo" in admin.send("GET", "/auth?echo=query", {}).json["data"], "never merged"

@@ -1,0 +1,329 @@
+"""Sessions from their making to their end, with a real agent that runs real programs."""
+
+import re
+import threading
+import time
+import uuid
+
+import pytest
+
+from client import DEFAULT_VERSION, USER, Client, dechunk
+from conftest import batch, wait_for, wait_status
+
+
+def make(client, *arguments, **more):
+    reply = client.post("/session", batch(*arguments, **more))
+    assert reply.status == 201, reply
+    return reply.json["sessionId"]
+
+
+def log_of(client, session):
+    return client.get(f"/session/{session}/logs").json["result"]["logs"]
+
+
+def test_reply_of_a_creation(user, name):
+    reply = user.post("/session", batch(name, "true"))
+    assert reply.status == 201
+    assert str(uuid.UUID(reply.json["sessionId"])) == reply.json["sessionId"]
+    assert reply.json == {"sessionId": reply.json["sessionId"], "sessionName": name,
+                          "status": "PENDING", "servicePorts": [], "created": True}
+
+
+@pytest.mark.parametrize("command, result, code", [
+    ("echo out; echo err >&2", "SUCCESS", 0), ("exit 3", "FAILURE", 3),
+    ("kill -9 $$", "FAILURE", 137)])
+def test_batch(user, name, command, result, code):
+    session = make(user, name, command)
+    ended = wait_status(user, session, "TERMINATED")
+    assert ended["result"] == result
+    assert ended["kernels"][0]["exit_code"] == code
+    assert ended["kernels"][0]["hostname"] == "main1"
+    if code == 0:
+        assert sorted(log_of(user, session).split()) == ["err", "out"]
+
+
+def test_waiting_until_it_runs(user, name):
+    reply = user.post("/session", batch(name, "sleep 30", enqueueOnly=False))
+    assert (reply.status, reply.json["status"]) == (201, "RUNNING")
+    assert user.delete("/session/" + name).status == 200
+
+
+def test_waiting_in_vain(user, name):
+    config = {"resources": {"cpu": "1000", "mem": "64m"}}
+    began = time.monotonic()
+    reply = user.post("/session", batch(name, "true", enqueueOnly=False, maxWaitSeconds=1,
+                                        config=config))
+    assert (reply.status, reply.json["status"]) == (201, "TIMEOUT"), reply
+    assert time.monotonic() - began >= 1
+    why = user.get(f"/aliquot/v1/sessions/{name}/why").json
+    assert why["status"] == "PENDING" and "cpu" in why["text"] and why["explanation"]
+    gone = user.delete("/session/" + name)
+    assert gone.json == {"stats": {"status": "cancelled"}}
+    assert user.get("/aliquot/v1/sessions/" + name).json["status"] == "CANCELLED"
+
+
+def test_a_waiting_client_that_goes_away(user, name):
+    config = {"resources": {"cpu": "1000", "mem": "64m"}}
+    with pytest.raises(OSError):
+        user.post("/session", batch(name, "true", enqueueOnly=False, config=config), timeout=1)
+    assert user.get("/auth?echo=x").status == 200
+    assert user.delete("/session/" + name).status == 200
+
+
+def test_waiting_ends_when_it_is_cancelled(user, name):
+    config = {"resources": {"cpu": "1000", "mem": "64m"}}
+    replies = []
+    waiter = threading.Thread(target=lambda: replies.append(
+        user.post("/session", batch(name, "true", enqueueOnly=False, config=config))))
+    waiter.start()
+    wait_for(lambda: user.get("/session/_/match?id=" + name).json["matches"])
+    assert user.delete("/session/" + name).status == 200
+    waiter.join(30)
+    assert replies[0].json["status"] == "CANCELLED"
+
+
+def test_reuse(user, name):
+    first = make(user, name, "sleep 60")
+    again = user.post("/session", batch(name, "sleep 60"))
+    assert again.status == 200 and again.json["created"] is False
+    assert again.json["sessionId"] == first and again.json["service_ports"] == []
+    for change in ({"reuseIfExists": False}, {"image": "other"}):
+        reply = user.post("/session", batch(name, "sleep 60", **change))
+        assert (reply.status, reply.slug) == (400, "session-already-exists")
+        assert reply.json["data"]["existingSessionId"] == first
+    assert user.delete("/session/" + name).status == 200
+    wait_status(user, first, "TERMINATED")
+    assert make(user, name, "true") != first, "the name is free again"
+
+
+def test_names_and_prefixes(user, name):
+    ids = [make(user, f"{name[:40]}-{i}", "sleep 60") for i in range(3)]
+    many = user.get("/session/" + name[:40])
+    assert (many.status, many.slug) == (404, "too-many-sessions-matched")
+    matches = many.json["data"]["matches"]
+    assert {m["id"] for m in matches} == set(ids)
+    assert set(matches[0]) == {"id", "name", "status", "created_at"}
+    for path in (name[:40] + "-1", ids[1], ids[1][:13], ids[1].replace("-", "")[:8]):
+        shown = user.get("/session/" + path)
+        assert shown.status == 200 and shown.json["image"] == "sh", path
+    found = user.get("/session/_/match?id=" + ids[2][:20]).json
+    assert [m["id"] for m in found["matches"]] == [ids[2]]
+    missing = user.get("/session/no-such-session")
+    assert (missing.status, missing.json["title"]) == (404, "No such session.")
+    for session in ids:
+        assert user.delete("/session/" + session).status == 200
+
+
+def test_info_fields(user, name):
+    make(user, name, "true", tag="blue")
+    info = user.get("/session/" + name).json
+    assert set(info) == {
+        "domainName", "groupId", "userId", "lang", "image", "architecture", "registry", "tag",
+        "containerId", "occupiedSlots", "occupiedShares", "environ", "status", "statusInfo",
+        "statusData", "age", "creationTime", "terminationTime", "numQueriesExecuted", "lastStat"}
+    assert info["tag"] == "blue" and info["age"] >= 0 and isinstance(info["occupiedSlots"], str)
+
+
+def test_owner(user, admin, domain_admin, name):
+    session = make(user, name, "sleep 60")
+    assert admin.get("/session/" + name).status == 404, "the admin's own sessions only"
+    on_behalf = f"/session/{name}?owner_access_key={USER[0]}"
+    assert admin.get(on_behalf).status == 200
+    assert domain_admin.get(on_behalf).status == 200
+    refused = user.get(f"/session/{name}?owner_access_key=AKIAIOSFODNN7EXAMPLE")
+    assert (refused.status, refused.slug) == (403, "generic-forbidden")
+    refused = domain_admin.get(f"/session/{name}?owner_access_key=AKIAIOSFODNN7EXAMPLE")
+    assert refused.status == 403, "a superadmin's"
+    forced = user.delete(f"/session/{name}?forced=true")
+    assert (forced.status, forced.slug) == (403, "insufficient-privilege")
+    assert admin.delete(on_behalf + "&forced=true").status == 200
+    wait_status(user, session, "TERMINATED")
+
+
+def test_made_for_another(admin, user, name):
+    reply = admin.post("/session", batch(name, "true", owner_access_key=USER[0]))
+    assert reply.status == 201
+    assert user.get("/session/" + name).status == 200
+
+
+def test_rename(user, name):
+    session = make(user, name, "sleep 60")
+    wait_status(user, session, "RUNNING")
+    assert user.post(f"/session/{name}/rename?name={name[:30]}-new").status == 204
+    assert user.get("/aliquot/v1/sessions/" + session).json["name"] == name[:30] + "-new"
+    assert user.post(f"/session/{session}/rename?name=-bad-").slug == "invalid-api-params"
+    assert user.delete("/session/" + session).status == 200
+
+
+def test_restart(user, name):
+    session = make(user, name, "echo began; sleep 60", type="batch")
+    wait_status(user, session, "RUNNING")
+    assert user.send("PATCH", "/session/" + name).status == 204
+    wait_status(user, session, "RUNNING")
+    history = user.get(f"/aliquot/v1/sessions/{session}/history").json["items"]
+    assert "RESTARTING" in [h["status"] for h in history]
+    assert user.delete("/session/" + session).status == 200
+    wait_status(user, session, "TERMINATED")
+
+
+def test_end(user, name):
+    session = make(user, name, "trap 'echo asked; exit 7' TERM; echo ready; "
+                               "while :; do sleep 0.1; done")
+    wait_for(lambda: "ready" in log_of(user, session))
+    assert user.delete("/session/" + name).json == {"stats": {"status": "terminated"}}
+    ended = wait_status(user, session, "TERMINATED")
+    assert ended["reason"] == "user-requested"
+    assert "asked" in log_of(user, session), "SIGTERM came first"
+    assert user.delete("/session/" + name).status == 404
+
+
+def test_status_history(user, name):
+    session = make(user, name, "true")
+    wait_status(user, session, "TERMINATED")
+    history = user.get(f"/session/{name}/status-history").json["result"]
+    assert {"pending", "preparing", "running", "terminating", "terminated"} <= set(history)
+    assert history["pending"] <= history["preparing"] <= history["terminated"]
+    new = Client(user.address, USER, "v9.20250722")
+    assert "creating" in new.get(f"/session/{session}/status-history").json["result"]
+
+
+def test_old_names_for_old_clients(user, name):
+    config = {"resources": {"cpu": "1000", "mem": "64m"}}
+    make(user, name, "true", config=config)
+    for version in ("v5.20191215", DEFAULT_VERSION, "v9.20250722"):
+        client = Client(user.address, USER, version)
+        assert client.get("/session/" + name).json["status"] == "PENDING"
+    assert user.delete("/session/" + name).status == 200
+
+
+def test_several_at_once(user, name):
+    bodies = [batch(f"{name[:30]}-{i}", f"echo {i}") for i in range(20)]
+    reply = user.post("/aliquot/v1/sessions", bodies)
+    assert reply.status == 201
+    items = reply.json["items"]
+    assert [i["sessionName"] for i in items] == [b["name"] for b in bodies]
+    for i, item in enumerate(items):
+        assert wait_status(user, item["sessionId"], "TERMINATED")["result"] == "SUCCESS"
+        assert log_of(user, item["sessionId"]).strip() == str(i)
+
+
+def test_several_of_which_one_is_refused(user, name):
+    reply = user.post("/aliquot/v1/sessions", [
+        batch(name[:30] + "-a", "true"), batch(name[:30] + "-b", "true", group="nobody")])
+    assert reply.status == 207
+    good, bad = reply.json["items"]
+    assert good["created"] and bad["error"]["type"].endswith("invalid-api-params")
+
+
+def test_one_alone_is_fine_too(user, name):
+    reply = user.post("/aliquot/v1/sessions", batch(name, "true"))
+    assert reply.status == 201 and reply.json["items"][0]["sessionName"] == name
+
+
+def test_dependencies(user, name):
+    first = make(user, name[:30] + "-first", "exit 0")
+    last = make(user, name[:30] + "-last", "echo done", dependencies=[first])
+    assert wait_status(user, last, "TERMINATED")["result"] == "SUCCESS"
+    history = {s: user.get(f"/aliquot/v1/sessions/{s}").json for s in (first, last)}
+    assert history[first]["terminated_at"] <= history[last]["terminated_at"]
+    reply = user.post("/session", batch(name, "true", dependencies=["no-such-session"]))
+    assert reply.status in (400, 404), reply
+
+
+def test_list(user, admin, name):
+    ids = [make(user, f"{name[:30]}-{i}", "true") for i in range(3)]
+    for session in ids:
+        wait_status(user, session, "TERMINATED")
+    query = "/aliquot/v1/sessions?filter=name%20like%20%22" + name[:30] + "-%25%22&order=name"
+    listed = user.get(query).json
+    assert listed["total"] == 3 and [i["id"] for i in listed["items"]] == ids
+    assert user.get(query + "&limit=1&offset=1").json["items"][0]["id"] == ids[1]
+    assert user.get(query + "&status=RUNNING").json["total"] == 0
+    assert admin.get(query).json["total"] == 0
+    assert admin.get(query + "&all=true").json["total"] == 3
+    assert user.get(query + "&all=true").status == 403
+
+
+def test_priority(user, name):
+    config = {"resources": {"cpu": "1000", "mem": "64m"}}
+    session = make(user, name, "true", config=config, priority=7)
+    assert user.get("/aliquot/v1/sessions/" + session).json["priority"] == 7
+    changed = user.send("PATCH", "/aliquot/v1/sessions/" + session,
+                        {"priority": 9, "name": name[:30] + "-new"})
+    assert changed.status in (204, 400), changed
+    assert user.get("/aliquot/v1/sessions/" + session).json["priority"] == 9
+    assert user.delete("/session/" + session).status == 200
+
+
+# ---- logs ----
+
+def follow(client, session, query="follow=true", timeout=60):
+    sock, file, head = client.stream(f"/aliquot/v1/sessions/{session}/logs?{query}",
+                                     timeout=timeout)
+    assert " 200 " in head.splitlines()[0], head
+    return sock, dechunk(file)
+
+
+def test_follow(user, name):
+    session = make(user, name, "for i in 1 2 3; do echo line $i; sleep 0.2; done")
+    sock, pieces = follow(user, session)
+    text = b"".join(pieces).decode()
+    sock.close()
+    assert text.split("\n") == ["line 1", "line 2", "line 3", ""]
+    assert wait_status(user, session, "TERMINATED")
+    sock, pieces = follow(user, session)
+    assert b"".join(pieces).decode() == text, "kept"
+    sock, pieces = follow(user, session, "tail=1")
+    assert b"".join(pieces) == b"line 3\n"
+
+
+def test_follow_what_has_not_begun(user, name):
+    config = {"resources": {"cpu": "1000", "mem": "64m"}}
+    session = make(user, name, "true", config=config)
+    got = []
+    sock, _, _ = None, None, None
+
+    def read():
+        nonlocal sock
+        sock, pieces = follow(user, session)
+        got.append(b"".join(pieces))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    time.sleep(0.3)
+    assert user.delete("/session/" + session).status == 200
+    reader.join(30)
+    assert got == [b""]
+    assert log_of(user, session) == ""
+
+
+def test_unknown_kernel(user, name):
+    session = make(user, name, "true")
+    assert user.get(f"/aliquot/v1/sessions/{session}/logs?kernel=sub9").status == 404
+    wait_status(user, session, "TERMINATED")
+
+
+def test_a_slow_reader_holds_up_nobody(user, name):
+    session = make(user, name, "yes aliquot | head -c 60000000; echo; echo end")
+    sock, _, _ = user.stream(f"/aliquot/v1/sessions/{session}/logs?follow=true", timeout=60)
+    ended = wait_status(user, session, "TERMINATED", seconds=120)
+    assert ended["result"] == "SUCCESS", "the program did not wait for its reader"
+    began = time.monotonic()
+    assert user.get("/auth?echo=x").status == 200
+    assert time.monotonic() - began < 5
+    sock.close()
+    assert log_of(user, session).endswith("end\n"), "the end of a long log"
+
+
+def test_binary_output(user, name):
+    session = make(user, name, r"printf '\377\376ok\n'")
+    wait_status(user, session, "TERMINATED")
+    assert log_of(user, session) == "��ok\n"
+    sock, pieces = follow(user, session, "follow=false")
+    assert b"".join(pieces) == b"\xff\xfeok\n", "bytes as they are"
+
+
+def test_rest_times_are_iso(user, name):
+    session = make(user, name, "true")
+    shown = user.get("/aliquot/v1/sessions/" + session).json
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00", shown["created_at"])
