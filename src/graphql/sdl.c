@@ -326,8 +326,10 @@ static bool declare_type(struct sdl *sdl, const struct ast_definition *def, bool
 {
     struct sdl_type *type = map_get(&sdl->types, def->name.symbol->text, def->name.symbol->len);
 
-    if (type && !builtin && type->builtin)
-        return true; /* the language's own types cannot be redefined, only repeated */
+    if (type && !builtin && type->builtin) {
+        type->own = true; /* the language's types cannot be redefined, only repeated */
+        return true;
+    }
     if (type)
         return sdl_fail(sdl, def->name.at, "There can be only one type named \"%s\".",
                         def->name.symbol->text);
@@ -338,6 +340,7 @@ static bool declare_type(struct sdl *sdl, const struct ast_definition *def, bool
         return false;
     type->def = def;
     type->builtin = builtin;
+    type->own = !builtin;
     type->type.kind = (uint8_t)def->type.kind;
     type->type.name = copy_text(sdl, def->name.symbol->text, def->name.symbol->len);
     type->type.description = copy_value(sdl, def->description);

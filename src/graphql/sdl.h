@@ -14,8 +14,10 @@ struct sdl_type {
     const struct ast_definition *def;
     const struct ast_definition **extensions;
     uint32_t extension_count;
-    bool builtin, ordered, checked; /* of the prelude; already has an id; cycles are looked for */
-    uint8_t defaults;               /* 0 = to do, 1 = under way, 2 = done */
+    bool builtin;     /* of the prelude */
+    bool own;         /* the schema's own text has it (again) */
+    bool ordered;     /* has an id */
+    uint8_t defaults; /* 0 = to do, 1 = under way, 2 = done */
 };
 
 struct sdl {

@@ -47,10 +47,10 @@ static bool sort_types(struct sdl *sdl)
     return schema->types_by_name != NULL;
 }
 
-/* Types in the order in which graphql-js lists them: each as soon as anything
- * before names it. A stack instead of recursion: references can chain through
- * all types of a schema. To visit in the same order, a type's references are
- * pushed last to first.
+/* Types in the order in which graphql-js lists them: the schema's own in the
+ * order of the text, the language's as soon as anything before names them. A
+ * stack instead of recursion; to visit in the same order, a type's references
+ * are pushed last to first.
  */
 struct collector {
     struct sdl_type **stack;
@@ -63,7 +63,7 @@ static void push(struct collector *c, const struct gql_type *type)
 {
     struct sdl_type *t = (struct sdl_type *)(void *)type;
 
-    if (!t->ordered && c->depth < c->room)
+    if (!t->ordered && !t->own && c->depth < c->room)
         c->stack[c->depth++] = t;
 }
 
@@ -84,9 +84,9 @@ static void push_references(struct collector *c, const struct gql_type *type)
         push(c, type->possible[i]);
 }
 
-static void collect(struct collector *c, const struct gql_type *type)
+static void collect(struct collector *c, struct sdl_type *type)
 {
-    push(c, type);
+    c->stack[c->depth++] = type;
     while (c->depth > 0) {
         struct sdl_type *t = c->stack[--c->depth];
 
@@ -132,7 +132,7 @@ static bool collect_types(struct sdl *sdl)
             collect(&c, map_get(&sdl->types, def->name.symbol->text, def->name.symbol->len));
     for (uint32_t i = 0; i < schema->directive_count; i++)
         for (uint32_t a = 0; a < schema->directives[i].arg_count; a++)
-            collect(&c, schema->directives[i].args[a].type.type);
+            collect(&c, (struct sdl_type *)(void *)schema->directives[i].args[a].type.type);
     collect(&c, map_gets(&sdl->types, "__Schema"));
     free(c.stack);
     schema->types = c.types;
