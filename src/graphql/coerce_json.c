@@ -44,7 +44,7 @@ static void show_json(const json_t *json, unsigned depth, struct strbuf *out)
     case JSON_OBJECT:
         if (json_object_size(json) == 0) {
             strbuf_adds(out, "{}");
-        } else if (depth > 2) {
+        } else if (depth > 1) {
             strbuf_adds(out, "[Object]");
         } else {
             strbuf_addc(out, '{');
@@ -58,7 +58,7 @@ static void show_json(const json_t *json, unsigned depth, struct strbuf *out)
     case JSON_ARRAY:
         if (size == 0) {
             strbuf_adds(out, "[]");
-        } else if (depth > 2) {
+        } else if (depth > 1) {
             strbuf_adds(out, "[Array]");
         } else {
             strbuf_addc(out, '[');
