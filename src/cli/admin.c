@@ -68,11 +68,11 @@ static int init(struct cli *cli, void *data, int argc, char **argv, struct aq_er
 
 const struct cli_verb verb_admin_init = {
     .name = "admin init",
-    .args = "[-- OPTIONS OF aliquot-manager init]",
+    .args = "[-- OPTIONS OF aliquot-manager]",
     .summary = "Make a new cluster's database, first administrator and fresh secrets",
     .details = "Runs 'aliquot-manager init' on this machine, before the manager is started.\n"
                "The password and secret key that it prints are shown once.",
-    .examples = "aliquot admin init\naliquot admin init -- --state /srv/aliquot",
+    .examples = "aliquot admin init\naliquot admin init -- --email ann@example.com --state /srv/aliquot",
     .max_args = -1,
     .flags = CLI_NO_CONFIG | CLI_STOP_AT_FIRST,
     .run = init,
@@ -89,9 +89,9 @@ static int db(struct cli *cli, void *data, int argc, char **argv, struct aq_erro
 
 const struct cli_verb verb_admin_db = {
     .name = "admin db",
-    .args = "status | migrate | check [OPTIONS OF aliquot-manager db]",
+    .args = "migrate | check [OPTIONS OF aliquot-manager]",
     .summary = "Look at the database or bring it up to date, while the manager is stopped",
-    .examples = "aliquot admin db status\naliquot admin db check --state /srv/aliquot",
+    .examples = "aliquot admin db check\naliquot admin db migrate --state /srv/aliquot",
     .min_args = 1,
     .max_args = -1,
     .flags = CLI_NO_CONFIG | CLI_STOP_AT_FIRST,

@@ -35,12 +35,12 @@ static void agent_path(struct strbuf *path, const char *id, const char *rest)
 
 struct ls_opts {
     struct list_opts list;
-    bool all;
-    const char *resource_group;
+    const char *status, *resource_group;
 };
 
 static const struct cli_opt ls_opts[] = {
-    { 'a', "all", CLI_FLAG, offsetof(struct ls_opts, all), NULL, "also those that are gone" },
+    { 's', "status", CLI_STR, offsetof(struct ls_opts, status), "STATUS",
+      "only these: ALIVE, LOST, RESTARTING, TERMINATED" },
     { 0, "resource-group", CLI_STR, offsetof(struct ls_opts, resource_group), "NAME",
       "only those of this group" },
     LIST_OPT_ROWS(struct ls_opts),
@@ -55,7 +55,7 @@ static int ls(struct cli *cli, void *data, int argc, char **argv, struct aq_erro
     (void)argc;
     (void)argv;
     strbuf_adds(&path, "/aliquot/v1/agents");
-    cli_path_query(&path, "status", opts->all ? NULL : "ALIVE,RESTARTING,LOST");
+    cli_path_query(&path, "status", opts->status);
     cli_path_query(&path, "resource_group", opts->resource_group);
     return list_show(cli, path.data, &opts->list, agent_columns, NULL, err);
 }
@@ -238,6 +238,16 @@ static const struct cli_opt token_opts[] = {
     CLI_OPT_END,
 };
 
+static void note_join(struct cli *cli, const json_t *answer)
+{
+    struct url url;
+
+    if (url_parse(cli_client_endpoint(cli), &url, NULL) == 0)
+        cli_note(cli, "\nOn the new machine:\n  aliquot agent join %s:%lld %s", url.address.host,
+                 (long long)json_integer_value(json_object_get(answer, "link_port")),
+                 json_string_value(json_object_get(answer, "token")));
+}
+
 static int token(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct token_opts *opts = data;
@@ -254,7 +264,7 @@ static int token(struct cli *cli, void *data, int argc, char **argv, struct aq_e
     if (r == 0)
         r = record_print(cli, token_columns, answer, err);
     if (r == 0 && output_is_human(&cli->output))
-        cli_note(cli, "On the new machine: aliquot agent join MANAGER-HOST:8082 TOKEN");
+        note_join(cli, answer);
     json_decref(body);
     json_decref(answer);
     return r;

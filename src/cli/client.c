@@ -113,6 +113,11 @@ static int client_need(struct cli *cli, struct aq_error *err)
     return client_make(cli, err);
 }
 
+const char *cli_client_endpoint(const struct cli *cli)
+{
+    return cli->client->endpoint;
+}
+
 int cli_client_open(struct cli *cli, uv_loop_t **ret_loop, struct client **ret_client,
                     struct aq_error *err)
 {

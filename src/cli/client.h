@@ -39,6 +39,9 @@ int cli_request_prepare(struct cli *cli, enum method method, const char *path, b
 int cli_client_open(struct cli *cli, uv_loop_t **ret_loop, struct client **ret_client,
                     struct aq_error *err);
 
+/* The endpoint that answers, once one has. */
+const char *cli_client_endpoint(const struct cli *cli);
+
 /* Fill 'err' from an answer that is no success; returns -err->code. */
 int cli_fail_status(int status, const char *body, size_t len, struct aq_error *err) AQ_UNTRUSTED;
 

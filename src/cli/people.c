@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/uuid.h"
 #include "cli/client.h"
 #include "cli/spec.h"
 #include "cli/verbs.h"
@@ -193,6 +194,32 @@ static void key_path(const struct noun *noun, const char *key, const char *rest,
     strbuf_adds(path, rest);
 }
 
+/* Projects are addressed by id; people know them by name. *ret_id is the caller's. */
+static int find_group(struct cli *cli, const char *name, char **ret_id, struct aq_error *err)
+{
+    json_t *rows = NULL, *row;
+    const char *found = NULL;
+    size_t i, hits = 0;
+    int r = cli_call_list(cli, "/aliquot/v1/groups", 0, &rows, NULL, err);
+
+    json_array_foreach(rows, i, row) {
+        const char *own = json_string_value(json_object_get(row, "name"));
+
+        if (own && strcmp(own, name) == 0) {
+            found = json_string_value(json_object_get(row, "id"));
+            hits++;
+        }
+    }
+    if (r == 0 && hits > 1)
+        r = aq_fail(err, EINVAL, "several domains have a project '%s'; give its id", name);
+    else if (r == 0 && !found)
+        r = aq_fail(err, ENOENT, "there is no project '%s'", name);
+    else if (r == 0 && !(*ret_id = strdup(found)))
+        r = aq_fail(err, ENOMEM, "project '%s'", name);
+    json_decref(rows);
+    return r;
+}
+
 /* ---- what can be done with each ---- */
 
 struct ls_opts {
@@ -263,9 +290,15 @@ static int create(struct cli *cli, void *data, int argc, char **argv, struct aq_
 static int set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *id = NULL;
+    struct uuid uuid;
+    int r;
 
     (void)argc;
-    key_path(noun_of(cli), argv[0], "", &path);
+    if (noun_of(cli)->columns == group_columns && uuid_parse(argv[0], &uuid) < 0 &&
+        (r = find_group(cli, argv[0], &id, err)) < 0)
+        return r;
+    key_path(noun_of(cli), id ? id : argv[0], "", &path);
     return save(cli, data, METHOD_PATCH, path.data, NULL, err);
 }
 

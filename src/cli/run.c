@@ -28,6 +28,44 @@ struct order {
     char **argv;
 };
 
+static int create_one(struct cli *cli, const struct order *order, json_t *created,
+                      struct aq_error *err)
+{
+    json_t *body = NULL, *answer = NULL;
+    int r = spec_to_json(cli, order->spec, order->is_batch, order->argc, order->argv, 0, &body, err);
+
+    if (r == 0)
+        r = cli_call(cli, METHOD_POST, "/session", body, &answer, err);
+    if (r == 0 && json_array_append(created, answer) < 0)
+        r = aq_fail(err, ENOMEM, "session");
+    json_decref(body);
+    json_decref(answer);
+    return r;
+}
+
+/* The answer's items: a session, or {"error": problem document} where one was refused. */
+static int take_items(const json_t *answer, json_t *created, struct aq_error *err)
+{
+    const json_t *items = json_object_get(answer, "items");
+    json_t *item;
+    size_t i;
+    int r = 0;
+
+    if (!json_is_array(items))
+        return aq_fail(err, EPROTO, "the manager's answer has no items");
+    json_array_foreach(items, i, item) {
+        const json_t *problem = json_object_get(item, "error");
+        char *text = problem ? json_dumps(problem, JSON_COMPACT) : NULL;
+
+        if (text && r == 0)
+            r = cli_fail_status(400, text, strlen(text), err);
+        else if (!problem && json_array_append(created, item) < 0)
+            r = aq_fail(err, ENOMEM, "sessions");
+        free(text);
+    }
+    return r;
+}
+
 static int create_part(struct cli *cli, const struct order *order, size_t first, size_t count,
                        json_t *created, struct aq_error *err)
 {
@@ -35,39 +73,47 @@ static int create_part(struct cli *cli, const struct order *order, size_t first,
     int r = list ? 0 : aq_fail(err, ENOMEM, "sessions");
 
     for (size_t i = 0; r == 0 && i < count; i++) {
-        unsigned index = order->count ? (unsigned)(first + i + 1) : 0;
-
-        r = spec_to_json(cli, order->spec, order->is_batch, order->argc, order->argv, index, &body,
-                         err);
+        r = spec_to_json(cli, order->spec, order->is_batch, order->argc, order->argv,
+                         (unsigned)(first + i + 1), &body, err);
         if (r == 0 && json_array_append_new(list, body) < 0)
             r = aq_fail(err, ENOMEM, "sessions");
     }
     if (r == 0)
         r = cli_call(cli, METHOD_POST, "/aliquot/v1/sessions", list, &answer, err);
-    if (r == 0 && json_array_extend(created, json_object_get(answer, "items")) < 0)
-        r = aq_fail(err, EPROTO, "the manager's answer has no items");
+    if (r == 0)
+        r = take_items(answer, created, err);
     json_decref(list);
     json_decref(answer);
+    return r;
+}
+
+static int create_several(struct cli *cli, struct order *order, json_t *created,
+                          struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *name = spec_make_name(order->spec, order->argc, order->argv);
+    struct spec_opts spec = *order->spec;
+    int r = name ? 0 : aq_fail(err, ENOMEM, "sessions");
+
+    spec.name = name;
+    order->spec = &spec;
+    for (size_t at = 0; r == 0 && at < order->count; at += AT_ONCE_MAX)
+        r = create_part(cli, order, at, AQ_MIN(order->count - at, (size_t)AT_ONCE_MAX), created,
+                        err);
+    if (r < 0 && json_array_size(created))
+        cli_hint(cli, "%zu of %zu were created: aliquot ps", json_array_size(created),
+                 order->count);
     return r;
 }
 
 /* *ret is the list of what was created: [{"sessionId", "sessionName", "status"}]. */
 static int create(struct cli *cli, struct order *order, json_t **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *name = spec_make_name(order->spec, order->argc, order->argv);
-    size_t total = AQ_MAX(order->count, (size_t)1);
-    struct spec_opts spec = *order->spec;
     json_t *created = json_array();
-    int r = 0;
+    int r = created ? 0 : aq_fail(err, ENOMEM, "sessions");
 
-    spec.name = name;
-    order->spec = &spec;
-    if (!created || !name)
-        r = aq_fail(err, ENOMEM, "sessions");
-    for (size_t at = 0; r == 0 && at < total; at += AT_ONCE_MAX)
-        r = create_part(cli, order, at, AQ_MIN(total - at, (size_t)AT_ONCE_MAX), created, err);
-    if (r < 0 && json_array_size(created))
-        cli_hint(cli, "%zu of %zu were created: aliquot ps", json_array_size(created), total);
+    if (r == 0)
+        r = order->count ? create_several(cli, order, created, err)
+                         : create_one(cli, order, created, err);
     if (r < 0) {
         json_decref(created);
         return r;

@@ -131,43 +131,26 @@ static const struct column history_columns[] = {
     COLUMN_END,
 };
 
-/* "key: value" lines, lists as lines of their own, two blanks deeper each time. */
-static void explain(const struct output *o, const json_t *value, int depth, struct strbuf *out)
-{
-    const struct column plain = { "", "", COLUMN_TEXT, 0 };
-    const char *key;
-    json_t *member;
-    size_t i;
-
-    json_object_foreach((json_t *)value, key, member) {
-        bool is_block = json_is_object(member) || json_is_array(member);
-
-        strbuf_addf(out, "%*s%s:%s", depth * 2, "", key, is_block ? "\n" : " ");
-        if (is_block) {
-            explain(o, member, depth + 1, out);
-        } else {
-            cell_write(o, &plain, member, out);
-            strbuf_addc(out, '\n');
-        }
-    }
-    json_array_foreach(value, i, member) {
-        if (json_is_object(member) || json_is_array(member)) {
-            explain(o, member, depth, out);
-        } else {
-            strbuf_addf(out, "%*s", depth * 2, "");
-            cell_write(o, &plain, member, out);
-            strbuf_addc(out, '\n');
-        }
-    }
-}
-
+/* The scheduler's own words; the numbers behind them are for machine formats. */
 static int print_explanation(struct cli *cli, const json_t *answer, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const struct column line = { "", "", COLUMN_TEXT, 0 };
+    const char *text = json_string_value(
+        json_object_get(json_object_get(answer, "explanation"), "text"));
 
-    if (!output_is_human(&cli->output) || cli->output.columns)
+    if (!text || !output_is_human(&cli->output) || cli->output.columns)
         return 0;
-    explain(&cli->output, json_object_get(answer, "explanation"), 0, &out);
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+        json_t *piece = json_stringn_nocheck(text, len);
+
+        strbuf_adds(&out, len ? "  " : "");
+        cell_write(&cli->output, &line, piece, &out);
+        strbuf_addc(&out, '\n');
+        json_decref(piece);
+        text += len + (text[len] == '\n');
+    }
     return cli_print(&out, err);
 }
 
