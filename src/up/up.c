@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "base/fs.h"
 #include "base/jsonw.h"
 #include "base/log.h"
@@ -247,18 +249,64 @@ static int take_lock(struct up *up, struct aq_error *err)
     return 0;
 }
 
+/* The first start of a cluster that is not for development: make its
+ * administrator and keep the secrets, which are shown only once.
+ */
+static int init_cluster(struct up *up, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *database = aq_format("%s/aliquot.db", up->paths.manager_state);
+    AQ_CLEANUP(strbuf_donep) struct strbuf secrets = STRBUF_INIT;
+    char init[] = "init", json[] = "--json", state[] = "--state";
+    char *const argv[] = { up->paths.manager, init, json, state, up->paths.manager_state, NULL };
+    int r;
+
+    if (!database)
+        return aq_fail(err, ENOMEM, "state folder");
+    if (up->options->is_dev || access(database, F_OK) == 0)
+        return 0;
+    r = helper_run(argv, up->paths.manager_log, JOIN_MSEC, &secrets, err);
+    if (r == 0)
+        r = fs_write_atomic(AT_FDCWD, up->paths.credentials, secrets.data, secrets.len, 0600, err);
+    explicit_bzero(secrets.data, secrets.len);
+    return r;
+}
+
+/* Sign our own requests as the administrator, if its keypair is still where
+ * init_cluster() put it; only the first join of the agent needs it.
+ */
+static int use_credentials(const struct up *up)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *access_key, *secret_key;
+    json_t *root;
+    int r = -EINVAL;
+
+    if (fs_read(AT_FDCWD, up->paths.credentials, 4096, &text, NULL) < 0)
+        return 0;
+    root = json_loadb(text.data, text.len, 0, NULL);
+    access_key = json_string_value(json_object_get(root, "access_key"));
+    secret_key = json_string_value(json_object_get(root, "secret_key"));
+    if (access_key && secret_key)
+        r = setenv("ALIQUOT_ACCESS_KEY", access_key, 1) |
+            setenv("ALIQUOT_SECRET_KEY", secret_key, 1);
+    json_decref(root);
+    return r;
+}
+
 /* Where requests of ours go, and who sends them. */
 static int set_environment(struct up *up, struct aq_error *err)
 {
     static const char *const cleared[] = { "ALIQUOT_PROFILE", "ALIQUOT_DOMAIN", "BACKEND_DOMAIN" };
+    int r = setenv("ALIQUOT_ENDPOINT", up->endpoint, 1);
 
     for (size_t i = 0; i < AQ_COUNT(cleared); i++)
         (void)unsetenv(cleared[i]);
-    if (setenv("ALIQUOT_ENDPOINT", up->endpoint, 1) < 0 ||
-        (up->options->is_dev && (setenv("ALIQUOT_ACCESS_KEY", DEV_ACCESS_KEY, 1) < 0 ||
-                                 setenv("ALIQUOT_SECRET_KEY", DEV_SECRET_KEY, 1) < 0)))
-        return aq_fail_errno(err, "environment");
-    return 0;
+    if (up->options->is_dev)
+        r |= setenv("ALIQUOT_ACCESS_KEY", DEV_ACCESS_KEY, 1) |
+             setenv("ALIQUOT_SECRET_KEY", DEV_SECRET_KEY, 1);
+    else
+        r |= use_credentials(up);
+    return r < 0 ? aq_fail(err, EINVAL, "'%s' cannot be used", up->paths.credentials) : 0;
 }
 
 static void describe_children(struct up *up)
@@ -325,6 +373,8 @@ int up_run(const struct up_options *options, struct aq_error *err)
     (void)snprintf(up.link, sizeof(up.link), "127.0.0.1:%u", options->link_port);
     if (r == 0)
         r = take_lock(&up, err);
+    if (r == 0)
+        r = init_cluster(&up, err);
     if (r == 0)
         r = set_environment(&up, err);
     if (r == 0 && uv_loop_init(&up.loop) < 0)

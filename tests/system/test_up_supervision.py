@@ -20,6 +20,10 @@ MANAGER = """\
     here = pathlib.Path(sys.argv[0]).parent
     with open(here / "calls", "a") as calls:
         print("manager", *sys.argv[1:], file=calls)
+    if "init" in sys.argv:
+        print('{"email": "a@b", "password": "p", "access_key": "AKIAFRESH", "secret_key": "s"}')
+        (pathlib.Path(sys.argv[sys.argv.index("--state") + 1]) / "aliquot.db").touch()
+        sys.exit(0)
     if (here / "manager-fails").exists():
         sys.exit("no room on the disk")
     def stop(*_):
@@ -123,6 +127,19 @@ def test_starts_joins_and_stops_in_order(cluster):
     assert any("AKIAIOSFODNN7EXAMPLE" in call for call in cluster.calls())
     assert not is_alive(pids["manager_pid"]) and not is_alive(pids["agent_pid"])
     assert not (cluster.state / "up.json").exists()
+
+
+def test_makes_an_administrator_once(cluster):
+    for _ in range(2):
+        cluster.start()
+        cluster.wait_ready()
+        cluster.stop()
+    assert sum(call.startswith("manager init") for call in cluster.calls()) == 1
+    assert any("AKIAFRESH" in call for call in cluster.calls())
+    assert not any("rm" in call.split() for call in cluster.calls())  # sessions go on
+    credentials = cluster.state / "admin.json"
+    assert credentials.stat().st_mode & 0o777 == 0o600
+    assert json.loads(credentials.read_text())["password"] == "p"
 
 
 def test_joins_once(cluster):
