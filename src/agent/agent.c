@@ -1,0 +1,316 @@
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent/joining.h"
+#include "agent/kernel.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/log.h"
+
+#define HEARTBEAT_USEC (3 * USEC_PER_SEC)
+#define HEARTBEAT_MAX_USEC (60 * USEC_PER_SEC)
+
+/* ---- what we tell ---- */
+
+void agent_send(struct agent *agent, const struct message *msg)
+{
+    struct aq_error err = { 0 };
+
+    /* what cannot be sent is in the next inventory */
+    if (agent->link && link_client_send(agent->link, msg, &err) < 0)
+        log_debug("%s", err.text);
+}
+
+static void send_heartbeat(struct agent *agent)
+{
+    struct msg_kernel_status *kernels = calloc(agent->kernels.count + 1, sizeof(*kernels));
+    struct message msg = {
+        .type = MSG_HEARTBEAT,
+        .heartbeat = { .incarnation = agent->incarnation,
+                       .seq = ++agent->heartbeat_seq,
+                       .received_seq = (int64_t)agent->last_seq,
+                       .at_usec = clock_realtime_usec(),
+                       .is_draining = agent->is_draining,
+                       .slots = agent->resources.slots_json,
+                       .kernels = kernels,
+                       .kernel_count = agent->kernels.count },
+    };
+
+    if (!kernels)
+        return; /* silence is better than an empty inventory */
+    for (size_t i = 0; i < agent->kernels.count; i++) {
+        const struct local_kernel *k = agent->kernels.entries[i].value;
+
+        kernel_describe(k, &kernels[i]);
+        if (kernel_is_final(k))
+            kernels[i].alloc = NULL; /* nothing is held any more */
+    }
+    agent_send(agent, &msg);
+    AQ_FAULT("agent.heartbeat.sent");
+    free(kernels);
+}
+
+static void on_heartbeat(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+
+    if (link_client_is_connected(agent->link))
+        send_heartbeat(agent);
+}
+
+/* ---- receipts: an acknowledgement covers all messages before it ---- */
+
+static void acknowledge(struct agent *agent)
+{
+    uint64_t seq = agent->last_seq;
+
+    if (!list_is_empty(&agent->receipts))
+        seq = LIST_ENTRY(agent->receipts.next, struct receipt, link)->seq - 1;
+    if (agent->link)
+        link_client_ack(agent->link, seq);
+}
+
+struct receipt *agent_receipt(struct agent *agent, uint64_t seq)
+{
+    struct receipt *receipt = calloc(1, sizeof(*receipt));
+
+    if (!receipt)
+        return NULL; /* acknowledged early: the inventory still tells the truth */
+    receipt->seq = seq;
+    list_add(&agent->receipts, &receipt->link);
+    return receipt;
+}
+
+void agent_settle(struct agent *agent, struct receipt *receipt)
+{
+    if (!receipt)
+        return;
+    list_remove(&receipt->link);
+    free(receipt);
+    acknowledge(agent);
+}
+
+/* ---- what we are told ---- */
+
+static void on_greet(void *data, struct msg_hello *hello)
+{
+    static struct utsname host; /* borrowed until the message is sent */
+    struct agent *agent = data;
+
+    (void)uname(&host);
+    hello->started_usec = agent->started_usec;
+    hello->architecture = host.machine;
+    hello->hostname = host.nodename;
+    hello->addr = agent->settings->address;
+    hello->region = agent->settings->region;
+    hello->resource_group = agent->settings->resource_group;
+    hello->slots = agent->resources.slots_json;
+    hello->devices = agent->resources.devices_json;
+    hello->runtime = agent->runtime->ops->name;
+}
+
+static void on_connected(void *data, const struct msg_welcome *welcome)
+{
+    struct agent *agent = data;
+    int64_t skew = welcome->at_usec ? clock_realtime_usec() - welcome->at_usec : 0;
+    int64_t usec = agent->settings->heartbeat_usec ? agent->settings->heartbeat_usec
+                                                   : welcome->heartbeat_usec;
+
+    agent->heartbeat_usec = AQ_MIN(usec > 0 ? usec : HEARTBEAT_USEC, HEARTBEAT_MAX_USEC);
+    log_info("connected to the manager (version %s)",
+             welcome->version ? welcome->version : "unknown");
+    if (skew > 5 * USEC_PER_SEC || skew < -5 * USEC_PER_SEC)
+        log_warning("this machine's clock and the manager's differ by %lld seconds",
+                    (long long)(skew / USEC_PER_SEC));
+    send_heartbeat(agent);
+    (void)uv_timer_start(&agent->heartbeat, on_heartbeat,
+                         (uint64_t)(agent->heartbeat_usec / USEC_PER_MSEC),
+                         (uint64_t)(agent->heartbeat_usec / USEC_PER_MSEC));
+    if (!agent->was_ready) {
+        agent->was_ready = true;
+        agent->events->on_ready(agent->data);
+    }
+}
+
+static void on_message(void *data, uint64_t seq, const struct message *msg)
+{
+    struct agent *agent = data;
+
+    switch (msg->type) {
+    case MSG_KERNEL_CREATE:
+        kernel_on_create(agent, seq, &msg->kernel_create);
+        break;
+    case MSG_KERNEL_DESTROY:
+        kernel_on_destroy(agent, &msg->kernel_destroy);
+        break;
+    case MSG_KERNEL_RESTART:
+        kernel_on_restart(agent, seq, &msg->kernel_restart);
+        break;
+    case MSG_KERNEL_FORGET:
+        kernel_on_forget(agent, &msg->kernel_forget);
+        break;
+    case MSG_DRAIN:
+        AQ_FAULT("agent.drain.received");
+        agent->is_draining = msg->drain.on;
+        break;
+    case MSG_STREAM_OPEN:
+        streams_open(agent, &msg->stream_open);
+        break;
+    case MSG_STREAM_CONTROL:
+        streams_control(agent, &msg->stream_control);
+        break;
+    default:
+        break; /* of a newer manager */
+    }
+    if (seq) {
+        agent->last_seq = seq;
+        acknowledge(agent);
+    }
+}
+
+static void on_disconnected(void *data, const char *why)
+{
+    struct agent *agent = data;
+
+    (void)uv_timer_stop(&agent->heartbeat);
+    log_warning("not connected to the manager: %s", why);
+}
+
+static void on_refused(void *data, const char *kind, const char *text)
+{
+    struct agent *agent = data;
+
+    agent->is_refused = true; /* nothing is started any more */
+    agent->events->on_refused(agent->data, kind, text);
+}
+
+static int connect_link(struct agent *agent, struct aq_error *err)
+{
+    static const struct link_client_ops ops = {
+        .on_greet = on_greet,
+        .on_connected = on_connected,
+        .on_message = on_message,
+        .on_disconnected = on_disconnected,
+        .on_refused = on_refused,
+    };
+    struct identity identity;
+    int r = identity_load(agent->settings, &identity, err);
+
+    if (r < 0)
+        return r;
+    r = link_client_new(&(struct link_client_conf){ .loop = agent->loop,
+                                                    .host = identity.manager.host,
+                                                    .port = identity.manager.port,
+                                                    .ca = identity.ca,
+                                                    .cert = identity.cert,
+                                                    .key = identity.key,
+                                                    .agent_id = agent->settings->id,
+                                                    .incarnation = agent->incarnation },
+                        &ops, agent, &agent->link, err);
+    identity_done(&identity);
+    return r;
+}
+
+/* ---- life ---- */
+
+static int take_lock(struct agent *agent, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = settings_path(agent->settings, "lock");
+    int r = path ? fs_mkdirs(agent->settings->state, 0700, err) : aq_fail(err, ENOMEM, "agent");
+
+    if (r < 0)
+        return r;
+    agent->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (agent->lock < 0)
+        return aq_fail_errno(err, "open '%s'", path);
+    if (flock(agent->lock, LOCK_EX | LOCK_NB) < 0)
+        return aq_fail(err, EBUSY, "another agent runs on the state folder '%s'",
+                       agent->settings->state);
+    return 0;
+}
+
+/* Programs run in work folders below the state folder: another user must be
+ * able to get there, though not to look around.
+ */
+static int find_user(struct agent *agent, struct aq_error *err)
+{
+    const char *name = agent->settings->user;
+    const struct passwd *user = name ? getpwnam(name) : NULL;
+
+    if (!name)
+        return 0;
+    if (!user)
+        return aq_fail_field(err, EINVAL, "process.user", "there is no user '%s'", name);
+    agent->uid = user->pw_uid;
+    agent->gid = user->pw_gid;
+    return 0;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+int agent_new(uv_loop_t *loop, const struct settings *settings, struct runtime *runtime,
+              const struct agent_events *events, void *data, struct agent **ret,
+              struct aq_error *err)
+{
+    AQ_CLEANUP(agent_freep) struct agent *agent = calloc(1, sizeof(*agent));
+    int r;
+
+    if (!agent)
+        return aq_fail(err, ENOMEM, "agent");
+    *agent = (struct agent){ .loop = loop, .settings = settings, .runtime = runtime,
+                             .events = events, .data = data, .lock = -1, .uid = (uid_t)-1,
+                             .gid = (gid_t)-1, .incarnation = uuid_random(),
+                             .started_usec = clock_realtime_usec() };
+    list_init(&agent->receipts);
+    list_init(&agent->streams);
+    agent->heartbeat.data = agent;
+    (void)uv_timer_init(loop, &agent->heartbeat);
+    r = take_lock(agent, err);
+    if (r == 0)
+        r = find_user(agent, err);
+    if (r == 0)
+        r = resources_init(&agent->resources, settings, err);
+    if (r == 0)
+        r = disk_new(loop, settings->state, &agent->disk, err);
+    if (r == 0)
+        r = kept_load(agent, err);
+    if (r == 0)
+        r = recover_all(agent, err);
+    if (r == 0)
+        r = connect_link(agent, err);
+    if (r < 0)
+        return r;
+    *ret = AQ_TAKE(agent);
+    return 0;
+}
+
+void agent_free(struct agent *agent)
+{
+    if (!agent)
+        return;
+    streams_free(agent);
+    link_client_free(AQ_TAKE(agent->link));
+    while (agent->kernels.count)
+        kernel_drop(agent->kernels.entries[0].value);
+    map_done(&agent->kernels);
+    disk_free(agent->disk);
+    LIST_FOREACH(it, &agent->receipts) {
+        list_remove(it);
+        free(LIST_ENTRY(it, struct receipt, link));
+    }
+    kept_done(&agent->kept);
+    resources_done(&agent->resources);
+    aq_closep(&agent->lock);
+    uv_close((uv_handle_t *)&agent->heartbeat, on_timer_closed);
+}

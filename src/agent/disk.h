@@ -1,0 +1,72 @@
+/* disk.h - changes of kernel folders, made in a worker thread, several to a sync
+ *
+ * The agent's truth is its folders; nothing is acknowledged before it is
+ * durable, and the loop never waits for a disk. Jobs run one after another in
+ * the order they were added; those that wait meanwhile share the syncs of the
+ * folder that holds them all. Layout below the state folder:
+ *
+ *   kernels/ID/spec.json           the order, as a kernel.create message
+ *   kernels/ID/config/resource.txt which devices it got (alloc/resource_txt.h)
+ *   kernels/ID/config/environ.txt  NAME=value lines
+ *   kernels/ID/work/               the program's folder
+ *   kernels/ID/run/ATTEMPT/        as of monitor/protocol.h
+ *   kernels/.new-ID, .gone-ID      being made or removed; of no meaning
+ *   logs/ID/ATTEMPT/               the run folder, after the kernel was forgotten
+ */
+#ifndef AQ_AGENT_DISK_H
+#define AQ_AGENT_DISK_H
+
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+#include "base/uuid.h"
+
+struct disk;
+
+enum disk_action {
+    DISK_CREATE,   /* make the folder with all that is given */
+    DISK_REPLACE,  /* give an existing folder a new spec.json, and what else is given */
+    DISK_CONCLUDE, /* record that the attempt ends without having been started */
+    DISK_FORGET,   /* keep the log, remove the folder */
+    DISK_PRUNE,    /* remove what is kept of a forgotten kernel */
+    DISK_CLEAR,    /* remove the leftover kernels/'leftover' */
+};
+
+struct disk_job {
+    enum disk_action action;
+    struct uuid id;
+    int64_t attempt;
+    char *spec, *resource, *environ; /* owned; may be NULL */
+    char *leftover;                  /* owned */
+    const char *reason;              /* DISK_CONCLUDE: of monitor/protocol.h, static */
+    char *text;                      /* DISK_CONCLUDE: why, for people; owned */
+    uid_t uid;                       /* who gets the work folder; (uid_t)-1 = nobody else */
+    gid_t gid;
+    /* On the loop; frees nothing. err->code 0 = done and durable. */
+    void (*on_done)(void *data, const struct disk_job *job, const struct aq_error *err);
+    void *data;
+    /* results */
+    int64_t kept_bytes;              /* DISK_FORGET: size of the kept log, 0 = nothing kept */
+};
+
+int disk_new(uv_loop_t *loop, const char *state, struct disk **ret, struct aq_error *err);
+/* After the last job; no further callbacks. NULL is fine. */
+void disk_free(struct disk *disk);
+AQ_DEFINE_CLEANUP(struct disk, disk_free)
+
+/* Queue a copy of the job; what it owns is the disk's from here on, also
+ * after a failure. -ENOMEM.
+ */
+int disk_add(struct disk *disk, struct disk_job *job, struct aq_error *err);
+
+/* "STATE/kernels/ID/rest" and so on; caller frees, NULL = no memory. */
+char *disk_kernel_path(const struct disk *disk, const struct uuid *id, const char *rest);
+char *disk_run_path(const struct disk *disk, const struct uuid *id, int64_t attempt);
+char *disk_kept_path(const struct disk *disk, const struct uuid *id);
+
+/* The largest number that names an entry of the folder, 0 if there is none. */
+int64_t disk_newest_attempt(const char *folder);
+
+#endif

@@ -1,0 +1,69 @@
+/* kernel.h - one kernel on this node, from the order to forgetting it
+ *
+ *   create -> (devices, folder durable) -> CREATING -> RUNNING -> TERMINATED
+ *                                             |    TERMINATING ^  | forget -> gone
+ *                                             +-> ERROR           +
+ *
+ * Level-triggered: kernel_step() looks at what is wanted (attempt, end) and
+ * at what is (folder, running attempt) and does the next thing. Every change
+ * of state is reported; the same facts are in each heartbeat.
+ */
+#ifndef AQ_AGENT_KERNEL_H
+#define AQ_AGENT_KERNEL_H
+
+#include "agent/node.h"
+#include "link/message.h"
+
+struct local_kernel {
+    struct agent *agent;
+    struct uuid id, session_id;
+    int64_t attempt;        /* wanted, as in spec.json once is_saved */
+    int64_t run_attempt;    /* of 'run' */
+    enum msg_kernel_state state;
+    bool is_batch;
+    bool is_saved;          /* the order of 'attempt' is durable */
+    bool is_unreadable;     /* spec.json is damaged: it can only end */
+    bool wants_end;
+    bool is_concluding;     /* its end before the start is being recorded */
+    int64_t grace_usec;
+    char *reason;           /* of the end; NULL = none yet */
+    struct slots slots;
+    struct alloc_grant grant; /* count 0 = nothing held */
+    char *alloc;            /* JSON of the latest grant, for reports */
+    struct runtime_kernel *run;
+    bool has_exit;
+    int exit_code;
+    const char *error_kind; /* static */
+    char *error_field, *error_text;
+    int64_t at_usec;        /* when 'state' began */
+    struct receipt *receipt; /* of the message whose order is being saved */
+};
+
+struct local_kernel *kernel_find(struct agent *agent, const struct uuid *id);
+/* A kernel in the table; NULL if memory is short. */
+struct local_kernel *kernel_add(struct agent *agent, const struct uuid *id);
+/* Out of the table; its folder stays. */
+void kernel_drop(struct local_kernel *k);
+
+/* Take slots, type and ids from an order. */
+int kernel_take_order(struct local_kernel *k, const struct msg_kernel_create *order,
+                      struct aq_error *err);
+/* Do the next thing. */
+void kernel_step(struct local_kernel *k);
+/* Take up a folder that was found; 'attempt' of its run folders. */
+int kernel_adopt(struct local_kernel *k, int64_t attempt, struct aq_error *err);
+/* Its attempt has ended; reported. */
+void kernel_end(struct local_kernel *k, const struct runtime_exit *exit);
+
+void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret);
+void kernel_report(const struct local_kernel *k);
+bool kernel_is_final(const struct local_kernel *k);
+
+/* ---- orders of the manager ---- */
+
+void kernel_on_create(struct agent *agent, uint64_t seq, const struct msg_kernel_create *order);
+void kernel_on_destroy(struct agent *agent, const struct msg_kernel_destroy *order);
+void kernel_on_restart(struct agent *agent, uint64_t seq, const struct msg_kernel_restart *order);
+void kernel_on_forget(struct agent *agent, const struct msg_kernel_forget *order);
+
+#endif

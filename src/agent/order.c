@@ -1,0 +1,225 @@
+#include "agent/order.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "alloc/resource_txt.h"
+#include "base/fs.h"
+#include "base/vec.h"
+
+#define SPEC_MAX (4u << 20)
+
+/* Below the work folder: relative, and never upwards. */
+static bool is_inner_path(const char *path)
+{
+    if (path[0] == '/')
+        return false;
+    for (const char *at = path; at; at = strchr(at, '/')) {
+        at += *at == '/';
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+            return false;
+    }
+    return true;
+}
+
+int order_check(const struct msg_kernel_create *order, struct aq_error *err)
+{
+    if (order->cwd && !is_inner_path(order->cwd))
+        return aq_fail_field(err, EINVAL, "cwd", "'%s' is not below the work folder", order->cwd);
+    return 0;
+}
+
+int order_write(const struct msg_kernel_create *order, int64_t attempt, char **ret,
+                struct aq_error *err)
+{
+    struct message msg = { .type = MSG_KERNEL_CREATE, .kernel_create = *order };
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int r;
+
+    msg.kernel_create.attempt = attempt;
+    r = message_encode(&msg, &text, err);
+    if (r < 0)
+        return r;
+    *ret = strbuf_steal(&text);
+    return *ret ? 0 : aq_fail(err, ENOMEM, "spec.json");
+}
+
+int order_read(const char *path, struct message *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct message msg;
+    int r = fs_read(AT_FDCWD, path, SPEC_MAX, &text, err);
+
+    if (r == 0)
+        r = message_decode(text.data, text.len, &msg, err);
+    if (r < 0)
+        return r;
+    if (msg.type != MSG_KERNEL_CREATE) {
+        message_done(&msg);
+        return aq_fail(err, EINVAL, "'%s' does not hold an order", path);
+    }
+    *ret = msg;
+    return 0;
+}
+
+int order_write_resource(const struct slots *slots, const struct alloc_grant *grant,
+                         const struct slot_types *types, char **ret, struct aq_error *err)
+{
+    const struct resource_txt file = { .slots = *slots, .grant = *grant };
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int r = resource_txt_write(&file, types, &text, err);
+
+    if (r < 0)
+        return r;
+    *ret = strbuf_steal(&text);
+    return *ret ? 0 : aq_fail(err, ENOMEM, "resource.txt");
+}
+
+static const char *choose_shell(const struct settings *settings)
+{
+    if (settings->shell)
+        return settings->shell;
+    return access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+}
+
+const char *const *order_argv(const struct msg_kernel_create *order,
+                              const struct settings *settings, struct arena *arena)
+{
+    const char **argv = arena_array(arena, 7, sizeof(*argv));
+    const char *shell = choose_shell(settings);
+    size_t n = 0;
+
+    if (!argv)
+        return NULL;
+    if (!order->command && !order->bootstrap) {
+        argv[0] = shell;
+        argv[1] = "-l";
+        return argv;
+    }
+    argv[n++] = "/bin/sh";
+    argv[n++] = "-c";
+    if (!order->bootstrap) {
+        argv[n++] = order->command;
+        return argv;
+    }
+    argv[n++] = order->command ? "/bin/sh -c \"$1\" || exit\nexec /bin/sh -c \"$2\""
+                               : "/bin/sh -c \"$1\" || exit\nexec \"$2\" -l";
+    argv[n++] = "sh";
+    argv[n++] = order->bootstrap;
+    argv[n++] = order->command ? order->command : shell;
+    return argv;
+}
+
+/* ---- environment ---- */
+
+struct environ {
+    struct arena *arena;
+    const char **items; /* in a growing array, moved to the arena at the end */
+    size_t count, cap;
+    bool failed;
+};
+
+static void set(struct environ *env, const char *name, const char *value)
+{
+    size_t name_len = strlen(name), value_len = strlen(value), at = 0;
+    char *item = arena_alloc(env->arena, name_len + value_len + 2);
+
+    if (!item || !vec_grow(&env->items, &env->cap, env->count + 2, sizeof(*env->items))) {
+        env->failed = true;
+        return;
+    }
+    memcpy(item, name, name_len);
+    item[name_len] = '=';
+    memcpy(item + name_len + 1, value, value_len + 1);
+    while (at < env->count && strncmp(env->items[at], item, name_len + 1) != 0)
+        at++;
+    env->items[at] = item;
+    env->count += at == env->count;
+    env->items[env->count] = NULL;
+}
+
+static void set_optional(struct environ *env, const char *name, const char *value)
+{
+    if (value)
+        set(env, name, value);
+}
+
+static void set_number(struct environ *env, const char *name, int64_t value)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%" PRId64, value);
+    set(env, name, text);
+}
+
+static void set_defaults(struct environ *env, const struct msg_kernel_create *order,
+                         const struct settings *settings, const char *work)
+{
+    const char *lang = getenv("LANG");
+
+    set(env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    set(env, "HOME", work);
+    set(env, "LANG", lang ? lang : "C.UTF-8");
+    set(env, "SHELL", choose_shell(settings));
+    set(env, "USER", settings->user ? settings->user : "work");
+    if (!order->command)
+        set(env, "TERM", "xterm-256color");
+}
+
+static void set_identity(struct environ *env, const struct msg_kernel_create *order)
+{
+    char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
+
+    (void)uuid_format(&order->kernel_id, kernel);
+    set(env, "BACKENDAI_KERNEL_ID", kernel);
+    set(env, "BACKENDAI_SESSION_ID", uuid_format(&order->session_id, session));
+    set_optional(env, "BACKENDAI_SESSION_NAME", order->session_name);
+    set_optional(env, "BACKENDAI_ACCESS_KEY", order->access_key);
+    set_optional(env, "BACKENDAI_USER_UUID", order->user_id);
+    set_optional(env, "BACKENDAI_USER_EMAIL", order->user_email);
+    set_optional(env, "BACKENDAI_USER_NAME", order->user_name);
+    set_optional(env, "BACKENDAI_KERNEL_IMAGE", order->image);
+    set_number(env, "BACKENDAI_CLUSTER_SIZE", order->cluster_size ? order->cluster_size : 1);
+    set_optional(env, "BACKENDAI_CLUSTER_REPLICAS", order->replicas);
+    set_optional(env, "BACKENDAI_CLUSTER_HOSTS", order->hosts);
+    set_optional(env, "BACKENDAI_CLUSTER_HOST", order->hostname);
+    set_optional(env, "BACKENDAI_CLUSTER_ROLE", order->role);
+    set_number(env, "BACKENDAI_CLUSTER_IDX", order->index);
+    set_number(env, "BACKENDAI_CLUSTER_LOCAL_RANK", order->rank);
+    set(env, "BACKENDAI_PREOPEN_PORTS", "");
+    set(env, "BACKENDAI_SERVICE_PORTS", "");
+    if (order->session_type && strcmp(order->session_type, "batch") == 0)
+        set(env, "_BACKEND_BATCH_MODE", "1");
+    set(env, "ALIQUOT_KERNEL_ID", kernel);
+}
+
+const char *const *order_environ(const struct msg_kernel_create *order,
+                                 const struct settings *settings, const char *work,
+                                 struct arena *arena)
+{
+    struct environ env = { .arena = arena };
+    const char **kept;
+
+    set_defaults(&env, order, settings, work);
+    for (size_t i = 0; i < order->environ_count; i++)
+        set(&env, order->environ[i].name, order->environ[i].value);
+    set_identity(&env, order);
+    kept = env.failed ? NULL : arena_array(arena, env.count + 1, sizeof(*kept));
+    if (kept)
+        memcpy(kept, env.items, env.count * sizeof(*kept));
+    free(env.items);
+    return kept;
+}
+
+char *order_write_environ(const char *const *environ)
+{
+    struct strbuf text = STRBUF_INIT;
+
+    for (; *environ; environ++)
+        strbuf_addf(&text, "%s\n", *environ);
+    return strbuf_steal(&text);
+}

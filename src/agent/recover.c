@@ -1,0 +1,127 @@
+/* recover.c - what a former process of the agent left: folders become kernels again */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "agent/kernel.h"
+#include "agent/order.h"
+#include "agent/runtime/exit_file.h"
+#include "alloc/resource_txt.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/jsonw.h"
+#include "base/log.h"
+
+static void clear_leftover(struct agent *agent, const char *name)
+{
+    struct disk_job job = { .action = DISK_CLEAR, .leftover = strdup(name) };
+    struct aq_error err = { 0 };
+
+    if (!job.leftover || disk_add(agent->disk, &job, &err) < 0)
+        log_warning("a leftover folder remains: %s", name);
+}
+
+/* Devices it holds, as its resource.txt says. Without one (a power failure
+ * came first) it gets others when it is started again.
+ */
+static void find_grant(struct local_kernel *k)
+{
+    AQ_CLEANUP(aq_freep) char *path =
+        disk_kernel_path(k->agent->disk, &k->id, "config/resource.txt");
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct strbuf json = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&json);
+    struct resource_txt file = { .scratch_bytes = 0 };
+    struct aq_error err = { 0 };
+
+    if (!path || fs_read(AT_FDCWD, path, RESOURCE_TXT_MAX, &text, &err) < 0
+        || resource_txt_read(text.data, text.len, k->agent->resources.types, &file, &err) < 0)
+        return;
+    if (alloc_map_apply(k->agent->resources.map, &file.grant, &err) == 0) {
+        k->grant = file.grant;
+        file.grant = (struct alloc_grant){ .items = NULL };
+        alloc_grant_write_json(&k->grant, &w);
+        k->alloc = strbuf_steal(&json);
+    } else {
+        log_warning("devices of a kernel: %s", err.text);
+    }
+    resource_txt_done(&file);
+}
+
+static void find_order(struct local_kernel *k)
+{
+    AQ_CLEANUP(aq_freep) char *path = disk_kernel_path(k->agent->disk, &k->id, "spec.json");
+    struct aq_error err = { 0 };
+    struct message msg;
+    int r = path ? order_read(path, &msg, &err) : aq_fail(&err, ENOMEM, "spec.json");
+
+    k->is_saved = true;
+    if (r == 0) {
+        k->attempt = msg.kernel_create.attempt;
+        r = kernel_take_order(k, &msg.kernel_create, &err);
+        message_done(&msg);
+    }
+    if (r == 0)
+        return;
+    log_error("the order of a kernel is unreadable, it is ended: %s", err.text);
+    k->is_unreadable = k->wants_end = true;
+}
+
+/* The exit record is there already: no monitor needs to be asked. */
+static bool end_by_record(struct local_kernel *k)
+{
+    AQ_CLEANUP(aq_freep) char *folder = disk_run_path(k->agent->disk, &k->id, k->attempt);
+    struct exit_file record;
+
+    if (!folder || exit_file_read(folder, &record, NULL) < 0)
+        return false;
+    kernel_end(k, &record.exit);
+    exit_file_done(&record);
+    return true;
+}
+
+static int recover(struct agent *agent, const struct uuid *id, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *runs = disk_kernel_path(agent->disk, id, "run");
+    struct local_kernel *k = kernel_add(agent, id);
+    int64_t newest = runs ? disk_newest_attempt(runs) : 0;
+    int r;
+
+    if (!runs || !k)
+        return aq_fail(err, ENOMEM, "kernels");
+    k->attempt = newest;
+    find_order(k);
+    if (end_by_record(k))
+        return 0;
+    find_grant(k);
+    r = newest ? kernel_adopt(k, newest, err) : -ENOENT;
+    AQ_FAULT("agent.recover.adopted");
+    if (r < 0 && r != -ENOENT)
+        return r;
+    /* starts what was never started, ends what must end */
+    kernel_step(k);
+    return 0;
+}
+
+int recover_all(struct agent *agent, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *folder = settings_path(agent->settings, "kernels");
+    DIR *dir = folder ? opendir(folder) : NULL;
+    struct dirent *entry;
+    int r = 0;
+
+    if (!dir)
+        return folder ? aq_fail_errno(err, "open '%s'", folder) : aq_fail(err, ENOMEM, "kernels");
+    while (r == 0 && (entry = readdir(dir))) {
+        struct uuid id;
+
+        if (strncmp(entry->d_name, ".new-", 5) == 0 || strncmp(entry->d_name, ".gone-", 6) == 0)
+            clear_leftover(agent, entry->d_name);
+        else if (uuid_parse(entry->d_name, &id) == 0)
+            r = recover(agent, &id, err);
+    }
+    (void)closedir(dir);
+    AQ_FAULT("agent.recover.done");
+    return r;
+}

@@ -1,0 +1,111 @@
+#include "agent/settings.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "model/agent.h"
+
+#define AT(member) offsetof(struct settings, member)
+#define DAY_USEC (INT64_C(86400) * USEC_PER_SEC)
+
+const struct conf_item settings_items[] = {
+    { "", "state", CONF_PATH, AT(state), NULL, 0, 0, 0,
+      "Folder of certificates, kernels and logs; $ALIQUOT_STATE_DIR/agent by default" },
+    { "", "id", CONF_STR, AT(id), NULL, 0, 0, 0, "Name of this node; the host's name by default" },
+    { "", "log-level", CONF_STR, AT(log_level), "info", 0, 0, 0, "error, warning, info or debug" },
+
+    { "manager", "address", CONF_LISTEN, AT(manager), NULL, 0, 0, 0,
+      "Where the manager's agent link listens; as joined by default" },
+    { "manager", "heartbeat", CONF_DURATION, AT(heartbeat_usec), NULL, 0, 60 * USEC_PER_SEC, 0,
+      "Interval of reports; 0 leaves it to the manager" },
+
+    { "node", "region", CONF_STR, AT(region), NULL, 0, 0, 0, "Shown to administrators" },
+    { "node", "resource-group", CONF_STR, AT(resource_group), NULL, 0, 0, 0,
+      "Resource group that this node belongs to" },
+    { "node", "address", CONF_STR, AT(address), NULL, 0, 0, 0, "Address to show for this node" },
+
+    { "resource", "cpus", CONF_INT, AT(cpus), NULL, 0, 4096, 0,
+      "Number of cores to offer; 0 offers those that the agent may use" },
+    { "resource", "mem", CONF_SIZE, AT(memory_bytes), NULL, 0, 0, 0,
+      "Memory to offer; 0 offers what machine and cgroup allow" },
+    { "resource", "reserved-cpu", CONF_INT, AT(reserved_cpu), "0", 0, 4096, 0,
+      "Cores kept for the node itself" },
+    { "resource", "reserved-mem", CONF_SIZE, AT(reserved_memory_bytes), "512m", 0, 0, 0,
+      "Memory kept for the node itself" },
+    { "resource", "cpu-overcommit-factor", CONF_INT, AT(cpu_factor), "1", 1, 10, 0,
+      "How often each core is offered" },
+    { "resource", "mem-overcommit-factor", CONF_INT, AT(memory_factor), "1", 1, 10, 0,
+      "How often the memory is offered" },
+
+    { "process", "monitor", CONF_PATH, AT(monitor), NULL, 0, 0, 0,
+      "The program aliquot-monitor; beside the agent by default" },
+    { "process", "shell", CONF_PATH, AT(shell), NULL, 0, 0, 0, "Shell of interactive sessions" },
+    { "process", "user", CONF_STR, AT(user), NULL, 0, 0, 0,
+      "User that programs run as; the agent's own by default" },
+    { "process", "max-processes", CONF_INT, AT(processes_max), "0", 0, 0, 0,
+      "Limit of processes of that user; 0 = none" },
+    { "process", "max-files", CONF_INT, AT(files_max), "0", 0, 0, 0,
+      "Limit of open files of each process; 0 = the agent's own" },
+    { "process", "log-size", CONF_SIZE, AT(log_bytes), "10m", 64 << 10, INT64_C(1) << 40, 0,
+      "The newest output kept of each kernel" },
+
+    { "logs", "keep-age", CONF_DURATION, AT(keep_usec), "7d", 0, 3650 * DAY_USEC, 0,
+      "How long output is kept after a kernel's end" },
+    { "logs", "keep-count", CONF_INT, AT(keep_count), "10000", 0, 1000000, 0,
+      "Of how many ended kernels" },
+    { "logs", "keep-size", CONF_SIZE, AT(keep_bytes), "1g", 0, 0, 0, "In how much space" },
+    CONF_TABLE_END,
+};
+
+static int fill_in(struct settings *settings, const char *state, struct aq_error *err)
+{
+    char host[256] = "";
+
+    if (state) {
+        free(settings->state);
+        settings->state = strdup(state);
+    } else if (!settings->state) {
+        AQ_CLEANUP(aq_freep) char *base = fs_state_dir();
+
+        settings->state = base ? aq_format("%s/agent", base) : NULL;
+    }
+    if (!settings->id) {
+        (void)gethostname(host, sizeof(host) - 1);
+        host[strcspn(host, ".")] = '\0';
+        settings->id = strdup(host);
+    }
+    if (!settings->state || !settings->id)
+        return aq_fail(err, ENOMEM, "settings");
+    return agent_id_check(settings->id, err);
+}
+
+int settings_load(const char *file, const char *state, struct settings *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *usual = conf_default_file("agent");
+    struct settings got = { .state = NULL };
+    int r;
+
+    if (!usual)
+        return aq_fail(err, ENOMEM, "settings");
+    r = conf_load(settings_items, file ? file : usual, !file, &got, err);
+    if (r == 0)
+        r = fill_in(&got, state, err);
+    if (r < 0)
+        settings_done(&got);
+    else
+        *ret = got;
+    return r;
+}
+
+void settings_done(struct settings *settings)
+{
+    conf_done(settings_items, settings);
+}
+
+char *settings_path(const struct settings *settings, const char *name)
+{
+    return aq_format("%s/%s", settings->state, name);
+}

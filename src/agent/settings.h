@@ -1,0 +1,34 @@
+/* settings.h - what an administrator can choose for an agent (agent.toml) */
+#ifndef AQ_AGENT_SETTINGS_H
+#define AQ_AGENT_SETTINGS_H
+
+#include "conf/conf.h"
+
+struct settings {
+    char *state;          /* folder of everything the agent keeps */
+    char *id;             /* NULL = the host's name */
+    char *log_level;
+    struct conf_listen manager; /* host NULL = as joined */
+    int64_t heartbeat_usec; /* 0 = as the manager wants */
+    char *region, *resource_group, *address;
+    int64_t cpus;         /* 0 = those that the process may use */
+    int64_t memory_bytes; /* 0 = what the machine or the cgroup has */
+    int64_t reserved_cpu, reserved_memory_bytes;
+    int64_t cpu_factor, memory_factor;
+    char *monitor;        /* path of aliquot-monitor; NULL = beside the agent */
+    char *shell;          /* of interactive kernels; NULL = bash, else sh */
+    char *user;           /* whom programs run as; NULL = the agent's own user */
+    int64_t processes_max, files_max, log_bytes;
+    int64_t keep_usec, keep_count, keep_bytes; /* logs of kernels that have ended */
+};
+
+extern const struct conf_item settings_items[];
+
+/* Load, then fill in what has no fixed default (state, id). */
+int settings_load(const char *file, const char *state, struct settings *ret, struct aq_error *err);
+void settings_done(struct settings *settings);
+
+/* "STATE/name"; NULL = no memory. */
+char *settings_path(const struct settings *settings, const char *name);
+
+#endif

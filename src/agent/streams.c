@@ -1,0 +1,277 @@
+/* streams.c - logs and terminals of kernels over connections of their own */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/kernel.h"
+#include "agent/log_reader.h"
+#include "base/fault.h"
+#include "base/log.h"
+
+#define LOG_WAIT_MSEC 100 /* between looks for a log that a starting kernel will have */
+
+struct served {
+    struct list link;
+    struct agent *agent;
+    struct uuid kernel_id;
+    struct link_stream *stream; /* NULL once closed */
+    uv_timer_t timer;           /* waiting for a log; its closing frees all this */
+    /* logs */
+    struct log_reader *reader;
+    int64_t tail_lines;
+    bool follow;
+    /* terminals */
+    bool is_terminal;
+    struct runtime_terminal *terminal;
+    uint16_t rows, cols;
+};
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* The stream itself is closed by whoever calls. */
+static void served_free(struct served *s)
+{
+    list_remove(&s->link);
+    log_reader_free(s->reader);
+    runtime_detach(s->terminal);
+    uv_close((uv_handle_t *)&s->timer, on_timer_closed);
+}
+
+static void close_stream(struct served *s)
+{
+    link_stream_close(AQ_TAKE(s->stream));
+    served_free(s);
+}
+
+static void refuse(struct agent *agent, const struct msg_stream_open *open, const char *kind,
+                   const char *text)
+{
+    const struct message msg = {
+        .type = MSG_STREAM_REFUSED,
+        .stream_refused = { .stream_id = open->stream_id, .kind = kind, .text = text },
+    };
+
+    agent_send(agent, &msg);
+}
+
+/* ---- logs ---- */
+
+static bool on_log_bytes(void *data, const char *bytes, size_t len)
+{
+    struct served *s = data;
+
+    return link_stream_write(s->stream, bytes, len) == 0;
+}
+
+static void on_log_end(void *data)
+{
+    close_stream(data);
+}
+
+static const struct log_reader_ops log_ops = { .on_bytes = on_log_bytes, .on_end = on_log_end };
+
+/* Where the newest output is: the run folder, or what is kept of it. */
+static char *find_log(struct agent *agent, const struct uuid *id, bool *ret_is_live)
+{
+    const struct local_kernel *k = kernel_find(agent, id);
+    AQ_CLEANUP(aq_freep) char *kept = NULL;
+    int64_t attempt;
+
+    *ret_is_live = k && !kernel_is_final(k);
+    if (k)
+        return disk_run_path(agent->disk, id, k->run_attempt ? k->run_attempt : k->attempt);
+    kept = disk_kept_path(agent->disk, id);
+    attempt = kept ? disk_newest_attempt(kept) : 0;
+    return attempt ? aq_format("%s/%" PRId64, kept, attempt) : NULL;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void serve_log(struct served *s)
+{
+    bool is_live;
+    AQ_CLEANUP(aq_freep) char *folder = find_log(s->agent, &s->kernel_id, &is_live);
+    struct aq_error err = { 0 };
+    int r = folder ? log_reader_new(s->agent->loop, folder, s->tail_lines, s->follow && is_live,
+                                    &log_ops, s, &s->reader, &err)
+                   : -ENOENT;
+
+    if (r == -ENOENT && is_live && s->follow)
+        (void)uv_timer_start(&s->timer, on_timer, LOG_WAIT_MSEC, 0);
+    else if (r < 0)
+        close_stream(s); /* it has written nothing */
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    serve_log(timer->data);
+}
+
+/* ---- terminals ---- */
+
+static void on_output(void *data, const char *bytes, size_t len)
+{
+    struct served *s = data;
+
+    if (link_stream_write(s->stream, bytes, len) == 1)
+        runtime_pause(s->terminal, true);
+}
+
+static void on_terminal_closed(void *data)
+{
+    close_stream(data);
+}
+
+static void serve_terminal(struct served *s)
+{
+    static const struct runtime_terminal_ops ops = {
+        .on_output = on_output,
+        .on_closed = on_terminal_closed,
+    };
+    struct local_kernel *k = kernel_find(s->agent, &s->kernel_id);
+    struct aq_error err = { 0 };
+
+    if (!k || !k->run || runtime_attach(k->run, &ops, s, &s->terminal, &err) < 0)
+        close_stream(s);
+    else if (s->rows && s->cols)
+        runtime_resize(s->terminal, s->rows, s->cols);
+}
+
+/* ---- the stream's side ---- */
+
+static void on_open(void *data, struct link_stream *stream)
+{
+    struct served *s = data;
+
+    (void)stream;
+    AQ_FAULT("agent.stream.opened");
+    if (s->is_terminal)
+        serve_terminal(s);
+    else
+        serve_log(s);
+}
+
+static void on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+{
+    struct served *s = data;
+
+    (void)stream;
+    if (s->terminal)
+        runtime_input(s->terminal, bytes, len);
+}
+
+static void on_drain(void *data, struct link_stream *stream)
+{
+    struct served *s = data;
+
+    (void)stream;
+    if (s->reader)
+        log_reader_resume(s->reader);
+    if (s->terminal)
+        runtime_pause(s->terminal, false);
+}
+
+static void on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct served *s = data;
+
+    (void)stream;
+    if (err)
+        log_debug("a stream ended: %s", err->text);
+    s->stream = NULL;
+    served_free(s);
+}
+
+static const struct link_stream_ops stream_ops = {
+    .on_open = on_open,
+    .on_data = on_data,
+    .on_drain = on_drain,
+    .on_close = on_close,
+};
+
+/* Refusals that need no connection: a reason, or NULL. */
+static const char *reason_against(struct agent *agent, const struct msg_stream_open *open,
+                                  const char **ret_kind)
+{
+    const struct local_kernel *k = kernel_find(agent, &open->kernel_id);
+    AQ_CLEANUP(aq_freep) char *log = NULL;
+    bool is_live;
+
+    *ret_kind = "not-found";
+    if (strcmp(open->kind, "pty") == 0)
+        return k && k->run ? NULL : "this kernel does not run";
+    if (strcmp(open->kind, "logs") == 0) {
+        log = find_log(agent, &open->kernel_id, &is_live);
+        return log ? NULL : "this node has no logs of this kernel any more";
+    }
+    *ret_kind = "unknown-kind";
+    return "this agent does not know this kind of stream";
+}
+
+void streams_open(struct agent *agent, const struct msg_stream_open *open)
+{
+    const char *kind, *reason = reason_against(agent, open, &kind);
+    struct served *s = reason ? NULL : calloc(1, sizeof(*s));
+    struct aq_error err = { 0 };
+
+    if (!s) {
+        refuse(agent, open, kind, reason ? reason : "the agent's memory is short");
+        return;
+    }
+    s->agent = agent;
+    s->kernel_id = open->kernel_id;
+    s->is_terminal = strcmp(open->kind, "pty") == 0;
+    s->tail_lines = open->tail_lines;
+    s->follow = open->follow;
+    s->rows = (uint16_t)AQ_MIN(open->rows, UINT16_MAX);
+    s->cols = (uint16_t)AQ_MIN(open->cols, UINT16_MAX);
+    s->timer.data = s;
+    (void)uv_timer_init(agent->loop, &s->timer);
+    list_add(&agent->streams, &s->link);
+    if (link_client_open_stream(agent->link, open, &stream_ops, s, &s->stream, &err) < 0) {
+        refuse(agent, open, "refused", err.text);
+        served_free(s);
+    }
+}
+
+void streams_control(struct agent *agent, const struct msg_stream_control *control)
+{
+    LIST_FOREACH(it, &agent->streams) {
+        struct served *s = LIST_ENTRY(it, struct served, link);
+        struct local_kernel *k;
+
+        if (!s->terminal || !uuid_equals(link_stream_id(s->stream), &control->stream_id))
+            continue;
+        if (control->rows && control->cols)
+            runtime_resize(s->terminal, (uint16_t)AQ_MIN(control->rows, UINT16_MAX),
+                           (uint16_t)AQ_MIN(control->cols, UINT16_MAX));
+        k = kernel_find(agent, &s->kernel_id);
+        if (control->signal && k && k->run)
+            runtime_signal(k->run, (int)AQ_MIN(control->signal, 64));
+        return;
+    }
+}
+
+void streams_kernel_ended(struct agent *agent, const struct uuid *kernel_id)
+{
+    LIST_FOREACH(it, &agent->streams) {
+        struct served *s = LIST_ENTRY(it, struct served, link);
+
+        if (!uuid_equals(&s->kernel_id, kernel_id))
+            continue;
+        if (s->reader)
+            log_reader_finish(s->reader);
+        if (s->terminal)
+            close_stream(s);
+    }
+}
+
+void streams_free(struct agent *agent)
+{
+    LIST_FOREACH(it, &agent->streams)
+        close_stream(LIST_ENTRY(it, struct served, link));
+}
