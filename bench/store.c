@@ -1,15 +1,18 @@
 /* bench/store - durable creations of sessions per second through store_commit()
  *
- * Each batch holds one session of one kernel. For each number of outstanding
- * batches, a fresh database. The last line is one JSON object.
+ * Each batch holds one session of one kernel. In each round, each with a fresh
+ * database: single-row transactions of SQLite alone (WAL, synchronous=FULL) as
+ * the measure of the disk, then 1, 4 and 64 outstanding batches. The last line
+ * is one JSON object with medians over the rounds.
  *
- *     bench/store [--dir FOLDER] [--count SESSIONS]
+ *     bench/store [--dir FOLDER] [--count SESSIONS] [--rounds N]
  */
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -93,7 +96,7 @@ static int find_people(void *data, struct event *e, struct aq_error *err)
 /* Sessions per second, or a negative errno. */
 static double measure(const char *dir, size_t count, size_t outstanding, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%zu.db", dir, outstanding);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/store.db", dir);
     AQ_CLEANUP(store_closep) struct store *store = NULL;
     struct run run = { .count = count };
     int64_t began;
@@ -114,50 +117,102 @@ static double measure(const char *dir, size_t count, size_t outstanding, struct 
                           : (double)run.done * 1e6 / (double)(clock_monotonic_usec() - began);
 }
 
-static double cpu_seconds(void)
+/* Transactions per second of SQLite alone; -1 if it does not work here. */
+static double measure_raw(const char *dir, size_t count)
 {
-    struct rusage usage;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/raw.db", dir);
+    sqlite3 *db = NULL;
+    sqlite3_stmt *q = NULL;
+    int64_t began;
+    bool ok = sqlite3_open(path, &db) == SQLITE_OK
+              && sqlite3_exec(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                              "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)", NULL, NULL,
+                              NULL) == SQLITE_OK
+              && sqlite3_prepare_v2(db, "INSERT INTO t (b) VALUES ('a row of text')", -1, &q,
+                                    NULL) == SQLITE_OK;
 
-    (void)getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
-           + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    began = clock_monotonic_usec();
+    for (size_t i = 0; ok && i < count; i++)
+        ok = sqlite3_step(q) == SQLITE_DONE && sqlite3_reset(q) == SQLITE_OK;
+    (void)sqlite3_finalize(q);
+    (void)sqlite3_close(db);
+    return ok ? (double)count * 1e6 / (double)(clock_monotonic_usec() - began) : -1;
+}
+
+/* ---- rounds ---- */
+
+#define ROUNDS_MAX 15
+static const size_t outstanding[] = { 1, 4, 64 };
+#define COLUMNS (AQ_COUNT(outstanding) + 1) /* the first is SQLite alone */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof(*values), by_value);
+    return values[count / 2];
+}
+
+/* One column of figures each for the raw rate and each number outstanding. */
+static bool run_round(const char *dir, size_t count, size_t round,
+                      double rates[COLUMNS][ROUNDS_MAX])
+{
+    struct aq_error err = { 0 };
+
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (mkdir(dir, 0700) < 0) {
+            perror(dir);
+            return false;
+        }
+        rates[i][round] = i == 0 ? measure_raw(dir, count)
+                                 : measure(dir, count, outstanding[i - 1], &err);
+        (void)fs_remove_tree(AT_FDCWD, dir, NULL);
+        if (rates[i][round] < 0) {
+            (void)fprintf(stderr, "bench/store: %s\n", i == 0 ? "SQLite" : err.text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void print_result(size_t count, size_t rounds, double rates[COLUMNS][ROUNDS_MAX])
+{
+    double ratios[ROUNDS_MAX];
+
+    for (size_t i = 0; i < rounds; i++)
+        ratios[i] = rates[2][i] / rates[0][i];
+    printf("{\"bench\":\"store\",\"sessions\":%zu,\"rounds\":%zu,\"sqlite_tx_per_s\":%.0f",
+           count, rounds, median(rates[0], rounds));
+    for (size_t i = 1; i < COLUMNS; i++)
+        printf(",\"created_per_s_%zu\":%.0f", outstanding[i - 1], median(rates[i], rounds));
+    printf(",\"ratio_4\":%.2f}\n", median(ratios, rounds));
 }
 
 int main(int argc, char **argv)
 {
-    static const size_t outstanding[] = { 1, 4, 64 };
-    char dir[4096] = ".";
-    size_t count = 20000;
-    struct aq_error err = { 0 };
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    double cpu;
+    AQ_CLEANUP(aq_freep) char *dir = NULL;
+    static double rates[COLUMNS][ROUNDS_MAX];
+    const char *parent = ".";
+    size_t count = 5000, rounds = 3;
 
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--dir") == 0)
-            (void)snprintf(dir, sizeof(dir) - 32, "%s", argv[i + 1]);
+            parent = argv[i + 1];
         else if (strcmp(argv[i], "--count") == 0)
             count = (size_t)strtoul(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--rounds") == 0)
+            rounds = (size_t)strtoul(argv[i + 1], NULL, 10);
     }
-    (void)strncat(dir, "/bench-store-XXXXXX", 32);
-    if (!mkdtemp(dir)) {
-        perror(dir);
-        return 1;
-    }
-    strbuf_addf(&out, "{\"bench\":\"store\",\"sessions\":%zu", count);
-    cpu = cpu_seconds();
-    for (size_t i = 0; i < AQ_COUNT(outstanding); i++) {
-        double rate = measure(dir, count, outstanding[i], &err);
-
-        if (rate < 0) {
-            (void)fprintf(stderr, "bench/store: %s\n", err.text);
-            (void)fs_remove_tree(AT_FDCWD, dir, NULL);
+    rounds = AQ_MIN(AQ_MAX(rounds, (size_t)1), (size_t)ROUNDS_MAX);
+    dir = aq_format("%s/bench-store-%ld", parent, (long)getpid());
+    for (size_t i = 0; i < rounds; i++)
+        if (!dir || !run_round(dir, count, i, rates))
             return 1;
-        }
-        strbuf_addf(&out, ",\"created_per_s_%zu\":%.0f", outstanding[i], rate);
-    }
-    strbuf_addf(&out, ",\"cpu_usec_per_session\":%.1f}",
-                (cpu_seconds() - cpu) * 1e6 / (double)(count * AQ_COUNT(outstanding)));
-    (void)fs_remove_tree(AT_FDCWD, dir, NULL);
-    puts(out.data);
+    print_result(count, rounds, rates);
     return 0;
 }

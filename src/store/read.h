@@ -12,6 +12,7 @@
 #include "model/agent.h"
 #include "model/people.h"
 #include "model/session.h"
+#include "store/password.h"
 #include "store/store.h"
 
 /* What to list. Zero-initialise; every member that is set narrows the result,
@@ -25,7 +26,7 @@ struct store_query {
     const char *access_key;    /* of the owner */
     const char *resource_group;
     const char *name;          /* exact name, e-mail of a user, id of an agent */
-    const struct uuid *ids;    /* sessions, kernels: of these sessions; users, groups: these */
+    const struct uuid *ids;    /* sessions, users, groups: these; kernels: of these sessions */
     size_t id_count;           /* 0 = any; at most STORE_IDS_MAX */
     int is_active;             /* 0 = any, 1 = active, -1 = inactive */
     const char *filter, *order; /* mini language, filter.h; NULL = all, default order */
@@ -138,9 +139,8 @@ int store_list_history(struct store_tx *tx, const struct uuid *session_id,
  * answers; ret_hash is "" if there is none (give it to password_verify() all
  * the same, so that both answers take as long).
  */
-#define STORE_PASSWORD_HASH_MAX 128
 int store_find_login(struct store_tx *tx, const char *domain, const char *email,
-                     struct uuid *ret_user_id, char ret_hash[STORE_PASSWORD_HASH_MAX],
+                     struct uuid *ret_user_id, char ret_hash[PASSWORD_HASH_MAX],
                      struct aq_error *err);
 
 /* Resource groups that a domain, project or keypair may use: the union of

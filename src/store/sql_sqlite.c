@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fault.h"
 #include "store/sql.h"
 
 #define BUSY_TIMEOUT_MSEC 2000
@@ -160,33 +159,41 @@ static int audit(struct sql *sql, struct strbuf *out, struct aq_error *err)
     return found;
 }
 
-static int copy_pages(sqlite3 *from, sqlite3 *to, struct aq_error *err)
+static int copy_pages(sqlite3 *from, const char *path, struct aq_error *err)
 {
-    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
-
-    if (!backup)
-        return fail(to, err);
-    (void)sqlite3_backup_step(backup, -1);
-    AQ_FAULT("store.backup.copied");
-    return sqlite3_backup_finish(backup) == SQLITE_OK ? 0 : fail(to, err);
-}
-
-static int backup_db(struct sql *sql, const char *path, struct aq_error *err)
-{
-    AQ_CLEANUP(aq_closep) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    sqlite3_backup *backup = NULL;
     sqlite3 *to = NULL;
-    int r;
+    int r = 0;
 
-    if (fd < 0)
-        return aq_fail_errno(err, "create '%s'", path);
-    r = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK
-            ? copy_pages(sqlite_of(sql)->db, to, err) : fail(to, err);
+    if (sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK)
+        backup = sqlite3_backup_init(to, "main", from, "main");
+    if (backup)
+        (void)sqlite3_backup_step(backup, -1);
+    if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
+        r = fail(to, err);
     if (sqlite3_close(to) != SQLITE_OK && r == 0)
         r = aq_fail(err, EIO, "close '%s'", path);
+    return r;
+}
+
+/* The name appears when the copy is whole and on disk. */
+static int backup_db(struct sql *sql, const char *path, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *partial = aq_format("%s.partial", path);
+    AQ_CLEANUP(aq_closep) int fd = -1;
+    int r;
+
+    if (!partial)
+        return aq_fail(err, ENOMEM, "backup");
+    fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return aq_fail_errno(err, "create '%s'", partial);
+    r = copy_pages(sqlite_of(sql)->db, partial, err);
     if (r == 0 && fsync(fd) < 0)
-        r = aq_fail_errno(err, "sync '%s'", path);
-    if (r < 0)
-        (void)unlink(path);
+        r = aq_fail_errno(err, "sync '%s'", partial);
+    if (r == 0 && link(partial, path) < 0) /* unlike rename, keeps what is there */
+        r = aq_fail_errno(err, "name '%s'", path);
+    (void)unlink(partial);
     return r;
 }
 

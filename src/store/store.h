@@ -66,8 +66,15 @@ typedef void (*store_commit_fn)(void *data, int result, const struct aq_error *e
                                 struct event_batch *batch);
 
 /* Queue a batch; it is written whole or not at all. 0, or -ENOMEM with the
- * batch still the caller's. The store may complete events that it writes:
- * a session created with row 0 gets its row (creation order, never reused).
+ * batch still the caller's. A session created with row 0 gets its row
+ * (creation order, never reused) in the event.
+ *
+ * What a row becomes, and memory must too: the reason that came with
+ * TERMINATING stays; running_usec is the time of the last change to RUNNING;
+ * an agent's lost_usec is set by LOST and cleared by any other status; an
+ * explanation of a session that is no longer PENDING is dropped; a keypair
+ * saved without a secret keeps its own. A kernel takes its requested slots in
+ * the ledger when it enters a holding state and frees them when it leaves.
  */
 int store_commit(struct store *store, struct event_batch *batch, store_commit_fn done, void *data)
     AQ_MUST_CHECK;

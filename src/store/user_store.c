@@ -104,7 +104,7 @@ int user_read_groups(struct store_tx *tx, struct arena *arena, struct user *user
 }
 
 int store_find_login(struct store_tx *tx, const char *domain, const char *email,
-                     struct uuid *ret_user_id, char ret_hash[STORE_PASSWORD_HASH_MAX],
+                     struct uuid *ret_user_id, char ret_hash[PASSWORD_HASH_MAX],
                      struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
@@ -125,7 +125,7 @@ int store_find_login(struct store_tx *tx, const char *domain, const char *email,
         return 0;
     row.q = q;
     *ret_user_id = sql_get_uuid(q);
-    row_bounded(&row, ret_hash, STORE_PASSWORD_HASH_MAX);
+    row_bounded(&row, ret_hash, PASSWORD_HASH_MAX);
     return row_check(&row, "users", err);
 }
 

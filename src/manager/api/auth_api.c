@@ -68,7 +68,7 @@ static int find_access_key(struct store_tx *tx, struct login *login, struct aq_e
 /* On a worker thread. */
 static int check_password(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    char hash[STORE_PASSWORD_HASH_MAX] = "";
+    char hash[PASSWORD_HASH_MAX] = "";
     struct login *login = data;
     int r;
 

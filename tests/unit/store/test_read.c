@@ -335,7 +335,7 @@ static int log_in(struct store_tx *tx, void *data, struct aq_error *err)
 
     (void)data;
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
-        char hash[STORE_PASSWORD_HASH_MAX] = "x";
+        char hash[PASSWORD_HASH_MAX] = "x";
         struct uuid id;
 
         assert_row(store_find_login(tx, rows[i].domain, rows[i].email, &id, hash, err) == 0,
@@ -426,7 +426,7 @@ static void test_dev(void **state)
 static int check_admin(struct store_tx *tx, void *data, struct aq_error *err)
 {
     const struct admin_secrets *secrets = data;
-    char hash[STORE_PASSWORD_HASH_MAX];
+    char hash[PASSWORD_HASH_MAX];
     struct uuid id;
 
     assert_int_equal(store_find_login(tx, "default", "root@example.org", &id, hash, err), 0);
