@@ -104,8 +104,8 @@ enum ast_definition_kind {
 };
 
 struct ast_variable {
-    struct ast_name name; /* name.at: the name, 'at': the $ or a description */
-    uint32_t at, name_at;
+    struct ast_name name; /* name.at: the name, 'at': the $ */
+    uint32_t at;
     struct ast_type type;
     struct ast_value *default_value;
     struct ast_directive *directives;
@@ -146,7 +146,6 @@ enum gql_location {
     LOCATION_ENUM_VALUE,
     LOCATION_INPUT_OBJECT,
     LOCATION_INPUT_FIELD_DEFINITION,
-    LOCATION_DIRECTIVE_DEFINITION,
     LOCATION_COUNT,
 };
 

@@ -321,9 +321,6 @@ static const struct {
     { "__Directive", "isRepeatable", GQL_BOOL_AT(struct gql_directive_def, repeatable) },
     { "__Directive", "locations", GQL_GET(directive_locations) },
     { "__Directive", "args", GQL_GET(directive_args) },
-    { "__Directive", "isDeprecated",
-      { .how = GQL_HOW_CONST, .value = { .kind = GQL_BOOL } } },
-    { "__Directive", "deprecationReason", GQL_ALWAYS_NULL },
 };
 
 static const struct gql_field_def *find_field(const struct gql_schema *schema, const char *type,

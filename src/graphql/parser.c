@@ -442,12 +442,7 @@ static bool parse_set(struct parser *p, struct ast_set **ret)
 
 static bool parse_variable(struct parser *p, struct ast_variable *variable)
 {
-    const struct ast_value *description = NULL;
-
     variable->at = p->token.at;
-    if (!parse_description(p, &description))
-        return false;
-    variable->name_at = p->token.at;
     if (!parser_expect(p, TOKEN_DOLLAR) || !parse_name(p, &variable->name)
         || !parser_expect(p, TOKEN_COLON) || !parse_type(p, &variable->type))
         return false;
@@ -498,16 +493,12 @@ static bool parse_fragment(struct parser *p, struct ast_definition *def)
     return true;
 }
 
-static bool parse_described(struct parser *p, struct ast_definition *def)
+static bool parse_definition(struct parser *p, struct ast_definition *def)
 {
-    uint32_t at = p->token.at;
-
     if (!parse_description(p, &def->description))
         return false;
-    if (def->description && parser_at(p, TOKEN_BRACE_L))
-        return syntax_error(p->errors, at,
-                            "Unexpected description, descriptions are not supported on shorthand "
-                            "queries.");
+    if (def->description)
+        return parse_type_system(p, def);
     if (parser_at(p, TOKEN_BRACE_L) || parser_is_word(p, "query") || parser_is_word(p, "mutation")
         || parser_is_word(p, "subscription"))
         return parse_operation(p, def);
@@ -529,7 +520,7 @@ static bool parse_document(struct parser *p)
             return false;
         def->at = p->token.at;
         def->index = p->doc->definition_count++;
-        if (!parse_described(p, def))
+        if (!parse_definition(p, def))
             return false;
         *next = def;
         next = &def->next;

@@ -21,7 +21,6 @@ const char *const gql_location_names[LOCATION_COUNT] = {
     [LOCATION_ENUM_VALUE] = "ENUM_VALUE",
     [LOCATION_INPUT_OBJECT] = "INPUT_OBJECT",
     [LOCATION_INPUT_FIELD_DEFINITION] = "INPUT_FIELD_DEFINITION",
-    [LOCATION_DIRECTIVE_DEFINITION] = "DIRECTIVE_DEFINITION",
 };
 
 /* 'open' item... 'close', or nothing at all; never empty. */
@@ -236,11 +235,7 @@ bool parse_type_system(struct parser *p, struct ast_definition *def)
         [GQL_TYPE_UNION] = "union",   [GQL_TYPE_ENUM] = "enum",   [GQL_TYPE_INPUT] = "input",
     };
 
-    if (parser_is_word(p, "extend")) {
-        if (def->description)
-            return syntax_error(p->errors, def->at,
-                                "Unexpected description, only GraphQL definitions support "
-                                "descriptions.");
+    if (parser_is_word(p, "extend") && !def->description) {
         def->extends = true;
         if (!parser_advance(p))
             return false;
@@ -254,7 +249,7 @@ bool parse_type_system(struct parser *p, struct ast_definition *def)
         return parser_advance(p) && parse_directive_def(p, def);
     if (def->description && parser_at(p, TOKEN_NAME))
         return syntax_error(p->errors, def->at,
-                            "Unexpected description, only GraphQL definitions support "
-                            "descriptions.");
+                            "Unexpected description, descriptions are supported only on type "
+                            "definitions.");
     return parser_unexpected(p);
 }

@@ -44,8 +44,7 @@ const char *const gql_prelude[] = {
     "[CommonMark](https://commonmark.org/).\n"
     "  \"\"\"\n"
     "  reason: String = \"No longer supported\"\n"
-    ") on FIELD_DEFINITION | ARGUMENT_DEFINITION | INPUT_FIELD_DEFINITION | ENUM_VALUE | "
-    "DIRECTIVE_DEFINITION\n",
+    ") on FIELD_DEFINITION | ARGUMENT_DEFINITION | INPUT_FIELD_DEFINITION | ENUM_VALUE\n",
     "\"\"\"Exposes a URL that specifies the behavior of this scalar.\"\"\"\n"
     "directive @specifiedBy(\n"
     "  \"\"\"The URL that specifies the behavior of this scalar.\"\"\"\n"
@@ -76,7 +75,7 @@ const char *const gql_prelude[] = {
     "  \"\"\"\n"
     "  subscriptionType: __Type\n"
     "  \"\"\"A list of all directives supported by this server.\"\"\"\n"
-    "  directives(includeDeprecated: Boolean! = false): [__Directive!]!\n"
+    "  directives: [__Directive!]!\n"
     "}\n",
     "\"\"\"\n"
     "The fundamental unit of any GraphQL Schema is the type. There are many kinds of types in "
@@ -179,8 +178,6 @@ const char *const gql_prelude[] = {
     "  isRepeatable: Boolean!\n"
     "  locations: [__DirectiveLocation!]!\n"
     "  args(includeDeprecated: Boolean = false): [__InputValue!]!\n"
-    "  isDeprecated: Boolean!\n"
-    "  deprecationReason: String\n"
     "}\n",
     "\"\"\"\n"
     "A Directive can be adjacent to many parts of the GraphQL language, a __DirectiveLocation "
@@ -225,8 +222,6 @@ const char *const gql_prelude[] = {
     "  INPUT_OBJECT\n"
     "  \"\"\"Location adjacent to an input object field definition.\"\"\"\n"
     "  INPUT_FIELD_DEFINITION\n"
-    "  \"\"\"Location adjacent to a directive definition.\"\"\"\n"
-    "  DIRECTIVE_DEFINITION\n"
     "}\n",
     NULL,
 };

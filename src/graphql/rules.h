@@ -35,6 +35,7 @@ struct validator {
     struct usage **usages;   /* by definition */
     struct spreads *spreads; /* by definition */
     const struct ast_definition *definition; /* being walked over */
+    const struct ast_definition *operation;  /* the last one walked over */
 
     /* scratch, by symbol */
     const struct ast_name **named_operations, **named_fragments;

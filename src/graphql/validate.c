@@ -89,8 +89,8 @@ static void visit_directives(struct validator *v, const struct ast_directive *di
     }
 }
 
-static void visit_set(struct validator *v, const struct ast_set *set, const struct gql_type *parent,
-                      bool is_inline);
+static void visit_set(struct validator *v, const struct ast_set *set,
+                      const struct gql_type *parent);
 
 static void visit_field(struct validator *v, const struct ast_selection *s)
 {
@@ -102,7 +102,7 @@ static void visit_field(struct validator *v, const struct ast_selection *s)
     visit_arguments(v, s->args, s);
     visit_directives(v, s->directives, LOCATION_FIELD);
     if (s->set)
-        visit_set(v, s->set, s->def ? s->def->type.type : NULL, false);
+        visit_set(v, s->set, s->def ? s->def->type.type : NULL);
     rule_required_arguments(v, s);
 }
 
@@ -115,7 +115,7 @@ static void visit_inline(struct validator *v, const struct ast_selection *s,
     if (s->name.symbol)
         rule_known_type(v, &s->name);
     visit_directives(v, s->directives, LOCATION_INLINE_FRAGMENT);
-    visit_set(v, s->set, s->type, true);
+    visit_set(v, s->set, s->type);
 }
 
 static void visit_spread(struct validator *v, const struct ast_selection *s,
@@ -127,13 +127,12 @@ static void visit_spread(struct validator *v, const struct ast_selection *s,
     visit_directives(v, s->directives, LOCATION_FRAGMENT_SPREAD);
 }
 
-static void visit_set(struct validator *v, const struct ast_set *set, const struct gql_type *parent,
-                      bool is_inline)
+static void visit_set(struct validator *v, const struct ast_set *set,
+                      const struct gql_type *parent)
 {
     if (parent && !type_is_composite(parent))
         parent = NULL;
-    if (!is_inline)
-        rule_overlapping_fields(v, set, parent);
+    rule_overlapping_fields(v, set, parent);
     for (const struct ast_selection *s = set->first; s && !v->stop; s = s->next) {
         if (s->kind == AST_FIELD)
             visit_field(v, s);
@@ -171,7 +170,7 @@ static void visit_operation(struct validator *v, const struct ast_definition *de
     for (const struct ast_variable *x = def->operation.variables; x && !v->stop; x = x->next)
         visit_variable(v, x);
     visit_directives(v, def->directives, (enum gql_location)locations[def->kind]);
-    visit_set(v, def->set, def->operation.root, false);
+    visit_set(v, def->set, def->operation.root);
     rule_variable_usages(v, def);
 }
 
@@ -183,7 +182,7 @@ static void visit_fragment(struct validator *v, const struct ast_definition *def
     rule_unique_directives(v, def->directives);
     rule_known_type(v, &def->fragment.condition);
     visit_directives(v, def->directives, LOCATION_FRAGMENT_DEFINITION);
-    visit_set(v, def->set, def->fragment.type, false);
+    visit_set(v, def->set, def->fragment.type);
 }
 
 static void refuse_type_system(struct validator *v)
@@ -235,7 +234,7 @@ bool document_validate(struct gql_document *doc, const struct gql_schema *schema
     for (const struct ast_definition *def = doc->first; def && !v.stop; def = def->next) {
         v.definition = def;
         if (ast_is_operation(def))
-            visit_operation(&v, def);
+            visit_operation(&v, v.operation = def);
         else if (def->kind == AST_FRAGMENT)
             visit_fragment(&v, def);
     }

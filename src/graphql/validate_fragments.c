@@ -218,9 +218,13 @@ void rule_no_cycles(struct validator *v, const struct ast_definition *def)
         find_cycles(v, def);
 }
 
-/* Put the fragments that a definition spreads behind those that are there. */
-static bool reach(struct validator *v, const struct ast_definition *def,
-                  const struct ast_fragment **list, uint32_t *count)
+/* The fragments reached, and those of them that are still to be looked into. */
+struct reach {
+    const struct ast_fragment **list, **stack;
+    uint32_t count, depth;
+};
+
+static bool reach(struct validator *v, const struct ast_definition *def, struct reach *r)
 {
     const struct spreads *spreads = definition_spreads(v, def);
 
@@ -233,7 +237,7 @@ static bool reach(struct validator *v, const struct ast_definition *def,
             continue;
         v->marks[name->index] = v->mark;
         if (name->fragment)
-            list[(*count)++] = name->fragment;
+            r->stack[r->depth++] = r->list[r->count++] = name->fragment;
     }
     return true;
 }
@@ -242,22 +246,21 @@ const struct ast_fragment **reached_fragments(struct validator *v,
                                               const struct ast_definition *only,
                                               uint32_t *ret_count)
 {
-    const struct ast_fragment **list =
-        rule_alloc(v, v->doc->fragment_count, sizeof(*list));
-    uint32_t count = 0;
+    struct reach r = { .count = 0 };
 
-    *ret_count = 0;
-    if (!list)
+    r.list = rule_alloc(v, v->doc->fragment_count, sizeof(*r.list));
+    r.stack = rule_alloc(v, v->doc->fragment_count, sizeof(*r.stack));
+    if (v->stop)
         return NULL;
     (void)rule_mark(v);
     for (const struct ast_definition *def = v->doc->first; def; def = def->next)
-        if (ast_is_operation(def) && (!only || def == only) && !reach(v, def, list, &count))
+        if (ast_is_operation(def) && (!only || def == only) && !reach(v, def, &r))
             return NULL;
-    for (uint32_t i = 0; i < count; i++)
-        if (!reach(v, list[i]->definition, list, &count))
+    while (r.depth > 0)
+        if (!reach(v, r.stack[--r.depth]->definition, &r))
             return NULL;
-    *ret_count = count;
-    return list;
+    *ret_count = r.count;
+    return r.list;
 }
 
 void rule_no_unused_fragments(struct validator *v)

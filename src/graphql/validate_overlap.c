@@ -567,7 +567,7 @@ void rule_overlapping_fields(struct validator *v, const struct ast_set *set,
     struct collected *c;
 
     if (v->stop || (set->count <= 1 && set->first->kind != AST_INLINE) || !get_overlap(v))
-        return;
+        return; /* nothing to compare */
     conflicts.next = &conflicts.first;
     c = collected_of(v, parent, set);
     if (c)

@@ -53,6 +53,18 @@ static const struct ast_argument *field_for(const struct ast_value *object,
     return found;
 }
 
+/* Whether the last operation (as graphql-js has it) defines the variable as nullable. */
+static bool is_nullable_variable(const struct validator *v, const struct symbol *name)
+{
+    const struct ast_variable *found = NULL;
+
+    for (const struct ast_variable *x = v->operation ? v->operation->operation.variables : NULL; x;
+         x = x->next)
+        if (x->name.symbol == name)
+            found = x;
+    return found && (found->type.wraps & 3) != GQL_WRAP_NON_NULL;
+}
+
 static void check_one_of(struct validator *v, const struct ast_value *value,
                          const struct gql_type *type)
 {
@@ -69,6 +81,11 @@ static void check_one_of(struct validator *v, const struct ast_value *value,
     else if (last->value->kind == AST_NULL)
         (void)rule_error(v, value->at, "Field \"%s.%s\" must be non-null.", type->name,
                          last->name.symbol->text);
+    else if (last->value->kind == AST_VARIABLE && is_nullable_variable(v, last->value->symbol))
+        (void)rule_error(v, value->at,
+                         "Variable \"%s\" must be non-nullable to be used for OneOf Input Object "
+                         "\"%s\".",
+                         last->value->symbol->text, type->name);
 }
 
 static void check_object(struct validator *v, const struct ast_value *value,

@@ -168,19 +168,23 @@ static const struct {
       "Syntax Error: Expected Name, found \"]\".", 1, 13 },
     { "TypeReference", "query ($a: !Int) { b }",
       "Syntax Error: Expected Name, found \"!\".", 1, 12 },
-    { "Description", "\"a\" query B { c } \"\"\"d\"\"\" type E { f: G }",
+    { "Description", "\"\"\"d\"\"\" type E { f: G }",
       "", 0, 0 },
+    { "Description", "\"a\" query B { c }",
+      "Syntax Error: Unexpected description, descriptions are supported "
+      "only on type definitions.", 1, 1 },
+    { "Description", "query (\"d\" $a: Int) { b }",
+      "Syntax Error: Expected \"$\", found String \"d\".", 1, 8 },
     { "Description", "\"a\" { b }",
-      "Syntax Error: Unexpected description, descriptions are not "
-      "supported on shorthand queries.", 1, 1 },
+      "Syntax Error: Unexpected \"{\".", 1, 5 },
     { "Description", "\"a\" extend type B { c: D }",
-      "Syntax Error: Unexpected description, only GraphQL definitions "
-      "support descriptions.", 1, 1 },
+      "Syntax Error: Unexpected description, descriptions are supported "
+      "only on type definitions.", 1, 1 },
     { "Description", "\"a\" 3",
       "Syntax Error: Unexpected Int \"3\".", 1, 5 },
     { "Description", "\"a\" foo",
-      "Syntax Error: Unexpected description, only GraphQL definitions "
-      "support descriptions.", 1, 1 },
+      "Syntax Error: Unexpected description, descriptions are supported "
+      "only on type definitions.", 1, 1 },
     { "SchemaDefinition", "\"d\" schema @a { query: B mutation: C subscription: D } extend "
       "schema { query: X } extend schema @a",
       "", 0, 0 },

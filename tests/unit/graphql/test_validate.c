@@ -312,8 +312,8 @@ static const struct {
       "\"[[Int]]\".", "1:7 1:33" },
     { "VariablesInAllowedPosition",
       "query($a: Int) { echo(choice: { a: $a }) }",
-      "Variable \"$a\" is of type \"Int\" but must be non-nullable to be used for "
-      "OneOf Input Object \"Choice\".", "1:7 1:36" },
+      "Variable \"a\" must be non-nullable to be used for OneOf Input Object "
+      "\"Choice\".", "1:31" },
     { "VariablesInAllowedPosition",
       "query($a: [ID]) { echo(ids: $a) }",
       "Variable \"$a\" of type \"[ID]\" used in position expecting type \"[ID!]\".", "1:7 1:29" },
