@@ -38,8 +38,8 @@ static int apply(struct sql *db, const struct migration *m, struct aq_error *err
     int r = sql_run_script(db, m->script, err);
 
     if (r == 0)
-        r = sql_prepare_once(db, "INSERT INTO schema_migrations (number, name, checksum, applied_at)"
-                                 " VALUES (?, ?, ?, ?)", &q, err);
+        r = sql_prepare_once(db, "INSERT INTO schema_migrations (number, name, checksum,"
+                                 " applied_at) VALUES (?, ?, ?, ?)", &q, err);
     if (r < 0)
         return r;
     sql_put_int(q, m->number);

@@ -99,8 +99,9 @@ static inline void add_people(struct event_batch *batch, const struct uuid *user
         .max_priority = 100 };
     e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, 1000);
     e->resource_group = (struct resource_group){ .name = strdup("default"), .is_active = true,
-        .scheduler = strdup("fifo"), .scheduler_opts = strdup("{}"), .selection = strdup("dispersed"),
-        .agent_loss_policy = strdup("wait"), .agent_loss_grace_usec = 9,
+        .scheduler = strdup("fifo"), .scheduler_opts = strdup("{}"),
+        .selection = strdup("dispersed"), .agent_loss_policy = strdup("wait"),
+        .agent_loss_grace_usec = 9,
         .pending_timeout_usec = 8 };
     e = event_batch_add(batch, EVENT_USER_SAVED, 1000);
     e->user.user = (struct user){ .id = *user_id, .username = strdup("ann"),
