@@ -8,7 +8,7 @@ struct link_join {
     struct list link;
     struct link_server *server;
     struct channel *channel; /* NULL once the other side has gone */
-    char *agent_id, *csr;
+    char *agent_id;
 };
 
 static void join_free(struct link_join *join)
@@ -16,7 +16,6 @@ static void join_free(struct link_join *join)
     list_remove(&join->link);
     channel_close(join->channel);
     free(join->agent_id);
-    free(join->csr);
     free(join);
 }
 
@@ -50,9 +49,7 @@ void joins_ask(struct link_server *server, struct channel *channel, const struct
         return;
     }
     join = calloc(1, sizeof(*join));
-    if (!join || !(join->agent_id = strdup(msg->agent_id)) || !(join->csr = strdup(msg->csr))) {
-        if (join)
-            free(join->agent_id);
+    if (!join || !(join->agent_id = strdup(msg->agent_id))) {
         free(join);
         server_refuse(channel, "refused", "the manager's memory is short", 0);
         return;
@@ -64,25 +61,17 @@ void joins_ask(struct link_server *server, struct channel *channel, const struct
     server->ops->on_join(server->data, join, msg);
 }
 
-int link_join_accept(struct link_join *join, char ret_serial[PKI_SERIAL_MAX], struct aq_error *err)
+void link_join_accept(struct link_join *join, const char *cert)
 {
-    AQ_CLEANUP(aq_freep) char *cert = NULL;
     struct message msg = { .type = MSG_JOINED };
-    int r = pki_issue_agent(join->server->conf.ca, join->csr, join->agent_id, PKI_AGENT_DAYS,
-                            &cert, ret_serial, err);
 
-    if (r < 0) {
-        link_join_refuse(join, "refused", err ? err->text : "the signing request is not valid");
-        return r;
-    }
-    AQ_FAULT("link.join.signed");
     msg.joined = (struct msg_joined){ .cert = cert,
                                       .ca = pki_ca_cert(join->server->conf.ca),
                                       .agent_id = join->agent_id };
+    AQ_FAULT("link.join.accepted");
     if (join->channel)
         (void)channel_send(join->channel, &msg, NULL);
     join_free(join);
-    return 0;
 }
 
 void link_join_refuse(struct link_join *join, const char *kind, const char *text)

@@ -119,9 +119,10 @@ int link_server_open_stream(struct link_server *server, const char *agent_id,
                             struct msg_stream_open *open, const struct link_stream_ops *ops,
                             void *data, struct link_stream **ret, struct aq_error *err);
 
-/* Sign and send; 'err' says why a request was refused (the joining side is told). */
-int link_join_accept(struct link_join *join, char ret_serial[PKI_SERIAL_MAX],
-                     struct aq_error *err);
+/* Send the certificate that pki_issue_agent() made for msg->csr; whoever calls
+ * this has recorded it, so that it can be revoked.
+ */
+void link_join_accept(struct link_join *join, const char *cert);
 void link_join_refuse(struct link_join *join, const char *kind, const char *text);
 
 /* ---- agent side ---- */

@@ -9,6 +9,7 @@
 #include "link/pki.h"
 #include "manager/core/state.h"
 #include "store/fixture.h"
+#include "store/token.h"
 
 #define TICK_USEC USEC_PER_SEC
 
@@ -169,14 +170,39 @@ static char *state_path(const struct core *core, const char *name)
     return aq_format("%s/%s", core->conf.state_dir, name);
 }
 
+/* The database has the last word on what is revoked: the file that the link
+ * reads may lack what was revoked just before a crash.
+ */
+static int revoke_again(void *data, const struct agent_cert *cert)
+{
+    return pki_revoke(data, cert->serial, NULL);
+}
+
+static int read_revoked(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    return cert_list_revoked(tx, clock_realtime_usec(), revoke_again, data, err);
+}
+
+static int open_authority(struct core *core, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *folder = state_path(core, "ca");
+    int r = folder ? pki_ca_open(folder, &core->ca, err) : aq_fail(err, ENOMEM, "the authority");
+
+    if (r == 0)
+        r = store_call(core->store, read_revoked, core->ca, err);
+    if (r < 0)
+        return r;
+    return pki_issue_server(core->ca, core->conf.link_names, core->conf.link_name_count,
+                            PKI_SERVER_DAYS, &core->link_cert, &core->link_key, err);
+}
+
 static int open_state(struct core *core, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *db = state_path(core, "aliquot.db");
-    AQ_CLEANUP(aq_freep) char *ca = state_path(core, "ca");
     struct store_conf conf = { .path = db, .wake = wake_loop, .wake_data = core };
     int r;
 
-    if (!db || !ca)
+    if (!db)
         return aq_fail(err, ENOMEM, "the manager's state");
     if ((r = store_open(&conf, &core->store, err)) < 0)
         return r;
@@ -184,12 +210,7 @@ static int open_state(struct core *core, struct aq_error *err)
         return r;
     if ((r = store_load(core->store, load_event, core, err)) < 0)
         return r;
-    if (!core->conf.link_host)
-        return 0;
-    if ((r = pki_ca_open(ca, &core->ca, err)) < 0)
-        return r;
-    return pki_issue_server(core->ca, core->conf.link_names, core->conf.link_name_count,
-                            PKI_SERVER_DAYS, &core->link_cert, &core->link_key, err);
+    return core->conf.link_host ? open_authority(core, err) : 0;
 }
 
 static int send_by_link(struct core *core, const char *agent_id, const struct message *msg,
@@ -284,7 +305,12 @@ void core_stop(struct core *core)
     (void)uv_idle_stop(&core->turn);
     (void)uv_timer_stop(&core->tick);
     (void)uv_timer_stop(&core->alarm);
+    if (core->store)
+        store_flush(core->store); /* its callbacks may answer agents that join */
     link_server_free(AQ_TAKE(core->link));
+    LIST_FOREACH(link, &core->sessions)
+        waiters_fail(core, LIST_ENTRY(link, struct live, all_link), -ECANCELED,
+                     &(struct aq_error){ .code = ECANCELED, .text = "the manager is stopping" });
     if (core->store)
         store_flush(core->store);
     run_deferred(core);

@@ -94,54 +94,57 @@ void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec, 
 /* ---- joining ---- */
 
 struct joining {
-    struct core *core;
     struct link_join *join;
     unsigned char hash[TOKEN_HASH_SIZE];
+    char *cert;
     struct agent_cert row;
 };
 
-static int write_use(struct store_tx *tx, void *data, struct aq_error *err)
+static void joining_free(struct joining *j)
 {
-    const struct joining *j = data;
-
-    return token_use(tx, j->hash, j->row.agent_id, j->row.issued_usec, err);
-}
-
-static int write_cert(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    const struct joining *j = data;
-
-    return cert_save(tx, &j->row, err);
-}
-
-static void on_cert_written(void *data, int r, const struct aq_error *err)
-{
-    struct joining *j = data;
-
-    AQ_FAULT("core.join.recorded");
-    if (r < 0)
-        log_error("the certificate %s of agent '%s' could not be recorded: %s", j->row.serial,
-                  j->row.agent_id, err->text);
+    if (j)
+        free(j->cert);
     free(j);
 }
 
-static void on_token_used(void *data, int r, const struct aq_error *err)
+static int write_join(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct joining *j = data;
+    int r = token_use(tx, j->hash, j->row.agent_id, j->row.issued_usec, err);
+
+    return r < 0 ? r : cert_save(tx, &j->row, err);
+}
+
+static void on_join_written(void *data, int r, const struct aq_error *err)
 {
     struct joining *j = data;
-    struct aq_error refusal = { 0 };
 
-    AQ_FAULT("core.join.token.used");
-    if (r < 0) {
+    AQ_FAULT("core.join.stored");
+    if (r == 0) {
+        log_info("agent '%s' has joined (certificate %s)", j->row.agent_id, j->row.serial);
+        link_join_accept(j->join, j->cert);
+    } else {
         log_warning("agent '%s' may not join: %s", j->row.agent_id, err->text);
         link_join_refuse(j->join, r == -EACCES ? "token" : "refused", err->text);
-    } else if ((r = link_join_accept(j->join, j->row.serial, &refusal)) < 0) {
-        log_warning("agent '%s' may not join: %s", j->row.agent_id, refusal.text);
-    } else {
-        log_info("agent '%s' has joined (certificate %s)", j->row.agent_id, j->row.serial);
-        r = store_write(j->core->store, write_cert, on_cert_written, j);
     }
+    joining_free(j);
+}
+
+static int issue(struct core *core, struct joining *j, const struct msg_join *msg,
+                 struct aq_error *err)
+{
+    int r = agent_id_check(msg->agent_id, err);
+
+    if (r == 0)
+        r = pki_issue_agent(core->ca, msg->csr, msg->agent_id, PKI_AGENT_DAYS, &j->cert,
+                            j->row.serial, err);
     if (r < 0)
-        free(j);
+        return r;
+    hash_secret(msg->secret, j->hash);
+    memcpy(j->row.agent_id, msg->agent_id, strlen(msg->agent_id) + 1);
+    j->row.issued_usec = clock_realtime_usec();
+    j->row.expires_usec = j->row.issued_usec + PKI_AGENT_DAYS * DAY_USEC;
+    return 0;
 }
 
 void join_request(void *data, struct link_join *join, const struct msg_join *msg)
@@ -149,21 +152,16 @@ void join_request(void *data, struct link_join *join, const struct msg_join *msg
     struct core *core = data;
     struct joining *j = calloc(1, sizeof(*j));
     struct aq_error err = { .text = "the manager's memory is short" };
-    int r = j ? agent_id_check(msg->agent_id, &err) : -ENOMEM;
+    int r = j ? issue(core, j, msg, &err) : -ENOMEM;
 
     AQ_FAULT("core.join.asked");
     if (r == 0) {
-        j->core = core;
         j->join = join;
-        hash_secret(msg->secret, j->hash);
-        memcpy(j->row.agent_id, msg->agent_id, strlen(msg->agent_id) + 1);
-        j->row.issued_usec = clock_realtime_usec();
-        j->row.expires_usec = j->row.issued_usec + PKI_AGENT_DAYS * DAY_USEC;
-        r = store_write(core->store, write_use, on_token_used, j);
+        r = store_write(core->store, write_join, on_join_written, j);
     }
     if (r < 0) {
         link_join_refuse(join, "refused", err.text);
-        free(j);
+        joining_free(j);
     }
 }
 

@@ -100,14 +100,16 @@ static void on_server_disconnected(void *data, const char *agent_id,
 
 static void on_join(void *data, struct link_join *join, const struct msg_join *msg)
 {
-    char serial[PKI_SERIAL_MAX];
+    AQ_CLEANUP(aq_freep) char *cert = NULL;
     struct aq_error err = { 0 };
 
     (void)data;
     if (strcmp(msg->secret, "right") != 0)
         link_join_refuse(join, "token", "the token is used up");
+    else if (pki_issue_agent(ca, msg->csr, msg->agent_id, PKI_AGENT_DAYS, &cert, NULL, &err) < 0)
+        link_join_refuse(join, "refused", err.text);
     else
-        (void)link_join_accept(join, serial, &err);
+        link_join_accept(join, cert);
 }
 
 static const struct link_server_ops server_ops = {
