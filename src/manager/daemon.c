@@ -12,6 +12,7 @@
 #include "manager/api/routes.h"
 #include "manager/core/core.h"
 #include "manager/notify.h"
+#include "manager/trim.h"
 
 #define STOP_GRACE_MSEC 5000
 
@@ -183,6 +184,7 @@ int daemon_run(const struct manager_conf *conf, bool dev, struct aq_error *err)
     if (r == 0) {
         AQ_FAULT("manager.start.ready");
         notify_send("READY=1");
+        memory_trim();
         (void)uv_run(&d.loop, UV_RUN_DEFAULT);
         log_info("stopped");
     }
