@@ -3,7 +3,7 @@
 import subprocess
 
 from client import Client
-from conftest import BUILD, batch, wait_status
+from cluster import BUILD, batch, wait_status
 
 
 def only_agent(admin):

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from client import USER, WebSocket, sse_events
-from conftest import batch, wait_for, wait_status
+from cluster import batch, wait_for, wait_status
 
 
 def subscribe(client, query):

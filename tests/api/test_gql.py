@@ -6,7 +6,7 @@ import re
 import pytest
 
 from client import USER, Client
-from conftest import batch, wait_status
+from cluster import batch, wait_status
 
 
 def ask(client, query, variables=None):

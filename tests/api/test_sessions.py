@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from client import DEFAULT_VERSION, USER, Client, dechunk
-from conftest import batch, wait_for, wait_status
+from cluster import batch, wait_for, wait_status
 
 
 def make(client, *arguments, **more):

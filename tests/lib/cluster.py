@@ -1,0 +1,308 @@
+"""A manager and agents of the build in ALIQUOT_BUILD, on free loopback ports.
+
+Everything they make is in one folder, and every process of theirs has that
+folder's name in its environment, its command line or its working directory;
+so what is left over can be found, and ended also when the test was killed:
+run as a program, this file reads the folder's name from standard input, waits
+for the end of it, then ends the processes and removes the folder.
+"""
+
+import contextlib
+import http.client
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from client import ADMIN, Client
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("ALIQUOT_BUILD", "build-asan")
+ENDED = ("TERMINATED", "ERROR", "CANCELLED")
+GONE = (OSError, http.client.HTTPException)  # what a request meets when the manager dies
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_for(condition, seconds=30, what="the condition"):
+    """The first true value of condition()."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s for {what() if callable(what) else what}")
+        time.sleep(0.05)
+
+
+def processes_of(folder):
+    """{pid: command line} of living processes that have to do with a folder."""
+    mark, found = str(folder).encode(), {}
+    for proc in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (proc / "cmdline").read_bytes()
+            if (mark in command or mark in (proc / "environ").read_bytes()
+                    or os.readlink(proc / "cwd").startswith(str(folder))):
+                if command and int(proc.name) != os.getpid():
+                    found[int(proc.name)] = command.replace(b"\0", b" ").decode(errors="replace")
+    return found
+
+
+def end_processes(folder):
+    """Kill until there are none: a dying agent may just have started a monitor."""
+    while left := processes_of(folder):
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def batch(name, command, **more):
+    """The body of a request for a batch session."""
+    return {"name": name, "image": "sh", "type": "batch", "startupCommand": command,
+            "config": {"resources": {"cpu": "1", "mem": "64m"}}, "enqueueOnly": True, **more}
+
+
+def interactive(name, **more):
+    return {"name": name, "image": "sh", "type": "interactive", "enqueueOnly": True,
+            "config": {"resources": {"cpu": "1", "mem": "64m"}}, **more}
+
+
+def wait_status(client, session, *wanted, seconds=60):
+    """The session once it has one of the states."""
+    shown = {}
+
+    def look():
+        with contextlib.suppress(*GONE):
+            shown.update(client.get("/aliquot/v1/sessions/" + session).json)
+        return shown if shown.get("status") in wanted else None
+    return wait_for(look, seconds, lambda: f"{session} to become {wanted}, it is {shown}")
+
+
+class Program:
+    """One of the daemons; may be killed and started anew."""
+
+    def __init__(self, command, env, log):
+        self.command, self.env, self.log = [str(word) for word in command], env, log
+        self.process = None
+        self.start()
+
+    def start(self):
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, start_new_session=True)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, seconds=60):
+        """SIGTERM; returns the exit status."""
+        self.process.terminate()
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+
+class Cluster:
+    """'settings' are environment variables of the programs: ALIQUOT_AGENTS_TIMEOUT="2s"."""
+
+    def __init__(self, **settings):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="aliquot-test-"))
+        self.reaper = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE,
+                                       text=True, start_new_session=True)
+        print(self.folder, file=self.reaper.stdin, flush=True)
+        self.env = {key: value for key, value in os.environ.items()
+                    if not key.startswith(("ALIQUOT_", "BACKEND_", "NOTIFY_", "XDG_"))}
+        self.env.update(HOME=str(self.folder / "home"), ALIQUOT_TEST_FOLDER=str(self.folder),
+                        **settings)
+        (self.folder / "home").mkdir()
+        self.address = ("127.0.0.1", free_port())
+        self.link = "127.0.0.1:%d" % free_port()
+        self.programs = {}
+        self.refused = set()  # programs that may end by themselves
+        self.supervisor, self.is_ending, self.findings = None, threading.Event(), []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind:
+            print(self.logs())
+        self.end()
+
+    # ---- starting ----
+
+    def start_program(self, name, *command, **settings):
+        self.programs[name] = Program(command, {**self.env, **settings},
+                                      self.folder / (name + ".log"))
+        return self.programs[name]
+
+    def start_manager(self, *options, dev=True, **settings):
+        self.start_program("manager", BUILD / "aliquot-manager", *(["--dev"] if dev else []),
+                           "--state", self.folder / "manager", "--listen", "%s:%d" % self.address,
+                           "--link", self.link, *options, **settings)
+        wait_for(self.is_serving, 60, "the manager")
+
+    def is_serving(self):
+        if self.supervisor is None:
+            assert self.programs["manager"].process.poll() is None, "the manager has ended"
+        try:
+            return Client(self.address, None).get("/aliquot/v1/health", timeout=5).status == 200
+        except GONE:
+            return False
+
+    def join(self, name="agent", **settings):
+        """Certificates for an agent. A token that was used in vain is replaced."""
+        def attempt():
+            try:
+                token = self.client().post("/aliquot/v1/join-tokens", {}).json["token"]
+            except GONE:
+                return False
+            done = self.run("aliquot-agent", "--state", self.folder / name, "join", self.link, token,
+                            ALIQUOT_ID=name, **settings)
+            return done.returncode == 0 or self.supervisor is None and done.stderr
+        if not (self.folder / name / "agent.crt").exists():
+            complaint = wait_for(attempt, 60, "an agent to join")
+            assert complaint is True, complaint
+
+    def start_agent(self, name="agent", wait=True, **settings):
+        self.join(name, **settings)
+        self.start_program(name, BUILD / "aliquot-agent", "--state", self.folder / name,
+                           ALIQUOT_ID=name, **settings)
+        if wait:
+            wait_for(lambda: self.agent(name).get("connected"), 60, f"agent {name}")
+
+    def agent(self, name="agent"):
+        """What the manager says of an agent that is alive, else {}."""
+        with contextlib.suppress(*GONE):
+            shown = self.client().get("/aliquot/v1/agents/" + name).json
+            return shown if shown.get("status") == "ALIVE" else {}
+        return {}
+
+    def supervise(self):
+        """From here on what dies by a signal is started anew, as systemd would do it."""
+        self.supervisor = threading.Thread(target=self.watch, daemon=True)
+        self.supervisor.start()
+
+    def watch(self):
+        while not self.is_ending.wait(0.03):
+            for name, program in list(self.programs.items()):
+                status = program.process.poll()
+                if status == -signal.SIGKILL:
+                    program.start()
+                elif status is not None and name not in self.refused:
+                    self.findings.append(f"{name} ended with status {status}")
+                    self.refused.add(name)
+
+    # ---- asking ----
+
+    def client(self, keypair=ADMIN, **more):
+        return Client(self.address, keypair, **more)
+
+    def run(self, program, *words, timeout=60, **settings):
+        """A program of the build to its end; texts of stdout and stderr."""
+        return subprocess.run([BUILD / program, *map(str, words)], env={**self.env, **settings},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace", timeout=timeout)
+
+    def cli_env(self, keypair=ADMIN):
+        return dict(ALIQUOT_ENDPOINT="http://%s:%d" % self.address, ALIQUOT_ACCESS_KEY=keypair[0],
+                    ALIQUOT_SECRET_KEY=keypair[1])
+
+    def cli(self, *words, **more):
+        return self.run("aliquot", *words, **self.cli_env(), **more)
+
+    def sessions(self):
+        """All of them, also those that ended, by page."""
+        found, client = [], self.client()
+        while True:
+            page = client.get(f"/aliquot/v1/sessions?all=true&limit=1000&offset={len(found)}").json
+            found += page["items"]
+            if not page["items"] or len(found) >= page["total"]:
+                return found
+
+    def live_sessions(self):
+        return [session for session in self.sessions() if session["status"] not in ENDED]
+
+    # ---- ending ----
+
+    def check_audits(self):
+        """Ledger and memory of the manager, while it serves."""
+        reply = wait_for(lambda: self.try_get("/aliquot/v1/audit"), 30, "the audit")
+        assert reply.json == {"clean": True, "findings": []}, reply
+
+    def try_get(self, path):
+        with contextlib.suppress(*GONE):
+            return self.client().get(path)
+
+    def leftovers(self):
+        """Processes of kernels, kernel folders and temporary files."""
+        own = {program.pid for program in self.programs.values()}
+        return [*(line for pid, line in processes_of(self.folder).items() if pid not in own),
+                *map(str, self.folder.glob("*/kernels/*")), *map(str, self.folder.glob("*/kernels/.*")),
+                *map(str, self.folder.rglob("*.tmp.*"))]
+
+    def check_nothing_left(self, seconds=30):
+        wait_for(lambda: not self.leftovers(), seconds, lambda: f"these to go: {self.leftovers()}")
+
+    def stop(self):
+        """End the programs in order; fail if they, or a sanitizer, had something to say."""
+        self.is_ending.set()
+        if self.supervisor:
+            self.supervisor.join()
+        names = sorted(self.programs, key="manager".__eq__)  # the manager last
+        for name in names:
+            program = self.programs.pop(name)
+            if program.process.poll() is None and program.stop():
+                self.findings.append(f"{name} ended with status {program.process.returncode}")
+        for log in self.folder.glob("*.log"):
+            if re.search("Sanitizer|runtime error", log.read_text(errors="replace")):
+                self.findings.append(f"{log.name}: a sanitizer complains")
+        assert not self.findings, "\n".join([*self.findings, self.logs()])
+
+    def logs(self, size=5000):
+        return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-size:]}"
+                         for log in sorted(self.folder.glob("*.log")))
+
+    def end(self):
+        """Kill and remove whatever is left."""
+        self.is_ending.set()
+        if self.supervisor:
+            self.supervisor.join()
+        end_processes(self.folder)
+        for program in self.programs.values():
+            program.process.wait()
+        self.reaper.stdin.close()
+        self.reaper.wait()
+
+
+def reap():
+    """Wait for the end of the test, however it comes."""
+    folder = sys.stdin.readline().strip()
+    sys.stdin.read()
+    end_processes(folder)
+    if not os.environ.get("ALIQUOT_TEST_KEEP"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    reap()
