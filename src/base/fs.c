@@ -67,8 +67,8 @@ static int sync_parent(int dirfd, const char *path)
     return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-int fs_write_atomic(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
-                    struct aq_error *err)
+static int replace(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
+                   bool durable, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *temporary = aq_format("%s.tmp.%d", path, (int)getpid());
     AQ_CLEANUP(aq_closep) int fd = -1;
@@ -80,17 +80,29 @@ int fs_write_atomic(int dirfd, const char *path, const void *bytes, size_t len, 
     if (fd < 0)
         return aq_fail_errno(err, "create '%s'", temporary);
     r = fs_write_all(fd, bytes, len);
-    if (r == 0 && fsync(fd) < 0)
+    if (r == 0 && durable && fsync(fd) < 0)
         r = -errno;
     if (r == 0 && renameat(dirfd, temporary, dirfd, path) < 0)
         r = -errno;
-    if (r == 0)
+    if (r == 0 && durable)
         r = sync_parent(dirfd, path);
     if (r < 0) {
         (void)unlinkat(dirfd, temporary, 0);
         return aq_fail(err, -r, "write '%s': %s", path, strerror(-r));
     }
     return 0;
+}
+
+int fs_write_atomic(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
+                    struct aq_error *err)
+{
+    return replace(dirfd, path, bytes, len, mode, true, err);
+}
+
+int fs_write_quick(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
+                   struct aq_error *err)
+{
+    return replace(dirfd, path, bytes, len, mode, false, err);
 }
 
 int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err)

@@ -21,6 +21,12 @@ int fs_read(int dirfd, const char *path, size_t limit, struct strbuf *out, struc
 int fs_write_atomic(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
                     struct aq_error *err);
 
+/* The same without waiting for the disk: every reader sees the old or the new
+ * contents, whichever process dies; after a power failure they may be gone.
+ */
+int fs_write_quick(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
+                   struct aq_error *err);
+
 /* mkdir -p with 'mode' for what is new. */
 int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err);
 

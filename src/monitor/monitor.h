@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 /* Take the folder (also as working directory), run its program and return
- * when exit.json is durable. 'client' is a connected socket of the agent, as
+ * when exit.json is there. 'client' is a connected socket of the agent, as
  * if it had come by monitor.sock, or -1. 0; MONITOR_EXIT_BUSY if another monitor has the
  * folder; -errno if there can be no exit record (the disk is full, the folder
  * is gone), with 'err'.

@@ -10,7 +10,9 @@
  *                 a program is started at most once per folder
  *   log, log.1    the program's output: newer and older half of a ring
  *   monitor.sock  SOCK_SEQPACKET, the messages below, host byte order
- *   exit.json     the exit record, durable before EXITED is sent:
+ *   exit.json     the exit record, whole before GONE is sent. It outlives every
+ *                 process; who told others of it makes it durable there. A power
+ *                 failure in between reads as monitor-lost:
  *                 {"version":1,"reason":"exited","text":"","exit_code":0,"signal":null,
  *                  "started_at":USEC,"ended_at":USEC,"user_usec":N,"system_usec":N,
  *                  "max_rss_bytes":N}; exit_code is 128+n for signal n, and null
@@ -55,7 +57,7 @@ enum monitor_message {
     MONITOR_HELLO = 'h',   /* struct monitor_hello, first on every connection */
     MONITOR_OUTPUT = 'o',  /* type byte, then output; to attached clients */
     MONITOR_SKIPPED = 's', /* type byte: output was dropped, the client is too slow */
-    MONITOR_GONE = 'x',    /* type byte: exit.json is durable; then the connection ends */
+    MONITOR_GONE = 'x',    /* type byte: exit.json is there; then the connection ends */
     /* to the monitor */
     MONITOR_TERMINATE = 'T', /* struct monitor_terminate */
     MONITOR_SIGNAL = 'K',    /* struct monitor_signal, to the process group */

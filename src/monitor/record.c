@@ -76,7 +76,7 @@ int record_exit(int folder, const struct exit_record *record, struct aq_error *e
     if (!strbuf_ok(&text))
         return aq_fail(err, ENOMEM, "exit record");
     AQ_FAULT("monitor.exit.before");
-    r = fs_write_atomic(folder, "exit.json", text.data, text.len, 0600, err);
+    r = fs_write_quick(folder, "exit.json", text.data, text.len, 0600, err);
     AQ_FAULT("monitor.exit.recorded");
     return r;
 }

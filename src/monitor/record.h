@@ -23,7 +23,9 @@ struct exit_record {
     int signal;         /* 0 = none */
 };
 
-/* Write exit.json, durably, with the resources that all children have used. */
+/* Write exit.json, with the resources that all children have used. It outlives
+ * every process; a power failure soon after reads as monitor-lost.
+ */
 int record_exit(int folder, const struct exit_record *record, struct aq_error *err);
 
 #endif

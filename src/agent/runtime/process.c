@@ -1,7 +1,7 @@
 /* Plain processes under aliquot-monitor.
  *
  * The hot path of a short job: write 'program', spawn the monitor with one
- * end of a socket pair, read HELLO (it runs) and GONE (exit.json is durable)
+ * end of a socket pair, read HELLO (it runs) and GONE (exit.json is there)
  * from the other end. Everything else is recovery, and one rule covers it:
  * whenever there is no connection and no exit record, the monitor is run once
  * more on the folder. If another one lives it says so, and we connect to its
@@ -223,21 +223,16 @@ static void launch(struct process_kernel *k)
 
 /* ---- the vtable ---- */
 
-static int adopt(struct runtime *runtime, const char *folder, const struct runtime_events *events,
-                 void *data, struct runtime_kernel **ret, struct aq_error *err)
+static int open_kernel(struct runtime *runtime, const char *folder,
+                       const struct runtime_events *events, void *data,
+                       struct runtime_kernel **ret, struct aq_error *err)
 {
     struct process_runtime *rt = AQ_CONTAINER_OF(runtime, struct process_runtime, super);
-    AQ_CLEANUP(aq_freep) char *program = aq_format("%s/program", folder);
     struct process_kernel *k = calloc(1, sizeof(*k));
 
-    if (!program || !k || !(k->folder = strdup(folder))) {
+    if (!k || !(k->folder = strdup(folder))) {
         free(k);
         return aq_fail(err, ENOMEM, "kernel of '%s'", folder);
-    }
-    if (access(program, F_OK) < 0) {
-        free(k->folder);
-        free(k);
-        return aq_fail_errno(err, "'%s'", program);
     }
     k->super.ops = rt->super.ops;
     k->rt = rt;
@@ -250,6 +245,18 @@ static int adopt(struct runtime *runtime, const char *folder, const struct runti
     return 0;
 }
 
+static int adopt(struct runtime *runtime, const char *folder, const struct runtime_events *events,
+                 void *data, struct runtime_kernel **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *started = aq_format("%s/started", folder);
+
+    if (!started)
+        return aq_fail(err, ENOMEM, "kernel of '%s'", folder);
+    if (access(started, F_OK) < 0)
+        return aq_fail_errno(err, "'%s'", started);
+    return open_kernel(runtime, folder, events, data, ret, err);
+}
+
 static int start(struct runtime *runtime, const struct runtime_spec *spec,
                  const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                  struct aq_error *err)
@@ -257,7 +264,7 @@ static int start(struct runtime *runtime, const struct runtime_spec *spec,
     int r = program_file_write(spec, err);
 
     AQ_FAULT("agent.program.written");
-    return r < 0 ? r : adopt(runtime, spec->folder, events, data, ret, err);
+    return r < 0 ? r : open_kernel(runtime, spec->folder, events, data, ret, err);
 }
 
 static void terminate(struct runtime_kernel *kernel, int64_t grace_usec)

@@ -4,7 +4,9 @@
 
 #include "agent/runtime/runtime.h"
 
-/* Write 'program' into spec->folder, durably. */
+/* Write 'program' into spec->folder. Not durable: what was never started can
+ * be written again.
+ */
 int program_file_write(const struct runtime_spec *spec, struct aq_error *err);
 
 #endif

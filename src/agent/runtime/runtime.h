@@ -47,8 +47,8 @@ struct runtime_exit {
 
 struct runtime_events {
     void (*on_running)(void *data, int64_t started_usec); /* at most once */
-    /* Exactly once, unless the handle is released first. The record is
-     * durable, nothing of the program is left.
+    /* Exactly once, unless the handle is released first. Nothing of
+     * the program is left.
      */
     void (*on_ended)(void *data, const struct runtime_exit *exit);
 };
@@ -88,8 +88,8 @@ struct runtime_terminal {
     const struct runtime_ops *ops;
 };
 
-/* Write down what to run, durably, and start it; the folder was never used.
- * What cannot start comes as on_ended() with MONITOR_NOT_STARTED.
+/* Write down what to run and start it; the folder's program was never started
+ * (a former try may have written it down). What cannot start comes as on_ended() with MONITOR_NOT_STARTED.
  */
 static inline int runtime_start(struct runtime *rt, const struct runtime_spec *spec,
                                 const struct runtime_events *events, void *data,
@@ -98,8 +98,8 @@ static inline int runtime_start(struct runtime *rt, const struct runtime_spec *s
     return rt->ops->start(rt, spec, events, data, ret, err);
 }
 
-/* Take over a folder in whatever state: running, ended, or written down and
- * not started, which is then started. -ENOENT if nothing was written down.
+/* Take over a folder whose program runs or has ended. -ENOENT if it was never
+ * started: then runtime_start().
  */
 static inline int runtime_adopt(struct runtime *rt, const char *folder,
                                 const struct runtime_events *events, void *data,
