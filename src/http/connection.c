@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/jsonw.h"
 
 #define INPUT_MAX 65536     /* bytes of further requests taken in advance */
@@ -209,6 +210,7 @@ static void call_handler(struct connection *conn)
 
     conn->state = CONNECTION_HANDLER;
     server_set_timer(conn, TIMER_NONE);
+    AQ_FAULT("http.request.complete");
     req->match.route->handler(req, req->match.data);
 }
 

@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
 #include "http/problem.h"
 
 #define JOIN_MAX 16384     /* a body up to this is sent in one piece with the head */
@@ -146,6 +148,7 @@ void request_reply(struct request *req, int status, const char *content_type, co
         if (req->method == METHOD_HEAD || has_no_body(status))
             len = 0;
         send_answer(req, body, len);
+        AQ_FAULT("http.reply.sent");
     }
     connection_next(conn);
 }
@@ -166,9 +169,13 @@ void request_reply_empty(struct request *req, int status)
 void request_fail_data(struct request *req, const struct aq_error *err, const char *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const struct problem_type *type = problem_of(err);
 
+    /* What is kept from strangers must be found somewhere. */
+    if (type->status == 500)
+        log_error("%s %s: %s", method_name(req->method), request_get_path(req), err->text);
     problem_write(&text, err, data);
-    request_reply(req, problem_of(err)->status, "application/problem+json", text.data,
+    request_reply(req, type->status, "application/problem+json", text.data,
                   strbuf_ok(&text) ? text.len : 0);
 }
 

@@ -61,7 +61,7 @@ const char *request_get_path(const struct request *req)
     struct request *own = (struct request *)(uintptr_t)req; /* what is computed on demand */
     const char *target = request_get_target(req);
 
-    if (!own->path)
+    if (!own->path && target)
         own->path = arena_strndup(&own->arena, target, strcspn(target, "?"));
     return own->path ? own->path : "";
 }

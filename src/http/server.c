@@ -8,7 +8,6 @@
 
 #define REFUSING_MAX 64 /* connections that are told 503 at one time */
 #define LINGER_MSEC 2000
-#define KEEPALIVE_MSEC 15000
 
 static unsigned or_default(unsigned value, unsigned fallback)
 {
@@ -30,7 +29,7 @@ static void set_limits(struct server *server, const struct server_limits *l)
     server->timer_msec[TIMER_BODY] = or_default(l->body_msec, 30000);
     server->timer_msec[TIMER_IDLE] = or_default(l->idle_msec, 75000);
     server->timer_msec[TIMER_WRITE] = or_default(l->write_msec, 30000);
-    server->timer_msec[TIMER_KEEPALIVE] = KEEPALIVE_MSEC;
+    server->timer_msec[TIMER_KEEPALIVE] = or_default(l->keepalive_msec, 15000);
     server->timer_msec[TIMER_LINGER] = LINGER_MSEC;
 }
 

@@ -35,6 +35,7 @@ struct server_limits {
     unsigned body_msec;       /* the body may stand still [30,000] */
     unsigned idle_msec;       /* between requests [75,000] */
     unsigned write_msec;      /* queued bytes may stand still [30,000] */
+    unsigned keepalive_msec;  /* silence on an event stream before a comment [15,000] */
     unsigned connections_max; /* further ones get 503 [10,000] */
     size_t queue_max;         /* bytes queued for one slow reader [8 MiB] */
 };
@@ -130,7 +131,9 @@ void request_reply(struct request *req, int status, const char *content_type, co
 /* The same with "application/json"; a failed strbuf becomes a 500. */
 void request_reply_json(struct request *req, int status, const struct strbuf *json);
 void request_reply_empty(struct request *req, int status);
-/* A problem document; 'data' is JSON text or NULL. See problem.h. */
+/* A problem document; 'data' is JSON text or NULL. See problem.h. What becomes
+ * a 500 is logged, as its text is not shown.
+ */
 void request_fail(struct request *req, const struct aq_error *err);
 void request_fail_data(struct request *req, const struct aq_error *err, const char *data);
 

@@ -143,7 +143,7 @@ void request_done(struct request *req);
 /* ---- reply.c ---- */
 
 void reply_continue(struct connection *conn);
-/* Send 'text' whenever a begun stream was silent for 15 s. Static text. */
+/* Send 'text' whenever a begun stream was silent for a while. Static text. */
 void request_set_keepalive(struct request *req, const char *text);
 void reply_keepalive(struct request *req);
 

@@ -2,57 +2,24 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "base/clock.h"
 
 #define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-/* An HMAC-SHA256 context that waits for its key: fetching the algorithm takes
- * longer than using it.
- */
-static EVP_MAC_CTX *hmac_template;
-static pthread_once_t hmac_once = PTHREAD_ONCE_INIT;
-
-static void make_template(void)
-{
-    char digest[] = "SHA256";
-    OSSL_PARAM params[] = {
-        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
-        OSSL_PARAM_construct_end(),
-    };
-    EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-    EVP_MAC_CTX *ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
-
-    EVP_MAC_free(mac);
-    if (ctx && EVP_MAC_CTX_set_params(ctx, params))
-        hmac_template = ctx;
-    else
-        EVP_MAC_CTX_free(ctx);
-}
-
 static bool hmac(const void *key, size_t key_len, const char *text, size_t len, uint8_t ret[32])
 {
-    EVP_MAC_CTX *ctx;
-    size_t n = 0;
-    bool ok;
+    unsigned n = 0;
 
-    (void)pthread_once(&hmac_once, make_template);
-    ctx = hmac_template ? EVP_MAC_CTX_dup(hmac_template) : NULL;
-    /* OpenSSL takes an empty key for "keep the key that is there". */
-    ok = ctx && EVP_MAC_init(ctx, key_len ? key : "\0", key_len ? key_len : 1, NULL)
-         && EVP_MAC_update(ctx, (const unsigned char *)text, len)
-         && EVP_MAC_final(ctx, ret, &n, 32) && n == 32;
-    EVP_MAC_CTX_free(ctx);
-    return ok;
+    return HMAC(EVP_sha256(), key, (int)key_len, (const unsigned char *)text, len, ret, &n)
+           && n == 32;
 }
 
 /* YYYYMMDD of the date in its own time zone. */

@@ -8,8 +8,8 @@
 #include "base/strbuf.h"
 #include "http/server.h"
 
-/* Begin an event stream as the answer. Keep-alive comments are sent every 15 s
- * of silence by the server. Then sse_send() and at last request_end().
+/* Begin an event stream as the answer. The server sends a comment after every
+ * 15 s of silence (server_limits.keepalive_msec). Then sse_send() and at last request_end().
  */
 void sse_begin(struct request *req, void (*on_drain)(struct request *req, void *data), void *data);
 

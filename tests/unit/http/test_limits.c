@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "http/sse.h"
+
 #define HOST "Host: a\r\n"
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
@@ -45,11 +47,18 @@ static void on_big(struct request *req, void *data)
     request_reply(req, 200, "text/plain", big, sizeof(big));
 }
 
+static void on_events(struct request *req, void *data)
+{
+    on_hold(req, data);
+    sse_begin(req, NULL, NULL);
+}
+
 static const struct route routes[] = {
     { METHOD_GET, "/", 0, on_hello, NULL, "Hello", 0, 0 },
     { METHOD_POST, "/", 0, on_hello, NULL, "Hello", 0, 0 },
     { METHOD_GET, "/hold", 0, on_hold, NULL, "Hold", 0, 0 },
     { METHOD_GET, "/stream", 0, on_stream, NULL, "Stream", 0, 0 },
+    { METHOD_GET, "/events", 0, on_events, NULL, "Events", 0, 0 },
     { METHOD_GET, "/big", 0, on_big, NULL, "Big", 0, 0 },
 };
 
@@ -166,6 +175,23 @@ static void test_slow_reader(void **state)
     RUN_UNTIL(&net, told_gone);
     assert_int_equal(request_write(held, piece, 1), -EPIPE);
     request_end(held);
+    raw_close(&raw);
+    net_down(&net);
+}
+
+/* An event stream without events shows signs of life. */
+static void test_silent_events(void **state)
+{
+    struct raw raw;
+
+    (void)state;
+    up(&(struct server_limits){ .keepalive_msec = 20 });
+    raw_open(&raw, &net);
+    raw_say(&raw, GET("/events"));
+    RUN_UNTIL(&net, strstr(raw.got.data, "3\r\n:\n\n\r\n3\r\n:\n\n\r\n"));
+    assert_non_null(strstr(raw.got.data, "Content-Type: text/event-stream\r\n"));
+    request_end(held);
+    RUN_UNTIL(&net, strstr(raw.got.data, "0\r\n\r\n"));
     raw_close(&raw);
     net_down(&net);
 }
@@ -310,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_slow_head),        cmocka_unit_test(test_slow_body),
         cmocka_unit_test(test_idle),             cmocka_unit_test(test_slow_handler),
         cmocka_unit_test(test_slow_reader),      cmocka_unit_test(test_greedy_pipeline),
+        cmocka_unit_test(test_silent_events),
         cmocka_unit_test(test_last_answer_whole), cmocka_unit_test(test_body_without_end),
         cmocka_unit_test(test_long_head),        cmocka_unit_test(test_full),
         cmocka_unit_test(test_idle_crowd),
