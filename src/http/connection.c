@@ -348,7 +348,9 @@ static void await_client(struct connection *conn)
 {
     if (conn->state != CONNECTION_HEAD)
         return;
-    if (!message_has_begun(conn->parser))
+    if (conn->server->stopping && !message_has_begun(conn->parser))
+        linger(conn);
+    else if (!message_has_begun(conn->parser))
         server_set_timer(conn, TIMER_IDLE);
     else if (conn->timer != TIMER_HEAD)
         server_set_timer(conn, TIMER_HEAD);

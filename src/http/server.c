@@ -105,15 +105,36 @@ static void start_sweeping(struct server *server)
 
 /* ---- connections ---- */
 
-/* The connection that has waited longest for its client to say something. */
+/* The oldest of a kind, if it has waited for 'msec' at least. */
+static struct connection *find_oldest(struct server *server, enum timer_kind kind, uint64_t msec)
+{
+    struct list *head = &server->timers[kind];
+    struct connection *conn = LIST_ENTRY(head->next, struct connection, timer_link);
+
+    if (list_is_empty(head)
+        || conn->deadline - server->timer_msec[kind] + msec > uv_now(server->loop))
+        return NULL;
+    return conn;
+}
+
+/* Whoever may make room: those who never said anything first, those in the
+ * middle of a head last. Clients that are neither slow nor silent come and go
+ * much faster than the second that is given to them.
+ */
 static struct connection *find_idle(struct server *server)
 {
-    static const enum timer_kind kinds[] = { TIMER_IDLE, TIMER_FRESH, TIMER_HEAD };
+    static const struct {
+        enum timer_kind kind;
+        uint64_t msec;
+    } order[] = {
+        { TIMER_FRESH, 1000 }, { TIMER_IDLE, 0 }, { TIMER_HEAD, 1000 }, { TIMER_FRESH, 0 },
+        { TIMER_HEAD, 0 },
+    };
+    struct connection *found = NULL;
 
-    for (size_t i = 0; i < AQ_COUNT(kinds); i++)
-        if (!list_is_empty(&server->timers[kinds[i]]))
-            return LIST_ENTRY(server->timers[kinds[i]].next, struct connection, timer_link);
-    return NULL;
+    for (size_t i = 0; i < AQ_COUNT(order) && !found; i++)
+        found = find_oldest(server, order[i].kind, order[i].msec);
+    return found;
 }
 
 void server_start_connection(struct connection *conn)

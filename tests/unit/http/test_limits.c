@@ -301,6 +301,33 @@ static void test_full(void **state)
     net_down(&net);
 }
 
+/* What was asked before the stop is answered; then the connection ends by itself. */
+static void test_stop_while_flushing(void **state)
+{
+    struct server_stats stats;
+    struct raw raw;
+
+    (void)state;
+    up(NULL);
+    raw_open(&raw, &net);
+    stream_pause(raw.stream);
+    raw_say(&raw, GET("/big"));
+    raw_say(&raw, GET("/hold"));
+    do
+        (void)uv_run(&net.loop, UV_RUN_ONCE), server_get_stats(net.server, &stats);
+    while (!stats.requests);
+    server_stop(net.server, 600000, net_on_stopped, &net);
+    stream_resume(raw.stream);
+    RUN_UNTIL(&net, held);
+    request_reply_empty(held, 204);
+    RUN_UNTIL(&net, raw.ended);
+    assert_non_null(memmem(raw.got.data, raw.got.len, "HTTP/1.1 204", 12));
+    raw_close(&raw);
+    RUN_UNTIL(&net, net.stopped);
+    net.stopped = false;
+    net_down(&net);
+}
+
 /* Thousands who connect and say nothing: the oldest make room. */
 static void test_idle_crowd(void **state)
 {
@@ -339,7 +366,7 @@ int main(void)
         cmocka_unit_test(test_silent_events),
         cmocka_unit_test(test_last_answer_whole), cmocka_unit_test(test_body_without_end),
         cmocka_unit_test(test_long_head),        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_idle_crowd),
+        cmocka_unit_test(test_stop_while_flushing), cmocka_unit_test(test_idle_crowd),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
