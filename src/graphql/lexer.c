@@ -254,7 +254,7 @@ static bool lex_escape(struct lexer *lexer, uint32_t at, char out[4], size_t *re
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     char c = lexer->text[at + 1];
     const char *found;
-    uint32_t code;
+    uint32_t code = 0;
 
     if (c == 'u') {
         bool ok = lexer->text[at + 2] == '{' ? lex_escape_braced(lexer, at, &code, ret_len)
@@ -307,7 +307,7 @@ static bool no_memory(struct lexer *lexer)
 
 static bool lex_string(struct lexer *lexer, struct token *ret)
 {
-    uint32_t start = lexer->at, at = start + 1, end;
+    uint32_t start = lexer->at, at = start + 1, end = at;
     bool escapes;
     char *value;
     size_t len = 0;

@@ -112,8 +112,8 @@ static int count_request(const struct api *api, struct request *req, const struc
 static int check_route(const struct api *api, struct request *req, const struct route *route,
                        struct principal *who, struct aq_error *err)
 {
-    const struct keypair *key;
-    const struct user *user;
+    const struct keypair *key = NULL;
+    const struct user *user = NULL;
     int r;
 
     if ((r = find_signer(api, req, &key, &user, err)) < 0)
