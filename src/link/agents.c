@@ -46,7 +46,7 @@ static void agent_free(struct link_agent *agent)
     free(agent);
 }
 
-void agents_free(struct link_server *server)
+void server_agents_free(struct link_server *server)
 {
     for (size_t i = 0; i < server->agents.count; i++)
         agent_free(server->agents.entries[i].value);
@@ -59,7 +59,7 @@ static void disconnect(struct link_agent *agent, bool orderly, const char *why)
 
     channel_close(AQ_TAKE(agent->channel));
     server->connected--;
-    streams_agent_gone(server, agent->id);
+    server_streams_agent_gone(server, agent->id);
     if (server->ops->on_disconnected)
         server->ops->on_disconnected(server->data, agent->id, &agent->incarnation, orderly, why);
 }
@@ -72,7 +72,7 @@ static void on_message(void *data, uint64_t seq, const struct message *msg)
     if (msg->type == MSG_BYE)
         disconnect(agent, true, msg->bye.text ? msg->bye.text : "the agent said bye");
     else if (msg->type == MSG_STREAM_REFUSED)
-        streams_refused(server, agent->id, &msg->stream_refused);
+        server_streams_refused(server, agent->id, &msg->stream_refused);
     else if (msg->type != MSG_UNKNOWN)
         server->ops->on_message(server->data, agent->id, msg);
     if (seq && agent->channel)
@@ -105,7 +105,7 @@ static void supersede(struct link_agent *agent, const struct uuid *incarnation)
 
     if (old) {
         agent->server->connected--;
-        streams_agent_gone(agent->server, agent->id);
+        server_streams_agent_gone(agent->server, agent->id);
     }
     if (old && is_same)
         channel_close(old); /* its network broke before ours noticed */
@@ -175,7 +175,7 @@ static void refuse_protocol(struct channel *channel, const struct msg_hello *hel
     server_refuse(channel, "protocol", text, 0);
 }
 
-void agents_greet(struct link_server *server, struct channel *channel,
+void server_agents_greet(struct link_server *server, struct channel *channel,
                   const struct msg_hello *hello)
 {
     struct message msg = { .type = MSG_WELCOME,
@@ -230,7 +230,7 @@ void link_server_drop(struct link_server *server, const char *agent_id, const ch
 
     if (!agent)
         return;
-    streams_agent_gone(server, agent_id);
+    server_streams_agent_gone(server, agent_id);
     if (agent->channel) {
         server->connected--;
         if (text)

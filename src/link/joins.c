@@ -34,7 +34,7 @@ static void on_end(void *data, const char *why)
     channel_close(AQ_TAKE(join->channel));
 }
 
-void joins_ask(struct link_server *server, struct channel *channel, const struct msg_join *msg)
+void server_joins_ask(struct link_server *server, struct channel *channel, const struct msg_join *msg)
 {
     static const struct channel_ops ops = { .on_message = on_message, .on_end = on_end };
     struct link_join *join;
@@ -81,7 +81,7 @@ void link_join_refuse(struct link_join *join, const char *kind, const char *text
     join_free(join);
 }
 
-void joins_free(struct link_server *server)
+void server_joins_free(struct link_server *server)
 {
     LIST_FOREACH(it, &server->joins)
         join_free(LIST_ENTRY(it, struct link_join, link));

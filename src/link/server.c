@@ -61,17 +61,17 @@ static void on_first_message(void *data, uint64_t seq, const struct message *msg
 
     (void)seq;
     if (msg->type == MSG_JOIN) {
-        joins_ask(server, channel, &msg->join);
+        server_joins_ask(server, channel, &msg->join);
     } else if (!identify(server, channel, &who, &kind, &text)) {
         server_refuse(channel, kind, text, 0);
     } else if (msg->type == MSG_STREAM_HELLO) {
-        streams_attach(server, channel, who.common_name, &msg->stream_hello);
+        server_streams_attach(server, channel, who.common_name, &msg->stream_hello);
     } else if (msg->type != MSG_HELLO) {
         server_refuse(channel, "refused", "a connection begins with hello", 0);
     } else if (strcmp(msg->hello.agent_id, who.common_name) != 0) {
         server_refuse(channel, "identity", "the agent's id is not the name in its certificate", 0);
     } else {
-        agents_greet(server, channel, &msg->hello);
+        server_agents_greet(server, channel, &msg->hello);
     }
 }
 
@@ -197,9 +197,9 @@ void link_server_free(struct link_server *server)
     listener_close(server->listener);
     LIST_FOREACH(it, &server->guests)
         channel_close(guest_leave(LIST_ENTRY(it, struct guest, link)));
-    joins_free(server);
-    streams_free(server);
-    agents_free(server);
+    server_joins_free(server);
+    server_streams_free(server);
+    server_agents_free(server);
     tls_context_free(server->tls);
     free(server);
 }

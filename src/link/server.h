@@ -42,9 +42,9 @@ struct link_agent {
 /* The first message of a control connection was a hello: take the channel
  * over, whatever comes of it.
  */
-void agents_greet(struct link_server *server, struct channel *channel,
+void server_agents_greet(struct link_server *server, struct channel *channel,
                   const struct msg_hello *hello);
-void agents_free(struct link_server *server);
+void server_agents_free(struct link_server *server);
 
 /* Say why and close. */
 void server_refuse(struct channel *channel, const char *kind, const char *text,
@@ -53,17 +53,17 @@ void server_refuse(struct channel *channel, const char *kind, const char *text,
 /* ---- streams.c ---- */
 
 /* The first message of a connection of 'agent_id' was a stream.hello: take it over. */
-void streams_attach(struct link_server *server, struct channel *channel, const char *agent_id,
+void server_streams_attach(struct link_server *server, struct channel *channel, const char *agent_id,
                     const struct msg_stream_hello *hello);
-void streams_refused(struct link_server *server, const char *agent_id,
+void server_streams_refused(struct link_server *server, const char *agent_id,
                      const struct msg_stream_refused *refused);
 /* Those of the agent that have no connection yet will not get one. */
-void streams_agent_gone(struct link_server *server, const char *agent_id);
-void streams_free(struct link_server *server);
+void server_streams_agent_gone(struct link_server *server, const char *agent_id);
+void server_streams_free(struct link_server *server);
 
 /* ---- joins.c ---- */
 
-void joins_ask(struct link_server *server, struct channel *channel, const struct msg_join *msg);
-void joins_free(struct link_server *server);
+void server_joins_ask(struct link_server *server, struct channel *channel, const struct msg_join *msg);
+void server_joins_free(struct link_server *server);
 
 #endif

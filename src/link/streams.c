@@ -80,7 +80,7 @@ int link_server_open_stream(struct link_server *server, const char *agent_id,
     return 0;
 }
 
-void streams_attach(struct link_server *server, struct channel *channel, const char *agent_id,
+void server_streams_attach(struct link_server *server, struct channel *channel, const char *agent_id,
                     const struct msg_stream_hello *hello)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT;
@@ -95,7 +95,7 @@ void streams_attach(struct link_server *server, struct channel *channel, const c
     raw_attach(entry->stream, channel_release(channel, &rest), &rest);
 }
 
-void streams_refused(struct link_server *server, const char *agent_id,
+void server_streams_refused(struct link_server *server, const char *agent_id,
                      const struct msg_stream_refused *refused)
 {
     struct server_stream *entry = find(server, &refused->stream_id, agent_id);
@@ -108,7 +108,7 @@ void streams_refused(struct link_server *server, const char *agent_id,
     raw_fail(entry->stream, &err);
 }
 
-void streams_agent_gone(struct link_server *server, const char *agent_id)
+void server_streams_agent_gone(struct link_server *server, const char *agent_id)
 {
     struct aq_error err;
 
@@ -126,7 +126,7 @@ void streams_agent_gone(struct link_server *server, const char *agent_id)
     }
 }
 
-void streams_free(struct link_server *server)
+void server_streams_free(struct link_server *server)
 {
     while (server->streams.count) {
         struct server_stream *entry = server->streams.entries[0].value;
