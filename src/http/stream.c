@@ -103,8 +103,42 @@ int stream_renew_handle(struct stream *s, struct aq_error *err)
     return 0;
 }
 
+/* ---- reading ---- */
+
+static void on_later(void *data);
+
+static void want_later(struct stream *s)
+{
+    if (!s->later && !s->closed)
+        s->later = defer_call(s->loop, 0, on_later, s);
+}
+
+/* Bytes for the owner. What was pushed back comes first. */
+static void give(struct stream *s, const char *bytes, size_t len)
+{
+    if (s->closed || s->ended)
+        return;
+    if (s->paused || s->pushed.len)
+        (void)stream_push_back(s, bytes, len);
+    else
+        s->ops->on_read(s->data, bytes, len);
+}
+
+static void give_pushed(struct stream *s)
+{
+    struct strbuf bytes = s->pushed;
+
+    if (!bytes.len || s->paused)
+        return;
+    strbuf_init(&s->pushed);
+    give(s, bytes.data, bytes.len);
+    strbuf_done(&bytes);
+}
+
 void stream_end(struct stream *s, const struct aq_error *err)
 {
+    if (!s->ended)
+        give_pushed(s);
     if (s->ended || s->closed)
         return;
     s->ended = true;
@@ -121,28 +155,12 @@ static void end_errno(struct stream *s, int code, const char *what)
     stream_end(s, &err);
 }
 
-/* ---- reading ---- */
-
-static void on_later(void *data);
-
-static void want_later(struct stream *s)
-{
-    if (!s->later && !s->closed)
-        s->later = defer_call(s->loop, 0, on_later, s);
-}
-
 static void drop_memory(struct strbuf *sb)
 {
     if (sb->cap > KEEP_QUEUE)
         strbuf_done(sb);
     else
         strbuf_clear(sb);
-}
-
-static void give(struct stream *s, const char *bytes, size_t len)
-{
-    if (!s->closed && !s->ended)
-        s->ops->on_read(s->data, bytes, len);
 }
 
 static void flush(struct stream *s);
@@ -272,13 +290,7 @@ static void on_later(void *data)
     struct stream *s = data;
 
     s->later = NULL;
-    if (s->pushed.len && !s->paused) {
-        struct strbuf bytes = s->pushed;
-
-        strbuf_init(&s->pushed);
-        give(s, bytes.data, bytes.len);
-        strbuf_done(&bytes);
-    }
+    give_pushed(s);
     if (!s->closed && s->tls && s->is_open && !s->paused && !s->ended)
         pump_tls(s);
     if (!s->closed && s->failed)
@@ -557,10 +569,7 @@ int stream_memory(uv_loop_t *loop, struct strbuf *out, const struct stream_ops *
 
 void stream_memory_feed(struct stream *s, const char *bytes, size_t len)
 {
-    if (s->paused || s->pushed.len)
-        (void)stream_push_back(s, bytes, len);
-    else
-        give(s, bytes, len);
+    give(s, bytes, len);
 }
 
 void stream_memory_end(struct stream *s)

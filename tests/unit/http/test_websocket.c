@@ -315,6 +315,34 @@ static void test_early_frames(void **state)
     down();
 }
 
+/* So many of them that the first read does not take all. */
+static void test_many_early_frames(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct raw raw;
+
+    (void)state;
+    up(&(struct websocket_options){ .queue_max = 64 << 20 }, NULL, "/ws");
+    websocket_abort(asked.ws);
+    RUN_UNTIL(&net, served.closed);
+    served.closed = false;
+    strbuf_adds(&text, "GET /ws HTTP/1.1\r\n" HOST GOOD "\r\n");
+    for (int i = 0; i < 30000; i++) {
+        unsigned char frame[] = { 0x82, 0x84, 0, 0, 0, 0, 0, 0, 0, 0 };
+
+        memcpy(frame + 6, &i, sizeof(i));
+        strbuf_add(&text, frame, sizeof(frame));
+    }
+    raw_open(&raw, &net);
+    (void)stream_write(raw.stream, text.data, text.len);
+    RUN_UNTIL(&net, served.messages == 30000 || served.closed);
+    assert_false(served.closed);
+    assert_int_equal(served.bytes, 120000);
+    raw_close(&raw);
+    RUN_UNTIL(&net, served.closed);
+    down();
+}
+
 static void test_server_stops(void **state)
 {
     (void)state;
@@ -337,7 +365,8 @@ int main(void)
         cmocka_unit_test(test_too_big),      cmocka_unit_test(test_not_utf8),
         cmocka_unit_test(test_slow_reader),  cmocka_unit_test(test_ping),
         cmocka_unit_test(test_pong),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_early_frames), cmocka_unit_test(test_server_stops),
+        cmocka_unit_test(test_early_frames), cmocka_unit_test(test_many_early_frames),
+        cmocka_unit_test(test_server_stops),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
