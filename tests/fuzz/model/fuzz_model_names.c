@@ -1,0 +1,42 @@
+/* Names of sessions and agents: whatever is accepted has only the promised
+ * characters and length, so that it is safe in paths, logs and URLs.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/agent.h"
+#include "model/session.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int condition)
+{
+    if (!condition)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    struct aq_error err = { 0 };
+    char *text = malloc(size + 1);
+    size_t len;
+
+    if (!text)
+        return 0;
+    if (size)
+        memcpy(text, data, size);
+    text[size] = '\0';
+    len = strlen(text);
+    if (session_name_check(text, &err) == 0)
+        require(len >= 4 && len <= SESSION_NAME_MAX && strspn(text, word) == len);
+    else
+        require(strcmp(err.field, "name") == 0 && err.text[0]);
+    if (agent_id_check(text, &err) == 0)
+        require(len >= 1 && len <= AGENT_ID_MAX && strspn(text, word) == len && text[0] != '.');
+    else
+        require(strcmp(err.field, "agent_id") == 0 && err.text[0]);
+    free(text);
+    return 0;
+}
