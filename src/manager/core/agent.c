@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/vec.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 /* A tick this late means that this process slept: nobody was silent then. */
 #define TICK_LATE_USEC (3 * USEC_PER_SEC)

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 /* ---- announcing ---- */
 
@@ -117,8 +117,10 @@ static void apply_session_status(struct core *core, struct event *e)
     change_status(&l->s, c, e->at_usec);
     l->since_usec = clock_monotonic_usec();
     live_unschedule(core, l);
-    if (c->to == SESSION_PENDING)
+    if (c->to == SESSION_PENDING) {
+        l->explained = SCHED_BEHIND;
         queue_add(core, l);
+    }
     if (c->to == SESSION_RESTARTING)
         l->wants_restart = false;
     if (c->result != RESULT_UNDEFINED)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 struct audit {
     struct core *core;

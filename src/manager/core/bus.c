@@ -1,6 +1,6 @@
 #include "manager/core/bus.h"
 
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 struct core_subscriber {
     struct list link; /* core.subscribers, or the topic's */

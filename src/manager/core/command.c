@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 enum waits_for { FOR_END, FOR_FORCED_END, FOR_RESTART };
 

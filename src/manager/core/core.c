@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "link/pki.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 #include "store/fixture.h"
 #include "store/token.h"
 

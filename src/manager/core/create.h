@@ -7,7 +7,7 @@
 #ifndef AQ_MANAGER_CORE_CREATE_H
 #define AQ_MANAGER_CORE_CREATE_H
 
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 /* ---- access.c ---- */
 

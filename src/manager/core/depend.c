@@ -1,7 +1,7 @@
 /* depend.c - sessions that wait for the success of others */
 #include "base/log.h"
 #include "base/vec.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 #include "store/read.h"
 
 struct dependents {

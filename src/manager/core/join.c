@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "link/pki.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 #include "store/token.h"
 
 #define DAY_USEC (24 * 3600 * USEC_PER_SEC)

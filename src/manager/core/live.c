@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 #define NOT_IN_HEAP UINT32_MAX
 

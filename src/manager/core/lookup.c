@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 const struct session *core_find_session(const struct core *core, const struct uuid *id)
 {

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 struct drain {
     struct list link; /* agent_live.drains, .draining while it is saved */
@@ -21,7 +21,41 @@ struct drain {
     void *data;
 };
 
-/* {"cpu": ["count", "4"]} */
+/* "cpu": ["count", "4"]. With a batch, a slot that is new becomes known by it. */
+static int read_slot(const char *name, const json_t *pair, const struct slot_types *types,
+                     struct slots *ret, struct event_batch *batch, struct aq_error *err)
+{
+    const char *type_text = json_string_value(json_array_get(pair, 0));
+    const char *amount_text = json_string_value(json_array_get(pair, 1));
+    const char *interned = slot_name_intern(name, strlen(name));
+    enum slot_type type, known;
+    bool is_new;
+    int64_t amount;
+    struct event *e;
+    int r;
+
+    if (!interned || !type_text || !amount_text || slot_type_parse(type_text, &type) < 0)
+        return aq_fail_field(err, EINVAL, name, "a slot must be [\"type\", \"amount\"]");
+    is_new = slot_types_find(types, interned, &known) < 0;
+    if (!is_new && known != type)
+        return aq_fail_field(err, EINVAL, name, "slot '%s' is a %s in this cluster, not a %s; "
+                             "rename it in the agent's configuration", name,
+                             slot_type_name(known), type_text);
+    r = slot_amount_parse(amount_text, strlen(amount_text), type, false, interned, &amount, err);
+    if (r < 0)
+        return r;
+    if (slots_set(ret, interned, amount) < 0)
+        return aq_fail(err, ENOMEM, "an agent's slots");
+    if (!batch || !is_new)
+        return 0;
+    if (!(e = event_batch_add(batch, EVENT_SLOT_TYPE_KNOWN, clock_realtime_usec())))
+        return aq_fail(err, ENOMEM, "a slot type");
+    e->slot_type.name = interned;
+    e->slot_type.type = type;
+    return 0;
+}
+
+/* An object of slots; see read_slot(). */
 static int read_slots(const char *text, struct slots *ret, struct event_batch *batch,
                       const struct slot_types *types, struct aq_error *err)
 {
@@ -29,33 +63,9 @@ static int read_slots(const char *text, struct slots *ret, struct event_batch *b
     const char *name;
     int r = json_is_object(all) ? 0 : aq_fail_field(err, EINVAL, "slots", "not a JSON object");
 
-    json_object_foreach(all, name, pair) {
-        const char *type_text = json_string_value(json_array_get(pair, 0));
-        const char *amount_text = json_string_value(json_array_get(pair, 1));
-        const char *interned = slot_name_intern(name, strlen(name));
-        enum slot_type type, known;
-        int64_t amount;
-
-        if (r < 0)
-            break;
-        if (!interned || !type_text || !amount_text || slot_type_parse(type_text, &type) < 0) {
-            r = aq_fail_field(err, EINVAL, name, "a slot must be [\"type\", \"amount\"]");
-        } else if (slot_types_find(types, interned, &known) == 0 && known != type) {
-            r = aq_fail_field(err, EINVAL, name, "slot '%s' is a %s in this cluster, not a %s; "
-                              "rename it in the agent's configuration", name,
-                              slot_type_name(known), type_text);
-        } else if ((r = slot_amount_parse(amount_text, strlen(amount_text), type, false, interned,
-                                          &amount, err)) == 0 &&
-                   (r = slots_set(ret, interned, amount)) == 0 && batch &&
-                   slot_types_find(types, interned, &known) < 0) {
-            struct event *e = event_batch_add(batch, EVENT_SLOT_TYPE_KNOWN, clock_realtime_usec());
-
-            if (!e)
-                r = aq_fail(err, ENOMEM, "a slot type");
-            else
-                e->slot_type.name = interned, e->slot_type.type = type;
-        }
-    }
+    json_object_foreach(all, name, pair)
+        if (r == 0)
+            r = read_slot(name, pair, types, ret, batch, err);
     json_decref(all);
     return r;
 }
@@ -120,9 +130,9 @@ static int begin_row(const struct agent_live *a, int64_t now, struct agent *ret)
 }
 
 static int add_offer(struct core *core, const struct agent_live *a, int64_t now,
-                     struct event_batch *batch, struct agent *ret)
+                     struct event_batch *batch, struct agent *ret, struct aq_error *err)
 {
-    if (!a->has_offer)
+    if (!a->has_offer || !a->is_connected)
         return 0;
     if (ret->status != AGENT_ALIVE) {
         ret->status = AGENT_ALIVE;
@@ -133,7 +143,7 @@ static int add_offer(struct core *core, const struct agent_live *a, int64_t now,
     ret->available = (struct slots){ 0 };
     if (copy_offer(ret, &a->offer) < 0)
         return -ENOMEM;
-    return read_slots(a->slots_text, &ret->available, batch, core->types, NULL);
+    return read_slots(a->slots_text, &ret->available, batch, core->types, err);
 }
 
 static int add_drains(const struct agent_live *a, struct agent *ret)
@@ -149,13 +159,13 @@ static int add_drains(const struct agent_live *a, struct agent *ret)
 }
 
 static int make_row(struct core *core, const struct agent_live *a, struct event_batch *batch,
-                    struct agent *ret)
+                    struct agent *ret, struct aq_error *err)
 {
     int64_t now = clock_realtime_usec();
     int r = begin_row(a, now, ret);
 
     if (r == 0)
-        r = add_offer(core, a, now, batch, ret);
+        r = add_offer(core, a, now, batch, ret, err);
     return r < 0 ? r : add_drains(a, ret);
 }
 
@@ -198,25 +208,46 @@ static void on_saved(void *data, int r, const struct aq_error *err)
     free(s);
 }
 
-void offer_save(struct core *core, struct agent_live *a)
+/* Propose the row; -EALREADY if it is up to date. */
+static int propose_row(struct core *core, struct agent_live *a, struct aq_error *err)
 {
-    struct event_batch *batch = a->is_saving ? NULL : event_batch_new();
-    struct saving *s = batch ? calloc(1, sizeof(*s)) : NULL;
+    struct event_batch *batch = event_batch_new();
+    struct saving *s = calloc(1, sizeof(*s));
     struct agent row = { 0 };
-    struct event *e;
+    struct event *e = NULL;
+    int r = batch && s ? make_row(core, a, batch, &row, err) : -ENOMEM;
 
-    if (!s || make_row(core, a, batch, &row) < 0 || (a->is_known && agent_is_same(&row, &a->a)) ||
-        !(e = event_batch_add(batch, EVENT_AGENT_SAVED, clock_realtime_usec()))) {
+    if (r == 0 && a->is_known && agent_is_same(&row, &a->a))
+        r = -EALREADY;
+    if (r == 0 && !(e = event_batch_add(batch, EVENT_AGENT_SAVED, clock_realtime_usec())))
+        r = -ENOMEM;
+    if (r < 0) {
         agent_done(&row);
         event_batch_free(batch);
         free(s);
-        if (!a->is_saving)
-            drains_finish(core, &a->drains, 0);
-        return;
+        return r;
     }
     e->agent = row;
-    *s = (struct saving){ .core = core };
+    s->core = core;
     memcpy(s->agent_id, a->a.id, sizeof(s->agent_id));
+    AQ_FAULT("core.agent.save.proposed");
+    propose_command(core, batch, on_saved, s);
+    return 0;
+}
+
+void offer_save(struct core *core, struct agent_live *a)
+{
+    struct aq_error err = { .text = "memory is short" };
+    int r;
+
+    if (a->is_saving)
+        return;
+    if ((r = propose_row(core, a, &err)) < 0) {
+        if (r != -EALREADY)
+            log_warning("agent '%s' cannot be recorded: %s", a->a.id, err.text);
+        drains_finish(core, &a->drains, r == -EALREADY ? 0 : r);
+        return;
+    }
     a->is_saving = true;
     while (!list_is_empty(&a->drains)) {
         struct list *link = a->drains.next;
@@ -224,8 +255,6 @@ void offer_save(struct core *core, struct agent_live *a)
         list_remove(link);
         list_add(&a->draining, link);
     }
-    AQ_FAULT("core.agent.save.proposed");
-    propose_command(core, batch, on_saved, s);
 }
 
 /* ---- what the agent says ---- */

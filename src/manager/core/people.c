@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 /* Contents of the event move into the object of that key, a new one if there
  * is none; the old contents move into the event, which frees them.

@@ -6,7 +6,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/vec.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 #define RETRY_USEC USEC_PER_SEC
 #define STALE_RETRY_USEC (5 * USEC_PER_SEC)

@@ -10,11 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 static void band_add(struct live *l)
 {
-    struct list *band = &l->rgroup->bands[l->s.priority], *place = band;
+    int priority = AQ_MAX(0, AQ_MIN(l->s.priority, PRIORITY_COUNT - 1));
+    struct list *band = &l->rgroup->bands[priority], *place = band;
 
     /* New ones come last; those that come back are older than most: look from both ends. */
     if (!list_is_empty(band) && LIST_ENTRY(band->prev, struct live, queue_link)->s.row > l->s.row)

@@ -11,7 +11,7 @@
 #include "base/fault.h"
 #include "base/jsonw.h"
 #include "base/log.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 #define WINDOW_MIN 16
 #define WINDOW_MAX 512

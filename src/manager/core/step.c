@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 /* A state that lasts less than this leaves no row: programs that start at
  * once go from SCHEDULED to RUNNING with one commit.

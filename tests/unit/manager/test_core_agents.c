@@ -82,6 +82,7 @@ static void test_lost_wait(void **state)
     struct uuid id;
     struct sent order;
     struct msg_kernel_status report;
+    struct answer a = { 0 };
 
     (void)state;
     set_loss_policy("wait", 0);
@@ -94,6 +95,10 @@ static void test_lost_wait(void **state)
     assert_int_equal(agent_status_of("i-001"), AGENT_LOST);
     pass(3600 * USEC_PER_SEC);
     assert_int_equal(status_of(&id), SESSION_RUNNING);
+    core_drain_agent(world.core, "i-001", true, NULL, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+    assert_int_equal(agent_status_of("i-001"), AGENT_LOST); /* drained, no less lost */
     assert_clean();
     /* The same process comes back with the same kernel. */
     report = kernel_report(&order, MSG_KERNEL_RUNNING);

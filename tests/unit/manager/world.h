@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "manager/core/state.h"
+#include "manager/core/parts.h"
 
 #define ADMIN_KEY "AKIAIOSFODNN7EXAMPLE"
 #define USER_KEY "AKIANABBDUSEREXAMPLE"

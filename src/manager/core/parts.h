@@ -1,0 +1,142 @@
+/* parts.h - what the files of this folder do for each other */
+#ifndef AQ_MANAGER_CORE_PARTS_H
+#define AQ_MANAGER_CORE_PARTS_H
+
+#include "manager/core/state.h"
+
+/* ---- core.c ---- */
+
+void core_schedule_turn(struct core *core);
+/* Memory is short after something became durable: memory and ledger would
+ * differ. End the process; a restart loads everything afresh.
+ */
+void core_die(const char *what) __attribute__((noreturn));
+
+/* Call 'done' in the next turn with a copy of 'err'. */
+void core_defer(struct core *core, core_done_fn done, void *data, int r,
+                const struct aq_error *err);
+
+/* ---- live.c: sessions in memory ---- */
+
+struct live *live_find(const struct core *core, const struct uuid *id);
+/* Look at the session in this turn. */
+void live_touch(struct core *core, struct live *l);
+/* Look again not later than at 'usec' (monotonic). */
+void live_wake_at(struct core *core, struct live *l, int64_t usec);
+void live_pop_due(struct core *core, int64_t now);
+void live_unschedule(struct core *core, struct live *l);
+/* Take the contents of 's' into memory; NULL if memory is short. */
+struct live *live_add(struct core *core, struct session *s);
+/* Out of every list; freed in the next turn. */
+void live_bury(struct core *core, struct live *l);
+void live_free(struct live *l);
+int live_rename(struct core *core, struct live *l, const char *name);
+/* A kernel begins or ends to hold its agent's resources. */
+void live_hold(struct core *core, struct live *l, size_t rank);
+void live_release(struct core *core, struct live *l, size_t rank);
+/* Forget what was said and sent about a kernel. */
+void live_forget_facts(struct kernel_live *k);
+
+/* ---- queue.c ---- */
+
+void queue_add(struct core *core, struct live *l);
+void queue_remove(struct core *core, struct live *l);
+void queue_park(struct core *core, struct live *l, enum sched_verdict verdict,
+                struct account *account);
+/* Back among those to look at. */
+void queue_unpark(struct core *core, struct live *l);
+/* Room may have appeared in the group. */
+void queue_room(struct core *core, struct rgroup *g);
+/* An agent may have. */
+void queue_agent(struct core *core, struct rgroup *g);
+/* An account holds less, or its limits have changed. */
+void queue_account(struct core *core, struct account *account);
+struct account *account_get(struct core *core, enum sched_account_kind kind, const char *name);
+/* Its limits now; false if it has none. */
+bool account_limits(const struct core *core, const struct account *account,
+                    struct sched_account *ret);
+int account_usage(struct account *account, const struct slots **ret);
+void account_free(struct account *account);
+/* The group of that name; made if it is only named so far. Cannot fail. */
+struct rgroup *rgroup_get(struct core *core, const char *name);
+void rgroup_free(struct rgroup *g);
+struct rgroup *rgroup_find(const struct core *core, const char *name);
+
+/* ---- propose.c ---- */
+
+/* An event of 'l' in the batch of this turn; l becomes busy. NULL if memory
+ * is short: then the whole batch will be given up and tried again.
+ */
+struct event *propose(struct core *core, struct live *l, enum event_kind kind);
+void propose_session(struct core *core, struct live *l, enum session_status to,
+                     const char *reason);
+struct event *propose_kernel(struct core *core, struct live *l, size_t rank,
+                             enum kernel_status to, const char *reason);
+/* The pass that the open batch belongs to, until it is done. */
+void propose_pass(struct core *core, struct rgroup *g);
+/* Hand the open batch to the store. */
+void propose_flush(struct core *core);
+/* A batch of a command; applied, then 'done' is called. Takes the batch. */
+void propose_command(struct core *core, struct event_batch *batch, core_done_fn done, void *data);
+
+/* ---- apply.c ---- */
+
+/* The one function that changes durable memory. */
+void core_apply(struct core *core, struct event *e);
+void apply_people(struct core *core, struct event *e);
+void apply_agent(struct core *core, struct event *e);
+
+/* ---- the others ---- */
+
+void step(struct core *core, struct live *l);
+void schedule(struct core *core);
+
+void waiters_check(struct core *core, struct live *l);
+void waiters_fail(struct core *core, struct live *l, int r, const struct aq_error *err);
+
+void bus_publish(struct core *core, const struct core_event *event);
+void bus_free(struct core *core);
+
+void dependency_watch(struct core *core, struct live *l);
+void dependency_ended(struct core *core, struct live *l);
+void dependency_forget(struct core *core, struct live *l);
+void dependency_free(struct core *core);
+
+/* Tell the kernel's agent; nothing if it is not connected or not synced. */
+void order_create(struct core *core, struct live *l, size_t rank);
+void order_restart(struct core *core, struct live *l, size_t rank);
+void order_destroy(struct core *core, struct live *l, size_t rank, int64_t grace_usec,
+                   const char *reason);
+void order_forget(struct core *core, const char *agent_id, const struct uuid *kernel_id,
+                  int64_t attempt);
+/* End a kernel that is not ours. */
+void order_stranger_end(struct core *core, const char *agent_id, const struct uuid *kernel_id,
+                        int64_t attempt);
+void order_drain(struct core *core, const char *agent_id, bool on);
+
+extern const struct link_server_ops agent_link_ops;
+struct agent_live *agent_find(const struct core *core, const char *id);
+struct agent_live *agent_add(struct core *core, const char *id);
+void agent_drop(struct core *core, struct agent_live *a);
+int agent_free_slots(struct agent_live *a, const struct slots **ret);
+void agents_tick(struct core *core, int64_t now);
+/* Its kernels are given up: it was removed, or is lost for longer than the
+ * grace and the policy of its group is not to wait; 'forced': lost at all.
+ */
+bool agent_is_given_up(const struct core *core, const char *id, bool forced);
+bool agent_is_ready(const struct agent_live *a);
+/* Equal in all that is stored. */
+bool agent_is_same(const struct agent *a, const struct agent *b);
+/* Refuses an agent whose greeting cannot be used. */
+int offer_take(struct core *core, struct agent_live *a, const struct msg_hello *hello,
+               struct aq_error *err);
+void offer_take_slots(struct core *core, struct agent_live *a, const char *text);
+/* Bring the row up to date if it is not. */
+void offer_save(struct core *core, struct agent_live *a);
+void drains_finish(struct core *core, struct list *drains, int r);
+void join_request(void *data, struct link_join *join, const struct msg_join *msg);
+
+/* Resource groups that were found allowed: read them again. */
+void access_forget(struct core *core);
+
+#endif
