@@ -46,11 +46,28 @@ void jsonw_array_end(struct jsonw *w)
     end(w, ']');
 }
 
+/* Whether eight bytes have one below 0x20 or above 0x7f, or a '"' or '\\'. For
+ * each: subtracting borrows into the top bit of a byte that is less (or,
+ * after the exclusive or, zero).
+ */
+static bool has_special(const char *text)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
+    uint64_t word, quote, slash;
+
+    memcpy(&word, text, sizeof(word));
+    quote = word ^ ones * '"';
+    slash = word ^ ones * '\\';
+    return ((word | (word - ones * 0x20) | (quote - ones) | (slash - ones)) & tops) != 0;
+}
+
 /* Bytes that can be copied as they are: printable ASCII but '"' and '\\'. */
 static size_t plain_run(const char *text, size_t len)
 {
     size_t n = 0;
 
+    while (len - n >= 8 && !has_special(text + n))
+        n += 8;
     while (n < len && (unsigned char)text[n] >= 0x20 && (unsigned char)text[n] < 0x80
            && text[n] != '"' && text[n] != '\\')
         n++;

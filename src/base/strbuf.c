@@ -63,7 +63,12 @@ void strbuf_add(struct strbuf *sb, const void *bytes, size_t len)
 
 void strbuf_addc(struct strbuf *sb, char c)
 {
-    strbuf_add(sb, &c, 1);
+    if (sb->len + 1 < sb->cap && !sb->failed) {
+        sb->data[sb->len++] = c;
+        sb->data[sb->len] = '\0';
+    } else {
+        strbuf_add(sb, &c, 1);
+    }
 }
 
 void strbuf_adds(struct strbuf *sb, const char *text)
