@@ -216,15 +216,15 @@ static void start_call(struct gql_request *r, struct batch *batch, uint32_t inde
 static struct gql_value read_object(struct gql_request *r, const struct plan_field *field,
                                     const void *object)
 {
-    const char *member = (const char *)object + field->resolver->offset;
+    const void *member = object ? (const char *)object + field->resolver->offset : NULL;
 
     switch (field->resolver->how) {
     case GQL_HOW_SELF:
         return gql_object(object);
     case GQL_HOW_OBJECT:
-        return gql_object(*(const void *const *)(const void *)member);
+        return gql_object(*(const void *const *)member);
     case GQL_HOW_VALUE:
-        return *(const struct gql_value *)(const void *)member;
+        return *(const struct gql_value *)member;
     case GQL_HOW_CONST:
         return field->resolver->value;
     case GQL_HOW_GET:

@@ -195,29 +195,35 @@ static const char *write_scalar(struct jsonw *w, enum gql_scalar_kind kind, stru
     }
 }
 
+/* "problem", or NULL for an enum, and the value */
+static bool throw_leaf(struct gql_request *r, const struct plan_field *field,
+                       struct gql_value value, const char *problem, const struct path *path)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    if (problem)
+        strbuf_adds(&text, problem);
+    else
+        strbuf_addf(&text, "Enum \"%s\" cannot represent value: ", field->def->type.type->name);
+    show_value(value, &text);
+    return throw_buffer(r, &text, field, path);
+}
+
 static bool write_leaf(struct gql_request *r, const struct plan_field *field, struct gql_value value,
                        const struct path *path)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const struct gql_type *type = field->def->type.type;
-    const char *problem;
+    const char *text;
 
     if (type->kind == GQL_TYPE_ENUM) {
-        const char *name = enum_name(type, value);
-
-        if (name) {
-            jsonw_str(&r->writer, name);
-            return true;
-        }
-        strbuf_addf(&text, "Enum \"%s\" cannot represent value: ", type->name);
-    } else {
-        problem = write_scalar(&r->writer, (enum gql_scalar_kind)type->scalar, value);
-        if (!problem)
-            return true;
-        strbuf_adds(&text, problem);
+        text = enum_name(type, value);
+        if (!text)
+            return throw_leaf(r, field, value, NULL, path);
+        jsonw_str(&r->writer, text);
+        return true;
     }
-    show_value(value, &text);
-    return throw_buffer(r, &text, field, path);
+    text = write_scalar(&r->writer, (enum gql_scalar_kind)type->scalar, value);
+    return !text || throw_leaf(r, field, value, text, path);
 }
 
 static bool write_object(struct gql_request *r, const struct batch *batch, uint32_t row,
@@ -260,6 +266,26 @@ static bool write_list(struct gql_request *r, const struct plan_field *field,
     return true;
 }
 
+static bool throw_null(struct gql_request *r, const struct plan_field *field,
+                       const struct path *path)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    strbuf_addf(&text, "Cannot return null for non-nullable field %s.%s.",
+                field->def->parent->name, field->def->name);
+    return throw_buffer(r, &text, field, path);
+}
+
+static bool throw_no_list(struct gql_request *r, const struct plan_field *field,
+                          const struct path *path)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    strbuf_addf(&text, "Expected Iterable, but did not find one for field \"%s.%s\".",
+                field->def->parent->name, field->def->name);
+    return throw_buffer(r, &text, field, path);
+}
+
 /* completeValue() of graphql-js */
 static bool write_value(struct gql_request *r, const struct plan_field *field,
                         struct gql_value value, struct gql_ref type, const struct path *path)
@@ -267,25 +293,16 @@ static bool write_value(struct gql_request *r, const struct plan_field *field,
     if (value.kind == GQL_ERROR)
         return throw_text(r, value.text, value.count, field->nodes, UINT32_MAX, path);
     if (value.kind == GQL_NULL || value.kind == GQL_ABSENT) {
-        AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-
-        if (!gql_ref_is_non_null(type)) {
-            jsonw_null(&r->writer);
-            return true;
-        }
-        strbuf_addf(&text, "Cannot return null for non-nullable field %s.%s.",
-                    field->def->parent->name, field->def->name);
-        return throw_buffer(r, &text, field, path);
+        if (gql_ref_is_non_null(type))
+            return throw_null(r, field, path);
+        jsonw_null(&r->writer);
+        return true;
     }
     type = gql_ref_nullable(type);
     if (gql_ref_is_list(type)) {
-        AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-
         if (value.kind == GQL_LIST || value.kind == GQL_SPAN)
             return write_list(r, field, value, gql_ref_inner(type), path);
-        strbuf_addf(&text, "Expected Iterable, but did not find one for field \"%s.%s\".",
-                    field->def->parent->name, field->def->name);
-        return throw_buffer(r, &text, field, path);
+        return throw_no_list(r, field, path);
     }
     if (value.kind == GQL_OBJECT)
         return write_object(r, value.object, value.count, path);
@@ -297,7 +314,7 @@ static struct gql_value read_leaf(struct gql_request *r, const struct plan_field
                                   const void *object)
 {
     const struct gql_resolver *resolver = field->resolver;
-    const void *member = (const char *)object + resolver->offset;
+    const void *member = object ? (const char *)object + resolver->offset : NULL; /* root */
     int64_t usec;
 
     switch (resolver->how) {
