@@ -59,6 +59,14 @@ static void write_value(struct jsonw *w, const struct gql_type *type, const stru
             write_value(w, type, &value->items[i]);
         jsonw_array_end(w);
         break;
+    case GQL_MAP:
+        jsonw_object_begin(w);
+        for (uint32_t i = 0; i < value->count; i++) {
+            jsonw_key(w, value->members[i].name);
+            write_value(w, type, &value->members[i].value);
+        }
+        jsonw_object_end(w);
+        break;
     default: jsonw_null(w);
     }
 }
