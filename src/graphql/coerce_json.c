@@ -15,18 +15,47 @@ struct reader {
     bool stopped;
 };
 
-static void show_string(const char *text, size_t len, struct strbuf *out)
-{
-    struct jsonw w = jsonw_make(out);
+static void show_json(const json_t *json, unsigned depth, struct strbuf *out);
 
-    jsonw_strn(&w, text, len);
+static void show_object(const json_t *json, unsigned depth, struct strbuf *out)
+{
+    const char *key, *before = "{ ";
+    json_t *member;
+
+    if (json_object_size(json) == 0) {
+        strbuf_adds(out, "{}");
+        return;
+    }
+    if (depth > 1) {
+        strbuf_adds(out, "[Object]");
+        return;
+    }
+    json_object_foreach ((json_t *)json, key, member) {
+        strbuf_addf(out, "%s%s: ", before, key);
+        show_json(member, depth + 1, out);
+        before = ", ";
+    }
+    strbuf_adds(out, " }");
 }
 
-static void show_real(double value, struct strbuf *out)
+static void show_array(const json_t *json, unsigned depth, struct strbuf *out)
 {
-    char number[NUMBER_TEXT_MAX];
+    size_t size = json_array_size(json);
 
-    strbuf_adds(out, number_format(value, number));
+    if (size > 0 && depth > 1) {
+        strbuf_adds(out, "[Array]");
+        return;
+    }
+    strbuf_addc(out, '[');
+    for (size_t i = 0; i < AQ_MIN(size, (size_t)10); i++) {
+        strbuf_adds(out, i ? ", " : "");
+        show_json(json_array_get(json, i), depth + 1, out);
+    }
+    if (size == 11)
+        strbuf_adds(out, ", ... 1 more item");
+    else if (size > 11)
+        strbuf_addf(out, ", ... %zu more items", size - 10);
+    strbuf_addc(out, ']');
 }
 
 /* A value in a message, as graphql-js's inspect() shows it: two levels deep,
@@ -34,54 +63,26 @@ static void show_real(double value, struct strbuf *out)
  */
 static void show_json(const json_t *json, unsigned depth, struct strbuf *out)
 {
-    const char *key;
-    json_t *member;
-    size_t size = json_array_size(json);
+    char number[NUMBER_TEXT_MAX];
+    struct jsonw w = jsonw_make(out);
 
     if (out->len > MESSAGE_MAX)
         return; /* it is cut there anyway */
     switch (json_typeof(json)) {
     case JSON_OBJECT:
-        if (json_object_size(json) == 0) {
-            strbuf_adds(out, "{}");
-        } else if (depth > 1) {
-            strbuf_adds(out, "[Object]");
-        } else {
-            strbuf_addc(out, '{');
-            json_object_foreach ((json_t *)json, key, member) {
-                strbuf_addf(out, "%s%s: ", out->data[out->len - 1] == '{' ? " " : ", ", key);
-                show_json(member, depth + 1, out);
-            }
-            strbuf_adds(out, " }");
-        }
+        show_object(json, depth, out);
         break;
     case JSON_ARRAY:
-        if (size == 0) {
-            strbuf_adds(out, "[]");
-        } else if (depth > 1) {
-            strbuf_adds(out, "[Array]");
-        } else {
-            strbuf_addc(out, '[');
-            for (size_t i = 0; i < AQ_MIN(size, (size_t)10); i++) {
-                if (i)
-                    strbuf_adds(out, ", ");
-                show_json(json_array_get(json, i), depth + 1, out);
-            }
-            if (size == 11)
-                strbuf_adds(out, ", ... 1 more item");
-            else if (size > 11)
-                strbuf_addf(out, ", ... %zu more items", size - 10);
-            strbuf_addc(out, ']');
-        }
+        show_array(json, depth, out);
         break;
     case JSON_STRING:
-        show_string(json_string_value(json), json_string_length(json), out);
-        break;
-    case JSON_INTEGER:
-        strbuf_addf(out, "%lld", (long long)json_integer_value(json));
+        jsonw_strn(&w, json_string_value(json), json_string_length(json));
         break;
     case JSON_REAL:
-        show_real(json_real_value(json), out);
+        strbuf_adds(out, number_format(json_real_value(json), number));
+        break;
+    case JSON_INTEGER:
+        jsonw_int(&w, json_integer_value(json));
         break;
     default:
         strbuf_adds(out, json_is_true(json) ? "true" : json_is_false(json) ? "false" : "null");

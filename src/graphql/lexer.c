@@ -97,7 +97,8 @@ static bool lex_name(struct lexer *lexer, struct token *ret)
 {
     uint32_t start = lexer->at, at = start + 1;
 
-    while (is_name_start((unsigned char)lexer->text[at]) || is_digit((unsigned char)lexer->text[at]))
+    while (is_name_start((unsigned char)lexer->text[at])
+           || is_digit((unsigned char)lexer->text[at]))
         at++;
     *ret = (struct token){ TOKEN_NAME, start, at - start, lexer->text + start };
     lexer->at = at;

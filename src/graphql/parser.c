@@ -298,7 +298,8 @@ static bool parse_variable_value(struct parser *p, bool constant, struct ast_val
     if (!parser_advance(p))
         return false;
     if (constant && parser_at(p, TOKEN_NAME))
-        return syntax_error(p->errors, dollar.at, "Unexpected variable \"$%.*s\" in constant value.",
+        return syntax_error(p->errors, dollar.at,
+                            "Unexpected variable \"$%.*s\" in constant value.",
                             (int)p->token.len, p->token.text);
     if (constant) {
         p->token = dollar;

@@ -231,8 +231,9 @@ static bool parse_directive_def(struct parser *p, struct ast_definition *def)
 bool parse_type_system(struct parser *p, struct ast_definition *def)
 {
     static const char *const kinds[] = {
-        [GQL_TYPE_SCALAR] = "scalar", [GQL_TYPE_OBJECT] = "type", [GQL_TYPE_INTERFACE] = "interface",
-        [GQL_TYPE_UNION] = "union",   [GQL_TYPE_ENUM] = "enum",   [GQL_TYPE_INPUT] = "input",
+        [GQL_TYPE_SCALAR] = "scalar",       [GQL_TYPE_OBJECT] = "type",
+        [GQL_TYPE_INTERFACE] = "interface", [GQL_TYPE_UNION] = "union",
+        [GQL_TYPE_ENUM] = "enum",           [GQL_TYPE_INPUT] = "input",
     };
 
     if (parser_is_word(p, "extend") && !def->description) {

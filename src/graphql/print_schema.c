@@ -140,8 +140,9 @@ static void print_inputs(const struct gql_type *type, struct strbuf *out)
 static void print_type(const struct gql_type *type, struct strbuf *out)
 {
     static const char *const words[] = {
-        [GQL_TYPE_SCALAR] = "scalar", [GQL_TYPE_OBJECT] = "type", [GQL_TYPE_INTERFACE] = "interface",
-        [GQL_TYPE_UNION] = "union",   [GQL_TYPE_ENUM] = "enum",   [GQL_TYPE_INPUT] = "input",
+        [GQL_TYPE_SCALAR] = "scalar",       [GQL_TYPE_OBJECT] = "type",
+        [GQL_TYPE_INTERFACE] = "interface", [GQL_TYPE_UNION] = "union",
+        [GQL_TYPE_ENUM] = "enum",           [GQL_TYPE_INPUT] = "input",
     };
 
     print_description(type->description, "", true, out);

@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 
-#include "graphql/coerce.h"
 #include "graphql/parser.h"
-#include "graphql/print.h"
 
 /* The schema and where all of it lies. */
 struct owner {
@@ -35,7 +33,7 @@ void *sdl_alloc(struct sdl *sdl, size_t count, size_t size)
     return memory;
 }
 
-static char *copy_text(struct sdl *sdl, const char *text, size_t len)
+char *sdl_copy(struct sdl *sdl, const char *text, size_t len)
 {
     char *copy = arena_strndup(sdl->arena, text, len);
 
@@ -46,7 +44,7 @@ static char *copy_text(struct sdl *sdl, const char *text, size_t len)
 
 static const char *copy_value(struct sdl *sdl, const struct ast_value *value)
 {
-    return value ? copy_text(sdl, value->text, value->count) : NULL;
+    return value ? sdl_copy(sdl, value->text, value->count) : NULL;
 }
 
 const struct ast_directive *sdl_directive(const struct ast_directive *directives, const char *name)
@@ -128,7 +126,7 @@ static bool make_inputs(struct sdl *sdl, const struct ast_input *ast, bool built
                             owner, *owner ? "." : "", ast->name.symbol->text);
         if (!check_name(sdl, &ast->name, builtin))
             return false;
-        input->name = copy_text(sdl, ast->name.symbol->text, ast->name.symbol->len);
+        input->name = sdl_copy(sdl, ast->name.symbol->text, ast->name.symbol->len);
         input->description = copy_value(sdl, ast->description);
         /* its value is known later (set_defaults), that there is one already now */
         input->default_value.kind = ast->default_value ? GQL_NULL : GQL_ABSENT;
@@ -174,7 +172,7 @@ static bool make_field(struct sdl *sdl, const struct sdl_type *type, const struc
 
     if (!args || !check_name(sdl, &ast->name, type->builtin))
         return false;
-    field->name = copy_text(sdl, ast->name.symbol->text, ast->name.symbol->len);
+    field->name = sdl_copy(sdl, ast->name.symbol->text, ast->name.symbol->len);
     field->description = copy_value(sdl, ast->description);
     field->parent = &type->type;
     field->args = args;
@@ -215,7 +213,7 @@ static bool make_enum(struct sdl *sdl, struct sdl_type *type, const struct ast_d
         if (!check_name(sdl, &m->name, type->builtin)
             || !read_deprecated(sdl, m->directives, &value->deprecated))
             return false;
-        value->name = copy_text(sdl, m->name.symbol->text, m->name.symbol->len);
+        value->name = sdl_copy(sdl, m->name.symbol->text, m->name.symbol->len);
         value->description = copy_value(sdl, m->description);
         if (!value->name)
             return false;
@@ -342,7 +340,7 @@ static bool declare_type(struct sdl *sdl, const struct ast_definition *def, bool
     type->builtin = builtin;
     type->own = !builtin;
     type->type.kind = (uint8_t)def->type.kind;
-    type->type.name = copy_text(sdl, def->name.symbol->text, def->name.symbol->len);
+    type->type.name = sdl_copy(sdl, def->name.symbol->text, def->name.symbol->len);
     type->type.description = copy_value(sdl, def->description);
     if (!type->type.name)
         return false;
@@ -401,7 +399,7 @@ static bool make_directive(struct sdl *sdl, const struct ast_definition *def, bo
     if (!args || !order || !check_name(sdl, &def->name, builtin))
         return false;
     memcpy(order, ast->locations, ast->location_count);
-    ret->name = copy_text(sdl, def->name.symbol->text, def->name.symbol->len);
+    ret->name = sdl_copy(sdl, def->name.symbol->text, def->name.symbol->len);
     ret->description = copy_value(sdl, def->description);
     ret->args = args;
     ret->location_order = order;
@@ -509,157 +507,6 @@ static bool make_roots(struct sdl *sdl)
     return true;
 }
 
-static bool set_defaults(struct sdl *sdl, const struct gql_input_def *inputs,
-                         const struct ast_input *ast, uint32_t *index);
-
-/* Defaults of an input type's fields, before anything uses them. */
-static bool set_type_defaults(struct sdl *sdl, struct sdl_type *type)
-{
-    uint32_t index = 0;
-
-    if (type->defaults == 2 || type->type.kind != GQL_TYPE_INPUT)
-        return true;
-    if (type->defaults == 1)
-        return sdl_fail(sdl, type->def->name.at,
-                        "Default values of input type \"%s\" need each other.", type->type.name);
-    type->defaults = 1;
-    if (!set_defaults(sdl, type->type.inputs, type->def->type.inputs, &index))
-        return false;
-    for (uint32_t i = 0; i < type->extension_count; i++)
-        if (!set_defaults(sdl, type->type.inputs, type->extensions[i]->type.inputs, &index))
-            return false;
-    type->defaults = 2;
-    return true;
-}
-
-/* The input types that an object literal of 'type' will be read as. */
-static bool set_nested_defaults(struct sdl *sdl, const struct ast_value *value,
-                                const struct gql_type *type)
-{
-    if (value->kind == AST_LIST) {
-        for (const struct ast_value *item = value->items; item; item = item->next)
-            if (!set_nested_defaults(sdl, item, type))
-                return false;
-    } else if (value->kind == AST_OBJECT && type->kind == GQL_TYPE_INPUT) {
-        if (!set_type_defaults(sdl, (struct sdl_type *)(void *)type))
-            return false;
-        for (const struct ast_argument *f = value->fields; f; f = f->next) {
-            const struct gql_input_def *def = gql_input_find(
-                type->inputs, type->input_count, f->name.symbol->text, f->name.symbol->len);
-
-            if (def && !set_nested_defaults(sdl, f->value, def->type.type))
-                return false;
-        }
-    }
-    return true;
-}
-
-static struct gql_value keep_value(struct sdl *sdl, struct gql_value value)
-{
-    struct gql_value *items;
-    struct gql_member *members;
-
-    switch ((enum gql_kind)value.kind) {
-    case GQL_STRING:
-        value.text = copy_text(sdl, value.text, value.count);
-        break;
-    case GQL_LIST:
-    case GQL_INPUT:
-        items = sdl_alloc(sdl, value.count, sizeof(*items));
-        for (uint32_t i = 0; items && i < value.count; i++)
-            items[i] = keep_value(sdl, value.items[i]);
-        value.items = items;
-        break;
-    case GQL_MAP:
-        members = sdl_alloc(sdl, value.count, sizeof(*members));
-        for (uint32_t i = 0; members && i < value.count; i++) {
-            members[i].name = copy_text(sdl, value.members[i].name, strlen(value.members[i].name));
-            members[i].value = keep_value(sdl, value.members[i].value);
-        }
-        value.members = members;
-        break;
-    default:
-        break;
-    }
-    return value;
-}
-
-static bool set_default(struct sdl *sdl, const struct ast_value *value, struct gql_input_def *input)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct coerce c = { .arena = sdl->arena };
-    struct gql_value result;
-
-    if (!set_nested_defaults(sdl, value, input->type.type))
-        return false;
-    if (!coerce_literal(&c, value, input->type, &result)) {
-        sdl->errors->no_memory |= c.no_memory;
-        gql_ref_print(input->type, &text);
-        return sdl_fail(sdl, value->at, "Default value of \"%s\" is not of type \"%s\".",
-                        input->name, text.data);
-    }
-    input->default_value = keep_value(sdl, result);
-    print_default(input->default_value, input->type, &text);
-    input->default_text = copy_text(sdl, text.data, text.len);
-    return strbuf_ok(&text) && !sdl->errors->no_memory;
-}
-
-static bool set_defaults(struct sdl *sdl, const struct gql_input_def *inputs,
-                         const struct ast_input *ast, uint32_t *index)
-{
-    for (; ast; ast = ast->next, ++*index)
-        if (ast->default_value
-            && !set_default(sdl, ast->default_value, (struct gql_input_def *)&inputs[*index]))
-            return false;
-    return true;
-}
-
-static bool set_field_defaults(struct sdl *sdl, const struct sdl_type *type,
-                               const struct ast_definition *def, uint32_t *field)
-{
-    for (const struct ast_member *m = def->type.members; m; m = m->next, ++*field) {
-        uint32_t index = 0;
-
-        if (!set_defaults(sdl, type->type.fields[*field].args, m->args, &index))
-            return false;
-    }
-    return true;
-}
-
-static bool set_all_defaults(struct sdl *sdl, const struct ast_definition *prelude)
-{
-    const struct ast_definition *lists[] = { sdl->user, prelude };
-
-    for (size_t i = 0; i < sdl->types.count; i++) {
-        struct sdl_type *type = sdl->types.entries[i].value;
-        uint32_t field = 0;
-
-        if (type->type.kind == GQL_TYPE_INPUT && !set_type_defaults(sdl, type))
-            return false;
-        if (type->type.kind != GQL_TYPE_OBJECT && type->type.kind != GQL_TYPE_INTERFACE)
-            continue;
-        if (!set_field_defaults(sdl, type, type->def, &field))
-            return false;
-        for (uint32_t e = 0; e < type->extension_count; e++)
-            if (!set_field_defaults(sdl, type, type->extensions[e], &field))
-                return false;
-    }
-    for (int i = 0, d = 0; i < 2; i++) {
-        for (const struct ast_definition *def = lists[i]; def; def = def->next) {
-            uint32_t index = 0;
-
-            if (def->kind != AST_DIRECTIVE
-                || strcmp(sdl->schema->directives[d].name, def->name.symbol->text) != 0)
-                continue; /* the schema has its own definition */
-            if (!set_defaults(sdl, sdl->schema->directives[d].args, def->directive.args, &index))
-                return false;
-            if (++d == (int)sdl->schema->directive_count)
-                return true;
-        }
-    }
-    return true;
-}
-
 static bool build(struct sdl *sdl, const struct ast_definition *prelude)
 {
     if (!declare_all(sdl, prelude, true) || !declare_all(sdl, sdl->user, false))
@@ -669,7 +516,7 @@ static bool build(struct sdl *sdl, const struct ast_definition *prelude)
             return false;
     return make_directives(sdl, prelude) && make_roots(sdl) && sdl_order(sdl)
            && sdl_check_directives(sdl) && sdl_check_types(sdl)
-           && set_all_defaults(sdl, prelude);
+           && sdl_set_defaults(sdl, prelude);
 }
 
 static int report(const struct errors *errors, const char *text, size_t len, struct aq_error *err)

@@ -31,12 +31,16 @@ struct sdl {
 /* The first error counts: nothing goes on after it. All return false then. */
 bool sdl_fail(struct sdl *sdl, uint32_t at, const char *fmt, ...) AQ_PRINTF(3, 4);
 void *sdl_alloc(struct sdl *sdl, size_t count, size_t size);
+char *sdl_copy(struct sdl *sdl, const char *text, size_t len);
 
 /* What must hold for directives in the text (sdl_directives.c). */
 bool sdl_check_directives(struct sdl *sdl);
 
 /* What must hold for the finished types (sdl_check.c). */
 bool sdl_check_types(struct sdl *sdl);
+
+/* Coerce all default values (sdl_defaults.c); 'prelude' defines the language's directives. */
+bool sdl_set_defaults(struct sdl *sdl, const struct ast_definition *prelude);
 
 /* Fill in ids, orders and tables of the schema (sdl_tables.c). */
 bool sdl_order(struct sdl *sdl);

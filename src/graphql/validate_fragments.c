@@ -56,7 +56,9 @@ void rule_possible_spread(struct validator *v, const struct ast_selection *s,
                           const struct gql_type *parent)
 {
     const struct ast_fragment *fragment = s->kind == AST_SPREAD ? s->name.symbol->fragment : NULL;
-    const struct gql_type *type = s->kind == AST_INLINE ? s->type : fragment ? fragment->type : NULL;
+    const struct gql_type *type = s->kind == AST_INLINE ? s->type
+                                  : fragment            ? fragment->type
+                                                        : NULL;
     bool named = fragment != NULL;
 
     if (!parent || !type || !type_is_composite(type) || overlap(type, parent))

@@ -132,63 +132,82 @@ static const char *enum_name(const struct gql_type *type, struct gql_value value
     return NULL;
 }
 
-/* serialize() of the language's own scalars. NULL, or why the value cannot be one. */
-static const char *write_scalar(struct jsonw *w, enum gql_scalar_kind kind, struct gql_value value)
+static const char *write_int(struct jsonw *w, struct gql_value value)
 {
-    char number[NUMBER_TEXT_MAX];
     int64_t whole = value.integer;
 
+    if (value.kind == GQL_BOOL)
+        whole = value.boolean;
+    else if (value.kind != GQL_INT
+             && !(value.kind == GQL_FLOAT && number_is_integer(value.real, &whole)))
+        return "Int cannot represent non-integer value: ";
+    if (whole > INT32_MAX || whole < INT32_MIN)
+        return "Int cannot represent non 32-bit signed integer value: ";
+    jsonw_int(w, whole);
+    return NULL;
+}
+
+static const char *write_float(struct jsonw *w, struct gql_value value)
+{
+    if (value.kind == GQL_INT)
+        jsonw_int(w, value.integer);
+    else if (value.kind == GQL_BOOL)
+        jsonw_int(w, value.boolean);
+    else if (value.kind == GQL_FLOAT && isfinite(value.real))
+        jsonw_double(w, value.real);
+    else
+        return "Float cannot represent non numeric value: ";
+    return NULL;
+}
+
+static const char *write_boolean(struct jsonw *w, struct gql_value value)
+{
+    if (value.kind == GQL_BOOL)
+        jsonw_bool(w, value.boolean);
+    else if (value.kind == GQL_INT)
+        jsonw_bool(w, value.integer != 0);
+    else if (value.kind == GQL_FLOAT && isfinite(value.real))
+        jsonw_bool(w, value.real != 0);
+    else
+        return "Boolean cannot represent a non boolean value: ";
+    return NULL;
+}
+
+/* Numbers become text, for ID only whole ones; true and false for String only. */
+static const char *write_text(struct jsonw *w, bool is_id, struct gql_value value)
+{
+    char text[NUMBER_TEXT_MAX];
+    int64_t whole = value.integer;
+
+    if (value.kind == GQL_STRING) {
+        jsonw_strn(w, value.text, value.count);
+    } else if (value.kind == GQL_INT
+               || (is_id && value.kind == GQL_FLOAT && number_is_integer(value.real, &whole))) {
+        (void)snprintf(text, sizeof(text), "%lld", (long long)whole);
+        jsonw_str(w, text);
+    } else if (!is_id && value.kind == GQL_BOOL) {
+        jsonw_str(w, value.boolean ? "true" : "false");
+    } else if (!is_id && value.kind == GQL_FLOAT && isfinite(value.real)) {
+        jsonw_str(w, number_format(value.real, text));
+    } else {
+        return is_id ? "ID cannot represent value: " : "String cannot represent value: ";
+    }
+    return NULL;
+}
+
+/* serialize() of scalars. NULL, or why the value cannot be one. */
+static const char *write_scalar(struct jsonw *w, enum gql_scalar_kind kind, struct gql_value value)
+{
     switch (kind) {
     case GQL_SCALAR_INT:
-        if (value.kind == GQL_BOOL)
-            whole = value.boolean;
-        else if (value.kind != GQL_INT
-                 && !(value.kind == GQL_FLOAT && number_is_integer(value.real, &whole)))
-            return "Int cannot represent non-integer value: ";
-        if (whole > INT32_MAX || whole < INT32_MIN)
-            return "Int cannot represent non 32-bit signed integer value: ";
-        jsonw_int(w, whole);
-        return NULL;
+        return write_int(w, value);
     case GQL_SCALAR_FLOAT:
-        if (value.kind == GQL_INT)
-            jsonw_int(w, value.integer);
-        else if (value.kind == GQL_BOOL)
-            jsonw_int(w, value.boolean);
-        else if (value.kind == GQL_FLOAT && isfinite(value.real))
-            jsonw_double(w, value.real);
-        else
-            return "Float cannot represent non numeric value: ";
-        return NULL;
+        return write_float(w, value);
     case GQL_SCALAR_BOOLEAN:
-        if (value.kind == GQL_BOOL)
-            jsonw_bool(w, value.boolean);
-        else if (value.kind == GQL_INT)
-            jsonw_bool(w, value.integer != 0);
-        else if (value.kind == GQL_FLOAT && isfinite(value.real))
-            jsonw_bool(w, value.real != 0);
-        else
-            return "Boolean cannot represent a non boolean value: ";
-        return NULL;
+        return write_boolean(w, value);
     case GQL_SCALAR_ID:
     case GQL_SCALAR_STRING:
-        if (value.kind == GQL_STRING) {
-            jsonw_strn(w, value.text, value.count);
-        } else if (value.kind == GQL_INT
-                   || (kind == GQL_SCALAR_ID && value.kind == GQL_FLOAT
-                       && number_is_integer(value.real, &whole))) {
-            char text[24];
-
-            (void)snprintf(text, sizeof(text), "%lld", (long long)whole);
-            jsonw_str(w, text);
-        } else if (kind == GQL_SCALAR_STRING && value.kind == GQL_BOOL) {
-            jsonw_str(w, value.boolean ? "true" : "false");
-        } else if (kind == GQL_SCALAR_STRING && value.kind == GQL_FLOAT && isfinite(value.real)) {
-            jsonw_str(w, number_format(value.real, number));
-        } else {
-            return kind == GQL_SCALAR_ID ? "ID cannot represent value: "
-                                         : "String cannot represent value: ";
-        }
-        return NULL;
+        return write_text(w, kind == GQL_SCALAR_ID, value);
     default:
         write_any(w, value);
         return NULL;
@@ -209,8 +228,8 @@ static bool throw_leaf(struct gql_request *r, const struct plan_field *field,
     return throw_buffer(r, &text, field, path);
 }
 
-static bool write_leaf(struct gql_request *r, const struct plan_field *field, struct gql_value value,
-                       const struct path *path)
+static bool write_leaf(struct gql_request *r, const struct plan_field *field,
+                       struct gql_value value, const struct path *path)
 {
     const struct gql_type *type = field->def->type.type;
     const char *text;

@@ -835,6 +835,36 @@ static void test_memory_limit(void **state)
     assert_int_equal(zoo_run(engine, "{ slow }", NULL, NULL, &out).code, 0);
 }
 
+/* Memory ends at every place once: a whole reply, or none and nothing lost. */
+static void test_memory_ends_anywhere(void **state)
+{
+    static const char *const queries[] = {
+        "query($a: Int = 2, $s: Shape) { owners(limit: $a) { id pets { __typename ...A } cats(first: "
+        "1) { owner { name } } } echo(shape: $s, json: { a: [1, { b: 2 }] }, ids: 3) } fragment A "
+        "on Named { name id }",
+        "{ animals { ... on Cat { a: id } ... on Dog { a: name } } x: nope ...F } fragment F on "
+        "Query { x: size ...G }",
+        "mutation { set(value: 1) b: set(value: -1) }",
+    };
+    static const char variables[] = "{\"s\":{\"points\":[{\"x\":1},{\"x\":\"bad\"}],\"nam\":1}}";
+
+    (void)state;
+    for (size_t limit = 16; limit < 40000; limit += limit < 4000 ? 16 : 512) {
+        struct gql_limits limits = { .memory = limit };
+        AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = zoo_engine(&limits, 2);
+
+        for (size_t i = 0; i < 2 * AQ_COUNT(queries); i++) {
+            AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+            struct gql_result result;
+
+            zoo_reset();
+            result = zoo_run(engine, queries[i / 2], i % 2 ? variables : NULL, NULL, &out);
+            assert_row(result.code == 0 || result.code == -ENOMEM, "%zu", limit);
+            assert_row((result.code == 0) == (out.len > 0), "%zu: %s", limit, out.data);
+        }
+    }
+}
+
 static void test_missing_resolver(void **state)
 {
     struct gql_resolver resolvers[ZOO_FIELD_COUNT];
@@ -857,6 +887,7 @@ int main(void)
         cmocka_unit_test(test_waiting),      cmocka_unit_test(test_two_waiting),
         cmocka_unit_test(test_cancel),       cmocka_unit_test(test_cache),
         cmocka_unit_test(test_params),       cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_memory_ends_anywhere),
         cmocka_unit_test(test_missing_resolver),
     };
 
