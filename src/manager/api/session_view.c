@@ -190,10 +190,10 @@ static void write_slots_text(struct jsonw *w, const char *key, const struct slot
 static void write_spec_members(const struct session_row *row, struct jsonw *w)
 {
     json_auto_t *spec = row->session.spec ? json_loads(row->session.spec, 0, NULL) : NULL;
-    AQ_CLEANUP(aq_freep) char *environ = json_dumps(json_object_get(spec, "environ"), JSON_COMPACT);
+    AQ_CLEANUP(aq_freep) char *env = json_dumps(json_object_get(spec, "environ"), JSON_COMPACT);
     const char *architecture = json_string_value(json_object_get(spec, "architecture"));
 
-    jsonw_member_str(w, "environ", environ ? environ : "{}");
+    jsonw_member_str(w, "environ", env ? env : "{}");
     jsonw_member_str(w, "architecture", architecture ? architecture : "x86_64");
 }
 

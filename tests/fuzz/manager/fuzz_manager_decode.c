@@ -1,9 +1,10 @@
-/* The same bytes as a JSON body and as a query string, through one table. */
+/* The same bytes as a JSON body, as a query string, and as a list of states. */
 #include <stdint.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "manager/api/decode.h"
+#include "manager/api/session_view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,12 +54,26 @@ static void decode(const json_t *json)
         __builtin_trap();
 }
 
+static void read_statuses(const uint8_t *data, size_t size)
+{
+    struct principal who = { .version = { .major = size & 1 ? 6 : 9 } };
+    char text[512];
+    uint32_t bits;
+
+    if (size >= sizeof(text))
+        return;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    (void)session_view_read_statuses(&who, text, &bits, NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     json_auto_t *body = NULL, *params = NULL;
     struct url_query query;
 
+    read_statuses(data, size);
     if (decode_json((const char *)data, size, &body, NULL) == 0)
         decode(body);
     if (url_query_parse(&arena, (const char *)data, size, &query, NULL) == 0
