@@ -52,6 +52,21 @@ def no_rate_limit(admin):
                           {"rate_limit": 0}).status == 200
 
 
+LIVE = "PENDING,SCHEDULED,PREPARING,PULLING,PREPARED,CREATING,RUNNING,RESTARTING,TERMINATING"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_sessions_left(admin):
+    """What a module leaves behind would hold the few processors that the next one needs."""
+    yield
+    query = f"/aliquot/v1/sessions?all=true&limit=1000&status={LIVE}"
+    newest = Client(admin.address, ADMIN, "v9.20250722")
+    for session in newest.get(query).json["items"]:
+        admin.delete(f"/session/{session['id']}?forced=true"
+                     f"&owner_access_key={session['access_key']}")
+    wait_for(lambda: newest.get(query).json["total"] == 0, what="all sessions to end")
+
+
 @pytest.fixture
 def name(request):
     """A session name of this test's own."""

@@ -71,6 +71,8 @@ def test_capture(cluster, command, request_):
     assert reply.status != 500 and reply.status != 401, reply
     if reply.status == 404:
         assert reply.slug == "object-not-found", reply  # of a session that is not ours
+    elif request_["m"] == "PATCH" or "/rename" in request_["p"]:
+        assert reply.status in (204, 400), reply  # the session may be ending
     else:
         assert reply.status < 300, (command, reply)
     if request_["p"] == "/admin/gql":

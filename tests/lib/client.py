@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import struct
+import time
 from datetime import datetime, timezone
 
 EMPTY_HASH = hashlib.sha256(b"").hexdigest()
@@ -140,10 +141,12 @@ def dechunk(file):
         yield data
 
 
-def sse_events(file, chunked=True):
+def sse_events(file, seconds=60):
     """(event, data) of an event stream until it ends."""
     buffer, event, data = b"", None, []
-    for piece in dechunk(file) if chunked else iter(lambda: file.read1(65536), b""):
+    deadline = time.monotonic() + seconds
+    for piece in dechunk(file):
+        assert time.monotonic() < deadline, "the event that was waited for did not come"
         buffer += piece
         while b"\n" in buffer:
             line, buffer = buffer.split(b"\n", 1)

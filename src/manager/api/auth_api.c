@@ -51,10 +51,11 @@ struct login {
     char new_hash[PASSWORD_HASH_MAX];
 };
 
-/* The user's first active key, in the order of the list so that it is always the same. */
+/* The user's oldest active key. */
 static int find_access_key(struct store_tx *tx, struct login *login, struct aq_error *err)
 {
-    const struct store_query query = { .user_id = &login->user_id, .is_active = 1, .limit = 1 };
+    const struct store_query query = { .user_id = &login->user_id, .is_active = 1, .limit = 1,
+                                       .order = "created_at" };
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
     int r;
 

@@ -157,7 +157,8 @@ static void on_close(void *data, struct link_stream *stream, const struct aq_err
 
     (void)stream;
     reader->stream = NULL;
-    finish(reader, err);
+    /* An agent keeps no log of a program that wrote nothing. */
+    finish(reader, err && err->code == ENOENT ? NULL : err);
 }
 
 static const struct link_stream_ops stream_ops = {
@@ -246,6 +247,7 @@ static struct log_reader *reader_new(struct request *req, const struct log_param
 
 static void on_found(struct request *req, const struct session_row *row, void *data)
 {
+    static const struct aq_error no_memory = { .code = ENOMEM, .text = "log" };
     const struct log_params *params = data;
     const struct kernel_row *chosen = choose_kernel(params, row);
     const struct kernel *live;
@@ -261,10 +263,13 @@ static void on_found(struct request *req, const struct session_row *row, void *d
         return;
     }
     live = core_find_kernel(params->api->core, &reader->kernel_id); /* newer than the row */
-    if (live && !kernel_has_begun(live->status) && reader->follow)
-        reader->subscriber = core_subscribe(reader->api->core, &row->session.id, on_event, reader);
-    if (!reader->subscriber)
+    if (!live || kernel_has_begun(live->status))
         open_stream(reader, live ? live->agent_id : chosen->kernel.agent_id);
+    else if (!reader->follow)
+        finish(reader, NULL); /* nothing was written yet */
+    else if (!(reader->subscriber
+               = core_subscribe(reader->api->core, &row->session.id, on_event, reader)))
+        finish(reader, &no_memory);
 }
 
 static void start(struct request *req, struct api *api, bool as_text)

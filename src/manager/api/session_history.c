@@ -44,6 +44,9 @@ static json_t *history_object(const struct principal *who, const struct store_pa
             json_object_set_new(object, lower, json_string(clock_format_iso(row->at_usec, iso)));
         before = name;
     }
+    /* Clients reckon from "preparing"; a session that was quick never showed it. */
+    if (!json_object_get(object, "preparing"))
+        json_object_set(object, "preparing", json_object_get(object, "scheduled"));
     return object;
 }
 
