@@ -57,7 +57,7 @@ static void send_input(struct attach *a, const unsigned char *bytes, size_t len)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     unsigned char coded[INPUT_MAX * 2];
 
-    if (len == 0 || !a->is_open)
+    if (len == 0)
         return;
     (void)EVP_EncodeBlock(coded, bytes, (int)len);
     strbuf_addf(&out, "{\"type\":\"stdin\",\"chars\":\"%s\"}", (const char *)coded);
@@ -118,6 +118,7 @@ static void on_open(struct websocket *ws, void *data)
     (void)ws;
     a->is_open = true;
     send_size(a);
+    (void)uv_poll_start(&a->input, UV_READABLE | UV_DISCONNECT, on_input);
 }
 
 static void put_output(struct attach *a, const char *coded, size_t len)
@@ -221,7 +222,7 @@ static int start(struct attach *a, struct aq_error *err)
     start_signal(a, &a->resized, SIGWINCH);
     start_signal(a, &a->ended, SIGTERM);
     start_signal(a, &a->hung_up, SIGHUP);
-    return uv_poll_start(&a->input, UV_READABLE | UV_DISCONNECT, on_input);
+    return 0;
 }
 
 static void stop(struct attach *a)
@@ -247,6 +248,7 @@ static int connect_to(struct attach *a, const char *id, struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    const struct websocket_options options = { .message_max = 0 };
     struct client_request request = { .method = METHOD_GET };
     int r;
 
@@ -256,7 +258,7 @@ static int connect_to(struct attach *a, const char *id, struct aq_error *err)
         return r;
     request.url = url.data;
     request.headers = headers.data;
-    return websocket_connect(a->client, &request, NULL, &ops, a, &a->ws, err);
+    return websocket_connect(a->client, &request, &options, &ops, a, &a->ws, err);
 }
 
 static int attach(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
@@ -272,9 +274,9 @@ static int attach(struct cli *cli, void *data, int argc, char **argv, struct aq_
     if (r == 0)
         r = make_raw(&a, err);
     if (r == 0)
-        r = connect_to(&a, session.id, err);
-    if (r == 0)
         r = start(&a, err);
+    if (r == 0)
+        r = connect_to(&a, session.id, err);
     while (r == 0 && !a.is_over)
         (void)uv_run(a.loop, UV_RUN_ONCE);
     stop(&a);

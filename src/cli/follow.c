@@ -441,6 +441,8 @@ int follow_sessions(struct cli *cli, const struct follow_session *sessions, size
         f.deadline_usec = clock_monotonic_usec() + timeout_usec;
     progress_init(&f.progress, cli->globals.quiet, cli->output.ascii);
     (void)open_handles(&f);
+    for (size_t i = 0; i < count; i++)
+        follow_log_need(&items[i]);
     while (!f.is_over)
         (void)uv_run(f.loop, UV_RUN_ONCE);
     close_all(&f);

@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "cli/follow_private.h"
 
+#define EARLY_MAX 8  /* sessions whose log is asked for before they run */
 #define TRIES_MAX 20 /* of a finished session's log, half a second apart */
 
 static void put(struct followed *item, const char *bytes, size_t len)
@@ -88,9 +89,12 @@ static void on_log_end(struct exchange *ex, const struct aq_error *err, void *da
     follow_ask(item);
 }
 
+/* The manager keeps a request for the log of what has not begun; but many of
+ * them would take the connections of those that run.
+ */
 static bool may_have_log(const struct followed *item)
 {
-    return item->is_final || item->status == SESSION_RUNNING ||
+    return item->is_final || item->all->count <= EARLY_MAX || item->status == SESSION_RUNNING ||
            item->status == SESSION_RUNNING_DEGRADED || item->status == SESSION_TERMINATING;
 }
 
