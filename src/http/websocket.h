@@ -65,7 +65,7 @@ int websocket_connect(struct client *client, const struct client_request *reques
 /* Over a stream whose handshake is done; the stream becomes the websocket's. */
 int websocket_new(uv_loop_t *loop, struct stream *stream, bool is_server,
                   const struct websocket_options *options, const struct websocket_ops *ops,
-                  void *data, struct websocket **ret, struct aq_error *err);
+                  void *data, struct websocket **ret, struct aq_error *err) AQ_UNTRUSTED;
 
 /* 0, -EPIPE after a close, -ENOBUFS beyond queue_max, -ENOMEM. */
 int websocket_send(struct websocket *ws, bool is_text, const void *bytes, size_t len);
