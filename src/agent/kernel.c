@@ -448,14 +448,14 @@ static int save(struct local_kernel *k, enum disk_action action, uint64_t seq,
     struct disk_job job = { .action = action, .id = k->id, .attempt = k->attempt,
                             .uid = k->agent->uid, .gid = k->agent->gid,
                             .on_done = on_saved, .data = k->agent };
-    const char *const *environ =
+    const char *const *variables =
         work ? order_environ(order, k->agent->settings, work, &arena) : NULL;
     int r = order_write(order, k->attempt, &job.spec, err);
 
     if (r == 0 && k->grant.count)
         r = order_write_resource(&k->slots, &k->grant, k->agent->resources.types, &job.resource,
                                  err);
-    if (r == 0 && (!environ || !(job.environ = order_write_environ(environ))))
+    if (r == 0 && (!variables || !(job.environ = order_write_environ(variables))))
         r = aq_fail(err, ENOMEM, "kernel");
     if (r < 0) {
         free(job.spec);

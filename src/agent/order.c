@@ -215,11 +215,11 @@ const char *const *order_environ(const struct msg_kernel_create *order,
     return kept;
 }
 
-char *order_write_environ(const char *const *environ)
+char *order_write_environ(const char *const *variables)
 {
     struct strbuf text = STRBUF_INIT;
 
-    for (; *environ; environ++)
-        strbuf_addf(&text, "%s\n", *environ);
+    for (; *variables; variables++)
+        strbuf_addf(&text, "%s\n", *variables);
     return strbuf_steal(&text);
 }

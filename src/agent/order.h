@@ -36,6 +36,6 @@ const char *const *order_environ(const struct msg_kernel_create *order,
                                  struct arena *arena);
 
 /* The text of config/environ.txt; caller frees; NULL if memory is short. */
-char *order_write_environ(const char *const *environ);
+char *order_write_environ(const char *const *variables);
 
 #endif

@@ -35,13 +35,13 @@ static const char *member(const json_t *spec, const char *key)
 
 static int fill_environ(struct core *core, json_t *spec, struct msg_kernel_create *c)
 {
-    json_t *environ = json_object_get(spec, "environ"), *value;
+    json_t *variables = json_object_get(spec, "environ"), *value;
     const char *name;
 
     c->environ = arena_array(&core->scratch, json_object_size(environ), sizeof(*c->environ));
     if (!c->environ)
         return -1;
-    json_object_foreach(environ, name, value)
+    json_object_foreach(variables, name, value)
         c->environ[c->environ_count++] = (struct msg_env){ name, json_string_value(value) };
     return 0;
 }

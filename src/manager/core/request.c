@@ -42,7 +42,7 @@ static int check_image(const char *image, struct aq_error *err)
 
 static int check_environ(const char *text, struct aq_error *err)
 {
-    json_t *environ, *value;
+    json_t *variables, *value;
     const char *name;
     int r = 0;
 
@@ -51,15 +51,15 @@ static int check_environ(const char *text, struct aq_error *err)
     if (strlen(text) > ENVIRON_MAX)
         return aq_fail_field(err, EINVAL, "environ", "environ is longer than %u bytes",
                              ENVIRON_MAX);
-    environ = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    if (!json_is_object(environ))
+    variables = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    if (!json_is_object(variables))
         r = aq_fail_field(err, EINVAL, "environ", "environ must be an object of strings");
-    json_object_foreach(environ, name, value)
+    json_object_foreach(variables, name, value)
         if (r == 0 && (!name[0] || strchr(name, '=')))
             r = aq_fail_field(err, EINVAL, "environ", "'%s' is not a variable's name", name);
         else if (r == 0 && !json_is_string(value))
             r = aq_fail_field(err, EINVAL, "environ", "variable '%s' is not a string", name);
-    json_decref(environ);
+    json_decref(variables);
     return r;
 }
 

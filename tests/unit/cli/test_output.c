@@ -173,7 +173,7 @@ static void test_yaml_round_trip(void **state)
         "a'b", "a\"b", "\\", "a\\nb", "%a", "@a", "`a", "{a}", "[a]", "a,b", "a, b", "=", "<<",
         "---", "...", "--- a", "line\nline", "\n", "tab\there", "\ttab", "\r", "\x01\x1b\x7f",
         "h\xc3\xa9llo", "\xed\x95\x9c\xea\xb5\xad", "\xf0\x9f\x98\x80", "\xc2\x85",
-        "\xe2\x80\xa8", "\xef\xbb\xbf" "bom", "/usr/bin", "_a", "a@b.c", "key=value",
+        "\xe2\x80\xa8", ("\xef\xbb\xbf" "bom"), "/usr/bin", "_a", "a@b.c", "key=value",
     };
     static const char script[] =
         "import json,sys,yaml\n"
