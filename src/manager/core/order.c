@@ -38,7 +38,7 @@ static int fill_environ(struct core *core, json_t *spec, struct msg_kernel_creat
     json_t *variables = json_object_get(spec, "environ"), *value;
     const char *name;
 
-    c->environ = arena_array(&core->scratch, json_object_size(environ), sizeof(*c->environ));
+    c->environ = arena_array(&core->scratch, json_object_size(variables), sizeof(*c->environ));
     if (!c->environ)
         return -1;
     json_object_foreach(variables, name, value)

@@ -50,7 +50,7 @@ static void test_exit_codes(void **state)
 static void test_environment(void **state)
 {
     struct scene *s = *state;
-    struct msg_env environ[] = { { "PATH", "/bin:/usr/bin" },
+    struct msg_env variables[] = { { "PATH", "/bin:/usr/bin" },
                                  { "MINE", "a b=c" },
                                  { "BACKENDAI_CLUSTER_HOST", "forged" } };
     struct msg_kernel_create order = scene_order(
@@ -62,8 +62,8 @@ static void test_environment(void **state)
     AQ_CLEANUP(aq_freep) char *want = NULL;
     AQ_CLEANUP(aq_freep) char *environ_txt = NULL;
 
-    order.environ = environ;
-    order.environ_count = AQ_COUNT(environ);
+    order.environ = variables;
+    order.environ_count = AQ_COUNT(variables);
     order.bootstrap = "touch booted";
     scene_create(s, &order);
     RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
@@ -79,7 +79,7 @@ static void test_environment(void **state)
     resource = scene_read(s, path);
     assert_non_null(strstr(resource, "CPU_SHARES=0:1\n"));
     assert_non_null(strstr(resource, "MEM_SHARES=root:64m\n"));
-    (void)snprintf(path, sizeof(path), "kernels/%s/config/environ.txt", id);
+    (void)snprintf(path, sizeof(path), "kernels/%s/config/variables.txt", id);
     environ_txt = scene_read(s, path);
     assert_non_null(strstr(environ_txt, "\nMINE=a b=c\n"));
     assert_non_null(strstr(scene_find(s, &order.kernel_id)->alloc, "\"cpu\":{\"0\":\"1\"}"));
