@@ -79,7 +79,7 @@ static void test_environment(void **state)
     resource = scene_read(s, path);
     assert_non_null(strstr(resource, "CPU_SHARES=0:1\n"));
     assert_non_null(strstr(resource, "MEM_SHARES=root:64m\n"));
-    (void)snprintf(path, sizeof(path), "kernels/%s/config/variables.txt", id);
+    (void)snprintf(path, sizeof(path), "kernels/%s/config/environ.txt", id);
     environ_txt = scene_read(s, path);
     assert_non_null(strstr(environ_txt, "\nMINE=a b=c\n"));
     assert_non_null(strstr(scene_find(s, &order.kernel_id)->alloc, "\"cpu\":{\"0\":\"1\"}"));
