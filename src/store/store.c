@@ -23,10 +23,12 @@
 #define WRITER_CACHE_BYTES ((size_t)1 << 20)
 #define READER_CACHE_BYTES ((size_t)256 << 10)
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
-/* Clients whose requests were committed together are likely to be back
- * together: the next commit waits this long for as many.
+/* Clients whose requests were just committed are likely to be back at once:
+ * the next commit waits for as many beside those that came meanwhile, for half
+ * of what the last commit took and never longer than this.
  */
-#define COMPANY_WAIT_NSEC 100000
+#define COMPANY_WAIT_MAX_NSEC 1000000
+#define NSEC_PER_SEC INT64_C(1000000000)
 /* After an unclean end every page is checked, unless that takes too long. */
 #define CHECK_FILE_MAX_BYTES ((off_t)64 << 20)
 
@@ -44,6 +46,7 @@ struct store {
     pthread_cond_t write_queued, read_queued, finished_some;
     struct list writes, reads, finished; /* struct piece */
     size_t write_count;      /* pieces in 'writes' */
+    size_t write_wanted;     /* the writer waits for so many; SIZE_MAX = for none */
     size_t outstanding;      /* queued and not finished */
     bool stopping;
 
@@ -71,35 +74,45 @@ static void finish_pieces(struct store *st, struct list *pieces, size_t count)
         st->wake(st->wake_data);
 }
 
-static struct timespec monotonic_after(long nsec)
+static int64_t monotonic_nsec(void)
 {
-    struct timespec at;
+    struct timespec now;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_nsec += nsec;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_nsec -= 1000000000;
-        at.tv_sec++;
-    }
-    return at;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* Wait for writes and take them all, but first wait a moment for as many as
- * the last commit had. Returns how many, 0 when the store closes.
+/* Sleep until 'count' pieces wait, the store closes or it is 'until_nsec'
+ * (0 = whenever). The lock is held.
  */
-static size_t take_writes(struct store *st, size_t last_count, struct list *ret)
+static void await_writes(struct store *st, size_t count, int64_t until_nsec)
 {
-    struct timespec until;
+    const struct timespec until = { .tv_sec = (time_t)(until_nsec / NSEC_PER_SEC),
+                                    .tv_nsec = (long)(until_nsec % NSEC_PER_SEC) };
+    int r = 0;
+
+    st->write_wanted = count;
+    while (st->write_count < count && !st->stopping && r == 0)
+        r = until_nsec ? pthread_cond_timedwait(&st->write_queued, &st->lock, &until)
+                       : pthread_cond_wait(&st->write_queued, &st->lock);
+    st->write_wanted = SIZE_MAX;
+}
+
+/* Wait for writes, then up to 'patience_nsec' for as many as the last commit
+ * had beside those that came during it, and take them all. Returns how many, 0
+ * when the store closes.
+ */
+static size_t take_writes(struct store *st, size_t last_count, int64_t patience_nsec,
+                          struct list *ret)
+{
     size_t count;
 
     list_init(ret);
     (void)pthread_mutex_lock(&st->lock);
-    while (!st->write_count && !st->stopping)
-        (void)pthread_cond_wait(&st->write_queued, &st->lock);
-    until = monotonic_after(COMPANY_WAIT_NSEC);
-    while (st->write_count < last_count && !st->stopping)
-        if (pthread_cond_timedwait(&st->write_queued, &st->lock, &until) != 0)
-            break;
+    last_count += st->write_count;
+    await_writes(st, 1, 0);
+    if (st->write_count < last_count)
+        await_writes(st, last_count, monotonic_nsec() + patience_nsec);
     LIST_FOREACH(link, &st->writes) {
         list_remove(link);
         list_add(ret, link);
@@ -130,11 +143,14 @@ static void *write_loop(void *data)
     struct store *st = data;
     struct list pieces;
     size_t count = 0;
+    int64_t began, patience = 0;
 
-    while ((count = take_writes(st, count, &pieces)) > 0) {
+    while ((count = take_writes(st, count, patience, &pieces)) > 0) {
+        began = monotonic_nsec();
         (void)pthread_mutex_lock(&st->writing);
         writer_run(&st->tx, &pieces);
         (void)pthread_mutex_unlock(&st->writing);
+        patience = AQ_MIN((monotonic_nsec() - began) / 2, COMPANY_WAIT_MAX_NSEC);
         finish_pieces(st, &pieces, count);
         AQ_FAULT("store.batch.finished");
     }
@@ -211,7 +227,10 @@ static int queue_piece(struct store *st, const struct piece *piece, bool is_read
     list_add(is_read ? &st->reads : &st->writes, &p->link);
     st->outstanding++;
     st->write_count += !is_read;
-    (void)pthread_cond_signal(is_read ? &st->read_queued : &st->write_queued);
+    if (is_read)
+        (void)pthread_cond_signal(&st->read_queued);
+    else if (st->write_count >= st->write_wanted)
+        (void)pthread_cond_signal(&st->write_queued);
     (void)pthread_mutex_unlock(&st->lock);
     return 0;
 }
@@ -421,6 +440,7 @@ static struct store *store_new(const struct store_conf *conf)
     st->wake = conf->wake;
     st->wake_data = conf->wake_data;
     st->lock_fd = -1;
+    st->write_wanted = SIZE_MAX;
     list_init(&st->writes);
     list_init(&st->reads);
     list_init(&st->finished);
