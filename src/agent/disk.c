@@ -328,7 +328,6 @@ static void on_worked(uv_work_t *work, int status)
     struct disk *disk = work->data;
 
     (void)status; /* nobody cancels it */
-    disk->is_busy = false;
     LIST_FOREACH(it, &disk->running) {
         struct queued *q = LIST_ENTRY(it, struct queued, link);
 
@@ -338,6 +337,7 @@ static void on_worked(uv_work_t *work, int status)
         job_done(&q->job);
         free(q);
     }
+    disk->is_busy = false; /* not before: callbacks add jobs */
     if (!list_is_empty(&disk->waiting))
         start(disk);
     else if (disk->is_closing)
