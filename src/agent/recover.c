@@ -81,6 +81,18 @@ static bool end_by_record(struct local_kernel *k)
     return true;
 }
 
+/* The newest attempt that was started; an order to begin a later one may have
+ * made its folder and come no further. -ENOENT if there is none.
+ */
+static int adopt_newest(struct local_kernel *k, int64_t newest, struct aq_error *err)
+{
+    int r = -ENOENT;
+
+    for (int64_t attempt = newest; attempt > 0 && r == -ENOENT; attempt--)
+        r = kernel_adopt(k, attempt, err);
+    return r;
+}
+
 static int recover(struct agent *agent, const struct uuid *id, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *runs = disk_kernel_path(agent->disk, id, "run");
@@ -95,7 +107,7 @@ static int recover(struct agent *agent, const struct uuid *id, struct aq_error *
     if (end_by_record(k))
         return 0;
     find_grant(k);
-    r = newest ? kernel_adopt(k, newest, err) : -ENOENT;
+    r = adopt_newest(k, newest, err);
     AQ_FAULT("agent.recover.adopted");
     if (r < 0 && r != -ENOENT)
         return r;
