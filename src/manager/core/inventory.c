@@ -136,6 +136,8 @@ static void handle_kernel(struct core *core, struct agent_live *a,
     l->kernels[k->rank].heartbeat = a->heartbeat;
     if (m->attempt == k->attempt)
         take_fact(core, a, l, k->rank, m);
+    else
+        live_touch(core, l); /* the order to begin anew may have been lost */
 }
 
 static void find_absent(struct core *core, struct agent_live *a)
