@@ -26,21 +26,24 @@ static int64_t read_clock(clockid_t id)
 }
 
 #ifdef AQ_FAULTS
-static int64_t offset_from_file(void)
+/* The first or second number of the file, in seconds. */
+static int64_t offset_from_file(int which)
 {
     const char *path = getenv("ALIQUOT_CLOCK_FILE");
     AQ_CLEANUP(aq_closep) int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    char text[32];
+    char text[64], *at = text;
     ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    int64_t seconds = 0;
 
-    if (len <= 0)
-        return 0;
-    text[len] = '\0';
-    return strtoll(text, NULL, 10) * USEC_PER_SEC;
+    text[len > 0 ? len : 0] = '\0';
+    for (int i = 0; i <= which; i++)
+        seconds = strtoll(at, &at, 10);
+    return seconds * USEC_PER_SEC;
 }
 #else
-static int64_t offset_from_file(void)
+static int64_t offset_from_file(int which)
 {
+    (void)which;
     return 0;
 }
 #endif
@@ -49,12 +52,14 @@ int64_t clock_realtime_usec(void)
 {
     if (injected)
         return injected->realtime_usec(injected->data);
-    return read_clock(CLOCK_REALTIME) + offset_from_file();
+    return read_clock(CLOCK_REALTIME) + offset_from_file(0);
 }
 
 int64_t clock_monotonic_usec(void)
 {
-    return injected ? injected->monotonic_usec(injected->data) : read_clock(CLOCK_MONOTONIC);
+    if (injected)
+        return injected->monotonic_usec(injected->data);
+    return read_clock(CLOCK_MONOTONIC) + offset_from_file(1);
 }
 
 char *clock_format_iso(int64_t usec, char buf[CLOCK_ISO_MAX])

@@ -3,8 +3,8 @@
  * Microseconds everywhere. Wall-clock time is what is recorded and shown;
  * monotonic time measures. Tests inject both; a process started with
  * ALIQUOT_CLOCK_FILE (fault builds only) adds the signed seconds found in
- * that file to the wall clock, so that clock jumps can be tested without
- * setting a machine's clock.
+ * that file to the wall clock, and a second number to monotonic time, so that
+ * clock jumps and long waits can be tested without setting a machine's clock.
  */
 #ifndef AQ_BASE_CLOCK_H
 #define AQ_BASE_CLOCK_H
