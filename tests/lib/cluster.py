@@ -96,6 +96,7 @@ class Program:
 
     def __init__(self, command, env, log):
         self.command, self.env, self.log = [str(word) for word in command], env, log
+        self.may_end = False  # by itself; else the supervisor starts it anew, or complains
         self.process = None
         self.start()
 
@@ -112,8 +113,12 @@ class Program:
         self.process.kill()
         self.process.wait()
 
+    def signal(self, number):
+        self.process.send_signal(number)
+
     def stop(self, seconds=60):
         """SIGTERM; returns the exit status."""
+        self.may_end = True
         self.process.terminate()
         try:
             return self.process.wait(seconds)
@@ -133,12 +138,11 @@ class Cluster:
         self.env = {key: value for key, value in os.environ.items()
                     if not key.startswith(("ALIQUOT_", "BACKEND_", "NOTIFY_", "XDG_"))}
         self.env.update(HOME=str(self.folder / "home"), ALIQUOT_TEST_FOLDER=str(self.folder),
-                        **settings)
+                        ALIQUOT_CLOCK_FILE=str(self.folder / "clock"), **settings)
         (self.folder / "home").mkdir()
         self.address = ("127.0.0.1", free_port())
         self.link = "127.0.0.1:%d" % free_port()
         self.programs = {}
-        self.refused = set()  # programs that may end by themselves
         self.supervisor, self.is_ending, self.findings = None, threading.Event(), []
 
     def __enter__(self):
@@ -172,17 +176,20 @@ class Cluster:
 
     def join(self, name="agent", **settings):
         """Certificates for an agent. A token that was used in vain is replaced."""
+        certificate = self.folder / name / "agent.crt"
+
         def attempt():
+            if certificate.exists():
+                return True
             try:
                 token = self.client().post("/aliquot/v1/join-tokens", {}).json["token"]
             except GONE:
                 return False
             done = self.run("aliquot-agent", "--state", self.folder / name, "join", self.link, token,
                             ALIQUOT_ID=name, **settings)
-            return done.returncode == 0 or self.supervisor is None and done.stderr
-        if not (self.folder / name / "agent.crt").exists():
-            complaint = wait_for(attempt, 60, "an agent to join")
-            assert complaint is True, complaint
+            assert self.supervisor or done.returncode == 0, done.stderr
+            return certificate.exists()
+        wait_for(attempt, 60, "an agent to join")
 
     def start_agent(self, name="agent", wait=True, **settings):
         self.join(name, **settings)
@@ -207,11 +214,19 @@ class Cluster:
         while not self.is_ending.wait(0.03):
             for name, program in list(self.programs.items()):
                 status = program.process.poll()
+                if status is None or program.may_end:
+                    continue
                 if status == -signal.SIGKILL:
                     program.start()
-                elif status is not None and name not in self.refused:
+                else:
                     self.findings.append(f"{name} ended with status {status}")
-                    self.refused.add(name)
+                    program.may_end = True
+
+    def jump(self, wall=0, monotonic=0):
+        """Seconds by which the programs' clocks differ from the machine's."""
+        fresh = self.folder / "clock.new"
+        fresh.write_text(f"{wall} {monotonic}\n")
+        fresh.rename(self.folder / "clock")
 
     # ---- asking ----
 
@@ -257,9 +272,11 @@ class Cluster:
     def leftovers(self):
         """Processes of kernels, kernel folders and temporary files."""
         own = {program.pid for program in self.programs.values()}
+        names = [os.path.join(top, name) for top, folders, files in os.walk(self.folder)
+                 for name in folders + files]
         return [*(line for pid, line in processes_of(self.folder).items() if pid not in own),
-                *map(str, self.folder.glob("*/kernels/*")), *map(str, self.folder.glob("*/kernels/.*")),
-                *map(str, self.folder.rglob("*.tmp.*"))]
+                *(name for name in names
+                  if ".tmp." in name or re.search("/kernels/[^/]+$", name))]
 
     def check_nothing_left(self, seconds=30):
         wait_for(lambda: not self.leftovers(), seconds, lambda: f"these to go: {self.leftovers()}")
@@ -272,7 +289,8 @@ class Cluster:
         names = sorted(self.programs, key="manager".__eq__)  # the manager last
         for name in names:
             program = self.programs.pop(name)
-            if program.process.poll() is None and program.stop():
+            is_loyal = not program.may_end
+            if program.process.poll() is None and program.stop() and is_loyal:
                 self.findings.append(f"{name} ended with status {program.process.returncode}")
         for log in self.folder.glob("*.log"):
             if re.search("Sanitizer|runtime error", log.read_text(errors="replace")):

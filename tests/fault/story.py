@@ -1,0 +1,261 @@
+"""The life of a small cluster in acts, any of whose processes may die on the way.
+
+Clients ask again when the manager has died under their request, as careful
+clients do: a session that is already there is not made a second time. Every
+program writes its session's id into the file 'ran' when it runs.
+"""
+
+import collections
+import contextlib
+import os
+import signal
+
+from cluster import ENDED, GONE, batch, interactive, processes_of, wait_for, wait_status
+
+# What can be lost with a monitor: a program that may have run, but not to its recorded end.
+LOSING = ("monitor.started.made", "monitor.started.durable", "monitor.program.",
+          "monitor.descendants.", "monitor.exit.before", "monitor.leftovers.")
+
+
+class Story:
+    def __init__(self, cluster, point, mark):
+        self.cluster, self.client, self.point, self.mark = cluster, cluster.client(), point, mark
+        self.ran = cluster.folder / "ran"
+        self.ran.touch()
+        self.expected = {}      # id of a session -> its result
+        self.repeating = set()  # sessions that are started anew
+        self.losing = set()     # sessions whose monitor is killed by the story
+
+    # ---- clients ----
+
+    def ask(self, method, path, body=None, good=(200, 201, 204), again=(404, 409)):
+        """Send until there is an answer; one of 'again' means that it was done the first time."""
+        tries = 0
+
+        def attempt():
+            nonlocal tries
+            tries += 1
+            try:
+                return self.client.send(method, path, body, timeout=20)
+            except GONE:
+                return None
+        reply = wait_for(attempt, 60, f"an answer to {method} {path}")
+        assert reply.status in good or tries > 1 and reply.status in again, reply
+        return reply
+
+    def find(self, name):
+        reply = self.ask("GET", "/aliquot/v1/sessions/" + name, good=(200, 404))
+        return reply.json["id"] if reply.status == 200 else None
+
+    def create(self, *bodies):
+        """Make sessions, each once. Several are made by one request."""
+        path = "/session" if len(bodies) == 1 else "/aliquot/v1/sessions"
+
+        def attempt():
+            missing = [body for body in bodies if not self.find(body["name"])]
+            if not missing:
+                return True
+            try:
+                reply = self.client.post(path, missing[0] if len(bodies) == 1 else missing,
+                                         timeout=20)
+                assert reply.status == 201, reply
+            except GONE:
+                pass
+        wait_for(attempt, 60, "sessions to be made")
+        return [self.find(body["name"]) for body in bodies]
+
+    def body(self, name, command="true", code=0):
+        return batch(name, f"echo $BACKENDAI_SESSION_ID >> {self.ran}; {command}; exit {code}")
+
+    def submit(self, *programs):
+        """(name, command, exit code)...; returns the sessions' ids."""
+        ids = self.create(*(self.body(*program) for program in programs))
+        for session, (_, _, code) in zip(ids, programs):
+            self.expected[session] = "SUCCESS" if code == 0 else "FAILURE"
+        return ids
+
+    def wait(self, session, *statuses):
+        return wait_status(self.client, session, *(statuses or ENDED))
+
+    def wait_run(self, session, times=1):
+        wait_for(lambda: self.ran.read_text().split().count(session) >= times, 60,
+                 "a program to run")
+
+    def is_over(self, session):
+        with contextlib.suppress(*GONE):
+            return self.client.get("/aliquot/v1/sessions/" + session).json["status"] in ENDED
+
+    def log(self, session):
+        """Its agent may be away for a moment."""
+        def attempt():
+            with contextlib.suppress(*GONE):
+                reply = self.client.get(f"/aliquot/v1/sessions/{session}/logs", timeout=20)
+                return reply if reply.status == 200 else None
+        return wait_for(attempt, 60, "a log").body
+
+    # ---- acts ----
+
+    def begin(self):
+        self.cluster.supervise()
+        self.cluster.start_manager()
+        self.cluster.start_agent()
+
+    def first(self):
+        [session] = self.submit(("first", "echo hello", 0))
+        self.wait(session)
+        if not self.point.startswith(LOSING):
+            assert self.log(session) == b"hello\n"
+
+    def several(self):
+        self.submit(("several-1", "echo 1", 0), ("several-2", "echo 2; sleep 0.1", 0),
+                    ("several-3", "echo 3", 3))
+        self.submit(("fails", "echo; false", 7))
+
+    def living(self):
+        mark = f"echo $BACKENDAI_SESSION_ID >> {self.ran}"
+        [session] = self.create(interactive("living", bootstrap_script=mark))
+        self.repeating.add(session)
+        self.wait_run(session)
+        self.wait(session, "RUNNING")
+        self.ask("POST", "/session/living/rename?name=renamed")
+        self.ask("PATCH", "/session/" + session, again=(400, 404))
+        self.wait_run(session, 2)
+        self.log(session)
+        self.ask("DELETE", "/session/" + session)
+        self.wait(session)
+        assert self.find("renamed") == session
+
+    def stubborn(self):
+        """Neither SIGTERM nor a polite request ends it."""
+        command = "trap '' TERM; while :; do sleep 0.1; done"
+        for name, path in (("stubborn", ""), ("forced", "?forced=true")):
+            [session] = self.submit((name, command, 0))
+            self.expected[session] = "FAILURE"
+            self.wait_run(session)
+            self.ask("DELETE", f"/session/{session}{path}")
+            self.wait(session)
+
+    def hopeless(self):
+        """Waits for what nobody has, until it is not wanted any more."""
+        body = self.body("hopeless")
+        body["config"] = {"resources": {"cpu": "1000", "mem": "64m"}}
+        [session] = self.create(body)
+        self.ask("DELETE", "/session/" + session)
+        assert self.wait(session)["status"] == "CANCELLED"
+
+    def broken(self):
+        """The programs of an agent cannot get to their own folder."""
+        self.ask("POST", "/aliquot/v1/agents/agent/drain", {})
+        self.cluster.start_agent("barred", ALIQUOT_PROCESS_USER="nobody")
+        [session] = self.create(self.body("broken"))
+        shown = self.wait(session)
+        assert (shown["status"], shown["reason"]) == ("ERROR", "failed-to-create"), shown
+        self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
+        self.ask("POST", "/aliquot/v1/agents/barred/drain", {})
+
+    def pause(self):
+        self.ask("POST", "/aliquot/v1/agents/agent/drain", {"reason": "test"})
+        self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
+
+    def hasty(self):
+        """Unwanted before the agent has heard of it."""
+        agent = self.cluster.programs["agent"]
+        agent.signal(signal.SIGSTOP)
+        [session] = self.create(self.body("hasty"))
+        self.wait(session, "SCHEDULED", "PREPARING")
+        self.ask("DELETE", "/session/" + session)
+        agent.signal(signal.SIGCONT)
+        self.wait(session)
+
+    def people(self):
+        self.ask("POST", "/aliquot/v1/domains", {"name": "elsewhere"}, again=(400, 409))
+
+    def kill_agent(self):
+        """A program outlives its agent."""
+        [session] = self.submit(("survivor", "sleep 1", 0))
+        self.wait_run(session)
+        self.cluster.programs["agent"].kill()
+        self.wait(session)
+
+    def kill_monitor(self):
+        [session] = self.submit(("orphan", "sleep 60", 0))
+        self.expected[session] = "FAILURE"
+        self.losing.add(session)
+        self.wait_run(session)
+        kernel = self.wait(session, "RUNNING")["kernels"][0]["id"]
+        for pid, command in processes_of(self.cluster.folder).items():
+            if "aliquot-monitor" in command and kernel in command:
+                os.kill(pid, signal.SIGKILL)
+        assert self.wait(session)["reason"] == "monitor-lost"
+
+    def banned_agent(self):
+        """It is revoked, then removed."""
+        self.cluster.start_agent("banned")
+        self.cluster.programs["banned"].may_end = True
+        self.ask("POST", "/aliquot/v1/agents/banned/revoke", {})
+        self.ask("DELETE", "/aliquot/v1/agents/banned")
+
+    def lost_agent(self):
+        """Its session is queued again when the agent has been silent for too long."""
+        self.ask("PATCH", "/aliquot/v1/resource-groups/default",
+                 {"agent_loss_policy": "requeue", "agent_loss_grace_sec": 0})
+        self.ask("POST", "/aliquot/v1/agents/agent/drain", {})
+        self.cluster.start_agent("silent")
+        [session] = self.submit(("moved", "sleep 1", 0))
+        self.repeating.add(session)
+        self.wait_run(session)
+        silent = self.cluster.programs["silent"]
+        silent.signal(signal.SIGSTOP)
+        self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
+        self.wait(session)
+        silent.signal(signal.SIGCONT)
+
+    def overdue(self):
+        """The agent does not answer for longer than a session may take to end."""
+        self.ask("PATCH", "/aliquot/v1/resource-groups/default", {"agent_loss_policy": "wait"})
+        [session] = self.submit(("overdue", "sleep 60", 0))
+        self.expected[session] = "FAILURE"
+        self.wait_run(session)
+        agent = self.cluster.programs["agent"]
+        agent.signal(signal.SIGSTOP)
+        self.ask("DELETE", "/session/" + session)
+        self.cluster.jump(monotonic=2000)
+        wait_for(lambda: self.mark.exists() or self.is_over(session), 60, "its end")
+        agent.signal(signal.SIGCONT)
+        self.wait(session)
+
+    def stop_manager(self):
+        """It may die while it stops."""
+        manager = self.cluster.programs["manager"]
+        assert manager.stop() in (0, -signal.SIGKILL)
+        self.cluster.start_manager()
+
+    # ---- what must be true at the end ----
+
+    def check_session(self, shown, runs):
+        lost = shown["reason"] == "monitor-lost"
+        if shown["id"] in self.expected:
+            wanted = "FAILURE" if lost else self.expected[shown["id"]]
+            assert shown["result"] == wanted, shown
+            if not lost and shown["id"] not in self.repeating:
+                assert runs == 1, f"it ran {runs} times: {shown}"
+        assert runs <= 1 or shown["id"] in self.repeating, f"it ran {runs} times: {shown}"
+        return lost
+
+    def end(self):
+        for session in self.expected:
+            self.wait(session)
+        cluster, runs = self.cluster, collections.Counter(self.ran.read_text().split())
+        shown = cluster.sessions()
+        assert {session["id"] for session in shown} >= {*self.expected, *runs}
+        assert all(session["status"] in ENDED for session in shown), shown
+        lost = sum(self.check_session(session, runs[session["id"]]) for session in shown)
+        assert lost <= len(self.losing) + self.point.startswith(LOSING), "too many were lost"
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        agent = wait_for(cluster.agent, 30, "the agent")
+        assert set(agent["occupied_slots"].values()) <= {"0"}, agent
+        cluster.stop()
+        checked = cluster.run("aliquot-manager", "db", "check", "--state",
+                              cluster.folder / "manager")
+        assert checked.stdout == "nothing found\n", checked

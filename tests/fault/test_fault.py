@@ -1,0 +1,80 @@
+"""Every fault point kills the process that passes it first, once. What died is
+started anew, the story goes on, and at its end nothing is missing, nothing
+has happened twice and nothing is left."""
+
+import concurrent.futures
+import fnmatch
+import os
+import re
+import subprocess
+
+import pytest
+
+from cluster import ROOT, Cluster
+from story import Story
+
+POINTS = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, text=True,
+                        check=True).stdout.split()
+SETTINGS = {
+    "ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "3s",
+    "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
+    "ALIQUOT_LOGS_KEEP_COUNT": "2", "ALIQUOT_RESOURCE_CPUS": "4",
+}
+
+# Which acts a point needs; the first row that fits. All others see the usual ones.
+USUAL = ("first", "several", "living", "stubborn", "hopeless", "pause")
+ACTS = (
+    ("api.people.*", ("first", "people")),
+    ("api.agent.*|core.revoke.*", ("first", "banned_agent")),
+    ("core.agent.lost.*|core.loss.*|core.requeue.*", ("first", "lost_agent")),
+    ("core.deadline.*", ("first", "overdue")),
+    ("core.start.failed", ("first", "broken")),
+    ("agent.destroy.recorded", ("first", "hasty")),
+    ("agent.log.pruned", ("first", "several")),
+    ("agent.recover.*", ("first", "kill_agent")),
+    ("monitor.leftovers.*", ("first", "kill_monitor")),
+    ("manager.stop.*", ("first", "stop_manager")),
+    ("core.join.*|core.token.*|link.join.*|agent.join.*|store.migrate.*|store.key.*|store.open.*",
+     ("first",)),
+)
+
+
+def acts_for(point):
+    for patterns, acts in ACTS:
+        if any(fnmatch.fnmatch(point, pattern) for pattern in patterns.split("|")):
+            return acts
+    return USUAL
+
+
+def tell(point, acts=None):
+    with Cluster(**SETTINGS) as cluster:
+        mark = cluster.folder / "died"
+        cluster.env.update(ALIQUOT_FAULT=point, ALIQUOT_FAULT_ONCE=str(mark),
+                           ALIQUOT_FAULT_LOG=str(cluster.folder / "passed"))
+        story = Story(cluster, point, mark)
+        story.begin()
+        for act in acts or acts_for(point):
+            getattr(story, act)()
+        story.end()
+        assert mark.exists() or acts, f"no process has passed {point}"
+        return set((cluster.folder / "passed").read_text().split())
+
+
+@pytest.fixture(scope="session")
+def stories(request):
+    """All that were asked for run side by side; most of their time they wait."""
+    points = [item.callspec.params["point"] for item in request.session.items
+              if "point" in getattr(item, "fixturenames", ())]
+    with concurrent.futures.ThreadPoolExecutor(3 * os.cpu_count()) as pool:
+        yield {point: pool.submit(tell, point) for point in points}
+        pool.shutdown(cancel_futures=True)
+
+
+def test_there_are_enough_points():
+    assert len(POINTS) >= 60 and len(set(POINTS)) == len(POINTS)
+    assert all(re.fullmatch(r"[a-z]+(\.[a-z-]+)+", point) for point in POINTS)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_point(point, stories):
+    stories[point].result()
