@@ -2,9 +2,10 @@
 #ifndef AQ_MANAGER_TRIM_H
 #define AQ_MANAGER_TRIM_H
 
-/* Return free heap to the system and drop this process's mapping of program
- * text, which is read again from the page cache where it is still used:
- * loading libraries touches megabytes of text that never run again.
+/* Return free heap to the system and drop what this process has mapped of
+ * files and never changed, text and tables: it is read again from the page
+ * cache where it is still used. Loading libraries touches megabytes that
+ * nobody looks at again.
  */
 void memory_trim(void);
 
