@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/joining.h"
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/notify.h"
@@ -32,6 +33,7 @@ struct options {
 struct program {
     uv_loop_t loop;
     uv_signal_t terminated, interrupted;
+    uv_timer_t watchdog;
     struct agent *agent;
     int status;
 };
@@ -42,6 +44,7 @@ static void stop(struct program *program)
     agent_free(AQ_TAKE(program->agent));
     uv_close((uv_handle_t *)&program->terminated, NULL);
     uv_close((uv_handle_t *)&program->interrupted, NULL);
+    uv_close((uv_handle_t *)&program->watchdog, NULL);
 }
 
 static void on_signal(uv_signal_t *handle, int signum)
@@ -58,6 +61,12 @@ static void on_ready(void *data)
 {
     (void)data;
     notify_send("READY=1");
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_send("WATCHDOG=1");
 }
 
 static void on_refused(void *data, const char *kind, const char *text)
@@ -89,16 +98,20 @@ static int run_loop(struct program *program, const struct settings *settings,
                     struct runtime *runtime, struct aq_error *err)
 {
     static const struct agent_events events = { .on_ready = on_ready, .on_refused = on_refused };
+    uint64_t watchdog_msec = (uint64_t)(notify_watchdog_usec() / USEC_PER_MSEC);
     int r = agent_new(&program->loop, settings, runtime, &events, program, &program->agent, err);
 
     program->terminated.data = program->interrupted.data = program;
     (void)uv_signal_init(&program->loop, &program->terminated);
     (void)uv_signal_init(&program->loop, &program->interrupted);
+    (void)uv_timer_init(&program->loop, &program->watchdog);
     if (r < 0) {
         stop(program);
     } else {
         (void)uv_signal_start(&program->terminated, on_signal, SIGTERM);
         (void)uv_signal_start(&program->interrupted, on_signal, SIGINT);
+        if (watchdog_msec)
+            (void)uv_timer_start(&program->watchdog, on_watchdog, watchdog_msec, watchdog_msec);
     }
     (void)uv_run(&program->loop, UV_RUN_DEFAULT);
     return r;

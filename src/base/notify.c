@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
@@ -24,4 +25,13 @@ void notify_send(const char *state)
     if (fd >= 0)
         (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
                      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+}
+
+int64_t notify_watchdog_usec(void)
+{
+    const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+
+    if (!usec || (pid && strtol(pid, NULL, 10) != (long)getpid()))
+        return 0;
+    return AQ_MAX(strtoll(usec, NULL, 10), 0) / 2;
 }

@@ -7,6 +7,13 @@
 #ifndef AQ_BASE_NOTIFY_H
 #define AQ_BASE_NOTIFY_H
 
+#include <stdint.h>
+
 void notify_send(const char *state);
+
+/* How often "WATCHDOG=1" is wanted of this process: half of $WATCHDOG_USEC;
+ * 0 = not at all.
+ */
+int64_t notify_watchdog_usec(void);
 
 #endif

@@ -7,11 +7,11 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/vec.h"
 #include "http/tls.h"
 #include "manager/api/routes.h"
 #include "manager/core/core.h"
-#include "manager/notify.h"
 #include "manager/trim.h"
 
 #define STOP_GRACE_MSEC 5000
