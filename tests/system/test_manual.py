@@ -111,3 +111,25 @@ def test_references_exist(page):
     names = {path.name for path in PAGES}
     for name, number in re.findall(r"^\.(?:It )?Xr (aliquot\S*) (\d)", page.read_text(), re.M):
         assert f"{name}.{number}" in names, f"{name}({number})"
+
+
+@pytest.mark.parametrize("page, command", [
+    ("aliquot-manager.toml.5", ["aliquot-manager", "sample"]),
+    ("aliquot-agent.toml.5", ["aliquot-agent", "--print-config"]),
+])
+def test_settings_are_in_their_page(page, command):
+    """Every section and key of the sample file, and nothing else."""
+    sample = subprocess.run([ALIQUOT.parent / command[0], *command[1:]], capture_output=True,
+                            text=True, check=True).stdout
+    text = (MAN / page).read_text().split(".Sh EXAMPLES")[0]
+    assert re.findall(r"^(?:#([a-z-]+) = |\[(.+)\])", sample, re.M) == re.findall(
+        r"^(?:\.It Cm ([a-z-]+)|\.Ss \[(.+)\])$", text, re.M)
+
+
+@pytest.mark.parametrize("daemon", ["aliquot-manager", "aliquot-agent"])
+def test_options_of_daemons(daemon):
+    said = subprocess.run([ALIQUOT.parent / daemon, "--help"], capture_output=True, text=True,
+                          check=True).stdout
+    text = (MAN / f"{daemon}.8").read_text()
+    for option in set(re.findall(r"--([a-z][a-z-]+)", said)) - {"help", "version"}:
+        assert re.search(rf"Fl -{option}\b", text), option
