@@ -74,32 +74,53 @@ static void on_log_end(void *data)
 
 static const struct log_reader_ops log_ops = { .on_bytes = on_log_bytes, .on_end = on_log_end };
 
-/* Where the newest output is: the run folder, or what is kept of it. */
+static char *newest_below(const char *folder)
+{
+    int64_t attempt = folder ? disk_newest_attempt(folder) : 0;
+
+    return attempt ? aq_format("%s/%" PRId64, folder, attempt) : NULL;
+}
+
+/* Where the newest output is: the run folder, or what is kept of it. A kernel
+ * that is just being forgotten has its folder still, or the kept one already.
+ */
 static char *find_log(struct agent *agent, const struct uuid *id, bool *ret_is_live)
 {
     const struct local_kernel *k = kernel_find(agent, id);
+    AQ_CLEANUP(aq_freep) char *runs = NULL;
     AQ_CLEANUP(aq_freep) char *kept = NULL;
-    int64_t attempt;
+    char *found;
 
     *ret_is_live = k && !kernel_is_final(k);
     if (k)
         return disk_run_path(agent->disk, id, k->run_attempt ? k->run_attempt : k->attempt);
+    runs = disk_kernel_path(agent->disk, id, "run");
+    found = newest_below(runs);
+    if (found)
+        return found;
     kept = disk_kept_path(agent->disk, id);
-    attempt = kept ? disk_newest_attempt(kept) : 0;
-    return attempt ? aq_format("%s/%" PRId64, kept, attempt) : NULL;
+    return newest_below(kept);
 }
 
 static void on_timer(uv_timer_t *timer);
 
+static int open_log(struct served *s, bool *ret_is_live)
+{
+    AQ_CLEANUP(aq_freep) char *folder = find_log(s->agent, &s->kernel_id, ret_is_live);
+
+    if (!folder)
+        return -ENOENT;
+    return log_reader_new(s->agent->loop, folder, s->tail_lines, s->follow && *ret_is_live,
+                          &log_ops, s, &s->reader, NULL);
+}
+
 static void serve_log(struct served *s)
 {
     bool is_live;
-    AQ_CLEANUP(aq_freep) char *folder = find_log(s->agent, &s->kernel_id, &is_live);
-    struct aq_error err = { 0 };
-    int r = folder ? log_reader_new(s->agent->loop, folder, s->tail_lines, s->follow && is_live,
-                                    &log_ops, s, &s->reader, &err)
-                   : -ENOENT;
+    int r = open_log(s, &is_live);
 
+    if (r == -ENOENT && !is_live)
+        r = open_log(s, &is_live); /* it was moved between the look and the opening */
     if (r == -ENOENT && is_live && s->follow)
         (void)uv_timer_start(&s->timer, on_timer, LOG_WAIT_MSEC, 0);
     else if (r < 0)

@@ -361,6 +361,9 @@ static void test_logs(void **state)
     assert_string_equal(s->bytes.data, "two\nthree\n");
 
     scene_forget(s, &order.kernel_id, 1);
+    scene_stream(s, &order.kernel_id, "logs", true, 0); /* while its folder is being moved */
+    RUN_UNTIL(s, s->stream_closes);
+    assert_string_equal(s->bytes.data, "one\ntwo\nthree\n");
     (void)snprintf(path, sizeof(path), "kernels/%s", uuid_format(&order.kernel_id, id));
     RUN_UNTIL(s, !scene_exists(s, path) && s->inventory == 0);
     scene_stop_agent(s);
