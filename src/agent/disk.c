@@ -15,6 +15,8 @@
 #include "base/jsonw.h"
 #include "base/list.h"
 
+#define SPARES_MAX 128
+
 struct queued {
     struct list link;
     struct disk_job job;
@@ -29,6 +31,8 @@ struct disk {
     struct list running;      /* the batch in the worker thread */
     uv_work_t work;
     bool is_busy, is_closing;
+    char *spares[SPARES_MAX]; /* names in kernels/; the worker's while is_busy */
+    size_t spare_count;
 };
 
 /* ---- paths ---- */
@@ -54,6 +58,12 @@ char *disk_kept_path(const struct disk *disk, const struct uuid *id)
     char text[UUID_TEXT_MAX];
 
     return aq_format("%s/logs/%s", disk->state, uuid_format(id, text));
+}
+
+bool disk_is_leftover(const char *name)
+{
+    return strncmp(name, ".new-", 5) == 0 || strncmp(name, ".gone-", 6) == 0
+           || strncmp(name, ".spare-", 7) == 0;
 }
 
 int64_t disk_newest_attempt(const char *folder)
@@ -124,31 +134,62 @@ static int write_parts(int folder, const struct disk_job *job, struct aq_error *
     return r;
 }
 
-static int fill_new(int folder, const struct disk_job *job, struct aq_error *err)
+/* A used folder must not show what its former kernel left, not even after a
+ * power failure.
+ */
+static int renew(int folder, const struct disk_job *job, struct aq_error *err)
+{
+    char run[32];
+    AQ_CLEANUP(aq_closep) int fd = -1;
+
+    if (!job->resource)
+        (void)unlinkat(folder, "config/resource.txt", 0);
+    (void)snprintf(run, sizeof(run), "run/%" PRId64, job->attempt);
+    fd = openat(folder, run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 || fsync(fd) < 0 ? aq_fail_errno(err, "sync the run folder") : 0;
+}
+
+static int fill_new(int folder, const struct disk_job *job, bool is_used, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int spec = -1;
     int r = write_plain(folder, "spec.json", job->spec, &spec, err);
 
     if (r == 0)
         r = write_parts(folder, job, err);
+    if (r == 0 && is_used)
+        r = renew(folder, job, err);
     if (r == 0 && (fsync(spec) < 0 || fsync(folder) < 0))
         r = aq_fail_errno(err, "sync the kernel's folder");
     AQ_FAULT("agent.create.written");
     return r;
 }
 
+/* A spare folder under the new name, if there is one. */
+static bool take_spare(struct disk *disk, const char *name)
+{
+    AQ_CLEANUP(aq_freep) char *spare = NULL;
+
+    if (disk->spare_count == 0)
+        return false;
+    spare = disk->spares[--disk->spare_count];
+    return renameat(disk->kernels, spare, disk->kernels, name) == 0;
+}
+
 static int do_create(struct disk *disk, const struct disk_job *job, struct aq_error *err)
 {
     char id[UUID_TEXT_MAX], temporary[UUID_TEXT_MAX + 8];
     AQ_CLEANUP(aq_closep) int folder = -1;
+    bool is_used;
     int r;
 
     (void)snprintf(temporary, sizeof(temporary), ".new-%s", uuid_format(&job->id, id));
-    r = make_folder(disk->kernels, temporary, err);
+    is_used = take_spare(disk, temporary);
+    r = is_used ? 0 : make_folder(disk->kernels, temporary, err);
     if (r < 0)
         return r;
     folder = openat(disk->kernels, temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    r = folder < 0 ? aq_fail_errno(err, "open '%s'", temporary) : fill_new(folder, job, err);
+    r = folder < 0 ? aq_fail_errno(err, "open '%s'", temporary)
+                   : fill_new(folder, job, is_used, err);
     if (r == 0 && renameat(disk->kernels, temporary, disk->kernels, id) < 0)
         r = aq_fail_errno(err, "rename to '%s'", id);
     if (r < 0)
@@ -230,6 +271,49 @@ static int64_t keep_log(struct disk *disk, int folder, const char *id, int64_t a
     return size;
 }
 
+/* True if the folder has no entries but, perhaps, 'except'. */
+static bool is_empty(int at, const char *path, const char *except)
+{
+    int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry = NULL;
+
+    if (!dir) {
+        aq_closep(&fd);
+        return false;
+    }
+    while ((entry = readdir(dir))) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0
+            && strcmp(entry->d_name, except) != 0)
+            break;
+    }
+    (void)closedir(dir);
+    return entry == NULL;
+}
+
+/* Empty the folder of a kernel that ran once and left no files behind, and
+ * keep it for another one. False if it has to be removed.
+ */
+static bool make_spare(struct disk *disk, int folder, const char *gone, const char *id)
+{
+    static const char *const traces[] = { "run/1/program", "run/1/started", "run/1/exit.json",
+                                          "run/1/log", "run/1/monitor.sock" };
+    char *spare = disk->spare_count < SPARES_MAX ? aq_format(".spare-%s", id) : NULL;
+
+    if (!spare)
+        return false;
+    for (size_t i = 0; i < AQ_COUNT(traces); i++)
+        (void)unlinkat(folder, traces[i], 0);
+    if (!is_empty(folder, "work", "") || !is_empty(folder, "run", "1")
+        || (faccessat(folder, "run/1", F_OK, 0) == 0 && !is_empty(folder, "run/1", "lock"))
+        || renameat(disk->kernels, gone, disk->kernels, spare) < 0) {
+        free(spare);
+        return false;
+    }
+    disk->spares[disk->spare_count++] = spare;
+    return true;
+}
+
 static int do_forget(struct disk *disk, struct disk_job *job, struct aq_error *err)
 {
     char id[UUID_TEXT_MAX], gone[UUID_TEXT_MAX + 8];
@@ -245,7 +329,7 @@ static int do_forget(struct disk *disk, struct disk_job *job, struct aq_error *e
     if (renameat(disk->kernels, id, disk->kernels, gone) < 0)
         return aq_fail_errno(err, "rename the folder of kernel %s", id);
     AQ_FAULT("agent.forget.renamed");
-    r = fs_remove_tree(disk->kernels, gone, err);
+    r = make_spare(disk, folder, gone, id) ? 0 : fs_remove_tree(disk->kernels, gone, err);
     AQ_FAULT("agent.forget.removed");
     return r;
 }
@@ -317,6 +401,12 @@ static void start(struct disk *disk);
 
 static void disk_release(struct disk *disk)
 {
+    while (disk->spare_count) {
+        char *spare = disk->spares[--disk->spare_count];
+
+        (void)fs_remove_tree(disk->kernels, spare, NULL);
+        free(spare);
+    }
     aq_closep(&disk->kernels);
     aq_closep(&disk->logs);
     free(disk->state);

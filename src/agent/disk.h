@@ -11,11 +11,14 @@
  *   kernels/ID/work/               the program's folder
  *   kernels/ID/run/ATTEMPT/        as of monitor/protocol.h
  *   kernels/.new-ID, .gone-ID      being made or removed; of no meaning
+ *   kernels/.spare-ID              emptied, to be used again: a file system that
+ *                                  makes and forgets many inodes gets slow
  *   logs/ID/ATTEMPT/               the run folder, after the kernel was forgotten
  */
 #ifndef AQ_AGENT_DISK_H
 #define AQ_AGENT_DISK_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -60,6 +63,9 @@ AQ_DEFINE_CLEANUP(struct disk, disk_free)
  * after a failure. -ENOMEM.
  */
 int disk_add(struct disk *disk, struct disk_job *job, struct aq_error *err);
+
+/* An entry of kernels/ that has no meaning after a restart. */
+bool disk_is_leftover(const char *name);
 
 /* "STATE/kernels/ID/rest" and so on; caller frees, NULL = no memory. */
 char *disk_kernel_path(const struct disk *disk, const struct uuid *id, const char *rest);

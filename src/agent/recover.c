@@ -128,7 +128,7 @@ int recover_all(struct agent *agent, struct aq_error *err)
     while (r == 0 && (entry = readdir(dir))) {
         struct uuid id;
 
-        if (strncmp(entry->d_name, ".new-", 5) == 0 || strncmp(entry->d_name, ".gone-", 6) == 0)
+        if (disk_is_leftover(entry->d_name))
             clear_leftover(agent, entry->d_name);
         else if (uuid_parse(entry->d_name, &id) == 0)
             r = recover(agent, &id, err);
