@@ -93,7 +93,7 @@ static int make_folder(int at, const char *path, struct aq_error *err)
     return 0;
 }
 
-static int write_plain(int at, const char *path, const char *text, int *ret_fd,
+static int write_plain(int at, const char *path, const char *text, size_t len, int *ret_fd,
                        struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd =
@@ -102,7 +102,7 @@ static int write_plain(int at, const char *path, const char *text, int *ret_fd,
 
     if (fd < 0)
         return aq_fail_errno(err, "create '%s'", path);
-    r = fs_write_all(fd, text, strlen(text));
+    r = fs_write_all(fd, text, len);
     if (r < 0)
         return aq_fail(err, -r, "write '%s': %s", path, strerror(-r));
     if (ret_fd)
@@ -110,12 +110,17 @@ static int write_plain(int at, const char *path, const char *text, int *ret_fd,
     return 0;
 }
 
+static int write_text(int at, const char *path, const char *text, struct aq_error *err)
+{
+    return write_plain(at, path, text, strlen(text), NULL, err);
+}
+
 /* The parts that are given, below the kernel's folder. Only the order must
  * survive a power failure: programs do not, and devices can be given again.
  */
 static int write_parts(int folder, const struct disk_job *job, struct aq_error *err)
 {
-    char run[32];
+    char run[32], program[48];
     int r = make_folder(folder, "config", err);
 
     (void)snprintf(run, sizeof(run), "run/%" PRId64, job->attempt);
@@ -125,10 +130,13 @@ static int write_parts(int folder, const struct disk_job *job, struct aq_error *
         r = make_folder(folder, "run", err);
     if (r == 0)
         r = make_folder(folder, run, err);
+    (void)snprintf(program, sizeof(program), "%s/program", run);
+    if (r == 0 && job->program.len)
+        r = write_plain(folder, program, job->program.data, job->program.len, NULL, err);
     if (r == 0 && job->resource)
-        r = write_plain(folder, "config/resource.txt", job->resource, NULL, err);
+        r = write_text(folder, "config/resource.txt", job->resource, err);
     if (r == 0 && job->environ)
-        r = write_plain(folder, "config/environ.txt", job->environ, NULL, err);
+        r = write_text(folder, "config/environ.txt", job->environ, err);
     if (r == 0 && job->uid != (uid_t)-1 && fchownat(folder, "work", job->uid, job->gid, 0) < 0)
         r = aq_fail_errno(err, "give the work folder to user %u", (unsigned)job->uid);
     return r;
@@ -152,7 +160,7 @@ static int renew(int folder, const struct disk_job *job, struct aq_error *err)
 static int fill_new(int folder, const struct disk_job *job, bool is_used, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int spec = -1;
-    int r = write_plain(folder, "spec.json", job->spec, &spec, err);
+    int r = write_plain(folder, "spec.json", job->spec, strlen(job->spec), &spec, err);
 
     if (r == 0)
         r = write_parts(folder, job, err);
@@ -271,9 +279,17 @@ static int64_t keep_log(struct disk *disk, int folder, const char *id, int64_t a
     return size;
 }
 
-/* True if the folder has no entries but, perhaps, 'except'. */
-static bool is_empty(int at, const char *path, const char *except)
+static bool is_among(const char *const *names, const char *name)
 {
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+/* True if the folder has no entries but, perhaps, those of 'except'. */
+static bool is_empty(int at, const char *path, const char *const *except)
+{
+    static const char *const dots[] = { ".", "..", NULL };
     int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry = NULL;
@@ -283,8 +299,7 @@ static bool is_empty(int at, const char *path, const char *except)
         return false;
     }
     while ((entry = readdir(dir))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0
-            && strcmp(entry->d_name, except) != 0)
+        if (!is_among(dots, entry->d_name) && !is_among(except, entry->d_name))
             break;
     }
     (void)closedir(dir);
@@ -296,16 +311,18 @@ static bool is_empty(int at, const char *path, const char *except)
  */
 static bool make_spare(struct disk *disk, int folder, const char *gone, const char *id)
 {
-    static const char *const traces[] = { "run/1/program", "run/1/started", "run/1/exit.json",
-                                          "run/1/log", "run/1/monitor.sock" };
+    static const char *const traces[] = { "run/1/started", "run/1/exit.json", "run/1/log",
+                                          "run/1/monitor.sock" };
+    static const char *const none[] = { NULL }, *const first[] = { "1", NULL },
+                      *const reused[] = { "lock", "program", NULL };
     char *spare = disk->spare_count < SPARES_MAX ? aq_format(".spare-%s", id) : NULL;
 
     if (!spare)
         return false;
     for (size_t i = 0; i < AQ_COUNT(traces); i++)
         (void)unlinkat(folder, traces[i], 0);
-    if (!is_empty(folder, "work", "") || !is_empty(folder, "run", "1")
-        || (faccessat(folder, "run/1", F_OK, 0) == 0 && !is_empty(folder, "run/1", "lock"))
+    if (!is_empty(folder, "work", none) || !is_empty(folder, "run", first)
+        || (faccessat(folder, "run/1", F_OK, 0) == 0 && !is_empty(folder, "run/1", reused))
         || renameat(disk->kernels, gone, disk->kernels, spare) < 0) {
         free(spare);
         return false;
@@ -388,13 +405,15 @@ static void on_work(uv_work_t *work)
 
 /* ---- on the loop ---- */
 
-static void job_done(struct disk_job *job)
+void disk_job_done(struct disk_job *job)
 {
     free(job->spec);
     free(job->resource);
     free(job->environ);
     free(job->leftover);
     free(job->text);
+    if (job->program.data) /* a job without was zeroed, which is no strbuf */
+        strbuf_done(&job->program);
 }
 
 static void start(struct disk *disk);
@@ -424,7 +443,7 @@ static void on_worked(uv_work_t *work, int status)
         list_remove(it);
         if (!disk->is_closing && q->job.on_done)
             q->job.on_done(q->job.data, &q->job, &q->err);
-        job_done(&q->job);
+        disk_job_done(&q->job);
         free(q);
     }
     disk->is_busy = false; /* not before: callbacks add jobs */
@@ -449,7 +468,7 @@ int disk_add(struct disk *disk, struct disk_job *job, struct aq_error *err)
     struct queued *q = calloc(1, sizeof(*q));
 
     if (!q) {
-        job_done(job);
+        disk_job_done(job);
         return aq_fail(err, ENOMEM, "disk");
     }
     q->job = *job;

@@ -42,6 +42,7 @@ struct disk_job {
     struct uuid id;
     int64_t attempt;
     char *spec, *resource, *environ; /* owned; may be NULL */
+    struct strbuf program;           /* DISK_CREATE: of runtime_describe(); owned */
     char *leftover;                  /* owned */
     const char *reason;              /* DISK_CONCLUDE: of monitor/protocol.h, static */
     char *text;                      /* DISK_CONCLUDE: why, for people; owned */
@@ -63,6 +64,8 @@ AQ_DEFINE_CLEANUP(struct disk, disk_free)
  * after a failure. -ENOMEM.
  */
 int disk_add(struct disk *disk, struct disk_job *job, struct aq_error *err);
+/* Free what a job owns that was not added. */
+void disk_job_done(struct disk_job *job);
 
 /* An entry of kernels/ that has no meaning after a restart. */
 bool disk_is_leftover(const char *name);

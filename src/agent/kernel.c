@@ -234,16 +234,21 @@ static int places_init(struct places *places, const struct local_kernel *k, stru
     return places->work && places->run && places->spec ? 0 : aq_fail(err, ENOMEM, "kernel");
 }
 
-static int start_order(struct local_kernel *k, const struct msg_kernel_create *order,
-                       struct places *places, struct arena *arena, struct aq_error *err)
+/* What the runtime is to start; borrows from all its arguments. */
+static int specify(const struct local_kernel *k, const struct msg_kernel_create *order,
+                   struct places *places, struct arena *arena, struct runtime_spec *ret,
+                   struct aq_error *err)
 {
     const struct agent *agent = k->agent;
     const struct settings *settings = agent->settings;
-    struct runtime_spec spec = {
+
+    places->cwd = aq_format("%s%s%s", places->work, order->cwd ? "/" : "",
+                            order->cwd ? order->cwd : "");
+    *ret = (struct runtime_spec){
         .folder = places->run,
         .argv = order_argv(order, settings, arena),
         .envp = order_environ(order, settings, places->work, arena),
-        .cwd = places->work,
+        .cwd = places->cwd,
         .tty = order->command == NULL,
         .has_ids = agent->uid != (uid_t)-1,
         .uid = agent->uid,
@@ -255,38 +260,47 @@ static int start_order(struct local_kernel *k, const struct msg_kernel_create *o
         .processes_max = (uint64_t)settings->processes_max,
         .files_max = (uint64_t)settings->files_max,
     };
-
-    if (order->cwd) {
-        places->cwd = aq_format("%s/%s", places->work, order->cwd);
-        spec.cwd = places->cwd;
-    }
-    if (!spec.argv || !spec.envp || !spec.cwd)
-        return aq_fail(err, ENOMEM, "kernel");
-    AQ_FAULT("agent.start.before");
-    return runtime_start(agent->runtime, &spec, &run_events, k, &k->run, err);
+    return ret->argv && ret->envp && ret->cwd ? 0 : aq_fail(err, ENOMEM, "kernel");
 }
 
-/* The order is durable: give it its devices and start it. */
-static int launch(struct local_kernel *k, struct aq_error *err)
+/* Start what spec.json says. */
+static int start_order(struct local_kernel *k, struct places *places, struct aq_error *err)
 {
-    AQ_CLEANUP(places_done) struct places places = { .work = NULL };
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct runtime_spec spec;
     struct message msg;
-    int r = places_init(&places, k, err);
+    int r = order_read(places->spec, &msg, err);
 
-    if (r == 0)
-        r = order_read(places.spec, &msg, err);
     if (r < 0)
         return r;
     r = kernel_take_order(k, &msg.kernel_create, err);
     if (r == 0)
         r = ensure_grant(k, err);
     if (r == 0)
-        r = start_order(k, &msg.kernel_create, &places, &arena, err);
+        r = specify(k, &msg.kernel_create, places, &arena, &spec, err);
+    if (r == 0)
+        r = runtime_start(k->agent->runtime, &spec, &run_events, k, &k->run, err);
+    message_done(&msg);
+    return r;
+}
+
+/* The order is durable, and it has its devices or gets them now. */
+static int launch(struct local_kernel *k, struct aq_error *err)
+{
+    AQ_CLEANUP(places_done) struct places places = { .work = NULL };
+    struct runtime_spec spec = { .is_described = true };
+    int r = places_init(&places, k, err);
+
+    if (r < 0)
+        return r;
+    AQ_FAULT("agent.start.before");
+    spec.folder = places.run;
+    r = k->is_described
+            ? runtime_start(k->agent->runtime, &spec, &run_events, k, &k->run, err)
+            : start_order(k, &places, err);
     if (r == 0)
         k->run_attempt = k->attempt;
     AQ_FAULT("agent.start.done");
-    message_done(&msg);
     return r;
 }
 
@@ -439,33 +453,48 @@ static void on_saved(void *data, const struct disk_job *job, const struct aq_err
     AQ_FAULT("agent.create.acknowledged");
 }
 
+/* The files of a kernel's folder, as far as the order decides them. */
+static int write_job(struct local_kernel *k, const struct msg_kernel_create *order,
+                     struct disk_job *job, struct aq_error *err)
+{
+    AQ_CLEANUP(places_done) struct places places = { .work = NULL };
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct runtime_spec spec;
+    int r = places_init(&places, k, err);
+
+    if (r == 0)
+        r = specify(k, order, &places, &arena, &spec, err);
+    if (r == 0)
+        r = order_write(order, k->attempt, &job->spec, err);
+    if (r == 0 && k->grant.count)
+        r = order_write_resource(&k->slots, &k->grant, k->agent->resources.types, &job->resource,
+                                 err);
+    if (r == 0 && !(job->environ = order_write_environ(spec.envp)))
+        r = aq_fail(err, ENOMEM, "kernel");
+    if (r == 0 && job->action == DISK_CREATE)
+        r = runtime_describe(k->agent->runtime, &spec, &job->program, err);
+    return r;
+}
+
 /* Queue the order for the disk; the message is acknowledged when it is there. */
 static int save(struct local_kernel *k, enum disk_action action, uint64_t seq,
                 const struct msg_kernel_create *order, struct aq_error *err)
 {
-    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    AQ_CLEANUP(aq_freep) char *work = disk_kernel_path(k->agent->disk, &k->id, "work");
     struct disk_job job = { .action = action, .id = k->id, .attempt = k->attempt,
+                            .program = STRBUF_INIT,
                             .uid = k->agent->uid, .gid = k->agent->gid,
                             .on_done = on_saved, .data = k->agent };
-    const char *const *variables =
-        work ? order_environ(order, k->agent->settings, work, &arena) : NULL;
-    int r = order_write(order, k->attempt, &job.spec, err);
+    int r = write_job(k, order, &job, err);
 
-    if (r == 0 && k->grant.count)
-        r = order_write_resource(&k->slots, &k->grant, k->agent->resources.types, &job.resource,
-                                 err);
-    if (r == 0 && (!variables || !(job.environ = order_write_environ(variables))))
-        r = aq_fail(err, ENOMEM, "kernel");
     if (r < 0) {
-        free(job.spec);
-        free(job.resource);
+        disk_job_done(&job);
         return r;
     }
     r = disk_add(k->agent->disk, &job, err);
     if (r < 0)
         return r;
     k->is_saved = false;
+    k->is_described = action == DISK_CREATE;
     agent_settle(k->agent, AQ_TAKE(k->receipt)); /* of an order that this one replaces */
     k->receipt = agent_receipt(k->agent, seq);
     return 0;

@@ -22,6 +22,7 @@ struct local_kernel {
     enum msg_kernel_state state;
     bool is_batch;
     bool is_saved;          /* the order of 'attempt' is durable */
+    bool is_described;      /* and so is what the runtime starts */
     bool is_unreadable;     /* spec.json is damaged: it can only end */
     bool wants_end;
     bool is_concluding;     /* its end before the start is being recorded */

@@ -257,11 +257,18 @@ static int adopt(struct runtime *runtime, const char *folder, const struct runti
     return open_kernel(runtime, folder, events, data, ret, err);
 }
 
+static int describe(struct runtime *runtime, const struct runtime_spec *spec, struct strbuf *out,
+                    struct aq_error *err)
+{
+    (void)runtime;
+    return program_file_text(spec, out, err);
+}
+
 static int start(struct runtime *runtime, const struct runtime_spec *spec,
                  const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                  struct aq_error *err)
 {
-    int r = program_file_write(spec, err);
+    int r = spec->is_described ? 0 : program_file_write(spec, err);
 
     AQ_FAULT("agent.program.written");
     return r < 0 ? r : open_kernel(runtime, spec->folder, events, data, ret, err);
@@ -330,6 +337,7 @@ static void free_runtime(struct runtime *runtime)
 
 static const struct runtime_ops process_ops = {
     .name = "process",
+    .describe = describe,
     .start = start,
     .adopt = adopt,
     .terminate = terminate,

@@ -31,31 +31,37 @@ static void put_limits(struct strbuf *out, const struct runtime_spec *spec)
         put_number(out, "rlimit_nofile", spec->files_max);
 }
 
+int program_file_text(const struct runtime_spec *spec, struct strbuf *out, struct aq_error *err)
+{
+    for (size_t i = 0; spec->argv[i]; i++)
+        put(out, "arg", spec->argv[i]);
+    for (size_t i = 0; spec->envp[i]; i++)
+        put(out, "env", spec->envp[i]);
+    put(out, "cwd", spec->cwd);
+    put_number(out, "tty", spec->tty);
+    if (spec->rows && spec->cols) {
+        put_number(out, "rows", spec->rows);
+        put_number(out, "cols", spec->cols);
+    }
+    if (spec->has_ids) {
+        put_number(out, "uid", spec->uid);
+        put_number(out, "gid", spec->gid);
+    }
+    put_number(out, "timeout_usec", (uint64_t)spec->timeout_usec);
+    put_number(out, "grace_usec", (uint64_t)spec->grace_usec);
+    put_number(out, "log_max", spec->log_max);
+    put_limits(out, spec);
+    return strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "program of '%s'", spec->folder);
+}
+
 int program_file_write(const struct runtime_spec *spec, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_closep) int folder = -1;
+    int r = program_file_text(spec, &text, err);
 
-    for (size_t i = 0; spec->argv[i]; i++)
-        put(&text, "arg", spec->argv[i]);
-    for (size_t i = 0; spec->envp[i]; i++)
-        put(&text, "env", spec->envp[i]);
-    put(&text, "cwd", spec->cwd);
-    put_number(&text, "tty", spec->tty);
-    if (spec->rows && spec->cols) {
-        put_number(&text, "rows", spec->rows);
-        put_number(&text, "cols", spec->cols);
-    }
-    if (spec->has_ids) {
-        put_number(&text, "uid", spec->uid);
-        put_number(&text, "gid", spec->gid);
-    }
-    put_number(&text, "timeout_usec", (uint64_t)spec->timeout_usec);
-    put_number(&text, "grace_usec", (uint64_t)spec->grace_usec);
-    put_number(&text, "log_max", spec->log_max);
-    put_limits(&text, spec);
-    if (!strbuf_ok(&text))
-        return aq_fail(err, ENOMEM, "program of '%s'", spec->folder);
+    if (r < 0)
+        return r;
     folder = open(spec->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return aq_fail_errno(err, "open '%s'", spec->folder);

@@ -3,10 +3,14 @@
 #define AQ_AGENT_RUNTIME_PROGRAM_FILE_H
 
 #include "agent/runtime/runtime.h"
+#include "base/strbuf.h"
 
 /* Write 'program' into spec->folder. Not durable: what was never started can
  * be written again.
  */
 int program_file_write(const struct runtime_spec *spec, struct aq_error *err);
+
+/* Append the same bytes to 'out'. -ENOMEM. */
+int program_file_text(const struct runtime_spec *spec, struct strbuf *out, struct aq_error *err);
 
 #endif

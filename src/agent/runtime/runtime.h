@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 
 struct runtime;
 struct runtime_kernel;
@@ -35,6 +36,8 @@ struct runtime_spec {
     uint64_t log_max;       /* bytes */
     uint64_t memory_bytes;  /* 0 = no limit */
     uint64_t processes_max, files_max; /* 0 = no limit */
+    bool is_described;      /* the folder has what runtime_describe() gave: of all this only
+                               'folder' counts any more */
 };
 
 struct runtime_exit {
@@ -60,6 +63,8 @@ struct runtime_terminal_ops {
 
 struct runtime_ops {
     const char *name;
+    int (*describe)(struct runtime *rt, const struct runtime_spec *spec, struct strbuf *out,
+                    struct aq_error *err);
     int (*start)(struct runtime *rt, const struct runtime_spec *spec,
                  const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                  struct aq_error *err);
@@ -87,6 +92,15 @@ struct runtime_kernel {
 struct runtime_terminal {
     const struct runtime_ops *ops;
 };
+
+/* Append to 'out' what start() would write into the folder's file 'program',
+ * for whoever makes the folder and can write it along. -ENOMEM.
+ */
+static inline int runtime_describe(struct runtime *rt, const struct runtime_spec *spec,
+                                   struct strbuf *out, struct aq_error *err)
+{
+    return rt->ops->describe(rt, spec, out, err);
+}
 
 /* Write down what to run and start it; the folder's program was never started
  * (a former try may have written it down). What cannot start comes as on_ended() with MONITOR_NOT_STARTED.
