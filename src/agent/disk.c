@@ -26,12 +26,12 @@ struct queued {
 struct disk {
     uv_loop_t *loop;
     char *state;
-    int kernels, logs;        /* folders */
+    int kernels, logs, spare_folder;
     struct list waiting;      /* struct queued */
     struct list running;      /* the batch in the worker thread */
     uv_work_t work;
     bool is_busy, is_closing;
-    char *spares[SPARES_MAX]; /* names in kernels/; the worker's while is_busy */
+    char *spares[SPARES_MAX]; /* names in spares/; the worker's while is_busy */
     size_t spare_count;
 };
 
@@ -62,8 +62,7 @@ char *disk_kept_path(const struct disk *disk, const struct uuid *id)
 
 bool disk_is_leftover(const char *name)
 {
-    return strncmp(name, ".new-", 5) == 0 || strncmp(name, ".gone-", 6) == 0
-           || strncmp(name, ".spare-", 7) == 0;
+    return strncmp(name, ".new-", 5) == 0 || strncmp(name, ".gone-", 6) == 0;
 }
 
 int64_t disk_newest_attempt(const char *folder)
@@ -180,7 +179,7 @@ static bool take_spare(struct disk *disk, const char *name)
     if (disk->spare_count == 0)
         return false;
     spare = disk->spares[--disk->spare_count];
-    return renameat(disk->kernels, spare, disk->kernels, name) == 0;
+    return renameat(disk->spare_folder, spare, disk->kernels, name) == 0;
 }
 
 static int do_create(struct disk *disk, const struct disk_job *job, struct aq_error *err)
@@ -315,7 +314,7 @@ static bool make_spare(struct disk *disk, int folder, const char *gone, const ch
                                           "run/1/monitor.sock" };
     static const char *const none[] = { NULL }, *const first[] = { "1", NULL },
                       *const reused[] = { "lock", "program", NULL };
-    char *spare = disk->spare_count < SPARES_MAX ? aq_format(".spare-%s", id) : NULL;
+    char *spare = disk->spare_count < SPARES_MAX ? strdup(id) : NULL;
 
     if (!spare)
         return false;
@@ -323,7 +322,7 @@ static bool make_spare(struct disk *disk, int folder, const char *gone, const ch
         (void)unlinkat(folder, traces[i], 0);
     if (!is_empty(folder, "work", none) || !is_empty(folder, "run", first)
         || (faccessat(folder, "run/1", F_OK, 0) == 0 && !is_empty(folder, "run/1", reused))
-        || renameat(disk->kernels, gone, disk->kernels, spare) < 0) {
+        || renameat(disk->kernels, gone, disk->spare_folder, spare) < 0) {
         free(spare);
         return false;
     }
@@ -391,8 +390,8 @@ static void on_work(uv_work_t *work)
         if (perform(disk, &q->job, &q->err) == 0)
             has_new = has_new || q->job.action == DISK_CREATE;
     }
-    /* one sync makes all new names durable */
-    if (!has_new || fsync(disk->kernels) == 0)
+    /* one sync makes all new names durable, one more the loss of former ones */
+    if (!has_new || (fsync(disk->kernels) == 0 && fsync(disk->spare_folder) == 0))
         return;
     (void)aq_fail_errno(&err, "sync the folder of kernels");
     LIST_FOREACH(it, &disk->running) {
@@ -423,9 +422,10 @@ static void disk_release(struct disk *disk)
     while (disk->spare_count) {
         char *spare = disk->spares[--disk->spare_count];
 
-        (void)fs_remove_tree(disk->kernels, spare, NULL);
+        (void)fs_remove_tree(disk->spare_folder, spare, NULL);
         free(spare);
     }
+    aq_closep(&disk->spare_folder);
     aq_closep(&disk->kernels);
     aq_closep(&disk->logs);
     free(disk->state);
@@ -489,6 +489,15 @@ static int open_folder(const char *state, const char *name, int *ret, struct aq_
     return *ret < 0 ? aq_fail_errno(err, "open '%s'", path) : 0;
 }
 
+/* Whatever a former process kept there is removed. */
+static int open_spares(struct disk *disk, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/spares", disk->state);
+    int r = path ? fs_remove_tree(AT_FDCWD, path, err) : aq_fail(err, ENOMEM, "disk");
+
+    return r < 0 ? r : open_folder(disk->state, "spares", &disk->spare_folder, err);
+}
+
 int disk_new(uv_loop_t *loop, const char *state, struct disk **ret, struct aq_error *err)
 {
     struct disk *disk = calloc(1, sizeof(*disk));
@@ -497,7 +506,7 @@ int disk_new(uv_loop_t *loop, const char *state, struct disk **ret, struct aq_er
     if (!disk)
         return aq_fail(err, ENOMEM, "disk");
     disk->loop = loop;
-    disk->kernels = disk->logs = -1;
+    disk->kernels = disk->logs = disk->spare_folder = -1;
     disk->work.data = disk;
     list_init(&disk->waiting);
     list_init(&disk->running);
@@ -506,6 +515,8 @@ int disk_new(uv_loop_t *loop, const char *state, struct disk **ret, struct aq_er
                     : aq_fail(err, ENOMEM, "disk");
     if (r == 0)
         r = open_folder(state, "logs", &disk->logs, err);
+    if (r == 0)
+        r = open_spares(disk, err);
     if (r < 0)
         disk_release(disk);
     else

@@ -11,8 +11,9 @@
  *   kernels/ID/work/               the program's folder
  *   kernels/ID/run/ATTEMPT/        as of monitor/protocol.h
  *   kernels/.new-ID, .gone-ID      being made or removed; of no meaning
- *   kernels/.spare-ID              emptied, to be used again: a file system that
- *                                  makes and forgets many inodes gets slow
+ *   spares/ID                      a forgotten kernel's folder, emptied, to be used
+ *                                  again: where many inodes are made and removed, some
+ *                                  file systems get slow. Gone after a restart
  *   logs/ID/ATTEMPT/               the run folder, after the kernel was forgotten
  */
 #ifndef AQ_AGENT_DISK_H
