@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from client import ADMIN, DOMAIN_ADMIN, USER
-from cluster import Cluster
+from cluster import Cluster, wait_for
 
 numbers = itertools.count(1)
 
@@ -52,19 +52,14 @@ def no_rate_limit(admin):
                           {"rate_limit": 0}).status == 200
 
 
-LIVE = "PENDING,SCHEDULED,PREPARING,PULLING,PREPARED,CREATING,RUNNING,RESTARTING,TERMINATING"
-
-
 @pytest.fixture(scope="module", autouse=True)
-def no_sessions_left(admin):
+def no_sessions_left(cluster, admin):
     """What a module leaves behind would hold the few processors that the next one needs."""
     yield
-    query = f"/aliquot/v1/sessions?all=true&limit=1000&status={LIVE}"
-    newest = Client(admin.address, ADMIN, "v9.20250722")
-    for session in newest.get(query).json["items"]:
+    for session in cluster.live_sessions():
         admin.delete(f"/session/{session['id']}?forced=true"
                      f"&owner_access_key={session['access_key']}")
-    wait_for(lambda: newest.get(query).json["total"] == 0, what="all sessions to end")
+    wait_for(lambda: not cluster.live_sessions(), what="all sessions to end")
 
 
 @pytest.fixture
