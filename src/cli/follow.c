@@ -413,6 +413,8 @@ static int conclude(struct follow *f, int *ret_exit)
         if (f->interrupts > 1)
             return aq_fail(&f->err, ECANCELED, "cancelled");
         if (!item->has_exit)
+            cli_hint(f->cli, "see why: aliquot session why %s", item->session->name);
+        if (!item->has_exit)
             return aq_fail(&f->err, ECHILD, "session '%s' is %s without having run: %s",
                            item->session->name, session_status_name(item->status),
                            item->reason[0] ? item->reason : "no reason was given");
