@@ -15,12 +15,13 @@
 #include "manager/trim.h"
 
 #define STOP_GRACE_MSEC 5000
+#define TRIM_MSEC 60000
 
 struct daemon {
     const struct manager_conf *conf;
     uv_loop_t loop;
     uv_signal_t interrupted, terminated;
-    uv_timer_t watchdog;
+    uv_timer_t watchdog, trim;
     struct core *core;
     struct api *api;
     struct server *server;
@@ -33,15 +34,21 @@ struct daemon {
 
 /* ---- the end ---- */
 
+static void close_handles(struct daemon *d)
+{
+    uv_close((uv_handle_t *)&d->interrupted, NULL);
+    uv_close((uv_handle_t *)&d->terminated, NULL);
+    uv_close((uv_handle_t *)&d->watchdog, NULL);
+    uv_close((uv_handle_t *)&d->trim, NULL);
+}
+
 static void on_server_stopped(void *data)
 {
     struct daemon *d = data;
 
     AQ_FAULT("manager.stop.drained");
     core_stop(d->core);
-    uv_close((uv_handle_t *)&d->interrupted, NULL);
-    uv_close((uv_handle_t *)&d->terminated, NULL);
-    uv_close((uv_handle_t *)&d->watchdog, NULL);
+    close_handles(d);
     uv_stop(&d->loop);
 }
 
@@ -61,6 +68,13 @@ static void on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
     notify_send("WATCHDOG=1");
+}
+
+/* What bursts of requests and the start itself leave behind goes back. */
+static void on_trim(uv_timer_t *timer)
+{
+    (void)timer;
+    memory_trim();
 }
 
 /* ---- the beginning ---- */
@@ -146,6 +160,7 @@ static void init_handles(struct daemon *d)
     (void)uv_signal_init(&d->loop, &d->interrupted);
     (void)uv_signal_init(&d->loop, &d->terminated);
     (void)uv_timer_init(&d->loop, &d->watchdog);
+    (void)uv_timer_init(&d->loop, &d->trim);
     d->interrupted.data = d->terminated.data = d;
     (void)uv_signal_start(&d->interrupted, on_signal, SIGINT);
     (void)uv_signal_start(&d->terminated, on_signal, SIGTERM);
@@ -155,11 +170,8 @@ static void init_handles(struct daemon *d)
 
 static void close_all(struct daemon *d)
 {
-    if (!d->is_stopping) {
-        uv_close((uv_handle_t *)&d->interrupted, NULL);
-        uv_close((uv_handle_t *)&d->terminated, NULL);
-        uv_close((uv_handle_t *)&d->watchdog, NULL);
-    }
+    if (!d->is_stopping)
+        close_handles(d);
     server_free(d->server);
     api_free(d->api);
     core_free(d->core);
@@ -184,7 +196,7 @@ int daemon_run(const struct manager_conf *conf, bool dev, struct aq_error *err)
     if (r == 0) {
         AQ_FAULT("manager.start.ready");
         notify_send("READY=1");
-        memory_trim();
+        (void)uv_timer_start(&d.trim, on_trim, 0, TRIM_MSEC);
         (void)uv_run(&d.loop, UV_RUN_DEFAULT);
         log_info("stopped");
     }

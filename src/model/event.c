@@ -77,6 +77,9 @@ struct event *event_batch_add(struct event_batch *batch, enum event_kind kind, i
 {
     struct event *e;
 
+    /* Most batches of commands have one event: start with room for just that. */
+    if (!batch->events && (batch->events = malloc(sizeof(*batch->events))))
+        batch->cap = 1;
     if (!vec_grow(&batch->events, &batch->cap, batch->count + 1, sizeof(*batch->events)))
         return NULL;
     e = &batch->events[batch->count++];

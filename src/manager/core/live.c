@@ -252,17 +252,12 @@ static void list_by_row(struct core *core, struct live *l)
 
 struct live *live_add(struct core *core, struct session *s)
 {
-    struct live *l = calloc(1, sizeof(*l));
-    struct kernel_live *kernels = calloc(AQ_MAX(s->kernel_count, 1), sizeof(*kernels));
+    struct live *l = calloc(1, sizeof(*l) + s->kernel_count * sizeof(l->kernels[0]));
 
-    if (!l || !kernels) {
-        free(l);
-        free(kernels);
+    if (!l)
         return NULL;
-    }
     l->s = *s;
     *s = (struct session){ 0 };
-    l->kernels = kernels;
     l->heap_index = NOT_IN_HEAP;
     list_init(&l->all_link);
     list_init(&l->touched_link);
@@ -272,9 +267,9 @@ struct live *live_add(struct core *core, struct session *s)
         list_init(&l->account_links[kind]);
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         l->s.kernels[i].session = &l->s;
-        kernels[i].live = l;
-        kernels[i].requested = &l->s.kernels[i].requested;
-        list_init(&kernels[i].agent_link);
+        l->kernels[i].live = l;
+        l->kernels[i].requested = &l->s.kernels[i].requested;
+        list_init(&l->kernels[i].agent_link);
     }
     l->since_usec = clock_monotonic_usec();
     if (read_spec(l) < 0 || index_live(core, l) < 0)
@@ -308,7 +303,6 @@ void live_free(struct live *l)
 {
     for (size_t i = 0; i < l->s.kernel_count; i++)
         live_forget_facts(&l->kernels[i]);
-    free(l->kernels);
     free(l->architecture);
     free(l->failed_agent);
     session_done(&l->s);

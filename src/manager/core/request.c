@@ -199,6 +199,17 @@ static int build_resources(const struct core *core, const struct session_request
     return 0;
 }
 
+/* A copy without spare room: it lives as long as the session waits. */
+static int copy_exactly(struct slots *ret, const struct slots *s)
+{
+    ret->items = malloc(AQ_MAX(s->count, 1) * sizeof(*ret->items));
+    if (!ret->items)
+        return -ENOMEM;
+    memcpy(ret->items, s->items, s->count * sizeof(*s->items));
+    ret->count = ret->cap = s->count;
+    return 0;
+}
+
 static int build_kernels(const struct session_request *req, struct slots *resources,
                          struct session *s, struct aq_error *err)
 {
@@ -217,7 +228,7 @@ static int build_kernels(const struct session_request *req, struct slots *resour
         k->index = i == 0 ? 1 : (uint32_t)i;
         k->status_changed_usec = s->created_usec;
         (void)snprintf(k->role, sizeof(k->role), "%s", i == 0 ? "main" : "sub");
-        if (slots_copy(&k->requested, resources) < 0)
+        if (copy_exactly(&k->requested, resources) < 0)
             return aq_fail(err, ENOMEM, "a session");
     }
     return 0;

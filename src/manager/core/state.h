@@ -44,7 +44,6 @@ struct kernel_live {
 
 struct live {
     struct session s;        /* first: a struct session * of memory is a struct live * */
-    struct kernel_live *kernels;
     struct list all_link;    /* core.sessions, by row */
     struct list touched_link; /* core.touched */
     struct rgroup *rgroup;
@@ -67,6 +66,7 @@ struct live {
     uint32_t starts;         /* tries to start it in this manager's life */
     char *failed_agent;
     struct list waiters;     /* struct waiter: commands that wait for a status */
+    struct kernel_live kernels[]; /* as s.kernels */
 };
 
 static inline struct live *live_of(const struct session *s)
