@@ -1,9 +1,9 @@
 /* bus.h - what happens, as it is applied; part of core.h, whose rules hold here
  *
  * Session events: session_enqueued, _scheduled, _preparing, _pulling,
- * _creating, _started, _restarting, _rescheduling, _terminating, _terminated,
- * _cancelled, _error, and for a batch session that has a result, just before
- * its end, _success or _failure. Kernel events: kernel_preparing, _pulling,
+ * _creating, _started, _restarting, _rescheduling, _terminating, _terminated
+ * (also of one that ends as ERROR), _cancelled, and for a batch session that
+ * has a result, just before its end, _success or _failure. Kernel events: kernel_preparing, _pulling,
  * _creating, _started, _terminating, _terminated, _cancelled.
  */
 #ifndef AQ_MANAGER_CORE_BUS_H
