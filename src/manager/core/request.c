@@ -190,6 +190,9 @@ static int build_resources(const struct core *core, const struct session_request
         if (slot->amount < 0 || slot->amount == AMOUNT_INFINITE)
             return aq_fail_field(err, EINVAL, slot->name,
                                  "an amount of '%s' cannot be negative or infinite", slot->name);
+        if (strcmp(slot->name, "cpu") == 0 && slot->amount % AMOUNT_ONE != 0)
+            return aq_fail_field(err, EINVAL, slot->name, "cores are given whole: ask for cpu=%lld",
+                                 (long long)(slot->amount / AMOUNT_ONE + 1));
         if (slot->amount > 0 && slots_set(ret, slot->name, slot->amount) < 0)
             return aq_fail(err, ENOMEM, "a session");
     }

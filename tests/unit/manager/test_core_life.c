@@ -215,7 +215,7 @@ static void test_requests(void **state)
 {
     static const struct session_request good = { .name = "good-name", .type = SESSION_BATCH,
         .image = "sh", .command = "true", .access_key = USER_KEY, .priority = -1 };
-    struct slots negative = { 0 }, unknown = { 0 };
+    struct slots negative = { 0 }, unknown = { 0 }, fraction = { 0 };
     struct session_request req;
     struct answer a;
 
@@ -231,6 +231,7 @@ static void test_requests(void **state)
     (void)state;
     assert_int_equal(slots_set(&negative, "cpu", -1), 0);
     assert_int_equal(slots_set(&unknown, "xpu", AMOUNT_ONE), 0);
+    assert_int_equal(slots_set(&fraction, "cpu", AMOUNT_ONE / 2), 0);
     REFUSED(req.name = "a", EINVAL, "name");
     REFUSED(req.name = NULL, EINVAL, "name");
     REFUSED(req.image = "", EINVAL, "image");
@@ -248,6 +249,7 @@ static void test_requests(void **state)
     REFUSED(req.priority = 101, EINVAL, "priority");
     REFUSED(req.resources = negative, EINVAL, "cpu");
     REFUSED(req.resources = unknown, EINVAL, "xpu");
+    REFUSED(req.resources = fraction, EINVAL, "cpu");
     REFUSED(req.environ = "[]", EINVAL, "environ");
     REFUSED(req.environ = "{\"A\":1}", EINVAL, "environ");
     REFUSED(req.environ = "{\"A=B\":\"1\"}", EINVAL, "environ");
@@ -275,6 +277,7 @@ static void test_requests(void **state)
     assert_int_equal(create(&req).r, 0);
     slots_done(&negative);
     slots_done(&unknown);
+    slots_done(&fraction);
     assert_clean();
 }
 
