@@ -10,6 +10,7 @@ import fnmatch
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -39,8 +40,15 @@ def run(command, **kwargs):
     return subprocess.run([str(part) for part in command], cwd=ROOT, **kwargs)
 
 
-def build(name, targets=()):
-    """Set up and compile one build folder; ends the run on failure."""
+def threaded_tests():
+    """Ninja targets of the unit tests that run under the thread sanitizer."""
+    listed = run(["meson", "test", "-C", "build-tsan", "--suite", "threads", "--list"],
+                 capture_output=True, text=True).stdout.split("\n")
+    return ["tests/" + re.sub(r"\W", "_", line.split(" / ")[-1]) for line in listed if line.strip()]
+
+
+def build(name, targets=None):
+    """Set up and compile one build folder, or what targets() names; ends the run on failure."""
     env = dict(os.environ)
     if name == "build-fuzz":
         env.update(CC="clang", CXX="clang++")
@@ -51,7 +59,8 @@ def build(name, targets=()):
         done = run(["meson", "setup", name, *BUILDS[name]], env=env, capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"meson setup {name} failed:\n{done.stdout[-4000:]}{done.stderr}")
-    done = run(["ninja", "-C", name, f"-j{JOBS}", *targets], capture_output=True, text=True)
+    done = run(["ninja", "-C", name, f"-j{JOBS}", *(targets() if targets else [])],
+               capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"building {name} failed:\n{done.stdout[-8000:]}")
     say(f"{name} built in {time.monotonic() - started:.0f} s")
@@ -85,7 +94,7 @@ def pytest(suite, *paths):
 
 def suite_unit():
     build("build-asan")
-    build("build-tsan")
+    build("build-tsan", threaded_tests)
     good = meson_tests("build-asan", "unit-asan.xml", "--suite", "unit")
     good &= meson_tests("build-tsan", "unit-tsan.xml", "--suite", "threads")
     return pytest("unit", "tests/layers") and good
