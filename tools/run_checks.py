@@ -10,7 +10,6 @@ import fnmatch
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -42,9 +41,9 @@ def run(command, **kwargs):
 
 def threaded_tests():
     """Ninja targets of the unit tests that run under the thread sanitizer."""
-    listed = run(["meson", "test", "-C", "build-tsan", "--suite", "threads", "--list"],
-                 capture_output=True, text=True).stdout.split("\n")
-    return ["tests/" + re.sub(r"\W", "_", line.split(" / ")[-1]) for line in listed if line.strip()]
+    listed = run(["meson", "introspect", "build-tsan", "--tests"], capture_output=True, text=True)
+    return [os.path.relpath(test["cmd"][0], ROOT / "build-tsan")
+            for test in json.loads(listed.stdout) if "threads" in " ".join(test["suite"])]
 
 
 def build(name, targets=None):
