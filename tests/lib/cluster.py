@@ -293,9 +293,12 @@ class Cluster:
             if program.process.poll() is None and program.stop() and is_loyal:
                 self.findings.append(f"{name} ended with status {program.process.returncode}")
         for log in self.folder.glob("*.log"):
-            if re.search("Sanitizer|runtime error", log.read_text(errors="replace")):
+            if re.search("Sanitizer|runtime error", self.log_of(log.stem)):
                 self.findings.append(f"{log.name}: a sanitizer complains")
         assert not self.findings, "\n".join([*self.findings, self.logs()])
+
+    def log_of(self, name):
+        return (self.folder / (name + ".log")).read_text(errors="replace")
 
     def logs(self, size=5000):
         return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-size:]}"
