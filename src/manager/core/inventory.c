@@ -165,6 +165,8 @@ static void handle_heartbeat(struct core *core, struct agent_live *a, const stru
     find_absent(core, a);
     if (m->slots)
         offer_take_slots(core, a, m->slots);
+    if (a->a.status == AGENT_LOST)
+        offer_save(core, a); /* it was silent, but its connection has lasted */
     if (first) {
         order_drain(core, a->a.id, a->is_known && !a->a.schedulable);
         queue_agent(core, rgroup_get(core, a->a.resource_group ? a->a.resource_group : ""));
