@@ -229,6 +229,7 @@ static void remove_row(struct revocation *v)
 static void on_revoked(void *data, int r, const struct aq_error *err)
 {
     struct revocation *v = data;
+    struct agent_live *a = agent_find(v->core, v->agent_id);
     struct aq_error e = err ? *err : (struct aq_error){ 0 };
 
     AQ_FAULT("core.revoke.stored");
@@ -237,6 +238,8 @@ static void on_revoked(void *data, int r, const struct aq_error *err)
     AQ_FAULT("core.revoke.published");
     if (v->core->link)
         link_server_drop(v->core->link, v->agent_id, "the certificate is revoked");
+    if (a)
+        a->is_connected = a->is_synced = false;
     if (r == 0 && v->and_remove)
         remove_row(v);
     else
