@@ -28,7 +28,7 @@ void *parser_alloc(struct parser *p, size_t size)
     return memory;
 }
 
-/* ", found Name \"x\"": what a message says about the token at hand. */
+/* What a message says about a token: Name "x" */
 static void describe(const struct token *token, struct strbuf *out)
 {
     strbuf_adds(out, token_kind_text(token->kind));

@@ -47,7 +47,7 @@ bool parse_value(struct parser *p, bool constant, struct ast_value **ret);
 bool parse_directives(struct parser *p, bool constant, struct ast_directive **ret);
 bool parse_description(struct parser *p, const struct ast_value **ret);
 
-/* Take the token if it is of this kind. */
+/* Whether the next token is of this kind. */
 static inline bool parser_at(const struct parser *p, enum token_kind kind)
 {
     return p->token.kind == kind;
