@@ -170,6 +170,6 @@ struct gql_value gql_slots(struct gql_get *get, const struct slots *slots)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
 
-    slots_write_json(slots, core_slot_types(context->api->core), &w);
+    slots_write_json(slots, context->types, &w);
     return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
 }

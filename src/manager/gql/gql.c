@@ -45,6 +45,7 @@ static void run_free(struct gql_run *run)
 {
     for (struct gql_page *kept = run->context.pages; kept; kept = kept->next)
         store_page_free(kept->page);
+    slot_types_unref(run->context.types);
     strbuf_done(&run->context.out);
     free(run);
 }
@@ -101,6 +102,7 @@ static void start(struct request *req, struct api *api, bool is_legacy)
     }
     run->is_legacy = is_legacy;
     run->context = (struct gql_context){ .api = api, .req = req, .who = api_principal(req),
+                                         .types = slot_types_ref(core_slot_types(api->core)),
                                          .out = STRBUF_INIT };
     params.context = &run->context;
     (void)gql_execute(api->gql, &params, &run->context.out, on_executed, run);

@@ -11,6 +11,7 @@ struct gql_context {
     struct api *api;
     struct request *req;
     const struct principal *who;
+    struct slot_types *types; /* as known when the request came: they stay the same for it */
     struct strbuf out;
     struct gql_page *pages; /* what replies point into; freed at the end */
 };

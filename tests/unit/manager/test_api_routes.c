@@ -2,6 +2,7 @@
 #include "testing.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "manager/api/api.h"
 #include "manager/api/routes.h"
 #include "manager/api/session_view.h"
+#include "manager/core/parts.h"
 
 #define HOST "127.0.0.1:8081"
 #define JSON "application/json"
@@ -450,12 +452,115 @@ static void test_gql(void **state)
            "graphql-error", "legacy");
 }
 
+/* ---- an agent that joins in the middle of a request ---- */
+
+/* Reading threads of the store wait as long as this is locked. */
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
+static int read_held(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    (void)tx;
+    (void)data;
+    (void)err;
+    (void)pthread_mutex_lock(&held);
+    (void)pthread_mutex_unlock(&held);
+    return 0;
+}
+
+static void on_held(void *data, int result, const struct aq_error *err)
+{
+    (void)err;
+    assert_int_equal(result, 0);
+    ++*(int *)data;
+}
+
+static bool knows(const char *name)
+{
+    enum slot_type type;
+
+    return slot_types_find(core_slot_types(f.core), name, &type) == 0;
+}
+
+static void save_domain(void)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_DOMAIN_SAVED, clock_realtime_usec());
+    int saved = 0;
+
+    e->domain.name = strdup("mixed");
+    e->domain.is_active = true;
+    assert_int_equal(slots_set(&e->domain.total_slots, slot_name_intern("xpu.memory", 10),
+                               1500000), 0);
+    core_save(f.core, batch, on_held, &saved);
+    while (!saved)
+        uv_run(&f.loop, UV_RUN_ONCE);
+}
+
+static void agent_joins(const char *slots)
+{
+    const struct uuid incarnation = uuid_random();
+    struct msg_hello hello = { .protocol_min = 1, .protocol_max = 1, .agent_id = "i-late",
+                               .incarnation = incarnation, .version = "1",
+                               .architecture = "x86_64", .slots = slots };
+    struct msg_welcome welcome = { 0 };
+    struct aq_error err = { 0 };
+    int64_t retry = 0;
+
+    assert_int_equal(agent_link_ops.on_hello(f.core, &hello, &welcome, &retry, &err), 0);
+    agent_link_ops.on_connected(f.core, "i-late", &incarnation);
+}
+
+/* "xpu.memory" is taken for bytes until an agent says that it is counted: the
+ * request that came before the agent is answered in bytes to its end, the next
+ * one in counts.
+ */
+static void test_types_stay_for_a_request(void **state)
+{
+    static const char query[] = "{\"query\":\"{ domain(name: \\\"mixed\\\") { total_resource_slots } }\"}";
+    AQ_CLEANUP(strbuf_donep) struct strbuf request = STRBUF_INIT;
+    struct loopback *lb;
+    struct answer next;
+    uv_timer_t tick;
+    int freed = 0;
+
+    (void)state;
+    save_domain();
+    (void)pthread_mutex_lock(&held);
+    for (int i = 0; i < 2; i++) /* every reader of the store */
+        assert_int_equal(store_read(core_store(f.core), read_held, on_held, &freed), 0);
+    build(&request, "POST", "/admin/gql", &admin, query);
+    assert_int_equal(loopback_new(f.server, &lb, NULL), 0);
+    uv_timer_init(&f.loop, &tick);
+    uv_timer_start(&tick, on_tick, 1, 1);
+    loopback_send(lb, request.data, request.len);
+    for (int i = 0; i < 20; i++)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_false(is_complete(loopback_get_output(lb)));
+    agent_joins("{\"cpu\":[\"count\",\"1\"],\"mem\":[\"bytes\",\"1\"],\"xpu.memory\":[\"count\",\"2\"]}");
+    while (!knows("xpu.memory"))
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_false(is_complete(loopback_get_output(lb)));
+    (void)pthread_mutex_unlock(&held);
+    while (freed < 2 || !is_complete(loopback_get_output(lb)))
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_non_null(strstr(loopback_get_output(lb)->data, "{\\\"xpu.memory\\\":\\\"1500000\\\"}"));
+    loopback_hang_up(lb);
+    uv_close((uv_handle_t *)&tick, NULL);
+    for (int i = 0; i < 3; i++)
+        uv_run(&f.loop, UV_RUN_NOWAIT);
+    loopback_free(lb);
+    next = call("POST", "/admin/gql", &admin, query);
+    assert_non_null(strstr(next.raw.data, "{\\\"xpu.memory\\\":\\\"1.5\\\"}"));
+    answer_done(&next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_roles),  cmocka_unit_test(test_signatures),
         cmocka_unit_test(test_creations), cmocka_unit_test(test_reuse),
         cmocka_unit_test(test_status_lists), cmocka_unit_test(test_gql),
+        cmocka_unit_test(test_types_stay_for_a_request),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
