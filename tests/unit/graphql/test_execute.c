@@ -839,11 +839,11 @@ static void test_memory_limit(void **state)
 static void test_memory_ends_anywhere(void **state)
 {
     static const char *const queries[] = {
-        "query($a: Int = 2, $s: Shape) { owners(limit: $a) { id pets { __typename ...A } cats(first: "
+        ("query($a: Int = 2, $s: Shape) { owners(limit: $a) { id pets { __typename ...A } cats(first: "
         "1) { owner { name } } } echo(shape: $s, json: { a: [1, { b: 2 }] }, ids: 3) } fragment A "
-        "on Named { name id }",
-        "{ animals { ... on Cat { a: id } ... on Dog { a: name } } x: nope ...F } fragment F on "
-        "Query { x: size ...G }",
+        "on Named { name id }"),
+        ("{ animals { ... on Cat { a: id } ... on Dog { a: name } } x: nope ...F } fragment F on "
+        "Query { x: size ...G }"),
         "mutation { set(value: 1) b: set(value: -1) }",
     };
     static const char variables[] = "{\"s\":{\"points\":[{\"x\":1},{\"x\":\"bad\"}],\"nam\":1}}";
