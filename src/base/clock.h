@@ -34,7 +34,7 @@ int64_t clock_monotonic_usec(void);
 #define CLOCK_ISO_MAX 40
 
 /* "2026-11-21T01:02:03.456789+00:00"; the microseconds are left out when they
- * are 0, as Python's isoformat() does (facts: api.md 1.1). Returns 'buf'.
+ * are 0, as Python's isoformat() does. Returns 'buf'.
  */
 char *clock_format_iso(int64_t usec, char buf[CLOCK_ISO_MAX]);
 

@@ -1,6 +1,6 @@
 /* people.h - domains, projects, users, keypairs, policies, resource groups
  *
- * Facts: manager.md 1.1-1.6. What the scheduler and the lifecycle need stays
+ * What the scheduler and the lifecycle need stays
  * in memory; the rest of a row is read by SQL.
  */
 #ifndef AQ_MODEL_PEOPLE_H

@@ -15,7 +15,7 @@
 #define SESSION_NAME_MAX 64
 #define ACCESS_KEY_MAX 21
 
-/* facts manager.md appendix B */
+/* Reasons of Backend.AI's status_info vocabulary, and ours beside them. */
 #define REASON_USER_REQUESTED "user-requested"
 #define REASON_FORCE_TERMINATED "force-terminated"
 #define REASON_SELF_TERMINATED "self-terminated"
@@ -95,7 +95,9 @@ void session_done(struct session *s);
 #define KERNEL_HOSTNAME_MAX 32
 char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX]);
 
-/* 4..64 characters, ASCII, \w[\w.-]*\w (facts api.md 3.1). -EINVAL with field "name". */
+/* 4..64 characters, ASCII, \w[\w.-]*\w, as clients of Backend.AI check it.
+ * -EINVAL with field "name".
+ */
 int session_name_check(const char *name, struct aq_error *err) AQ_UNTRUSTED;
 
 #endif

@@ -1,6 +1,6 @@
 /* status.h - the states of sessions, kernels and agents, and what may follow what
  *
- * The 2026 form of facts manager.md 2.1 and 2.3. One rule for all changes:
+ * The states are those of Backend.AI in 2026. One rule for all changes:
  * status_may_follow(); a status change is compare-and-swap on (status,
  * version); terminal states are never left. Every non-terminal state has a
  * deadline (0 = may last for ever by nature: PENDING, RUNNING) and the state
@@ -69,7 +69,7 @@ int session_type_parse(const char *text, enum session_type *ret);
 const char *session_result_name(enum session_result r);
 int session_result_parse(const char *text, enum session_result *ret);
 
-/* The name that a client of API version < v9 knows (facts api.md 3.2):
+/* The name that a client of API version < v9 knows:
  * PREPARED and CREATING show as PREPARING, RESERVED and DEPRIORITIZING as
  * PENDING, RUNNING_DEGRADED as RUNNING, PREEMPTED and RESCHEDULING as
  * RESTARTING.
