@@ -27,7 +27,7 @@ static size_t read_number(const char *text, uint32_t *ret)
 int api_version_parse(const char *text, struct api_version *ret, struct aq_error *err)
 {
     struct api_version v;
-    size_t len = text[0] == 'v' ? read_number(text + 1, &v.major) : 0;
+    size_t len = text[0] == 'v' && text[1] != '0' ? read_number(text + 1, &v.major) : 0;
 
     if (!len || text[1 + len] != '.' || read_number(text + len + 2, &v.date) != 8
         || text[len + 10])

@@ -100,7 +100,11 @@ class Client:
         raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         if content_type is None:
             content_type = "text/plain" if body is None else "application/json"
-        return self.raw(method, path, raw, self.headers(method, path, content_type, date), timeout)
+        while True:
+            reply = self.raw(method, path, raw, self.headers(method, path, content_type, date), timeout)
+            # another client signed the same in the same microsecond: a new date is a new request
+            if date or reply.status != 401 or b"sign it anew" not in reply.body:
+                return reply
 
     def get(self, path, **more):
         return self.send("GET", path, **more)

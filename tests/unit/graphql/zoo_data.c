@@ -98,9 +98,10 @@ static int resolve_owner(struct gql_call *call)
 
 static int resolve_owners(struct gql_call *call)
 {
-    call->results[0] = gql_rows_of(call->arena, owners,
-                                   (uint32_t)call->args[ZOO_ARG_Query_owners_limit].integer,
-                                   sizeof(owners[0]));
+    int64_t limit = call->args[ZOO_ARG_Query_owners_limit].integer;
+
+    limit = AQ_MAX(0, AQ_MIN(limit, (int64_t)AQ_COUNT(owners)));
+    call->results[0] = gql_rows_of(call->arena, owners, (uint32_t)limit, sizeof(owners[0]));
     return GQL_DONE;
 }
 
@@ -152,7 +153,7 @@ static struct gql_value get_cats(struct gql_get *get, const void *parent)
     static const void *const rows[] = { &cats[0], &cats[1] };
 
     (void)parent;
-    return gql_rows(rows, get->args[0].integer < 2 ? (uint32_t)get->args[0].integer : 2);
+    return gql_rows(rows, (uint32_t)AQ_MAX(0, AQ_MIN(get->args[0].integer, 2)));
 }
 
 /* Coerced arguments as JSON: what a resolver sees. */

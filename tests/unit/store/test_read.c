@@ -204,7 +204,7 @@ static void test_find(void **state)
         { shout, { 0 }, "beta" },
         { kernel, { 0 }, "beta" },
         { "beta", { 0 }, "beta" },
-        { "be", { .access_key = "AKIAAAAAAAAAAAAAAAAA" }, "beta" },
+        { "bet", { .access_key = "AKIAAAAAAAAAAAAAAAAA" }, "beta" },
         { "gam", { 0 }, "gamma" },
         { "gam", { .statuses = 1u << SESSION_PENDING }, "" },
         { "delta", { .access_key = "AKIAAAAAAAAAAAAAAAAA" }, "" },
