@@ -123,7 +123,7 @@ def suite_compat():
 
 def suite_fuzz():
     build("build-fuzz")
-    return run([PYTHON, "tools/fuzz.py", "--total", os.environ.get("ALIQUOT_FUZZ_SECONDS", "150"),
+    return run([PYTHON, "tools/fuzz.py", "--total", os.environ.get("ALIQUOT_FUZZ_SECONDS", "66"),
                 "--junit", RESULTS / "fuzz.xml"]).returncode == 0
 
 
