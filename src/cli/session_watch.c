@@ -119,6 +119,7 @@ const struct cli_verb verb_session_wait = {
 static const struct column why_columns[] = {
     { "status", "STATUS", COLUMN_STATUS, COLUMN_IS_NAME },
     { "reason", "REASON", COLUMN_TEXT, 0 },
+    { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_NESTED },
     { "explanation", "EXPLANATION", COLUMN_TEXT, COLUMN_IS_NESTED },
     COLUMN_END,
 };
@@ -131,13 +132,12 @@ static const struct column history_columns[] = {
     COLUMN_END,
 };
 
-/* The scheduler's own words; the numbers behind them are for machine formats. */
-static int print_explanation(struct cli *cli, const json_t *answer, struct aq_error *err)
+/* The manager's sentences; the data behind them are for machine formats. */
+static int print_text(struct cli *cli, const json_t *answer, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct column line = { "", "", COLUMN_TEXT, 0 };
-    const char *text = json_string_value(
-        json_object_get(json_object_get(answer, "explanation"), "text"));
+    const char *text = json_string_value(json_object_get(answer, "text"));
 
     if (!text || !output_is_human(&cli->output) || cli->output.columns)
         return 0;
@@ -195,7 +195,7 @@ static int why(struct cli *cli, void *data, int argc, char **argv, struct aq_err
         session_path(cli, &path, argv[0], "/why");
         r = record_show(cli, path.data, why_columns, NULL, &answer, err);
         if (r == 0)
-            r = print_explanation(cli, answer, err);
+            r = print_text(cli, answer, err);
     }
     json_decref(answer);
     return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;

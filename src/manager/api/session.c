@@ -108,10 +108,13 @@ static void on_why_found(struct request *req, const struct session_row *row, voi
     const struct session *s = &row->session;
     const struct api *api = data;
 
-    if (s->status == SESSION_PENDING && core_explain(api->core, &s->id, &text, &json, NULL) == 0)
+    if (s->status == SESSION_PENDING && core_explain(api->core, &s->id, &text, &json, NULL) == 0) {
         reply_why(req, s, text.data, json.data);
-    else
-        reply_why(req, s, NULL, s->status_data);
+        return;
+    }
+    strbuf_truncate(&text, 0);
+    core_status_text(s->status_data, &text);
+    reply_why(req, s, text.len ? text.data : NULL, s->status_data);
 }
 
 static void on_why(struct request *req, void *data)

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/jsonw.h"
 #include "base/log.h"
 #include "manager/core/parts.h"
 
@@ -39,24 +38,6 @@ static bool is_passing_error(const char *kind)
         if (strcmp(passing[i], kind) == 0)
             return true;
     return false;
-}
-
-static char *error_json(const char *agent_id, const struct msg_kernel_status *m)
-{
-    struct strbuf json = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&json);
-
-    jsonw_object_begin(&w);
-    jsonw_key(&w, "error");
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "src", "agent");
-    jsonw_member_str(&w, "agent_id", agent_id);
-    jsonw_member_str(&w, "name", m->error_kind);
-    jsonw_member_str(&w, "field", m->error_field);
-    jsonw_member_str(&w, "repr", m->error_text);
-    jsonw_object_end(&w);
-    jsonw_object_end(&w);
-    return strbuf_steal(&json);
 }
 
 /* ---- facts ---- */
@@ -102,7 +83,7 @@ static void take_fact(struct core *core, struct agent_live *a, struct live *l, s
     }
     if (heard == FACT_ERROR) {
         free(f->error);
-        f->error = error_json(a->a.id, m);
+        f->error = refusal_json(a->a.id, m);
         f->error_is_passing = is_passing_error(m->error_kind);
     }
     live_touch(core, l);

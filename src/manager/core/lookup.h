@@ -59,9 +59,15 @@ struct core_counts core_get_counts(const struct core *core);
 
 /* Why a PENDING session waits, judged now: 'text' gets sentences for a
  * person, 'json' an object {"kind", "text", ...} with what is short where.
- * Either may be NULL. -ENOENT if it is not PENDING.
+ * What an agent that could not start it said is in both. Either may be NULL.
+ * -ENOENT if it is not PENDING.
  */
 int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
                  struct strbuf *json, struct aq_error *err);
+
+/* The sentences for a person that a session's status_data (JSON or NULL) holds:
+ * the scheduler's last explanation, the words of an agent that could not start it.
+ */
+void core_status_text(const char *status_data, struct strbuf *text);
 
 #endif

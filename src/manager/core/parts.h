@@ -91,6 +91,15 @@ void apply_agent(struct core *core, struct event *e);
 void step(struct core *core, struct live *l);
 void schedule(struct core *core);
 
+/* The words of an agent that could not start a kernel, for status_data; NULL if
+ * memory is short.
+ */
+char *refusal_json(const char *agent_id, const struct msg_kernel_status *m);
+/* Add what an agent said, if 'status_data' holds such, to the scheduler's
+ * explanation. 'text', 'json' may be NULL. Returns 0 or -ENOMEM.
+ */
+int refusal_keep(const char *status_data, struct strbuf *text, struct strbuf *json) AQ_MUST_CHECK;
+
 void waiters_check(struct core *core, struct live *l);
 void waiters_fail(struct core *core, struct live *l, int r, const struct aq_error *err);
 

@@ -309,5 +309,7 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
             strbuf_add(json, j.data, j.len);
         r = 0;
     }
+    if (r == 0)
+        r = refusal_keep(l->s.status_data, text, json);
     return r < 0 ? aq_fail(err, ENOMEM, "explaining a session") : 0;
 }

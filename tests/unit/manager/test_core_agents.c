@@ -300,6 +300,68 @@ static void test_failed_start(void **state)
     }
 }
 
+/* What the agent said is told while the session waits for another attempt. */
+static void test_refusal_is_told(void **state)
+{
+    static const char sentence[] = "Agent 'i-001' could not start it: no such slot here"
+                                   " (cuda.shares)";
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, json = STRBUF_INIT;
+    struct msg_kernel_status report;
+    struct answer a = { 0 };
+    struct uuid id;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    id = submit("unwanted");
+    core_drain_agent(world.core, "i-001", true, NULL, on_answer, &a);
+    settle();
+    report = kernel_report(find_sent(MSG_KERNEL_CREATE, 0), MSG_KERNEL_ERROR);
+    report.error_kind = "unsupported-resource";
+    report.error_field = "cuda.shares";
+    report.error_text = "no such slot here";
+    agent_says("i-001", report);
+    assert_int_equal(status_of(&id), SESSION_PENDING);
+    assert_int_equal(core_explain(world.core, &id, &text, &json, NULL), 0);
+    assert_non_null(strstr(text.data, sentence));
+    strbuf_clear(&text);
+    core_status_text(json.data, &text); /* as it is kept */
+    assert_non_null(strstr(text.data, sentence));
+    pass(3 * USEC_PER_SEC); /* the scheduler has explained it too */
+    assert_non_null(strstr(core_find_session(world.core, &id)->status_data, "\"cuda.shares\""));
+    assert_non_null(strstr(core_find_session(world.core, &id)->status_data, "\"kind\""));
+    restart_core();
+    assert_non_null(strstr(core_find_session(world.core, &id)->status_data, "\"cuda.shares\""));
+    assert_clean();
+}
+
+static void test_status_text(void **state)
+{
+    static const struct {
+        const char *data, *text;
+    } rows[] = {
+        { NULL, "" },
+        { "{}", "" },
+        { "no json", "" },
+        { "{\"error\":null}", "" },
+        { "{\"error\":{}}", "It could not be started: no reason was given" },
+        { "{\"error\":{\"name\":\"busy\"}}", "It could not be started: busy" },
+        { "{\"error\":{\"agent_id\":\"a\",\"field\":\"x\",\"repr\":\"slot 'x' is short\"}}",
+          "Agent 'a' could not start it: slot 'x' is short" },
+        { "{\"error\":{\"agent_id\":\"a\",\"name\":\"busy\",\"field\":\"x\"}}",
+          "Agent 'a' could not start it: busy (x)" },
+        { "{\"text\":\"no room\",\"error\":{\"name\":\"busy\"}}",
+          "no room\nIt could not be started: busy" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+        core_status_text(rows[i].data, &text);
+        assert_string_equal(text.data, rows[i].text);
+    }
+}
+
 static void test_drain(void **state)
 {
     struct answer a = { 0 };
@@ -431,6 +493,7 @@ int main(void)
         TEST(test_first_contact), TEST(test_quiet_heartbeats), TEST(test_lost_wait),
         TEST(test_lost_terminate), TEST(test_lost_requeue), TEST(test_manager_restarts),
         TEST(test_end_found_in_inventory), TEST(test_absent), TEST(test_failed_start),
+        TEST(test_refusal_is_told), TEST(test_status_text),
         TEST(test_drain), TEST(test_remove), TEST(test_manager_slept), TEST(test_hang),
         TEST(test_audit_finds),
     };
