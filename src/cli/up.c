@@ -1,4 +1,5 @@
 /* "up": hands over to aliquot-up, so that this program stays small. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "cli/verbs.h"
@@ -7,6 +8,7 @@ struct up_opts {
     bool dev;
     const char *state;
     struct cli_int port, link_port;
+    struct cli_list agents;
 };
 
 static const struct cli_opt up_opts[] = {
@@ -17,6 +19,8 @@ static const struct cli_opt up_opts[] = {
     { 0, "port", CLI_INT, offsetof(struct up_opts, port), "N", "of the API; 8081 unless given" },
     { 0, "link-port", CLI_INT, offsetof(struct up_opts, link_port), "N",
       "for agents; 8082 unless given" },
+    { 0, "agent", CLI_LIST, offsetof(struct up_opts, agents), "FILE",
+      "an agent with this configuration file; may be repeated" },
     CLI_OPT_END,
 };
 
@@ -24,13 +28,15 @@ static int up(struct cli *cli, void *data, int argc, char **argv, struct aq_erro
 {
     const struct up_opts *opts = data;
     char program[] = "aliquot-up", dev[] = "--dev", state[] = "--state", port[] = "--port",
-         link_port[] = "--link-port", numbers[2][24];
-    char *args[12];
-    int count = 0;
+         link_port[] = "--link-port", agent[] = "--agent", numbers[2][24];
+    AQ_CLEANUP(aq_freep) char **args = calloc(12 + 2 * opts->agents.count, sizeof(*args));
+    size_t count = 0;
 
     (void)cli;
     (void)argc;
     (void)argv;
+    if (!args)
+        return aq_fail(err, ENOMEM, "arguments");
     args[count++] = program;
     if (opts->dev)
         args[count++] = dev;
@@ -48,7 +54,10 @@ static int up(struct cli *cli, void *data, int argc, char **argv, struct aq_erro
         args[count++] = link_port;
         args[count++] = numbers[1];
     }
-    args[count] = NULL;
+    for (size_t i = 0; i < opts->agents.count; i++) {
+        args[count++] = agent;
+        args[count++] = (char *)opts->agents.items[i];
+    }
     return cli_exec_program("aliquot-up", args, err);
 }
 
@@ -57,11 +66,12 @@ const struct cli_verb verb_up = {
     .args = "",
     .summary = "Start a whole cluster on this machine and watch over it",
     .details =
-        "Starts manager and agent, joins them, prints where they are, and starts what\n"
+        "Starts manager and agents, joins them, prints where they are, and starts what\n"
         "dies anew. Ctrl-C ends everything that it started; with --dev the sessions,\n"
         "too. The state stays: the next 'aliquot up' goes on from there.",
     .examples = "aliquot up --dev\n"
-                "aliquot up --state ~/cluster --port 9000",
+                "aliquot up --state ~/cluster --port 9000\n"
+                "aliquot up --dev --agent first.toml --agent second.toml",
     .opts = up_opts,
     .opts_size = sizeof(struct up_opts),
     .flags = CLI_NO_CONFIG,

@@ -1,6 +1,6 @@
-/* aliquot-up: manager and agent on this machine, started and watched over.
+/* aliquot-up: manager and agents on this machine, started and watched over.
  *
- *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N]
+ *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N] [--agent FILE]...
  */
 #include <errno.h>
 #include <getopt.h>
@@ -13,6 +13,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "up/node.h"
 #include "up/up.h"
 
 #define PORT_DEFAULT 8081
@@ -31,17 +32,20 @@ static int parse_port(const char *text, uint16_t *ret)
 
 static int usage(const char *text)
 {
-    (void)fprintf(stderr, "%s\nUsage: aliquot up [--dev] [--state DIR] [--port N] [--link-port N]\n",
+    (void)fprintf(stderr,
+                  "%s\nUsage: aliquot up [--dev] [--state DIR] [--port N] [--link-port N] "
+                  "[--agent FILE]...\n",
                   text);
     return 2;
 }
 
-static int parse(int argc, char **argv, struct up_options *o)
+static int parse(int argc, char **argv, struct up_options *o, const char **agents)
 {
     static const struct option known[] = {
         { "dev", no_argument, NULL, 'd' },        { "state", required_argument, NULL, 's' },
         { "port", required_argument, NULL, 'p' }, { "link-port", required_argument, NULL, 'l' },
-        { "version", no_argument, NULL, 'v' },    { NULL, 0, NULL, 0 },
+        { "agent", required_argument, NULL, 'a' }, { "version", no_argument, NULL, 'v' },
+        { NULL, 0, NULL, 0 },
     };
     int letter;
 
@@ -54,6 +58,10 @@ static int parse(int argc, char **argv, struct up_options *o)
             return usage("--port is a number from 1 to 65535");
         else if (letter == 'l' && parse_port(optarg, &o->link_port) < 0)
             return usage("--link-port is a number from 1 to 65535");
+        else if (letter == 'a' && o->agent_count == NODES_MAX)
+            return usage("--agent may be given 64 times at most");
+        else if (letter == 'a')
+            agents[o->agent_count++] = optarg;
         else if (letter == 'v')
             return puts("aliquot-up " ALIQUOT_VERSION) < 0;
         else if (letter == '?')
@@ -79,10 +87,11 @@ static char *choose_state(const struct up_options *o)
 
 int main(int argc, char **argv)
 {
-    struct up_options options = { .port = PORT_DEFAULT };
+    const char *agents[NODES_MAX];
+    struct up_options options = { .port = PORT_DEFAULT, .agents = agents };
     AQ_CLEANUP(aq_freep) char *state = NULL;
     struct aq_error err = { 0 };
-    int r = parse(argc, argv, &options);
+    int r = parse(argc, argv, &options, agents);
 
     if (r >= 0)
         return r;

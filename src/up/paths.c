@@ -27,7 +27,7 @@ static int find_program(const char *folder, const char *name, char **ret, struct
 
 static int make_folders(const struct paths *paths, struct aq_error *err)
 {
-    const char *const folders[] = { paths->state, paths->manager_state, paths->agent_state };
+    const char *const folders[] = { paths->state, paths->manager_state };
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++)
@@ -49,9 +49,6 @@ int paths_init(struct paths *paths, const char *state_dir, struct aq_error *err)
         { &paths->manager_state, "/manager" },
         { &paths->manager_log, "/manager.log" },
         { &paths->manager_notify, "/manager.notify" },
-        { &paths->agent_state, "/agent" },
-        { &paths->agent_log, "/agent.log" },
-        { &paths->agent_notify, "/agent.notify" },
         { &paths->credentials, "/admin.json" },
     };
     bool is_complete = folder != NULL;
@@ -77,7 +74,6 @@ void paths_done(struct paths *paths)
     char **const all[] = {
         &paths->state,          &paths->lock,        &paths->info,         &paths->log,
         &paths->manager_state,  &paths->manager_log, &paths->manager_notify,
-        &paths->agent_state,    &paths->agent_log,   &paths->agent_notify,
         &paths->credentials,    &paths->manager,     &paths->agent,        &paths->cli,
     };
 

@@ -8,7 +8,6 @@
 struct paths {
     char *state, *lock, *info, *log;
     char *manager_state, *manager_log, *manager_notify;
-    char *agent_state, *agent_log, *agent_notify;
     char *credentials; /* what "aliquot-manager init" printed, mode 0600 */
     char *manager, *agent, *cli; /* programs */
 };

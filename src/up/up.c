@@ -14,11 +14,11 @@
 #include "base/fs.h"
 #include "base/jsonw.h"
 #include "base/log.h"
-#include "up/child.h"
 #include "up/helper.h"
+#include "up/node.h"
 #include "up/paths.h"
 
-#define JOIN_MSEC 30000
+#define INIT_MSEC 30000
 #define SESSIONS_MSEC 20000 /* for their end when --dev stops */
 #define STOP_MSEC 10000
 #define DEATHS_MAX 5        /* before it has ever served */
@@ -33,15 +33,35 @@ struct up {
     struct paths paths;
     uv_loop_t loop;
     uv_signal_t died, interrupted, terminated;
-    struct child *manager, *agent;
-    struct child_spec manager_spec, agent_spec;
+    struct child *manager;
+    struct child_spec manager_spec;
+    struct node *nodes;
+    size_t node_count;
     char endpoint[64], link[64];
-    char *manager_argv[12], *agent_argv[8];
+    char *manager_argv[12];
     int lock_fd;
-    bool was_up, is_stopping;
+    bool was_up, is_stopping, is_manager_stopping;
     int r;
     struct aq_error err;
 };
+
+static bool are_all_ready(const struct up *up)
+{
+    size_t i = 0;
+
+    while (i < up->node_count && child_is_ready(up->nodes[i].child))
+        i++;
+    return i == up->node_count;
+}
+
+static bool are_all_stopped(const struct up *up)
+{
+    size_t i = 0;
+
+    while (i < up->node_count && !child_is_active(up->nodes[i].child))
+        i++;
+    return i == up->node_count;
+}
 
 /* ---- what people and programs see ---- */
 
@@ -53,7 +73,11 @@ static void write_info(const struct up *up)
     jsonw_object_begin(&w);
     jsonw_member_int(&w, "pid", getpid());
     jsonw_member_int(&w, "manager_pid", up->manager ? child_get_pid(up->manager) : 0);
-    jsonw_member_int(&w, "agent_pid", up->agent ? child_get_pid(up->agent) : 0);
+    jsonw_key(&w, "agent_pids");
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < up->node_count; i++)
+        jsonw_int(&w, up->nodes[i].child ? child_get_pid(up->nodes[i].child) : 0);
+    jsonw_array_end(&w);
     jsonw_member_str(&w, "endpoint", up->endpoint);
     jsonw_member_str(&w, "link", up->link);
     jsonw_object_end(&w);
@@ -66,11 +90,11 @@ static void print_welcome(const struct up *up)
 {
     (void)printf("Aliquot is ready.\n\n"
                  "  API      %s\n"
-                 "  agents   %s  (one joined: this machine)\n"
+                 "  agents   %s  (%zu joined, on this machine)\n"
                  "  state    %s\n"
-                 "  logs     %s, %s\n\n",
-                 up->endpoint, up->link, up->paths.state, up->paths.manager_log,
-                 up->paths.agent_log);
+                 "  logs     %s, %s%s\n\n",
+                 up->endpoint, up->link, up->node_count, up->paths.state, up->paths.manager_log,
+                 up->nodes[0].log, up->node_count > 1 ? " ..." : "");
     if (up->options->is_dev)
         (void)printf("In another terminal:\n\n"
                      "  aliquot login --dev --endpoint %s\n"
@@ -85,7 +109,7 @@ static void print_welcome(const struct up *up)
         (void)printf("The administrator's e-mail, password and keypair are in %s.\n\n"
                      "  aliquot login --endpoint %s\n"
                      "  aliquot run -r cpu=1 -r mem=256m -- echo hello\n\n"
-                     "Ctrl-C ends manager and agent; sessions go on.\n",
+                     "Ctrl-C ends manager and agents; sessions go on.\n",
                      up->paths.credentials, up->endpoint);
     (void)fflush(stdout);
 }
@@ -110,7 +134,7 @@ static void end_sessions(struct up *up)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct aq_error err = { 0 };
 
-    if (!child_is_ready(up->manager) || !child_is_ready(up->agent))
+    if (!child_is_ready(up->manager) || !are_all_ready(up))
         return;
     log_info("ending the sessions");
     if (helper_run(argv, up->paths.log, SESSIONS_MSEC, &out, &err) < 0)
@@ -124,19 +148,26 @@ static void close_signals(struct up *up)
     uv_close((uv_handle_t *)&up->terminated, NULL);
 }
 
-/* The agent goes first: what it reports at its end still reaches the manager. */
+/* They are gone once the loop has run; the nodes stay until then. */
+static void free_children(struct up *up)
+{
+    for (size_t i = 0; i < up->node_count; i++)
+        child_free(AQ_TAKE(up->nodes[i].child));
+    child_free(AQ_TAKE(up->manager));
+    close_signals(up);
+}
+
+/* The agents go first: what they report at their end still reaches the manager. */
 static void on_stopped(struct child *child, void *data)
 {
     struct up *up = data;
 
-    if (child == up->agent) {
+    if (child == up->manager) {
+        free_children(up);
+    } else if (are_all_stopped(up) && !up->is_manager_stopping) {
+        up->is_manager_stopping = true;
         child_stop(up->manager, STOP_MSEC);
-        return;
     }
-    child_free(up->agent);
-    child_free(up->manager);
-    up->agent = up->manager = NULL;
-    close_signals(up);
 }
 
 static void stop(struct up *up)
@@ -146,7 +177,10 @@ static void stop(struct up *up)
     up->is_stopping = true;
     if (up->options->is_dev)
         end_sessions(up);
-    child_stop(up->agent, STOP_MSEC);
+    for (size_t i = 0; i < up->node_count; i++) {
+        if (up->nodes[i].child)
+            child_stop(up->nodes[i].child, STOP_MSEC);
+    }
 }
 
 static void fail(struct up *up)
@@ -163,31 +197,19 @@ static void on_interrupted(uv_signal_t *handle, int signum)
 
 /* ---- starting ---- */
 
-/* A token by the API, as an administrator would make one, and the agent's
- * join with it. It has joined before if its certificate is there.
- */
-static int join_agent(struct up *up, struct aq_error *err)
+static void start_agents(struct up *up)
 {
-    AQ_CLEANUP(aq_freep) char *cert = aq_format("%s/agent.crt", up->paths.agent_state);
-    AQ_CLEANUP(strbuf_donep) struct strbuf token = STRBUF_INIT, out = STRBUF_INIT;
-    char agent[] = "agent", make[] = "token", format[] = "--output", name[] = "name",
-         endpoint[] = "--endpoint", join[] = "join", state[] = "--state";
-    char *const token_argv[] = { up->paths.cli, agent, make, format, name, endpoint,
-                                 up->endpoint, NULL };
-    char *join_argv[] = { up->paths.agent, join, state, up->paths.agent_state, up->link, NULL,
-                          NULL };
-    int r;
+    for (size_t i = 0; i < up->node_count; i++) {
+        struct node *node = &up->nodes[i];
 
-    if (!cert)
-        return aq_fail(err, ENOMEM, "agent");
-    if (access(cert, F_OK) == 0)
-        return 0;
-    r = helper_run(token_argv, up->paths.log, JOIN_MSEC, &token, err);
-    if (r < 0)
-        return r;
-    strbuf_truncate(&token, strcspn(token.data, "\r\n"));
-    join_argv[5] = token.data;
-    return helper_run(join_argv, up->paths.log, JOIN_MSEC, &out, err);
+        if (child_is_active(node->child))
+            continue;
+        if (node_join(node, &up->paths, up->endpoint, up->link, &up->err) < 0 ||
+            child_start(node->child, &up->err) < 0) {
+            fail(up);
+            return;
+        }
+    }
 }
 
 static void on_ready(struct child *child, void *data)
@@ -197,15 +219,23 @@ static void on_ready(struct child *child, void *data)
     write_info(up);
     if (up->is_stopping)
         return;
-    if (child == up->manager && !child_is_active(up->agent)) {
-        if (join_agent(up, &up->err) < 0 || child_start(up->agent, &up->err) < 0)
-            fail(up);
-    } else if (up->was_up) {
+    if (up->was_up) {
         log_info("the %s serves again", child_get_name(child));
-    } else if (child == up->agent) {
+    } else if (child == up->manager) {
+        start_agents(up);
+    } else if (are_all_ready(up)) {
         up->was_up = true;
         print_welcome(up);
     }
+}
+
+static const char *log_of(const struct up *up, const struct child *child)
+{
+    for (size_t i = 0; i < up->node_count; i++) {
+        if (up->nodes[i].child == child)
+            return up->nodes[i].log;
+    }
+    return up->paths.manager_log;
 }
 
 static void on_death(struct child *child, int status, unsigned deaths, void *data)
@@ -215,7 +245,7 @@ static void on_death(struct child *child, int status, unsigned deaths, void *dat
 
     write_info(up);
     if (!up->was_up && deaths >= DEATHS_MAX) {
-        const char *path = child == up->manager ? up->paths.manager_log : up->paths.agent_log;
+        const char *path = log_of(up, child);
 
         show_log(path);
         aq_fail(&up->err, ECHILD, "the %s does not start; all that it said is in '%s'",
@@ -232,8 +262,10 @@ static void on_child_died(uv_signal_t *handle, int signum)
     struct up *up = handle->data;
 
     (void)signum;
-    if (up->agent)
-        child_reap(up->agent);
+    for (size_t i = 0; i < up->node_count; i++) {
+        if (up->nodes[i].child)
+            child_reap(up->nodes[i].child);
+    }
     if (up->manager)
         child_reap(up->manager);
 }
@@ -264,7 +296,7 @@ static int init_cluster(struct up *up, struct aq_error *err)
         return aq_fail(err, ENOMEM, "state folder");
     if (up->options->is_dev || access(database, F_OK) == 0)
         return 0;
-    r = helper_run(argv, up->paths.manager_log, JOIN_MSEC, &secrets, err);
+    r = helper_run(argv, up->paths.manager_log, INIT_MSEC, &secrets, err);
     if (r == 0)
         r = fs_write_atomic(AT_FDCWD, up->paths.credentials, secrets.data, secrets.len, 0600, err);
     explicit_bzero(secrets.data, secrets.len);
@@ -309,7 +341,7 @@ static int set_environment(struct up *up, struct aq_error *err)
     return r < 0 ? aq_fail(err, EINVAL, "'%s' cannot be used", up->paths.credentials) : 0;
 }
 
-static void describe_children(struct up *up)
+static void describe_manager(struct up *up)
 {
     static char dev[] = "--dev", state[] = "--state", listen[] = "--listen", link[] = "--link";
     int n = 0;
@@ -323,13 +355,8 @@ static void describe_children(struct up *up)
     up->manager_argv[n++] = up->link;
     if (up->options->is_dev)
         up->manager_argv[n++] = dev;
-    up->agent_argv[0] = up->paths.agent;
-    up->agent_argv[1] = state;
-    up->agent_argv[2] = up->paths.agent_state;
     up->manager_spec = (struct child_spec){ "manager", up->manager_argv, up->paths.manager_log,
                                             up->paths.manager_notify };
-    up->agent_spec = (struct child_spec){ "agent", up->agent_argv, up->paths.agent_log,
-                                          up->paths.agent_notify };
 }
 
 static void watch_signal(struct up *up, uv_signal_t *handle, uv_signal_cb on_signal, int signum)
@@ -339,24 +366,41 @@ static void watch_signal(struct up *up, uv_signal_t *handle, uv_signal_cb on_sig
     (void)uv_signal_start(handle, on_signal, signum);
 }
 
-static int run(struct up *up, struct aq_error *err)
+static int make_children(struct up *up, struct aq_error *err)
 {
     static const struct child_ops ops = { on_ready, on_death, on_stopped };
+    const struct up_options *o = up->options;
+    size_t count = AQ_MAX(o->agent_count, (size_t)1);
     int r = child_new(&up->loop, &up->manager_spec, &ops, up, &up->manager, err);
 
-    if (r == 0)
-        r = child_new(&up->loop, &up->agent_spec, &ops, up, &up->agent, err);
+    up->nodes = calloc(count, sizeof(*up->nodes));
+    if (r == 0 && !up->nodes)
+        r = aq_fail(err, ENOMEM, "agents");
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        struct node *node = &up->nodes[up->node_count++];
+
+        r = node_init(node, i, o->agent_count ? o->agents[i] : NULL, &up->paths, err);
+        if (r == 0)
+            r = child_new(&up->loop, &node->spec, &ops, up, &node->child, err);
+    }
+    return r;
+}
+
+static int run(struct up *up, struct aq_error *err)
+{
+    int r = make_children(up, err);
+
     watch_signal(up, &up->died, on_child_died, SIGCHLD);
     watch_signal(up, &up->interrupted, on_interrupted, SIGINT);
     watch_signal(up, &up->terminated, on_interrupted, SIGTERM);
     if (r == 0)
         r = child_start(up->manager, err);
-    if (r < 0) {
-        child_free(up->manager);
-        child_free(up->agent);
-        close_signals(up);
-    }
+    if (r < 0)
+        free_children(up);
     (void)uv_run(&up->loop, UV_RUN_DEFAULT);
+    for (size_t i = 0; i < up->node_count; i++)
+        node_done(&up->nodes[i]);
+    free(up->nodes);
     if (r == 0 && up->r < 0) {
         *err = up->err;
         r = up->r;
@@ -380,7 +424,7 @@ int up_run(const struct up_options *options, struct aq_error *err)
     if (r == 0 && uv_loop_init(&up.loop) < 0)
         r = aq_fail(err, ENOMEM, "event loop");
     else if (r == 0) {
-        describe_children(&up);
+        describe_manager(&up);
         r = run(&up, err);
         (void)uv_loop_close(&up.loop);
         (void)unlink(up.paths.info);

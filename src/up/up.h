@@ -1,14 +1,15 @@
-/* up.h - a manager and an agent on this machine, watched over
+/* up.h - a manager and agents on this machine, watched over
  *
- * Below the state folder: manager/ and agent/ are the programs' own,
- * manager.log, agent.log and up.log what they said, up.json where everything
- * is while it runs ({"pid", "manager_pid", "agent_pid", "endpoint", "link"}),
+ * Below the state folder: manager/, agent/, agent2/ ... are the programs' own,
+ * manager.log, agent.log ... and up.log what they said, up.json where everything
+ * is while it runs ({"pid", "manager_pid", "agent_pids", "endpoint", "link"}),
  * lock held by the one that runs.
  */
 #ifndef AQ_UP_UP_H
 #define AQ_UP_UP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -17,6 +18,8 @@ struct up_options {
     bool is_dev;
     const char *state_dir; /* absolute */
     uint16_t port, link_port;
+    const char *const *agents; /* a configuration file for each agent */
+    size_t agent_count;        /* 0 = one agent with the usual configuration */
 };
 
 /* Start, watch, and stop at SIGINT or SIGTERM. 0 after an orderly stop. */

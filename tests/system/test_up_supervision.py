@@ -87,9 +87,10 @@ class Cluster:
 
     def info(self):
         try:
-            return json.loads((self.state / "up.json").read_text())
+            info = json.loads((self.state / "up.json").read_text())
         except FileNotFoundError:
-            return {"manager_pid": 0, "agent_pid": 0}
+            info = {"manager_pid": 0, "agent_pids": [0]}
+        return {**info, "agent_pid": (info["agent_pids"] or [0])[0]}
 
     def calls(self):
         return (self.bin / "calls").read_text().splitlines()
@@ -120,10 +121,10 @@ def test_starts_joins_and_stops_in_order(cluster):
     assert cluster.up.returncode == 0, err
     assert "http://127.0.0.1:18081" in out and "aliquot login --dev" in out
     kinds = [call.split(" ", 2)[:2] for call in cluster.calls()]
-    assert kinds == [["manager", "--state"], ["aliquot", "agent"], ["agent", "join"],
+    assert kinds == [["manager", "--state"], ["aliquot", "agent"], ["agent", "--state"],
                      ["agent", "--state"], ["aliquot", "rm"], ["agent", "stopped"],
                      ["manager", "stopped"]]
-    assert any("aq1.token" in call for call in cluster.calls())
+    assert cluster.calls()[2].endswith("aq1.token") and " join " in cluster.calls()[2]
     assert any("AKIAIOSFODNN7EXAMPLE" in call for call in cluster.calls())
     assert not is_alive(pids["manager_pid"]) and not is_alive(pids["agent_pid"])
     assert not (cluster.state / "up.json").exists()
@@ -163,6 +164,24 @@ def test_starts_anew_what_is_killed(cluster, name):
     _, err = cluster.stop()
     assert err.count(f"the {name} ended with signal 9") == 3
     assert f"the {name} serves again" in err
+
+
+def test_several_agents_each_with_a_file_and_a_folder(cluster, tmp_path):
+    files = [tmp_path / "first.toml", tmp_path / "second.toml"]
+    cluster.start("--dev", "--agent", files[0], "--agent", files[1])
+    wait_until(lambda: len(pids := cluster.info()["agent_pids"]) == 2 and all(pids))
+    wait_until(lambda: sum(call.startswith("agent --config") for call in cluster.calls()) == 4)
+    first, second = cluster.info()["agent_pids"]
+    os.kill(second, signal.SIGKILL)
+    wait_until(lambda: cluster.info()["agent_pids"][1] not in (0, second))
+    assert cluster.info()["agent_pids"][0] == first
+    _, err = cluster.stop()
+    assert cluster.up.returncode == 0 and "the agent2 ended with signal 9" in err
+    started = [call for call in cluster.calls() if call.startswith("agent --config")]
+    for file, folder in zip(files, ["agent", "agent2"]):
+        assert any(f"--config {file} --state {cluster.state / folder} join" in call
+                   for call in started)
+    assert [call.split()[0] for call in cluster.calls()][-3:] == ["agent", "agent", "manager"]
 
 
 def test_children_end_when_it_is_killed_and_another_takes_over(cluster):

@@ -1,0 +1,82 @@
+#include "up/node.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/strbuf.h"
+#include "up/helper.h"
+
+#define JOIN_MSEC 30000
+
+static char config_flag[] = "--config", state_flag[] = "--state";
+
+/* The program and the options that every call of it has; returns their count. */
+static int put_options(const struct node *node, const struct paths *paths, char **argv)
+{
+    int n = 0;
+
+    argv[n++] = paths->agent;
+    if (node->config) {
+        argv[n++] = config_flag;
+        argv[n++] = (char *)node->config;
+    }
+    argv[n++] = state_flag;
+    argv[n++] = node->state;
+    return n;
+}
+
+int node_init(struct node *node, size_t index, const char *config, const struct paths *paths,
+              struct aq_error *err)
+{
+    *node = (struct node){ .config = config };
+    if (index == 0)
+        (void)snprintf(node->name, sizeof(node->name), "agent");
+    else
+        (void)snprintf(node->name, sizeof(node->name), "agent%zu", index + 1);
+    node->state = aq_format("%s/%s", paths->state, node->name);
+    node->log = aq_format("%s/%s.log", paths->state, node->name);
+    node->notify = aq_format("%s/%s.notify", paths->state, node->name);
+    if (!node->state || !node->log || !node->notify)
+        return aq_fail(err, ENOMEM, "agent");
+    (void)put_options(node, paths, node->argv);
+    node->spec = (struct child_spec){ node->name, node->argv, node->log, node->notify };
+    return fs_mkdirs(node->state, 0700, err);
+}
+
+void node_done(struct node *node)
+{
+    free(node->state);
+    free(node->log);
+    free(node->notify);
+    *node = (struct node){ .state = NULL };
+}
+
+int node_join(struct node *node, const struct paths *paths, const char *endpoint,
+              const char *link, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *cert = aq_format("%s/agent.crt", node->state);
+    AQ_CLEANUP(strbuf_donep) struct strbuf token = STRBUF_INIT, out = STRBUF_INIT;
+    char agent[] = "agent", make[] = "token", format[] = "--output", name[] = "name",
+         where[] = "--endpoint", join[] = "join";
+    char *const token_argv[] = { paths->cli, agent, make, format, name, where, (char *)endpoint,
+                                 NULL };
+    char *join_argv[12] = { NULL };
+    int n, r;
+
+    if (!cert)
+        return aq_fail(err, ENOMEM, "agent");
+    if (access(cert, F_OK) == 0)
+        return 0;
+    r = helper_run(token_argv, paths->log, JOIN_MSEC, &token, err);
+    if (r < 0)
+        return r;
+    strbuf_truncate(&token, strcspn(token.data, "\r\n"));
+    n = put_options(node, paths, join_argv);
+    join_argv[n++] = join;
+    join_argv[n++] = (char *)link;
+    join_argv[n] = token.data;
+    return helper_run(join_argv, paths->log, JOIN_MSEC, &out, err);
+}

@@ -1,0 +1,38 @@
+/* node.h - one agent that aliquot-up starts: its places, its join, its program
+ *
+ * The first has STATE/agent, agent.log and agent.notify, the second
+ * STATE/agent2, and so on. Each may have a configuration file of its own, so
+ * that several share one machine.
+ */
+#ifndef AQ_UP_NODE_H
+#define AQ_UP_NODE_H
+
+#include "up/child.h"
+#include "up/paths.h"
+
+#define NODES_MAX 64
+
+struct node {
+    const char *config; /* file given by the user; NULL = the usual one */
+    char *state, *log, *notify;
+    char *argv[8];
+    struct child_spec spec;
+    char name[16];      /* "agent", "agent2" */
+    struct child *child;
+};
+
+/* Make its state folder (0700) and say how to start it; 'index' from 0.
+ * 'config' and 'paths' must outlive the node. After a failure, too, node_done().
+ */
+int node_init(struct node *node, size_t index, const char *config, const struct paths *paths,
+              struct aq_error *err);
+/* The child must be gone (child_free(), then the loop has run). */
+void node_done(struct node *node);
+
+/* Join with a token that is made by the API, as an administrator would, unless
+ * it has joined before: then its certificate is there. Blocks.
+ */
+int node_join(struct node *node, const struct paths *paths, const char *endpoint,
+              const char *link, struct aq_error *err);
+
+#endif
