@@ -239,10 +239,21 @@ static void on_head(struct connection *conn)
         call_handler(conn);
 }
 
+/* All bodies that are being collected are too much together. */
+static void refuse_body(struct connection *conn)
+{
+    struct aq_error err = { .code = 0 };
+
+    (void)aq_fail_kind(&err, EAGAIN, "service-unavailable",
+                       "Too much is being sent at one time; try again later");
+    refuse(conn, &err);
+}
+
 static void on_body(struct connection *conn, const char *bytes, size_t len)
 {
     const struct message_head *head = message_get_head(conn->parser);
     struct request *req = &conn->req;
+    size_t held;
 
     conn->mark += len;
     if (conn->mark >= BODY_STEP) {
@@ -256,9 +267,15 @@ static void on_body(struct connection *conn, const char *bytes, size_t len)
         req->on_body(req, bytes, len, 0, req->body_data);
         return;
     }
+    if (len > conn->server->limits.bodies_max - conn->server->body_bytes) {
+        refuse_body(conn);
+        return;
+    }
     if (!req->body.cap)
         (void)strbuf_reserve(&req->body, (size_t)AQ_MIN(head->content_length, BODY_STEP));
+    held = req->body.len;
     strbuf_add(&req->body, bytes, len);
+    conn->server->body_bytes += req->body.len - held;
 }
 
 /* The request and its body are through. The next one has to wait until the

@@ -29,6 +29,7 @@ void request_done(struct request *req)
     struct connection *conn = req->conn;
 
     conn->has_request = false;
+    conn->server->body_bytes -= req->body.len;
     strbuf_done(&req->body);
     strbuf_done(&req->headers);
     req->on_body = NULL;

@@ -24,6 +24,8 @@ static void set_limits(struct server *server, const struct server_limits *l)
     own->connections_max = or_default(l->connections_max, 10000);
     if (!own->queue_max)
         own->queue_max = (size_t)8 << 20;
+    if (!own->bodies_max)
+        own->bodies_max = (size_t)128 << 20;
     server->timer_msec[TIMER_FRESH] = or_default(l->head_msec, 10000);
     server->timer_msec[TIMER_HEAD] = or_default(l->head_msec, 10000);
     server->timer_msec[TIMER_BODY] = or_default(l->body_msec, 30000);

@@ -88,6 +88,7 @@ struct server {
     struct list connections;
     size_t connection_count;       /* with a stream */
     size_t refusing;               /* of these, being told 503 */
+    size_t body_bytes;             /* of all requests' bodies that are held */
     struct list timers[TIMER_COUNT];
     unsigned timer_msec[TIMER_COUNT];
     uv_timer_t *sweep;

@@ -254,6 +254,36 @@ static void test_body_without_end(void **state)
     net_down(&net);
 }
 
+/* Each is within its limit, but all of them together are too much. */
+static void test_many_bodies(void **state)
+{
+    static char part[600];
+    struct raw raws[3];
+
+    (void)state;
+    up(&(struct server_limits){ .bodies_max = 1000 });
+    memset(part, 'x', sizeof(part));
+    for (size_t i = 0; i < 2; i++) {
+        raw_open(&raws[i], &net);
+        raw_say(&raws[i], "POST / HTTP/1.1\r\n" HOST "Content-Length: 601\r\n\r\n");
+        (void)stream_write(raws[i].stream, part, sizeof(part));
+        check_served();
+    }
+    RUN_UNTIL(&net, raws[1].ended);
+    assert_non_null(strstr(raws[1].got.data, "HTTP/1.1 503 Service Unavailable"));
+    assert_non_null(strstr(raws[1].got.data, "service-unavailable"));
+    raw_say(&raws[0], "x");
+    RUN_UNTIL(&net, strstr(raws[0].got.data, "hello"));
+
+    raw_open(&raws[2], &net); /* there is room again */
+    raw_say(&raws[2], "POST / HTTP/1.1\r\n" HOST "Content-Length: 600\r\n\r\n");
+    (void)stream_write(raws[2].stream, part, sizeof(part));
+    RUN_UNTIL(&net, strstr(raws[2].got.data, "hello"));
+    for (size_t i = 0; i < 3; i++)
+        raw_close(&raws[i]);
+    net_down(&net);
+}
+
 static void test_long_head(void **state)
 {
     struct raw raw;
@@ -365,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_slow_reader),      cmocka_unit_test(test_greedy_pipeline),
         cmocka_unit_test(test_silent_events),
         cmocka_unit_test(test_last_answer_whole), cmocka_unit_test(test_body_without_end),
+        cmocka_unit_test(test_many_bodies),
         cmocka_unit_test(test_long_head),        cmocka_unit_test(test_full),
         cmocka_unit_test(test_stop_while_flushing), cmocka_unit_test(test_idle_crowd),
     };
