@@ -71,17 +71,20 @@ def test_nothing_is_lost():
     with Cluster(ALIQUOT_RESOURCE_CPUS="16", ALIQUOT_LOGS_KEEP_COUNT="100") as cluster:
         up, ran = Up(cluster), cluster.folder / "ran"
         ran.touch()
+        screens = [(cluster.folder / f"terminal-{n}").open("w+") for n in range(TERMINALS)]
         terminals = [subprocess.Popen([sys.executable, __file__, str(cluster.address[1]), str(n),
-                                       str(PROGRAMS // TERMINALS), ran],
-                                      stdout=subprocess.PIPE, text=True)
-                     for n in range(TERMINALS)]
+                                       str(PROGRAMS // TERMINALS), ran], stdout=screen)
+                     for n, screen in enumerate(screens)]
         for death in range(6):  # each after another seventh of the programs has run
             wait_for(lambda: ran.read_text().count("\n") >= (death + 1) * PROGRAMS // 7, 600,
                      lambda: f"programs to run: {ran.read_text().count(chr(10))} have")
             up.kill(("manager", "agent")[death % 2])
-        accepted = [line for terminal in terminals
-                    for line in terminal.communicate(timeout=1200)[0].split()]
-        assert all(terminal.returncode == 0 for terminal in terminals)
+        assert all(terminal.wait(1200) == 0 for terminal in terminals)
+        accepted = []
+        for screen in screens:
+            with screen:
+                screen.seek(0)
+                accepted += screen.read().split()
         assert len(set(accepted)) == len(accepted) == PROGRAMS // TERMINALS * TERMINALS
         wait_for(lambda: cluster.try_get("/aliquot/v1/sessions?all=true&limit=1&status="
                                          "PENDING,SCHEDULED,PREPARING,RUNNING,TERMINATING")
