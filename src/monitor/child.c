@@ -13,12 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fs.h"
+#include "monitor/cgroup.h"
+#include "monitor/rootfs.h"
 
 /* What the child tells through the error pipe when it cannot become the program. */
 struct failure {
     int code;
-    char step[28];
+    char text[sizeof(((struct aq_error *)0)->text)];
 };
 
 struct plumbing {
@@ -110,10 +113,30 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-__attribute__((noreturn)) static void become_program(const struct program *p,
-                                                     const struct plumbing *pl, pid_t monitor)
+static int write_score(const char *score)
 {
-    struct failure failure = { 0 };
+    AQ_CLEANUP(aq_closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fs_write_all(fd, score, strlen(score));
+}
+
+/* The OCI runtime, and with it the container, begins in these. The runtime is
+ * not the one to die when the container's memory is short.
+ */
+static int enter_sandbox(const struct sandbox *sandbox, struct aq_error *err)
+{
+    int r = cgroups_join(sandbox);
+
+    if (r < 0)
+        return aq_fail(err, -r, "join the cgroups: %s", strerror(-r));
+    AQ_FAULT("monitor.cgroups.joined");
+    (void)write_score("-900");
+    return rootfs_enter(sandbox, err);
+}
+
+static int prepare(const struct program *p, const struct plumbing *pl, pid_t monitor,
+                   struct aq_error *err)
+{
     const char *step = set_descriptors(p, pl);
 
     reset_signals();
@@ -122,16 +145,28 @@ __attribute__((noreturn)) static void become_program(const struct program *p,
     /* after the change of identity, which clears it */
     if (!step && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         step = "parent death signal";
-    if (!step && getppid() != monitor)
+    if (step)
+        return aq_fail_errno(err, "%s: %s", p->argv[0], step);
+    if (getppid() != monitor)
         _exit(1); /* it is dead already */
-    if (!step && p->cwd && chdir(p->cwd) < 0)
-        step = "working directory";
-    if (!step) {
+    return sandbox_is_used(&p->sandbox) ? enter_sandbox(&p->sandbox, err) : 0;
+}
+
+__attribute__((noreturn)) static void become_program(const struct program *p,
+                                                     const struct plumbing *pl, pid_t monitor)
+{
+    struct failure failure = { 0 };
+    struct aq_error err = { 0 };
+    int r = prepare(p, pl, monitor, &err);
+
+    if (r == 0 && p->cwd && chdir(p->cwd) < 0)
+        r = aq_fail_errno(&err, "%s: working directory", p->argv[0]);
+    if (r == 0) {
         (void)execve(p->argv[0], p->argv, p->envp);
-        step = "execute";
+        (void)aq_fail_errno(&err, "%s: execute", p->argv[0]);
     }
-    failure.code = errno;
-    (void)snprintf(failure.step, sizeof(failure.step), "%s", step);
+    failure.code = err.code;
+    (void)snprintf(failure.text, sizeof(failure.text), "%s", err.text);
     (void)fs_write_all(pl->error_write, &failure, sizeof(failure));
     _exit(127);
 }
@@ -139,7 +174,7 @@ __attribute__((noreturn)) static void become_program(const struct program *p,
 /* ---- in the parent ---- */
 
 /* End of file means that exec closed the pipe. */
-static int await_exec(const struct program *p, struct plumbing *pl, pid_t pid, struct aq_error *err)
+static int await_exec(struct plumbing *pl, pid_t pid, struct aq_error *err)
 {
     struct failure failure;
     ssize_t got;
@@ -151,8 +186,8 @@ static int await_exec(const struct program *p, struct plumbing *pl, pid_t pid, s
     if (got != (ssize_t)sizeof(failure))
         return 0;
     (void)waitpid(pid, NULL, 0);
-    return aq_fail(err, failure.code, "%s: %s: %s", p->argv[0], failure.step,
-                   strerror(failure.code));
+    failure.text[sizeof(failure.text) - 1] = '\0';
+    return aq_fail(err, failure.code, "%s", failure.text);
 }
 
 int child_start(const struct program *program, struct child *ret, struct aq_error *err)
@@ -165,7 +200,7 @@ int child_start(const struct program *program, struct child *ret, struct aq_erro
         pid = fork();
         if (pid == 0)
             become_program(program, &pl, monitor);
-        r = pid < 0 ? aq_fail_errno(err, "fork") : await_exec(program, &pl, pid, err);
+        r = pid < 0 ? aq_fail_errno(err, "fork") : await_exec(&pl, pid, err);
     }
     if (r < 0) {
         plumbing_close(&pl);

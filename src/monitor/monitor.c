@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/fs.h"
+#include "monitor/cgroup.h"
 #include "monitor/child.h"
 #include "monitor/clients.h"
 #include "monitor/log_ring.h"
@@ -27,6 +29,7 @@ enum { SOURCE_SIGNAL, SOURCE_OUTPUT, SOURCE_LISTENER, SOURCE_TIMER, SOURCE_CLIEN
 
 struct monitor {
     int folder, lock, epoll, signals, timer;
+    int memory;         /* cgroups_watch_memory() */
     struct program program;
     struct child child;
     struct clients clients;
@@ -53,6 +56,15 @@ static void set_timer(struct monitor *m, int64_t usec, bool kill_next)
     (void)timerfd_settime(m->timer, 0, &when, NULL);
 }
 
+/* The group's leader of a container is the OCI runtime, which passes on all
+ * other signals; what it runs is found by its cgroups.
+ */
+static void kill_program(const struct monitor *m)
+{
+    cgroups_kill(&m->program.sandbox);
+    (void)kill(-m->child.pid, SIGKILL);
+}
+
 /* SIGTERM to the program's group now (an interactive shell minds SIGHUP
  * only), SIGKILL to everything after the grace.
  */
@@ -61,7 +73,7 @@ static void terminate(struct monitor *m, const char *reason, int64_t grace_usec)
     if (!m->reason)
         m->reason = reason;
     if (grace_usec <= 0) {
-        (void)kill(-m->child.pid, SIGKILL);
+        kill_program(m);
         return;
     }
     (void)kill(-m->child.pid, SIGTERM);
@@ -77,7 +89,7 @@ static void on_timer(struct monitor *m)
     if (read(m->timer, &times, sizeof(times)) < 0)
         return;
     if (m->kill_next)
-        (void)kill(-m->child.pid, SIGKILL);
+        kill_program(m);
     else
         terminate(m, MONITOR_TIMEOUT, m->program.grace_usec);
 }
@@ -165,6 +177,14 @@ static void give_input(struct monitor *m, const char *bytes, size_t len)
 #define UNPACK(into, packet, len)                                                                  \
     ((len) >= sizeof(into) && (memcpy(&(into), (packet), sizeof(into)), true))
 
+static void pass_signal(const struct monitor *m, int number)
+{
+    if (number == SIGKILL)
+        kill_program(m);
+    else if (number > 0 && number < NSIG)
+        (void)kill(-m->child.pid, number);
+}
+
 static void on_packet(struct monitor *m, int slot, const char *packet, size_t len)
 {
     struct monitor_terminate end;
@@ -177,8 +197,8 @@ static void on_packet(struct monitor *m, int slot, const char *packet, size_t le
             terminate(m, MONITOR_TERMINATED, end.grace_usec);
         break;
     case MONITOR_SIGNAL:
-        if (UNPACK(sig, packet, len) && sig.signal > 0 && sig.signal < NSIG)
-            (void)kill(-m->child.pid, sig.signal);
+        if (UNPACK(sig, packet, len))
+            pass_signal(m, sig.signal);
         break;
     case MONITOR_ATTACH: attach(m, slot); break;
     case MONITOR_INPUT: give_input(m, packet + 1, len - 1); break;
@@ -249,15 +269,54 @@ static void loop(struct monitor *m)
     }
 }
 
+/* Whatever is left of the container but its scratch space. */
+static void clear_sandbox(const struct sandbox *sandbox)
+{
+    cgroups_kill(sandbox);
+    AQ_FAULT("monitor.cgroups.killed");
+    cgroups_remove(sandbox);
+    AQ_FAULT("monitor.cgroups.removed");
+    for (size_t i = 0; i < sandbox->leftovers.count; i++)
+        (void)fs_remove_tree(AT_FDCWD, sandbox->leftovers.items[i], NULL);
+}
+
+/* The runtime ended without a container: its last words, else NULL. */
+static char *find_complaint(const struct sandbox *sandbox)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char *line;
+
+    if (!sandbox->runtime_log || (sandbox->pid_file && access(sandbox->pid_file, F_OK) == 0)
+        || fs_read(AT_FDCWD, sandbox->runtime_log, 1 << 16, &text, NULL) < 0 || text.len == 0)
+        return NULL;
+    while (text.len && text.data[text.len - 1] == '\n')
+        strbuf_truncate(&text, text.len - 1);
+    line = strrchr(text.data, '\n');
+    return aq_format("the container could not be made: %s", line ? line + 1 : text.data);
+}
+
+static const char *reason_of(const struct monitor *m, const struct memory_use *memory)
+{
+    if (m->reason)
+        return m->reason;
+    if (memory->was_short && WIFEXITED(m->status) && WEXITSTATUS(m->status) == 128 + SIGKILL)
+        return MONITOR_OUT_OF_MEMORY;
+    return WIFSIGNALED(m->status) ? MONITOR_SIGNALLED : MONITOR_EXITED;
+}
+
 /* The program has ended: end what it left, keep its last words, record. */
 static int finish(struct monitor *m, struct aq_error *err)
 {
+    const struct sandbox *sandbox = &m->program.sandbox;
+    const struct memory_use memory = cgroups_get_memory(sandbox, m->memory);
+    AQ_CLEANUP(aq_freep) char *complaint = find_complaint(sandbox);
     bool signalled = WIFSIGNALED(m->status);
     struct exit_record record = {
-        .reason = m->reason ? m->reason : signalled ? MONITOR_SIGNALLED : MONITOR_EXITED,
-        .text = "", .has_code = true,
+        .reason = complaint ? MONITOR_NOT_STARTED : reason_of(m, &memory),
+        .text = complaint ? complaint : "", .has_code = true,
         .signal = signalled ? WTERMSIG(m->status) : 0,
         .code = signalled ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status),
+        .memory_peak_bytes = memory.peak_bytes,
     };
 
     AQ_FAULT("monitor.program.ended");
@@ -265,15 +324,18 @@ static int finish(struct monitor *m, struct aq_error *err)
     AQ_FAULT("monitor.descendants.ended");
     while (take_output(m) > 0)
         ;
+    clear_sandbox(sandbox);
     return record_exit(m->folder, &record, err);
 }
 
 static int fail_to_start(struct monitor *m, struct aq_error *err)
 {
     struct exit_record record = { .reason = MONITOR_NOT_STARTED, .text = err->text,
-                                  .has_code = true, .code = err->code == ENOENT ? 127 : 126 };
+                                  .has_code = true, .code = err->code == ENOENT ? 127 : 126,
+                                  .memory_peak_bytes = -1 };
     struct aq_error later;
 
+    clear_sandbox(&m->program.sandbox);
     return record_exit(m->folder, &record, &later) < 0 ? aq_fail(err, later.code, "%s", later.text)
                                                        : 0;
 }
@@ -308,7 +370,11 @@ static int run_program(struct monitor *m, struct aq_error *err)
     if (r == 0)
         r = log_ring_open(&m->log, m->folder, m->program.log_max, err);
     if (r == 0)
+        r = cgroups_make(&m->program.sandbox, err);
+    if (r == 0) {
+        m->memory = cgroups_watch_memory(&m->program.sandbox);
         r = child_start(&m->program, &m->child, err);
+    }
     AQ_FAULT("monitor.program.started");
     if (r < 0)
         return fail_to_start(m, err);
@@ -326,11 +392,13 @@ static int run_program(struct monitor *m, struct aq_error *err)
 /* A monitor before us was killed between 'started' and 'exit.json'. */
 static int follow_dead_monitor(struct monitor *m, struct aq_error *err)
 {
-    const struct exit_record record = { .reason = MONITOR_LOST, .text = "the monitor was killed" };
+    const struct exit_record record = { .reason = MONITOR_LOST, .text = "the monitor was killed",
+                                        .memory_peak_bytes = -1 };
     const char *marker = program_marker(&m->program);
 
     if (marker)
         child_kill_marked(marker);
+    clear_sandbox(&m->program.sandbox);
     AQ_FAULT("monitor.leftovers.ended");
     return record_exit(m->folder, &record, err);
 }
@@ -363,6 +431,7 @@ static int run_in_folder(struct monitor *m, struct aq_error *err)
 int monitor_run(const char *folder, int client, struct aq_error *err)
 {
     struct monitor m = { .folder = -1, .lock = -1, .epoll = -1, .signals = -1, .timer = -1,
+                         .memory = -1,
                          .child = { .output = -1, .input = -1 }, .clients = { .listener = -1 },
                          .log = { .fd = -1 }, .program = { .text = STRBUF_INIT } };
     int r;
@@ -381,6 +450,7 @@ int monitor_run(const char *folder, int client, struct aq_error *err)
     clients_close(&m.clients);
     log_ring_close(&m.log);
     aq_closep(&m.child.output);
+    aq_closep(&m.memory);
     aq_closep(&m.timer);
     aq_closep(&m.epoll);
     aq_closep(&m.signals);

@@ -42,6 +42,48 @@ static int add_text(char ***list, size_t *count, size_t *cap, char *text, struct
     return 0;
 }
 
+/* The keys of a container that may come several times; NULL = it is none. */
+static struct texts *find_texts(struct sandbox *s, const char *key)
+{
+    return strcmp(key, "cgroup") == 0    ? &s->cgroups
+           : strcmp(key, "limit") == 0   ? &s->limits
+           : strcmp(key, "device") == 0  ? &s->devices
+           : strcmp(key, "layer") == 0   ? &s->layers
+           : strcmp(key, "hide") == 0    ? &s->hidden
+           : strcmp(key, "remove") == 0  ? &s->leftovers
+                                         : NULL;
+}
+
+/* And those that come once. */
+static const char **find_path(struct sandbox *s, const char *key)
+{
+    return strcmp(key, "stage") == 0              ? &s->stage
+           : strcmp(key, "scratch") == 0          ? &s->scratch
+           : strcmp(key, "scratch_template") == 0 ? &s->scratch_template
+           : strcmp(key, "pid_file") == 0         ? &s->pid_file
+           : strcmp(key, "runtime_log") == 0      ? &s->runtime_log
+                                                  : NULL;
+}
+
+/* 1 if the key is one of a container's, 0 if not, or -errno. */
+static int parse_sandbox(struct sandbox *s, const char *key, char *value, struct aq_error *err)
+{
+    struct texts *texts = find_texts(s, key);
+    const char **path = find_path(s, key);
+    int r;
+
+    if (!texts && !path)
+        return 0;
+    if (value[0] != '/' && texts != &s->devices)
+        return aq_fail_field(err, EINVAL, key, "program: %s: '%s' is no absolute path", key, value);
+    if (path) {
+        *path = value;
+        return 1;
+    }
+    r = add_text(&texts->items, &texts->count, &texts->cap, value, err);
+    return r < 0 ? r : 1;
+}
+
 static int parse_rlimit(struct program *p, const char *key, const char *value, struct aq_error *err)
 {
     uint64_t number = 0;
@@ -83,6 +125,10 @@ static int set_number(struct program *p, const char *key, uint64_t n)
         p->timeout_usec = (int64_t)n;
     } else if (strcmp(key, "grace_usec") == 0) {
         p->grace_usec = (int64_t)n;
+    } else if (strcmp(key, "id_base") == 0) {
+        p->sandbox.id_base = (uint32_t)n;
+    } else if (strcmp(key, "id_count") == 0) {
+        p->sandbox.id_count = (uint32_t)n;
     } else {
         return -ENOENT;
     }
@@ -91,7 +137,7 @@ static int set_number(struct program *p, const char *key, uint64_t n)
 
 static int parse_entry(struct program *p, char *key, char *value, struct aq_error *err)
 {
-    bool is_id = strcmp(key, "uid") == 0 || strcmp(key, "gid") == 0;
+    bool is_id = strcmp(key, "uid") == 0 || strcmp(key, "gid") == 0 || strncmp(key, "id_", 3) == 0;
     uint64_t number = 0;
     int r;
 
@@ -105,10 +151,24 @@ static int parse_entry(struct program *p, char *key, char *value, struct aq_erro
     }
     if (strncmp(key, "rlimit_", strlen("rlimit_")) == 0)
         return parse_rlimit(p, key, value, err);
+    r = parse_sandbox(&p->sandbox, key, value, err);
+    if (r != 0)
+        return r < 0 ? r : 0;
     r = parse_number(key, value, is_id ? UINT32_MAX - 1 : INT64_MAX, &number, err);
     if (r == 0 && set_number(p, key, number) < 0)
         return aq_fail_field(err, EINVAL, key, "program: unknown key '%s'", key);
     return r;
+}
+
+static int check_sandbox(const struct sandbox *s, struct aq_error *err)
+{
+    if (!sandbox_is_used(s))
+        return 0;
+    if (!s->scratch)
+        return aq_fail_field(err, EINVAL, "scratch", "program: a container needs scratch space");
+    if (s->layers.count == 0)
+        return aq_fail_field(err, EINVAL, "layer", "program: a container needs a layer");
+    return 0;
 }
 
 int program_parse(struct strbuf *text, struct program *ret, struct aq_error *err)
@@ -135,6 +195,8 @@ int program_parse(struct strbuf *text, struct program *ret, struct aq_error *err
         r = aq_fail_field(err, EINVAL, "arg", "program: the first arg must be an absolute path");
     if (r == 0 && !p.envp)
         r = aq_fail_field(err, EINVAL, "env", "program: there must be an environment");
+    if (r == 0)
+        r = check_sandbox(&p.sandbox, err);
     if (r < 0) {
         program_done(&p);
         return r;
@@ -153,6 +215,12 @@ int program_read(int folder, struct program *ret, struct aq_error *err)
 
 void program_done(struct program *program)
 {
+    struct sandbox *s = &program->sandbox;
+    struct texts *lists[] = { &s->cgroups, &s->limits, &s->devices,
+                              &s->layers,  &s->hidden, &s->leftovers };
+
+    for (size_t i = 0; i < AQ_COUNT(lists); i++)
+        free(lists[i]->items);
     free(program->argv);
     free(program->envp);
     strbuf_done(&program->text);

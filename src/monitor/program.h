@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "monitor/sandbox.h"
 
 struct program {
     char **argv, **envp; /* NULL-terminated, pointing into 'text' */
@@ -25,6 +26,7 @@ struct program {
         struct rlimit value;
     } limits[8];
     size_t limit_count;
+    struct sandbox sandbox;
     struct strbuf text;
 };
 

@@ -15,8 +15,9 @@
  *                 failure in between reads as monitor-lost:
  *                 {"version":1,"reason":"exited","text":"","exit_code":0,"signal":null,
  *                  "started_at":USEC,"ended_at":USEC,"user_usec":N,"system_usec":N,
- *                  "max_rss_bytes":N}; exit_code is 128+n for signal n, and null
- *                 when it is not known
+ *                  "max_rss_bytes":N,"memory_peak_bytes":N}; exit_code is 128+n for
+ *                 signal n, and null when it is not known; the peak of all the
+ *                 container's processes together only if there was one
  *
  * A monitor that finds 'started' without 'exit.json' follows one that was
  * killed: it ends what is left of the program and records "monitor-lost".
@@ -31,6 +32,20 @@
  *   timeout_usec      run time after which it is terminated [0 = none]
  *   grace_usec        between SIGTERM and SIGKILL then [10000000]
  *   rlimit_NAME       as, core, data, fsize, memlock, nofile, nproc, stack
+ * 
+ * A container's program is an OCI runtime, which is started in a mount
+ * namespace of its own where the root file system is put together (rootfs.h):
+ *   stage             empty folder to do that in; makes it a container
+ *   layer             folders of the image, topmost first
+ *   scratch           folder for what is written, or, with
+ *   scratch_template  an image of a file system, a file that is its copy
+ *   id_base id_count  users of the container are these of the node [0 0 = the same]
+ *   hide              mount points that the runtime must not see
+ *   cgroup            folders to make, to run it in, and to remove
+ *   limit             FILE=VALUE, written in this order once the folders are there
+ *   device            "c 1:3 rwm": nodes it may use; for cgroup version 2
+ *   pid_file runtime_log  that the runtime writes
+ *   remove            what the runtime may leave behind
  * The environment must contain ALIQUOT_KERNEL_ID=... : what a killed monitor
  * left behind is found by it.
  */
@@ -48,6 +63,7 @@
 #define MONITOR_EXITED "exited"
 #define MONITOR_SIGNALLED "signalled"
 #define MONITOR_TERMINATED "terminated"  /* TERMINATE was asked for before it ended */
+#define MONITOR_OUT_OF_MEMORY "out-of-memory" /* killed by the kernel at its memory limit */
 #define MONITOR_TIMEOUT "task-timeout"
 #define MONITOR_NOT_STARTED "failed-to-start" /* "text" says why */
 #define MONITOR_LOST "monitor-lost"

@@ -72,6 +72,8 @@ int record_exit(int folder, const struct exit_record *record, struct aq_error *e
     jsonw_member_int(&w, "user_usec", timeval_usec(used.ru_utime));
     jsonw_member_int(&w, "system_usec", timeval_usec(used.ru_stime));
     jsonw_member_int(&w, "max_rss_bytes", (int64_t)used.ru_maxrss * 1024);
+    if (record->memory_peak_bytes >= 0)
+        jsonw_member_int(&w, "memory_peak_bytes", record->memory_peak_bytes);
     jsonw_object_end(&w);
     if (!strbuf_ok(&text))
         return aq_fail(err, ENOMEM, "exit record");

@@ -21,6 +21,7 @@ struct exit_record {
     bool has_code;
     int code;           /* 128+n for signal n */
     int signal;         /* 0 = none */
+    int64_t memory_peak_bytes; /* of its cgroup; -1 = not known */
 };
 
 /* Write exit.json, with the resources that all children have used. It outlives

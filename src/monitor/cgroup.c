@@ -1,0 +1,256 @@
+#include "monitor/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/strbuf.h"
+#include "monitor/device_filter.h"
+
+#define KILL_ROUNDS 5000 /* of a millisecond each */
+#define REMOVE_ROUNDS 1000
+#define DEPTH_MAX 32
+
+/* ---- small files ---- */
+
+static int write_at(int folder, const char *path, const char *value)
+{
+    AQ_CLEANUP(aq_closep) int fd = openat(folder, path, O_WRONLY | O_CLOEXEC);
+
+    /* one call: the kernel takes each write as a whole value */
+    return fd < 0 || write(fd, value, strlen(value)) < 0 ? -errno : 0;
+}
+
+static int open_folder(const char *path)
+{
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool has_file(int folder, const char *name)
+{
+    return faccessat(folder, name, F_OK, 0) == 0;
+}
+
+/* ---- making ---- */
+
+static int set_limit(char *limit, struct aq_error *err)
+{
+    char *equals = strchr(limit, '=');
+    int r;
+
+    if (!equals)
+        return aq_fail(err, EINVAL, "'%s' is no FILE=VALUE", limit);
+    *equals = '\0';
+    r = write_at(AT_FDCWD, limit, equals + 1);
+    if (r < 0)
+        r = aq_fail(err, -r, "write '%s' to '%s': %s", equals + 1, limit, strerror(-r));
+    *equals = '=';
+    return r;
+}
+
+int cgroups_make(const struct sandbox *sandbox, struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < sandbox->cgroups.count; i++) {
+        const char *path = sandbox->cgroups.items[i];
+
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+            return aq_fail_errno(err, "make cgroup '%s'", path);
+    }
+    AQ_FAULT("monitor.cgroups.made");
+    for (size_t i = 0; r == 0 && i < sandbox->limits.count; i++)
+        r = set_limit(sandbox->limits.items[i], err);
+    for (size_t i = 0; r == 0 && sandbox->devices.count && i < sandbox->cgroups.count; i++)
+        r = device_filter_attach(sandbox->cgroups.items[i], &sandbox->devices, err);
+    return r;
+}
+
+int cgroups_join(const struct sandbox *sandbox)
+{
+    for (size_t i = 0; i < sandbox->cgroups.count; i++) {
+        AQ_CLEANUP(aq_closep) int folder = open_folder(sandbox->cgroups.items[i]);
+        int r = folder < 0 ? -errno : write_at(folder, "cgroup.procs", "0");
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* ---- ending ---- */
+
+/* SIGKILL to the processes of this one folder; how many there were. */
+static int kill_here(int folder)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int count = 0;
+    char *at;
+
+    if (fs_read(folder, "cgroup.procs", 1 << 22, &text, NULL) < 0)
+        return 0;
+    at = text.data;
+    for (;;) {
+        char *end;
+        long pid = strtol(at, &end, 10);
+
+        if (end == at)
+            return count;
+        at = end;
+        if (pid > 1 && pid != getpid() && kill((pid_t)pid, SIGKILL) == 0)
+            count++;
+    }
+}
+
+/* Call 'visit' on the folder and all below it, deepest first; the sum. */
+static int walk(int folder, int depth, int (*visit)(int folder))
+{
+    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), sum = 0;
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    struct dirent *entry;
+
+    while (dir && depth < DEPTH_MAX && (entry = readdir(dir))) {
+        AQ_CLEANUP(aq_closep) int below = -1;
+
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+            continue;
+        below = openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below >= 0)
+            sum += walk(below, depth + 1, visit);
+    }
+    if (dir)
+        (void)closedir(dir);
+    else
+        aq_closep(&copy);
+    return sum + visit(folder);
+}
+
+static int kill_all_once(const struct sandbox *sandbox)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < sandbox->cgroups.count; i++) {
+        AQ_CLEANUP(aq_closep) int folder = open_folder(sandbox->cgroups.items[i]);
+
+        if (folder < 0)
+            continue;
+        if (has_file(folder, "cgroup.kill"))
+            (void)write_at(folder, "cgroup.kill", "1");
+        count += walk(folder, 0, kill_here);
+    }
+    return count;
+}
+
+void cgroups_kill(const struct sandbox *sandbox)
+{
+    for (int round = 0; round < KILL_ROUNDS && kill_all_once(sandbox) > 0; round++)
+        (void)usleep(1000);
+}
+
+static int remove_below(int folder)
+{
+    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir)))
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            (void)unlinkat(folder, entry->d_name, AT_REMOVEDIR);
+    if (dir)
+        (void)closedir(dir);
+    else
+        aq_closep(&copy);
+    return 0;
+}
+
+static bool remove_one(const char *path)
+{
+    AQ_CLEANUP(aq_closep) int folder = -1;
+
+    if (rmdir(path) == 0 || errno == ENOENT)
+        return true;
+    folder = open_folder(path);
+    if (folder >= 0)
+        (void)walk(folder, 0, remove_below);
+    return rmdir(path) == 0 || errno == ENOENT;
+}
+
+void cgroups_remove(const struct sandbox *sandbox)
+{
+    for (size_t i = 0; i < sandbox->cgroups.count; i++)
+        /* what has just died still counts for a moment */
+        for (int round = 0; round < REMOVE_ROUNDS && !remove_one(sandbox->cgroups.items[i]);
+             round++)
+            (void)usleep(1000);
+}
+
+/* ---- memory ---- */
+
+/* The folder whose files tell of memory; -1 = none. */
+static int open_memory(const struct sandbox *sandbox)
+{
+    for (size_t i = 0; i < sandbox->cgroups.count; i++) {
+        int folder = open_folder(sandbox->cgroups.items[i]);
+
+        if (folder >= 0
+            && (has_file(folder, "memory.events") || has_file(folder, "memory.oom_control")))
+            return folder;
+        aq_closep(&folder);
+    }
+    return -1;
+}
+
+int cgroups_watch_memory(const struct sandbox *sandbox)
+{
+    AQ_CLEANUP(aq_closep) int folder = open_memory(sandbox), control = -1;
+    AQ_CLEANUP(aq_closep) int event = -1;
+    char text[32];
+
+    if (folder < 0 || !has_file(folder, "cgroup.event_control"))
+        return -1;
+    control = openat(folder, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+    event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    (void)snprintf(text, sizeof(text), "%d %d", event, control);
+    if (control < 0 || event < 0 || write_at(folder, "cgroup.event_control", text) < 0)
+        return -1;
+    return AQ_TAKE_FD(event);
+}
+
+/* The number in a file, or behind 'key' in a file of "key number" lines; -1 = none. */
+static int64_t read_number(int folder, const char *file, const char *key)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *at;
+
+    if (fs_read(folder, file, 4096, &text, NULL) < 0)
+        return -1;
+    at = key ? strstr(text.data, key) : text.data;
+    return at ? strtoll(at + (key ? strlen(key) : 0), NULL, 10) : -1;
+}
+
+struct memory_use cgroups_get_memory(const struct sandbox *sandbox, int watch)
+{
+    AQ_CLEANUP(aq_closep) int folder = open_memory(sandbox);
+    struct memory_use use = { .peak_bytes = -1 };
+    uint64_t times = 0;
+
+    if (watch >= 0)
+        use.was_short = read(watch, &times, sizeof(times)) > 0;
+    if (folder < 0)
+        return use;
+    use.peak_bytes = read_number(folder, "memory.peak", NULL);
+    if (use.peak_bytes < 0)
+        use.peak_bytes = read_number(folder, "memory.max_usage_in_bytes", NULL);
+    if (read_number(folder, "memory.events", "oom_kill ") > 0
+        || read_number(folder, "memory.oom_control", "oom_kill ") > 0)
+        use.was_short = true;
+    return use;
+}

@@ -1,0 +1,40 @@
+/* cgroup.h - the cgroups of a container: made, joined, emptied, removed
+ *
+ * Nothing here knows how a limit is called in which version of cgroups: the
+ * agent names folders and the files to write. Only what the kernel reports of
+ * memory is read in both forms (Linux, Documentation/admin-guide/cgroup-v1/
+ * memory.rst and cgroup-v2.rst).
+ */
+#ifndef AQ_MONITOR_CGROUP_H
+#define AQ_MONITOR_CGROUP_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "monitor/sandbox.h"
+
+/* Make the folders, those of a former try included, and write the limits. */
+int cgroups_make(const struct sandbox *sandbox, struct aq_error *err);
+
+/* Move the calling process into all of them; 0 or -errno. After fork(). */
+int cgroups_join(const struct sandbox *sandbox);
+
+/* SIGKILL to every process in them until there is none. */
+void cgroups_kill(const struct sandbox *sandbox);
+
+/* Remove the empty folders with what is below them. */
+void cgroups_remove(const struct sandbox *sandbox);
+
+struct memory_use {
+    int64_t peak_bytes; /* -1 = not known */
+    bool was_short;     /* the kernel killed for want of memory */
+};
+
+/* A descriptor that becomes readable when memory is short, or -1: then
+ * memory.events tells afterwards.
+ */
+int cgroups_watch_memory(const struct sandbox *sandbox);
+/* 'watch' is the descriptor. */
+struct memory_use cgroups_get_memory(const struct sandbox *sandbox, int watch);
+
+#endif

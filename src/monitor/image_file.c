@@ -1,0 +1,116 @@
+#include "monitor/image_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/strbuf.h"
+
+#define LOOP_TRIES 1000 /* others take free devices too */
+
+static int copy_range(int from, int to, off_t start, off_t end)
+{
+    while (start < end) {
+        off_t out = start;
+        ssize_t copied = copy_file_range(from, &start, to, &out, (size_t)(end - start), 0);
+
+        if (copied < 0 && errno == EINTR)
+            continue;
+        if (copied <= 0)
+            return copied < 0 ? -errno : -EIO;
+    }
+    return 0;
+}
+
+/* Only what is not a hole. */
+static int copy_data(int from, int to, off_t size)
+{
+    off_t start = 0, end;
+    int r = 0;
+
+    if (ftruncate(to, size) < 0)
+        return -errno;
+    while (r == 0 && (start = lseek(from, start, SEEK_DATA)) >= 0) {
+        end = lseek(from, start, SEEK_HOLE);
+        if (end < 0)
+            return -errno;
+        r = copy_range(from, to, start, end);
+        start = end;
+    }
+    return r == 0 && errno != ENXIO && start < 0 ? -errno : r;
+}
+
+int image_file_copy(const char *original, const char *path, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path);
+    AQ_CLEANUP(aq_closep) int from = -1, to = -1;
+    struct stat st;
+    int r;
+
+    if (!fresh)
+        return aq_fail(err, ENOMEM, "scratch space");
+    if (access(path, F_OK) == 0)
+        return 0;
+    from = open(original, O_RDONLY | O_CLOEXEC);
+    if (from < 0 || fstat(from, &st) < 0)
+        return aq_fail_errno(err, "open '%s'", original);
+    to = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (to < 0)
+        return aq_fail_errno(err, "make '%s'", fresh);
+    r = copy_data(from, to, st.st_size);
+    AQ_FAULT("monitor.scratch.copied");
+    if (r == 0 && rename(fresh, path) < 0)
+        r = -errno;
+    if (r < 0)
+        (void)unlink(fresh);
+    return r < 0 ? aq_fail(err, -r, "make '%s': %s", path, strerror(-r)) : 0;
+}
+
+/* A loop device with the file behind it, gone when the last user closes it. */
+static int attach(int file, char device[32], struct aq_error *err)
+{
+    const struct loop_config config = { .fd = (uint32_t)file,
+                                        .info = { .lo_flags = LO_FLAGS_AUTOCLEAR } };
+    AQ_CLEANUP(aq_closep) int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+
+    if (control < 0)
+        return aq_fail_errno(err, "open '/dev/loop-control'");
+    for (int i = 0; i < LOOP_TRIES; i++) {
+        int number = ioctl(control, LOOP_CTL_GET_FREE), loop;
+
+        if (number < 0)
+            return aq_fail_errno(err, "find a free loop device");
+        (void)snprintf(device, 32, "/dev/loop%d", number);
+        loop = open(device, O_RDWR | O_CLOEXEC);
+        if (loop >= 0 && ioctl(loop, LOOP_CONFIGURE, &config) == 0)
+            return loop;
+        if (loop >= 0 && errno != EBUSY)
+            (void)aq_fail_errno(err, "attach to '%s'", device);
+        aq_closep(&loop);
+        (void)usleep(1000);
+    }
+    return aq_fail(err, EBUSY, "no loop device is free");
+}
+
+int image_file_mount(const char *path, const char *folder, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int file = open(path, O_RDWR | O_CLOEXEC), loop = -1;
+    char device[32] = "";
+
+    if (file < 0)
+        return aq_fail_errno(err, "open '%s'", path);
+    loop = attach(file, device, err);
+    if (loop < 0)
+        return loop;
+    /* What is in it dies with the kernel, so it need not reach the disk. */
+    if (mount(device, folder, "ext4", MS_NODEV | MS_NOSUID | MS_NOATIME, "nobarrier,discard") < 0)
+        return aq_fail_errno(err, "mount '%s'", path);
+    return 0;
+}

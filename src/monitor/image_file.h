@@ -1,0 +1,17 @@
+/* image_file.h - a file with a file system in it, on a loop device
+ *
+ * Bounds what a container may write on any machine: project quotas need a
+ * file system that was made for them.
+ */
+#ifndef AQ_MONITOR_IMAGE_FILE_H
+#define AQ_MONITOR_IMAGE_FILE_H
+
+#include "base/error.h"
+
+/* Make 'path' a sparse copy of 'original', unless it is there already. */
+int image_file_copy(const char *original, const char *path, struct aq_error *err);
+
+/* Mount the image (ext4) on a folder. The loop device goes away with the mount. */
+int image_file_mount(const char *path, const char *folder, struct aq_error *err);
+
+#endif

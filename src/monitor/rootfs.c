@@ -1,0 +1,172 @@
+#include "monitor/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/strbuf.h"
+#include "monitor/id_map.h"
+#include "monitor/image_file.h"
+
+static int make_folder(const char *path, mode_t mode, struct aq_error *err)
+{
+    if (mkdir(path, mode) < 0 && errno != EEXIST)
+        return aq_fail_errno(err, "make folder '%s'", path);
+    return 0;
+}
+
+static int enter_namespace(const struct sandbox *sandbox, struct aq_error *err)
+{
+    if (unshare(CLONE_NEWNS) < 0)
+        return aq_fail_errno(err, "make a mount namespace");
+    /* what the node unmounts goes here too, nothing goes the other way */
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return aq_fail_errno(err, "make mounts private");
+    for (size_t i = 0; i < sandbox->hidden.count; i++)
+        if (umount2(sandbox->hidden.items[i], MNT_DETACH) < 0 && errno != EINVAL)
+            return aq_fail_errno(err, "hide '%s'", sandbox->hidden.items[i]);
+    return 0;
+}
+
+/* The working directory becomes the stage; paths below are short then, which
+ * the options of overlayfs, one page at most, have to be.
+ */
+static int enter_stage(const struct sandbox *sandbox, struct aq_error *err)
+{
+    static const char *const folders[] = { "scratch", "layers", "rootfs" };
+    int r = 0;
+
+    if (mount("aliquot", sandbox->stage, "tmpfs", MS_NODEV | MS_NOSUID, "size=1m,mode=0755") < 0
+        || chdir(sandbox->stage) < 0)
+        return aq_fail_errno(err, "mount the stage '%s'", sandbox->stage);
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++)
+        r = make_folder(folders[i], 0755, err);
+    return r;
+}
+
+/* ---- scratch space ---- */
+
+static int mount_scratch(const struct sandbox *sandbox, struct aq_error *err)
+{
+    int r;
+
+    if (!sandbox->scratch_template) {
+        if (make_folder(sandbox->scratch, 0700, err) < 0)
+            return -err->code;
+        return mount(sandbox->scratch, "scratch", NULL, MS_BIND, NULL) < 0
+                   ? aq_fail_errno(err, "mount '%s'", sandbox->scratch) : 0;
+    }
+    r = image_file_copy(sandbox->scratch_template, sandbox->scratch, err);
+    return r < 0 ? r : image_file_mount(sandbox->scratch, "scratch", err);
+}
+
+static int give_away(const char *path, const struct sandbox *sandbox, struct aq_error *err)
+{
+    if (sandbox->id_count && chown(path, sandbox->id_base, sandbox->id_base) < 0)
+        return aq_fail_errno(err, "give '%s' to the container", path);
+    return 0;
+}
+
+/* The container's root owns "/" and, until the runner gives it away, home. */
+static int make_scratch(const struct sandbox *sandbox, struct aq_error *err)
+{
+    static const char *const folders[] = { "scratch/upper", "scratch/home" };
+    int r = fs_remove_tree(AT_FDCWD, "scratch/work", err); /* of a former attempt */
+
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++) {
+        bool is_new = access(folders[i], F_OK) < 0;
+
+        r = make_folder(folders[i], 0755, err);
+        if (r == 0 && is_new)
+            r = give_away(folders[i], sandbox, err);
+    }
+    if (r == 0)
+        r = make_folder("scratch/work", 0700, err);
+    return r;
+}
+
+/* ---- layers ---- */
+
+/* A copy of the mount at 'layer' with mapped users, at 'place'. */
+static int mount_mapped(const char *layer, const char *place, int user_namespace,
+                        struct aq_error *err)
+{
+    struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY,
+                               .userns_fd = (uint64_t)user_namespace };
+    AQ_CLEANUP(aq_closep) int tree = -1;
+
+    if (make_folder(place, 0755, err) < 0)
+        return -err->code;
+    tree = open_tree(AT_FDCWD, layer, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (tree < 0
+        || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+        return aq_fail_errno(err, "map the users of '%s'", layer);
+    if (move_mount(tree, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return aq_fail_errno(err, "mount '%s'", layer);
+    return 0;
+}
+
+static int place_layers(const struct sandbox *sandbox, struct strbuf *options, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int users = -1;
+    int r = 0;
+
+    if (sandbox->id_count) {
+        users = id_map_open(sandbox->id_base, sandbox->id_count, err);
+        if (users < 0)
+            return users;
+    }
+    for (size_t i = 0; r == 0 && i < sandbox->layers.count; i++) {
+        const char *layer = sandbox->layers.items[i];
+        char place[32];
+
+        (void)snprintf(place, sizeof(place), "layers/%zu", i);
+        if (users >= 0)
+            r = mount_mapped(layer, place, users, err);
+        else if (symlink(layer, place) < 0)
+            r = aq_fail_errno(err, "name layer '%s'", layer);
+        strbuf_addf(options, "%s%s", i ? ":" : "", place);
+    }
+    return r;
+}
+
+static int mount_overlay(const struct sandbox *sandbox, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf options = STRBUF_INIT;
+    int r;
+
+    strbuf_adds(&options, "lowerdir=");
+    r = place_layers(sandbox, &options, err);
+    if (r < 0)
+        return r;
+    /* volatile: nothing of it has to survive, so nothing waits for a disk */
+    strbuf_adds(&options, ",upperdir=scratch/upper,workdir=scratch/work,volatile");
+    if (!strbuf_ok(&options))
+        return aq_fail(err, ENOMEM, "root file system");
+    return mount("aliquot", "rootfs", "overlay", MS_NODEV, options.data) < 0
+               ? aq_fail_errno(err, "mount the layers of the image") : 0;
+}
+
+int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
+{
+    int r = enter_namespace(sandbox, err);
+
+    if (r == 0)
+        r = enter_stage(sandbox, err);
+    if (r == 0)
+        r = mount_scratch(sandbox, err);
+    AQ_FAULT("monitor.scratch.mounted");
+    if (r == 0)
+        r = make_scratch(sandbox, err);
+    if (r == 0)
+        r = mount_overlay(sandbox, err);
+    AQ_FAULT("monitor.rootfs.mounted");
+    return r;
+}

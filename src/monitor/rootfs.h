@@ -1,0 +1,22 @@
+/* rootfs.h - the root file system of a container, in a mount namespace of its own
+ *
+ * Below the stage, an empty folder that all containers of an agent share, as
+ * each sees only its own mounts there:
+ *
+ *   stage/scratch/   the scratch space: upper, work (overlayfs'), home
+ *   stage/layers/N/  the image's layers, topmost first
+ *   stage/rootfs/    all of it in one
+ *
+ * Whatever dies how, the mounts end with the last process that sees them: the
+ * node's own mount table never has any of them.
+ */
+#ifndef AQ_MONITOR_ROOTFS_H
+#define AQ_MONITOR_ROOTFS_H
+
+#include "base/error.h"
+#include "monitor/sandbox.h"
+
+/* Take the calling process into a new mount namespace and mount there. After fork(). */
+int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err);
+
+#endif

@@ -1,0 +1,38 @@
+/* sandbox.h - what surrounds the program of a container
+ *
+ * The agent says in 'program' what it is to be (protocol.h). The monitor makes
+ * it right before the program starts and ends it with the program: it is the
+ * one process that lives as long as the container.
+ */
+#ifndef AQ_MONITOR_SANDBOX_H
+#define AQ_MONITOR_SANDBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct texts {
+    char **items; /* of the program's text */
+    size_t count, cap;
+};
+
+struct sandbox {
+    struct texts cgroups;  /* folders, absolute */
+    struct texts limits;   /* "FILE=VALUE" to write, in order; FILE is absolute */
+    struct texts devices;  /* "c 1:3 rwm": all that may be used, in cgroup version 2 */
+    struct texts layers;   /* folders of the root file system, topmost first */
+    struct texts hidden;   /* mount points that the program must not see */
+    struct texts leftovers; /* files and folders to remove at the end */
+    const char *stage;     /* folder to build the root file system in; NULL = no container */
+    const char *scratch;   /* folder, or image of a file system, for what is written */
+    const char *scratch_template; /* image to begin with; NULL = 'scratch' is a folder */
+    const char *pid_file, *runtime_log; /* of the OCI runtime */
+    uint32_t id_base, id_count; /* users of the container on the host; count 0 = the same */
+};
+
+static inline bool sandbox_is_used(const struct sandbox *sandbox)
+{
+    return sandbox->stage != NULL;
+}
+
+#endif
