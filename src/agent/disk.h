@@ -1,20 +1,19 @@
-/* disk.h - changes of kernel folders, made in a worker thread, several to a sync
+/* disk.h - changes of kernel folders, made in a worker thread, several to a flush
  *
- * The agent's truth is its folders; nothing is acknowledged before it is
+ * The agent's truth is its folders; no order is acknowledged before it is
  * durable, and the loop never waits for a disk. Jobs run one after another in
- * the order they were added; those that wait meanwhile share the syncs of the
- * folder that holds them all. Layout below the state folder:
+ * the order they were added; all that wait meanwhile share one flush. Layout
+ * below the state folder:
  *
+ *   accepted                       which orders were taken: accepted.h
  *   kernels/ID/spec.json           the order, as a kernel.create message
  *   kernels/ID/config/resource.txt which devices it got (alloc/resource_txt.h)
  *   kernels/ID/config/environ.txt  NAME=value lines
  *   kernels/ID/work/               the program's folder
  *   kernels/ID/run/ATTEMPT/        as of monitor/protocol.h
- *   kernels/.new-ID, .gone-ID      being made or removed; of no meaning
- *   spares/ID                      a forgotten kernel's folder, emptied, to be used
- *                                  again: where many inodes are made and removed, some
- *                                  file systems get slow. Gone after a restart
- *   logs/ID/ATTEMPT/               the run folder, after the kernel was forgotten
+ *   spares/NUMBER                  a folder that is filled, emptied or to be used
+ *                                  again (folder.h). Gone after a restart
+ *   logs/ID/ATTEMPT/               'log' and 'log.1', after the kernel was forgotten
  */
 #ifndef AQ_AGENT_DISK_H
 #define AQ_AGENT_DISK_H
@@ -35,7 +34,6 @@ enum disk_action {
     DISK_CONCLUDE, /* record that the attempt ends without having been started */
     DISK_FORGET,   /* keep the log, remove the folder */
     DISK_PRUNE,    /* remove what is kept of a forgotten kernel */
-    DISK_CLEAR,    /* remove the leftover kernels/'leftover' */
 };
 
 struct disk_job {
@@ -44,7 +42,6 @@ struct disk_job {
     int64_t attempt;
     char *spec, *resource, *environ; /* owned; may be NULL */
     struct strbuf program;           /* DISK_CREATE: of runtime_describe(); owned */
-    char *leftover;                  /* owned */
     const char *reason;              /* DISK_CONCLUDE: of monitor/protocol.h, static */
     char *text;                      /* DISK_CONCLUDE: why, for people; owned */
     uid_t uid;                       /* who gets the work folder; (uid_t)-1 = nobody else */
@@ -67,9 +64,6 @@ AQ_DEFINE_CLEANUP(struct disk, disk_free)
 int disk_add(struct disk *disk, struct disk_job *job, struct aq_error *err);
 /* Free what a job owns that was not added. */
 void disk_job_done(struct disk_job *job);
-
-/* An entry of kernels/ that has no meaning after a restart. */
-bool disk_is_leftover(const char *name);
 
 /* "STATE/kernels/ID/rest" and so on; caller frees, NULL = no memory. */
 char *disk_kernel_path(const struct disk *disk, const struct uuid *id, const char *rest);

@@ -13,15 +13,6 @@
 #include "base/jsonw.h"
 #include "base/log.h"
 
-static void clear_leftover(struct agent *agent, const char *name)
-{
-    struct disk_job job = { .action = DISK_CLEAR, .leftover = strdup(name) };
-    struct aq_error err = { 0 };
-
-    if (!job.leftover || disk_add(agent->disk, &job, &err) < 0)
-        log_warning("a leftover folder remains: %s", name);
-}
-
 /* Devices it holds, as its resource.txt says. Without one (a power failure
  * came first) it gets others when it is started again.
  */
@@ -58,8 +49,12 @@ static void find_order(struct local_kernel *k)
 
     k->is_saved = true;
     if (r == 0) {
-        k->attempt = msg.kernel_create.attempt;
-        r = kernel_take_order(k, &msg.kernel_create, &err);
+        if (uuid_equals(&msg.kernel_create.kernel_id, &k->id)) {
+            k->attempt = msg.kernel_create.attempt;
+            r = kernel_take_order(k, &msg.kernel_create, &err);
+        } else { /* a folder used again, and a power failure */
+            r = aq_fail(&err, EINVAL, "'%s' is of another kernel", path);
+        }
         message_done(&msg);
     }
     if (r == 0)
@@ -128,9 +123,7 @@ int recover_all(struct agent *agent, struct aq_error *err)
     while (r == 0 && (entry = readdir(dir))) {
         struct uuid id;
 
-        if (disk_is_leftover(entry->d_name))
-            clear_leftover(agent, entry->d_name);
-        else if (uuid_parse(entry->d_name, &id) == 0)
+        if (uuid_parse(entry->d_name, &id) == 0)
             r = recover(agent, &id, err);
     }
     (void)closedir(dir);

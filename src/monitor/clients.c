@@ -25,13 +25,18 @@ int clients_open(struct clients *clients, struct aq_error *err)
     return 0;
 }
 
+void clients_stop_listening(struct clients *clients)
+{
+    if (clients->listener >= 0)
+        (void)unlink("monitor.sock"); /* ours, not another monitor's */
+    aq_closep(&clients->listener);
+}
+
 void clients_close(struct clients *clients)
 {
     for (int i = 0; i < CLIENTS_MAX; i++)
         clients_drop(clients, i);
-    if (clients->listener >= 0)
-        (void)unlink("monitor.sock"); /* ours, not another monitor's */
-    aq_closep(&clients->listener);
+    clients_stop_listening(clients);
 }
 
 static bool is_trusted(int fd)
@@ -41,6 +46,14 @@ static bool is_trusted(int fd)
 
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0
            && (peer.uid == 0 || peer.uid == geteuid());
+}
+
+bool clients_has_any(const struct clients *clients)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        if (clients->slots[i].fd >= 0)
+            return true;
+    return false;
 }
 
 void clients_adopt(struct clients *clients, int fd)

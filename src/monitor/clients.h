@@ -26,7 +26,10 @@ struct clients {
 
 /* Listen on monitor.sock in the working directory. */
 int clients_open(struct clients *clients, struct aq_error *err);
+void clients_stop_listening(struct clients *clients);
 void clients_close(struct clients *clients);
+
+bool clients_has_any(const struct clients *clients);
 
 /* Take a connected socket as first client. */
 void clients_adopt(struct clients *clients, int fd);

@@ -17,12 +17,15 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "monitor/cgroup.h"
 #include "monitor/child.h"
 #include "monitor/clients.h"
 #include "monitor/log_ring.h"
 #include "monitor/protocol.h"
 #include "monitor/record.h"
+
+#define LISTEN_AGAIN_MSEC 1000
 
 /* What an epoll event is about; slots of clients follow from SOURCE_CLIENT. */
 enum { SOURCE_SIGNAL, SOURCE_OUTPUT, SOURCE_LISTENER, SOURCE_TIMER, SOURCE_CLIENT };
@@ -210,6 +213,21 @@ static void on_packet(struct monitor *m, int slot, const char *packet, size_t le
     }
 }
 
+/* Nobody else can reach us without the socket: if there is no room for it now,
+ * loop() tries again.
+ */
+static void listen_if_needed(struct monitor *m)
+{
+    struct aq_error err = { 0 };
+
+    if (m->clients.listener >= 0 || (!m->program.tty && clients_has_any(&m->clients)))
+        return;
+    if (clients_open(&m->clients, &err) == 0)
+        watch(m, m->clients.listener, SOURCE_LISTENER);
+    else
+        log_warning("%s", err.text);
+}
+
 static void on_client(struct monitor *m, int slot)
 {
     char packet[MONITOR_MESSAGE_MAX];
@@ -255,7 +273,12 @@ static void loop(struct monitor *m)
     struct epoll_event events[16];
 
     while (!m->is_ended) {
-        int count = epoll_wait(m->epoll, events, AQ_COUNT(events), -1);
+        int count;
+
+        listen_if_needed(m);
+        count = epoll_wait(m->epoll, events, AQ_COUNT(events),
+                           clients_has_any(&m->clients) || m->clients.listener >= 0
+                               ? -1 : LISTEN_AGAIN_MSEC);
 
         for (int i = 0; i < count; i++) {
             switch (events[i].data.u32) {
@@ -312,6 +335,7 @@ static int finish(struct monitor *m, struct aq_error *err)
     AQ_CLEANUP(aq_freep) char *complaint = find_complaint(sandbox);
     bool signalled = WIFSIGNALED(m->status);
     struct exit_record record = {
+        .kernel_id = program_kernel_id(&m->program),
         .reason = complaint ? MONITOR_NOT_STARTED : reason_of(m, &memory),
         .text = complaint ? complaint : "", .has_code = true,
         .signal = signalled ? WTERMSIG(m->status) : 0,
@@ -330,7 +354,8 @@ static int finish(struct monitor *m, struct aq_error *err)
 
 static int fail_to_start(struct monitor *m, struct aq_error *err)
 {
-    struct exit_record record = { .reason = MONITOR_NOT_STARTED, .text = err->text,
+    struct exit_record record = { .kernel_id = program_kernel_id(&m->program),
+                                  .reason = MONITOR_NOT_STARTED, .text = err->text,
                                   .has_code = true, .code = err->code == ENOENT ? 127 : 126,
                                   .memory_peak_bytes = -1 };
     struct aq_error later;
@@ -356,7 +381,7 @@ static int open_sources(struct monitor *m, struct aq_error *err)
     if (m->signals < 0 || m->epoll < 0 || m->timer < 0
         || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return aq_fail_errno(err, "open event sources");
-    return clients_open(&m->clients, err);
+    return 0;
 }
 
 /* From here on every outcome is recorded. */
@@ -380,8 +405,8 @@ static int run_program(struct monitor *m, struct aq_error *err)
         return fail_to_start(m, err);
     watch(m, m->signals, SOURCE_SIGNAL);
     watch(m, m->child.output, SOURCE_OUTPUT);
-    watch(m, m->clients.listener, SOURCE_LISTENER);
     watch(m, m->timer, SOURCE_TIMER);
+    listen_if_needed(m); /* whoever hears of the start may connect */
     greet_first(m);
     if (m->program.timeout_usec)
         set_timer(m, m->program.timeout_usec, false);
@@ -392,7 +417,8 @@ static int run_program(struct monitor *m, struct aq_error *err)
 /* A monitor before us was killed between 'started' and 'exit.json'. */
 static int follow_dead_monitor(struct monitor *m, struct aq_error *err)
 {
-    const struct exit_record record = { .reason = MONITOR_LOST, .text = "the monitor was killed",
+    const struct exit_record record = { .kernel_id = program_kernel_id(&m->program),
+                                        .reason = MONITOR_LOST, .text = "the monitor was killed",
                                         .memory_peak_bytes = -1 };
     const char *marker = program_marker(&m->program);
 
@@ -443,6 +469,9 @@ int monitor_run(const char *folder, int client, struct aq_error *err)
     r = take_folder(&m, folder, err);
     if (r == 0) {
         r = run_in_folder(&m, err);
+        /* the folder may be another kernel's as soon as the agent has heard of the end */
+        clients_stop_listening(&m.clients);
+        aq_closep(&m.lock);
         if (r == 0)
             clients_send_gone(&m.clients);
         AQ_FAULT("monitor.gone.sent");

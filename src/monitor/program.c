@@ -210,6 +210,8 @@ int program_read(int folder, struct program *ret, struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r = fs_read(folder, "program", PROGRAM_MAX, &text, err);
 
+    if (r == -ENOENT) /* a monitor before us was about to start it, or did */
+        r = fs_read(folder, "started", PROGRAM_MAX, &text, err);
     return r < 0 ? r : program_parse(&text, ret, err);
 }
 
@@ -225,6 +227,13 @@ void program_done(struct program *program)
     free(program->envp);
     strbuf_done(&program->text);
     *program = (struct program){ .text = STRBUF_INIT };
+}
+
+const char *program_kernel_id(const struct program *program)
+{
+    const char *marker = program_marker(program);
+
+    return marker ? marker + strlen(MARKER) : NULL;
 }
 
 const char *program_marker(const struct program *program)

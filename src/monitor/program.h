@@ -30,7 +30,7 @@ struct program {
     struct strbuf text;
 };
 
-/* Read 'program' below 'folder'. -EINVAL with field = the key. */
+/* Read 'program' below 'folder', or what it became. -EINVAL with field = the key. */
 int program_read(int folder, struct program *ret, struct aq_error *err);
 
 /* The same from bytes, which 'ret' takes over. */
@@ -39,5 +39,7 @@ void program_done(struct program *program);
 
 /* The whole "ALIQUOT_KERNEL_ID=..." of the environment, or NULL. */
 const char *program_marker(const struct program *program);
+/* The part of it after the name, or NULL. */
+const char *program_kernel_id(const struct program *program);
 
 #endif

@@ -6,18 +6,23 @@
  * start. In the folder the monitor keeps
  *
  *   lock          flock()ed as long as a monitor is alive
- *   started       empty; made with O_EXCL, durably, before the program starts:
- *                 a program is started at most once per folder
+ *   started       what 'program' is called from just before the program starts:
+ *                 a program is started at most once per folder. A power failure
+ *                 may undo it: nobody starts what was ordered before one
  *   log, log.1    the program's output: newer and older half of a ring
- *   monitor.sock  SOCK_SEQPACKET, the messages below, host byte order
+ *   monitor.sock  SOCK_SEQPACKET, the messages below, host byte order. There
+ *                 unless only the connection that is given is needed: with a
+ *                 terminal, and as long as nobody is connected
  *   exit.json     the exit record, whole before GONE is sent. It outlives every
  *                 process; who told others of it makes it durable there. A power
  *                 failure in between reads as monitor-lost:
- *                 {"version":1,"reason":"exited","text":"","exit_code":0,"signal":null,
- *                  "started_at":USEC,"ended_at":USEC,"user_usec":N,"system_usec":N,
- *                  "max_rss_bytes":N,"memory_peak_bytes":N}; exit_code is 128+n for
- *                 signal n, and null when it is not known; the peak of all the
- *                 container's processes together only if there was one
+ *                 {"version":1,"kernel_id":"...","reason":"exited","text":"",
+ *                  "exit_code":0,"signal":null,"started_at":USEC,"ended_at":USEC,
+ *                  "user_usec":N,"system_usec":N,"max_rss_bytes":N,
+ *                  "memory_peak_bytes":N}; exit_code is 128+n for signal n, and
+ *                 null when it is not known; the peak of all the container's
+ *                 processes together only if there was one
+ *   exit.tmp      what becomes exit.json
  *
  * A monitor that finds 'started' without 'exit.json' follows one that was
  * killed: it ends what is left of the program and records "monitor-lost".

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,16 +15,10 @@
 
 int record_started(int folder, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int fd = -1;
-
     AQ_FAULT("monitor.started.before");
-    fd = openat(folder, "started", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
+    if (renameat2(folder, "program", folder, "started", RENAME_NOREPLACE) < 0)
         return aq_fail_errno(err, "make 'started'");
     AQ_FAULT("monitor.started.made");
-    if (fsync(folder) < 0)
-        return aq_fail_errno(err, "sync the folder");
-    AQ_FAULT("monitor.started.durable");
     return 0;
 }
 
@@ -32,7 +28,7 @@ int64_t record_get_started(int folder)
 
     if (fstatat(folder, "started", &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    return (int64_t)st.st_mtim.tv_sec * USEC_PER_SEC + st.st_mtim.tv_nsec / 1000;
+    return (int64_t)st.st_ctim.tv_sec * USEC_PER_SEC + st.st_ctim.tv_nsec / 1000;
 }
 
 bool record_has_exit(int folder)
@@ -45,6 +41,21 @@ static int64_t timeval_usec(struct timeval tv)
     return (int64_t)tv.tv_sec * USEC_PER_SEC + tv.tv_usec;
 }
 
+/* Into exit.tmp, which a folder that is used again still has: no file is made. */
+static int write_exit(int folder, const struct strbuf *text, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd =
+        openat(folder, "exit.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int r;
+
+    if (fd < 0)
+        return aq_fail_errno(err, "create 'exit.tmp'");
+    r = fs_write_all(fd, text->data, text->len);
+    if (r == 0 && renameat(folder, "exit.tmp", folder, "exit.json") < 0)
+        r = -errno;
+    return r < 0 ? aq_fail(err, -r, "write 'exit.json': %s", strerror(-r)) : 0;
+}
+
 int record_exit(int folder, const struct exit_record *record, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -55,6 +66,8 @@ int record_exit(int folder, const struct exit_record *record, struct aq_error *e
     (void)getrusage(RUSAGE_CHILDREN, &used);
     jsonw_object_begin(&w);
     jsonw_member_int(&w, "version", 1);
+    if (record->kernel_id)
+        jsonw_member_str(&w, "kernel_id", record->kernel_id);
     jsonw_member_str(&w, "reason", record->reason);
     jsonw_member_str(&w, "text", record->text);
     jsonw_key(&w, "exit_code");
@@ -78,7 +91,7 @@ int record_exit(int folder, const struct exit_record *record, struct aq_error *e
     if (!strbuf_ok(&text))
         return aq_fail(err, ENOMEM, "exit record");
     AQ_FAULT("monitor.exit.before");
-    r = fs_write_quick(folder, "exit.json", text.data, text.len, 0600, err);
+    r = write_exit(folder, &text, err);
     AQ_FAULT("monitor.exit.recorded");
     return r;
 }

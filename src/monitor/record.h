@@ -7,15 +7,16 @@
 
 #include "base/error.h"
 
-/* Make 'started', durably. -EEXIST if it is there already. */
+/* Let 'program' become 'started'. -EEXIST if that is there already. */
 int record_started(int folder, struct aq_error *err);
 
-/* When 'started' was made, in wall-clock microseconds; 0 if it is not there. */
+/* When 'started' got its name, in wall-clock microseconds; 0 if it is not there. */
 int64_t record_get_started(int folder);
 
 bool record_has_exit(int folder);
 
 struct exit_record {
+    const char *kernel_id; /* whose record this is, or NULL */
     const char *reason; /* of protocol.h */
     const char *text;   /* for people; "" = nothing to add */
     bool has_code;

@@ -13,8 +13,8 @@ import signal
 from cluster import ENDED, GONE, batch, interactive, processes_of, wait_for, wait_status
 
 # What can be lost with a monitor: a program that may have run, but not to its recorded end.
-LOSING = ("monitor.started.made", "monitor.started.durable", "monitor.program.",
-          "monitor.descendants.", "monitor.exit.before", "monitor.leftovers.")
+LOSING = ("monitor.started.made", "monitor.program.", "monitor.descendants.",
+          "monitor.exit.before", "monitor.leftovers.")
 
 
 class Story:

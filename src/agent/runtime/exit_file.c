@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
-#include "base/strbuf.h"
+#include "base/jsonw.h"
 
 int exit_file_read(const char *folder, struct exit_file *ret, struct aq_error *err)
 {
@@ -31,6 +33,40 @@ int exit_file_read(const char *folder, struct exit_file *ret, struct aq_error *e
     file.exit.ended_usec = ended;
     *ret = file;
     return 0;
+}
+
+bool exit_file_is_of(const char *folder, const struct uuid *id)
+{
+    char text[UUID_TEXT_MAX];
+    struct exit_file file;
+    const char *owner;
+    bool is_same;
+
+    if (exit_file_read(folder, &file, NULL) < 0)
+        return false;
+    owner = json_string_value(json_object_get(file.json, "kernel_id"));
+    is_same = owner && strcmp(owner, uuid_format(id, text)) == 0;
+    exit_file_done(&file);
+    return is_same;
+}
+
+int exit_file_write(const struct uuid *id, const char *reason, const char *text,
+                    struct strbuf *out)
+{
+    struct jsonw w = jsonw_make(out);
+    char kernel[UUID_TEXT_MAX];
+
+    jsonw_object_begin(&w);
+    jsonw_member_int(&w, "version", 1);
+    jsonw_member_str(&w, "kernel_id", uuid_format(id, kernel));
+    jsonw_member_str(&w, "reason", reason);
+    jsonw_member_str(&w, "text", text);
+    jsonw_member_null(&w, "exit_code");
+    jsonw_member_null(&w, "signal");
+    jsonw_member_int(&w, "started_at", 0);
+    jsonw_member_int(&w, "ended_at", clock_realtime_usec());
+    jsonw_object_end(&w);
+    return strbuf_ok(out) ? 0 : -ENOMEM;
 }
 
 void exit_file_done(struct exit_file *file)

@@ -342,6 +342,86 @@ static void test_damaged_order_ends(void **state)
     RUN_UNTIL(s, s->inventory == 0);
 }
 
+/* ---- after a restart of the machine ---- */
+
+/* Let the file 'accepted' begin as another run of the machine would have begun it. */
+static void pretend_reboot(struct scene *s)
+{
+    AQ_CLEANUP(aq_freep) char *path = settings_path(&s->settings, "accepted");
+    AQ_CLEANUP(aq_freep) char *text = scene_read(s, "accepted");
+
+    assert_non_null(text);
+    memset(text, '0', strcspn(text, "\n"));
+    assert_int_equal(fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0600, NULL), 0);
+}
+
+/* A file of kernels/ID, which may lie deeper. */
+static const char *kernel_path(const struct uuid *id, const char *folder, const char *name,
+                               char path[128])
+{
+    char text[UUID_TEXT_MAX];
+
+    (void)snprintf(path, 128, "kernels/%s/%s/%s", uuid_format(id, text), folder, name);
+    return path;
+}
+
+static void test_reboot_starts_nothing_again(void **state)
+{
+    struct scene *s = *state;
+    struct msg_kernel_create lost = scene_order("echo x >>count; >ready; sleep 1000"),
+                             done = scene_order("exit 3"), gone = scene_order("sleep 1000"),
+                             foreign = scene_order("sleep 1000");
+    struct msg_kernel_create *const orders[] = { &lost, &done, &gone, &foreign };
+    char path[128];
+    AQ_CLEANUP(aq_freep) char *count = NULL;
+    AQ_CLEANUP(aq_freep) char *folder = NULL;
+    AQ_CLEANUP(aq_freep) char *record = NULL;
+    AQ_CLEANUP(aq_freep) char *record_path = NULL;
+
+    for (size_t i = 0; i < AQ_COUNT(orders); i++) {
+        orders[i]->slots = "{\"cpu\":\"1\"}";
+        scene_create(s, orders[i]);
+        RUN_UNTIL(s, scene_find(s, &orders[i]->kernel_id)->was_running);
+    }
+    (void)kernel_path(&lost.kernel_id, "work", "ready", path);
+    RUN_UNTIL(s, scene_is_final(s, &done.kernel_id) && scene_exists(s, path));
+    scene_destroy(s, &lost.kernel_id, 0);
+    scene_destroy(s, &gone.kernel_id, 0);
+    scene_destroy(s, &foreign.kernel_id, 0);
+    RUN_UNTIL(s, scene_is_final(s, &lost.kernel_id) && scene_is_final(s, &gone.kernel_id)
+                     && scene_is_final(s, &foreign.kernel_id));
+    scene_stop_agent(s);
+
+    /* what a power failure may leave: no record, no folder, another kernel's record */
+    folder = settings_path(&s->settings, kernel_path(&lost.kernel_id, "run/1", "exit.json", path));
+    assert_int_equal(unlink(folder), 0);
+    free(folder);
+    folder = settings_path(&s->settings, kernel_path(&gone.kernel_id, "", "", path));
+    assert_int_equal(fs_remove_tree(AT_FDCWD, folder, NULL), 0);
+    record = scene_read(s, kernel_path(&done.kernel_id, "run/1", "exit.json", path));
+    record_path = settings_path(&s->settings,
+                                kernel_path(&foreign.kernel_id, "run/1", "exit.json", path));
+    assert_int_equal(fs_write_atomic(AT_FDCWD, record_path, record, strlen(record), 0600, NULL), 0);
+    pretend_reboot(s);
+    s->seen_count = 0;
+    scene_start_agent(s);
+    RUN_UNTIL(s, s->inventory == 4);
+
+    assert_int_equal(scene_find(s, &done.kernel_id)->exit_code, 3);
+    for (size_t i = 0; i < AQ_COUNT(orders); i++) {
+        assert_true(scene_is_final(s, &orders[i]->kernel_id));
+        assert_int_equal(scene_find(s, &orders[i]->kernel_id)->attempt, 1);
+        if (orders[i] != &done)
+            assert_string_equal(scene_find(s, &orders[i]->kernel_id)->reason, "monitor-lost");
+        scene_create(s, orders[i]); /* its acknowledgement may have been lost */
+    }
+    count = scene_read(s, kernel_path(&lost.kernel_id, "work", "count", path));
+    assert_string_equal(count, "x\n");
+    for (size_t i = 0; i < AQ_COUNT(orders); i++)
+        scene_forget(s, &orders[i]->kernel_id, 1);
+    RUN_UNTIL(s, s->inventory == 0);
+}
+
 /* ---- logs and terminals ---- */
 
 static void test_logs(void **state)
@@ -452,16 +532,14 @@ static void test_state_folder_has_one_agent(void **state)
 static void test_leftovers_are_cleared(void **state)
 {
     struct scene *s = *state;
-    AQ_CLEANUP(aq_freep) char *made = settings_path(&s->settings, "kernels/.new-x/work");
-    AQ_CLEANUP(aq_freep) char *gone = settings_path(&s->settings, "kernels/.gone-y/work");
+    AQ_CLEANUP(aq_freep) char *spare = settings_path(&s->settings, "spares/1/work");
     AQ_CLEANUP(aq_freep) char *other = settings_path(&s->settings, "kernels/readme");
 
     scene_stop_agent(s);
-    assert_int_equal(fs_mkdirs(made, 0700, NULL), 0);
-    assert_int_equal(fs_mkdirs(gone, 0700, NULL), 0);
+    assert_int_equal(fs_mkdirs(spare, 0700, NULL), 0);
     assert_int_equal(fs_mkdirs(other, 0700, NULL), 0);
     scene_start_agent(s);
-    RUN_UNTIL(s, !scene_exists(s, "kernels/.new-x") && !scene_exists(s, "kernels/.gone-y"));
+    assert_false(scene_exists(s, "spares/1"));
     assert_true(scene_exists(s, "kernels/readme"));
     assert_int_equal(s->inventory, 0);
 }
@@ -499,6 +577,7 @@ int main(void)
         TEST(test_terminal),
         TEST(test_state_folder_has_one_agent),
         TEST(test_leftovers_are_cleared),
+        TEST(test_reboot_starts_nothing_again),
         TEST(test_fenced_agent_says_so),
     };
 

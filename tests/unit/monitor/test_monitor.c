@@ -78,19 +78,24 @@ static void put_shell(struct folder *f, const char *command)
     put_program(f);
 }
 
-static pid_t start_monitor(const struct folder *f)
+static pid_t start_monitor_for(const struct folder *f, int client)
 {
     pid_t pid = fork();
 
     if (pid == 0) {
         struct aq_error err = { 0 };
-        int r = monitor_run(f->path, -1, &err);
+        int r = monitor_run(f->path, client, &err);
 
         if (r < 0)
             (void)fprintf(stderr, "%s\n", err.text);
         _exit(r < 0 ? 1 : r);
     }
     return pid;
+}
+
+static pid_t start_monitor(const struct folder *f)
+{
+    return start_monitor_for(f, -1);
 }
 
 static int wait_monitor(pid_t pid)
@@ -402,6 +407,32 @@ static void test_terminal(void **state)
     aq_closep(&fd);
 }
 
+/* The given connection is enough, until it ends. */
+static void test_socket_comes_when_needed(void **state)
+{
+    struct folder *f = *state;
+    struct monitor_hello hello;
+    pid_t monitor;
+    char reason[40];
+    int pair[2], fd;
+
+    put_shell(f, "sleep 1000");
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    monitor = start_monitor_for(f, pair[1]);
+    aq_closep(&pair[1]);
+    assert_int_equal(recv(pair[0], &hello, sizeof(hello), 0), sizeof(hello));
+    assert_false(exists(f, "monitor.sock"));
+    assert_true(exists(f, "started") && !exists(f, "program"));
+    assert_int_equal(shutdown(pair[0], SHUT_RDWR), 0); /* the monitor has a copy of it */
+    aq_closep(&pair[0]);
+    fd = connect_monitor(f);
+    send_terminate(fd, 0);
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_int_equal(read_exit(f, reason), 137);
+    assert_false(exists(f, "monitor.sock"));
+    aq_closep(&fd);
+}
+
 static void test_second_monitor_is_refused(void **state)
 {
     struct folder *f = *state;
@@ -431,6 +462,7 @@ int main(void)
         TEST(test_killed_monitor),         TEST(test_descendants_end),
         TEST(test_terminate),              TEST(test_timeout),
         TEST(test_log_is_bounded),         TEST(test_terminal),
+        TEST(test_socket_comes_when_needed),
         TEST(test_second_monitor_is_refused),
     };
 
