@@ -5,8 +5,6 @@ import io
 import json
 import os
 import pathlib
-import pty
-import select
 import signal
 import socket
 import subprocess
@@ -14,6 +12,8 @@ import time
 
 import pytest
 import yaml
+
+from terminal import Terminal
 
 BUILD = pathlib.Path(os.environ["ALIQUOT_BUILD"])
 
@@ -173,49 +173,21 @@ def test_rm_all_asks(cluster):
 
 # ---- a terminal ----
 
-class Terminal:
-    def __init__(self, cluster, *words):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.execve(BUILD / "aliquot", ["aliquot", *words], cluster.env)
-        self.text = b""
-
-    def send(self, data):
-        os.write(self.fd, data)
-
-    def expect(self, wanted, seconds=30):
-        deadline = time.monotonic() + seconds
-        while wanted not in self.text:
-            assert time.monotonic() < deadline, self.text
-            if select.select([self.fd], [], [], 0.2)[0]:
-                try:
-                    self.text += os.read(self.fd, 4096)
-                except OSError:
-                    break
-        assert wanted in self.text, self.text
-        self.text = self.text.split(wanted, 1)[1]
-
-    def wait(self):
-        while True:
-            try:
-                if not os.read(self.fd, 4096):
-                    break
-            except OSError:
-                break
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+def attach(cluster, name):
+    return Terminal(str(BUILD / "aliquot"), "session", "attach", name, env=cluster.env)
 
 
 def test_attach_and_detach(cluster):
     cluster("session", "create", *SMALL, "-t", "shell")
     cluster.wait_status("shell", "RUNNING")
-    terminal = Terminal(cluster, "session", "attach", "shell")
+    terminal = attach(cluster, "shell")
     terminal.send(b"echo $((6*7))\r")
     terminal.expect(b"42")
     terminal.send(b"\x10\x11")
     terminal.expect(b"Detached")
     assert terminal.wait() == 0
     assert cluster.session("shell")["status"] == "RUNNING"
-    terminal = Terminal(cluster, "session", "attach", "shell")
+    terminal = attach(cluster, "shell")
     terminal.send(b"exit\r")
     terminal.wait()
     cluster.wait_status("shell", "TERMINATED")

@@ -1,0 +1,291 @@
+"""The life of sessions as a person sees it: everything through the command line."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from cluster import BUILD, Cluster, wait_for
+from terminal import Terminal
+
+SMALL = ("-r", "cpu=1", "-r", "mem=32m")
+
+
+class Person:
+    """Somebody with a shell and a key."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.env = {**cluster.env, **cluster.cli_env(), "TERM": "xterm"}
+
+    def __call__(self, *words, status=0):
+        done = self.cluster.cli(*words)
+        assert done.returncode == status, f"{words}: {done}"
+        return done.stdout
+
+    def start(self, *words):
+        return subprocess.Popen([BUILD / "aliquot", *words], env=self.env, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, errors="replace")
+
+    def attach(self, name, **size):
+        return Terminal(str(BUILD / "aliquot"), "session", "attach", name, env=self.env, **size)
+
+    def create(self, name, *words):
+        return self("session", "create", *SMALL, "-t", name, *words)
+
+    def info(self, name):
+        return json.loads(self("session", "info", name, "-o", "json"))
+
+    def wait_status(self, name, *wanted):
+        return wait_for(lambda: (shown := self.info(name))["status"] in wanted and shown, 60,
+                        lambda: f"{name} to be {wanted}: {self.info(name)}")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(ALIQUOT_RESOURCE_CPUS="8", ALIQUOT_SESSIONS_KILL_GRACE="1s") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        yield cluster
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()
+
+
+@pytest.fixture
+def person(cluster):
+    person = Person(cluster)
+    yield person
+    person("rm", "--all", "--yes", "--wait")
+
+
+# ---- logs ----
+
+def test_logs_are_followed_live(person, tmp_path):
+    """A line is there before the next one is written."""
+    go = tmp_path / "go"
+    person.create("speaker", "--", "sh", "-c",
+                  f"echo one; until test -e {go}; do sleep 0.05; done; echo two; exit 3")
+    logs = person.start("logs", "-f", "speaker")
+    assert logs.stdout.readline() == "one\n"
+    assert logs.poll() is None and person.info("speaker")["status"] == "RUNNING"
+    go.touch()
+    assert logs.stdout.readline() == "two\n"
+    assert (logs.stdout.read(), logs.wait(60)) == ("", 0)
+    person.wait_status("speaker", "TERMINATED")
+    assert person("logs", "speaker") == "one\ntwo\n", "kept"
+    assert person("logs", "--tail", "1", "speaker") == "two\n"
+
+
+def test_logs_are_followed_from_before_the_beginning(person, tmp_path):
+    go = tmp_path / "go"
+    person.create("earlier", "--", "sh", "-c", f"until test -e {go}; do sleep 0.05; done")
+    person.create("late", "--after", "earlier", "--", "echo", "begun")
+    logs = person.start("logs", "-f", "late")
+    go.touch()
+    assert logs.communicate(timeout=60)[0] == "begun\n" and logs.returncode == 0
+
+
+# ---- a terminal ----
+
+def test_a_terminal_has_the_size_of_the_window(person):
+    person.create("shell")
+    person.wait_status("shell", "RUNNING")
+    terminal = person.attach("shell", rows=31, columns=97)
+    terminal.send(b"until test \"$(stty size)\" = '31 97'; do sleep 0.05; done; echo first=$?\r")
+    terminal.expect(b"first=0")
+    terminal.resize(45, 123)
+    terminal.send(b"until test \"$(stty size)\" = '45 123'; do sleep 0.05; done; echo second=$?\r")
+    terminal.expect(b"second=0")
+    terminal.send(b"\x04")  # an end of the input ends the shell, and with it the session
+    terminal.wait()
+    shown = person.wait_status("shell", "TERMINATED")
+    assert shown["reason"] == "self-terminated"
+
+
+def test_a_closed_window_ends_nothing(person):
+    person.create("patient")
+    person.wait_status("patient", "RUNNING")
+    terminal = person.attach("patient")
+    terminal.send(b"mark=kept-$((40+2))\r")
+    terminal.send(b"echo $mark\r")
+    terminal.expect(b"kept-42\r\n")
+    terminal.hang_up()
+    second = person.attach("patient")
+    second.send(b"echo again $mark\r")
+    second.expect(b"again kept-42\r\n")
+    second.kill()
+    assert person.info("patient")["status"] == "RUNNING"
+
+
+def test_two_windows_show_the_same(person):
+    person.create("shared")
+    person.wait_status("shared", "RUNNING")
+    left, right = person.attach("shared"), person.attach("shared")
+    right.send(b"true\r")
+    right.expect(b"true")
+    left.send(b"echo seen-by-$((1+1))\r")
+    left.expect(b"seen-by-2")
+    right.expect(b"seen-by-2")
+    left.kill()
+    right.kill()
+
+
+# ---- dependencies ----
+
+def test_one_after_the_other(person, tmp_path):
+    ran, go = tmp_path / "ran", tmp_path / "go"
+    person.create("prepare", "--", "sh", "-c",
+                  f"until test -e {go}; do sleep 0.05; done; echo prepare >> {ran}")
+    person.create("train", "--after", "prepare", "--", "sh", "-c", f"echo train >> {ran}")
+    person.create("report", "--after", "prepare", "--after", "train", "--", "sh", "-c",
+                  f"echo report >> {ran}")
+    wait_for(lambda: "prepare" in person("session", "why", "train"), 30, "a reason")
+    assert person.info("report")["status"] == "PENDING" and not ran.exists()
+    go.touch()
+    person("session", "wait", "prepare", "train", "report")
+    assert ran.read_text().split() == ["prepare", "train", "report"]
+
+
+def test_nothing_comes_after_a_failure(person):
+    person.create("broken", "--", "sh", "-c", "exit 3")
+    person.wait_status("broken", "TERMINATED")
+    person.create("hopeful", "--after", "broken", "--", "true")
+    shown = person.wait_status("hopeful", "CANCELLED")
+    assert shown["reason"] == "dependency-failed", shown
+    person.create("orphan", "--after", "hopeful", "--", "true")
+    assert person.wait_status("orphan", "CANCELLED")["reason"] == "dependency-failed"
+    done = person.cluster.cli("session", "create", *SMALL, "--after", "nobody-knows", "--", "true")
+    assert done.returncode != 0 and "nobody-knows" in done.stderr
+
+
+# ---- results ----
+
+@pytest.mark.parametrize("program, result, code, reason", [
+    ("true", "SUCCESS", 0, "task-finished"), ("exit 7", "FAILURE", 7, "task-failed"),
+    ("kill -9 $$", "FAILURE", 137, "task-failed"), ("kill $$", "FAILURE", 143, "task-failed"),
+    ("no-such-command-here", "FAILURE", 127, "task-failed"),
+])
+def test_results(person, program, result, code, reason):
+    name = f"result-{code}"
+    person.create(name, "--", "sh", "-c", program)
+    assert person.cluster.cli("session", "wait", name).returncode == code
+    shown = person.info(name)
+    assert (shown["status"], shown["result"], shown["exit_code"], shown["reason"]) \
+        == ("TERMINATED", result, code, reason), shown
+
+
+def test_a_program_that_takes_too_long(person):
+    person.create("endless", "--timeout", "1s", "--", "sleep", "1000")
+    shown = person.wait_status("endless", "TERMINATED")
+    assert (shown["result"], shown["reason"]) == ("FAILURE", "task-timeout"), shown
+
+
+# ---- restart, rename ----
+
+def test_restart(person, tmp_path):
+    """The program runs anew, in the same folder, once per order."""
+    starts = tmp_path / "starts"
+    person.create("again", "--", "sh", "-c",
+                  f"echo start >> {starts}; touch here; ls > {tmp_path}/seen; exec sleep 1000")
+    for count in (1, 2, 3):
+        wait_for(lambda: starts.exists() and starts.read_text() == "start\n" * count, 60,
+                 lambda: f"{count} starts: {starts.exists() and starts.read_text()}")
+        person.wait_status("again", "RUNNING")
+        if count < 3:
+            person("session", "restart", "again")
+    assert "here" in (tmp_path / "seen").read_text().split()
+    assert starts.read_text() == "start\n" * 3
+    person("rm", "--wait", "again")
+    done = person.cluster.cli("session", "restart", "again")
+    assert done.returncode != 0 and "again" in done.stderr
+
+
+def test_rename(person):
+    person.create("first-name")
+    person.create("other-name")
+    person("session", "rename", "first-name", "second-name")
+    assert sorted(person("ps", "-o", "name").split()) == ["other-name", "second-name"]
+    done = person.cluster.cli("session", "rename", "second-name", "other-name")
+    assert done.returncode != 0 and "other-name" in done.stderr, done
+    assert person.cluster.cli("session", "info", "first-name").returncode == 5
+    person.create("first-name")  # the name is free
+
+
+# ---- ending ----
+
+POLITE = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
+
+
+def test_ended_gracefully(person):
+    person.create("polite", "--", "sh", "-c", POLITE)
+    wait_for(lambda: person("logs", "polite") == "ready\n", 30, "the program")
+    person("rm", "--wait", "polite")
+    assert person("logs", "polite") == "ready\nbye\n"
+    shown = person.info("polite")
+    assert (shown["status"], shown["reason"]) == ("TERMINATED", "user-requested"), shown
+
+
+def test_ended_by_force_after_the_grace_time(person):
+    person.create("stubborn", "--", "sh", "-c", STUBBORN)
+    wait_for(lambda: person("logs", "stubborn") == "ready\n", 30, "the program")
+    person("rm", "--wait", "stubborn")
+    shown = person.info("stubborn")
+    assert (shown["status"], shown["exit_code"]) == ("TERMINATED", 137), shown
+
+
+def test_ended_by_force_at_once(person):
+    """SIGTERM, which the program would answer, is never sent."""
+    person.create("forced", "--", "sh", "-c", POLITE)
+    wait_for(lambda: person("logs", "forced") == "ready\n", 30, "the program")
+    person("rm", "--force", "--wait", "forced")
+    assert person("logs", "forced") == "ready\n"
+    assert person.info("forced")["reason"] == "force-terminated"
+
+
+def test_descendants_end_too(person, tmp_path):
+    child = tmp_path / "child"
+    person.create("parent", "--", "sh", "-c",
+                  f"sleep 1000 & echo $! > {child}.new; mv {child}.new {child}; wait")
+    wait_for(child.exists, 30, "the child")
+    pid = int(child.read_text())
+    os.kill(pid, 0)
+    person("rm", "--wait", "parent")
+
+    def is_gone():
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+    wait_for(is_gone, 30, "the child to end")
+
+
+# ---- several at once ----
+
+def test_several_at_once(person):
+    out = json.loads(person("session", "create", *SMALL, "-t", "many", "-n", "40", "-o", "json",
+                            "--", "sh", "-c", "echo $BACKENDAI_SESSION_NAME"))
+    names = [row["sessionName"] for row in out]
+    assert names == [f"many-{n}" for n in range(1, 41)]
+    person("session", "wait", *names)
+    assert all(person("logs", name) == name + "\n" for name in names)
+
+
+def test_several_of_which_one_exists(person):
+    """All or none: nothing is half done."""
+    person.create("row-2")
+    done = person.cluster.cli("session", "create", *SMALL, "-t", "row", "-n", "3", "--", "true")
+    assert done.returncode != 0 and "row-2" in done.stderr, done
+    assert person("ps", "--all", "-o", "name").split().count("row-1") == 0
+
+
+def test_a_session_outlives_its_command(person):
+    run = person.start("run", *SMALL, "-t", "cut-off", "echo here; sleep 1000")
+    assert run.stdout.readline() == "here\n"
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    assert person.info("cut-off")["status"] == "RUNNING"
