@@ -160,6 +160,7 @@ static int set_command(json_t *body, int argc, char *const argv[])
         return 0;
     if (argc == 1)
         return set_str(body, "startupCommand", argv[0]);
+    strbuf_adds(&line, "exec "); /* no shell between the session and the program */
     spec_quote_command(argc, argv, &line);
     return strbuf_ok(&line) ? set_str(body, "startupCommand", line.data) : -1;
 }

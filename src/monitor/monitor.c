@@ -41,6 +41,7 @@ struct monitor {
     int status;
     const char *reason; /* why it was ended, NULL = it was not */
     bool kill_next;     /* what the timer is for: SIGKILL, else the run time */
+    bool has_grace;     /* SIGTERM was sent and SIGKILL is to come */
 };
 
 static void watch(struct monitor *m, int fd, uint32_t source)
@@ -75,7 +76,8 @@ static void terminate(struct monitor *m, const char *reason, int64_t grace_usec)
 {
     if (!m->reason)
         m->reason = reason;
-    if (grace_usec <= 0) {
+    m->has_grace = grace_usec > 0;
+    if (!m->has_grace) {
         kill_program(m);
         return;
     }
@@ -91,10 +93,12 @@ static void on_timer(struct monitor *m)
 
     if (read(m->timer, &times, sizeof(times)) < 0)
         return;
-    if (m->kill_next)
+    if (m->kill_next) {
+        m->has_grace = false;
         kill_program(m);
-    else
+    } else {
         terminate(m, MONITOR_TIMEOUT, m->program.grace_usec);
+    }
 }
 
 /* Read up to a packet: its size, -EAGAIN = nothing now, 0 or another error
@@ -139,7 +143,6 @@ static void on_signal(struct monitor *m)
         if (pid == m->child.pid) {
             m->status = status;
             m->is_ended = true;
-            return; /* its orphans are ended, and waited for, by finish() */
         }
     }
 }
@@ -268,11 +271,20 @@ static void greet_first(struct monitor *m)
         watch(m, m->clients.slots[0].fd, SOURCE_CLIENT);
 }
 
+/* The program has ended; but a shell that minds SIGTERM must not cost those
+ * whom it started, and who got the signal too, their grace.
+ */
+static bool is_over(const struct monitor *m)
+{
+    return m->is_ended
+        && (!m->has_grace || (kill(-m->child.pid, 0) < 0 && errno == ESRCH));
+}
+
 static void loop(struct monitor *m)
 {
     struct epoll_event events[16];
 
-    while (!m->is_ended) {
+    while (!is_over(m)) {
         int count;
 
         listen_if_needed(m);

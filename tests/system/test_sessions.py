@@ -143,7 +143,8 @@ def test_one_after_the_other(person, tmp_path):
     person.create("train", "--after", "prepare", "--", "sh", "-c", f"echo train >> {ran}")
     person.create("report", "--after", "prepare", "--after", "train", "--", "sh", "-c",
                   f"echo report >> {ran}")
-    wait_for(lambda: "prepare" in person("session", "why", "train"), 30, "a reason")
+    prepare = person.info("prepare")["id"]
+    wait_for(lambda: prepare in person("session", "why", "train"), 30, "a reason")
     assert person.info("report")["status"] == "PENDING" and not ran.exists()
     go.touch()
     person("session", "wait", "prepare", "train", "report")
@@ -151,15 +152,15 @@ def test_one_after_the_other(person, tmp_path):
 
 
 def test_nothing_comes_after_a_failure(person):
-    person.create("broken", "--", "sh", "-c", "exit 3")
-    person.wait_status("broken", "TERMINATED")
+    person.create("broken", "--starts-at", "2s", "--", "sh", "-c", "exit 3")
     person.create("hopeful", "--after", "broken", "--", "true")
-    shown = person.wait_status("hopeful", "CANCELLED")
-    assert shown["reason"] == "dependency-failed", shown
     person.create("orphan", "--after", "hopeful", "--", "true")
-    assert person.wait_status("orphan", "CANCELLED")["reason"] == "dependency-failed"
-    done = person.cluster.cli("session", "create", *SMALL, "--after", "nobody-knows", "--", "true")
-    assert done.returncode != 0 and "nobody-knows" in done.stderr
+    for name in ("hopeful", "orphan"):
+        shown = person.wait_status(name, "CANCELLED")
+        assert shown["reason"] == "dependency-failed", shown
+    for dependency, says in (("broken", "ended without success"), ("nobody-knows", "nobody-knows")):
+        done = person.cluster.cli("session", "create", *SMALL, "--after", dependency, "--", "true")
+        assert done.returncode != 0 and says in done.stderr, done
 
 
 # ---- results ----
@@ -217,7 +218,7 @@ def test_rename(person):
 
 # ---- ending ----
 
-POLITE = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+POLITE = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done"
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
 
 
@@ -225,9 +226,19 @@ def test_ended_gracefully(person):
     person.create("polite", "--", "sh", "-c", POLITE)
     wait_for(lambda: person("logs", "polite") == "ready\n", 30, "the program")
     person("rm", "--wait", "polite")
-    assert person("logs", "polite") == "ready\nbye\n"
+    assert person("logs", "polite").split() in (["ready", "bye"], ["ready", "Terminated", "bye"])
     shown = person.info("polite")
-    assert (shown["status"], shown["reason"]) == ("TERMINATED", "user-requested"), shown
+    assert (shown["status"], shown["exit_code"], shown["reason"]) \
+        == ("TERMINATED", 3, "user-requested"), shown
+
+
+def test_a_line_for_the_shell_is_ended_gracefully_too(person):
+    """The shell minds the signal at once; the program has its grace."""
+    person.create("in-a-shell", f"sh -c \"trap 'sleep 0.2; echo bye; exit' TERM; echo ready; "
+                  "while :; do sleep 0.05; done\"; echo never")
+    wait_for(lambda: person("logs", "in-a-shell") == "ready\n", 30, "the program")
+    person("rm", "--wait", "in-a-shell")
+    assert "bye" in person("logs", "in-a-shell").split()
 
 
 def test_ended_by_force_after_the_grace_time(person):

@@ -118,7 +118,7 @@ static void test_request(void **state)
     want = json_pack("{s:s, s:s, s:s, s:s, s:i, s:[s], s:b, s:b, s:s, s:{s:{s:s,s:s}, s:{s:s,s:s}}}",
                      "name", "job-3", "type", "batch", "image", "img", "group", "team",
                      "batch_timeout", 90, "dependencies", "first", "enqueueOnly", 1,
-                     "reuseIfExists", 0, "startupCommand", "echo 'a b'", "config", "resources",
+                     "reuseIfExists", 0, "startupCommand", "exec echo 'a b'", "config", "resources",
                      "cpu", "2", "mem", "1g", "environ", "A", "b=c", "SPEC_TEST", "here");
     assert_non_null(want);
     assert_true(json_equal(body, want));

@@ -333,6 +333,45 @@ static void test_terminate(void **state)
     aq_closep(&fd);
 }
 
+/* The program minds SIGTERM at once; what it started has its grace all the same. */
+static void test_grace_of_descendants(void **state)
+{
+    struct folder *f = *state;
+    pid_t monitor;
+    char reason[40];
+    int fd;
+
+    put_shell(f, "sh -c 'trap \"sleep 0.2; touch saved; exit\" TERM; touch ready;"
+                 " while :; do sleep 0.01; done' & wait");
+    monitor = start_monitor(f);
+    wait_for(f, "ready");
+    fd = connect_monitor(f);
+    send_terminate(fd, INT64_C(60000000));
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_true(exists(f, "saved"));
+    assert_int_equal(read_exit(f, reason), 143);
+    assert_string_equal(reason, MONITOR_TERMINATED);
+    aq_closep(&fd);
+}
+
+/* But no longer than that. */
+static void test_grace_ends(void **state)
+{
+    struct folder *f = *state;
+    pid_t monitor;
+    char reason[40];
+    int fd;
+
+    put_shell(f, "sh -c 'trap \"\" TERM; touch ready; while :; do sleep 0.01; done' & wait");
+    monitor = start_monitor(f);
+    wait_for(f, "ready");
+    fd = connect_monitor(f);
+    send_terminate(fd, 100000);
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_int_equal(read_exit(f, reason), 143);
+    aq_closep(&fd);
+}
+
 static void test_timeout(void **state)
 {
     struct folder *f = *state;
@@ -461,6 +500,7 @@ int main(void)
         TEST(test_what_cannot_start),      TEST(test_runs_at_most_once),
         TEST(test_killed_monitor),         TEST(test_descendants_end),
         TEST(test_terminate),              TEST(test_timeout),
+        TEST(test_grace_of_descendants),   TEST(test_grace_ends),
         TEST(test_log_is_bounded),         TEST(test_terminal),
         TEST(test_socket_comes_when_needed),
         TEST(test_second_monitor_is_refused),
