@@ -1,0 +1,245 @@
+#include "runner/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+
+#ifndef TIOCGPTPEER
+#define TIOCGPTPEER _IO('T', 0x41)
+#endif
+
+#define TTY_GROUP 5 /* of terminals in every distribution, and of devpts in containers */
+
+struct plumbing {
+    int ours[3], theirs[3]; /* standard input, output, error */
+    int start_read, start_write;
+};
+
+static void plumbing_close(struct plumbing *pl)
+{
+    for (int i = 0; i < 3; i++) {
+        aq_closep(&pl->ours[i]);
+        aq_closep(&pl->theirs[i]);
+    }
+    aq_closep(&pl->start_read);
+    aq_closep(&pl->start_write);
+}
+
+/* By descriptors: the folder /dev/pts may show another instance. */
+static int open_terminal(const struct options *o, const struct command_spec *spec,
+                         struct plumbing *pl, struct aq_error *err)
+{
+    const struct winsize size = { .ws_row = spec->rows, .ws_col = spec->cols };
+    int unlock = 0;
+
+    pl->ours[0] = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pl->ours[0] < 0)
+        pl->ours[0] = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pl->ours[0] < 0 || ioctl(pl->ours[0], TIOCSPTLCK, &unlock) < 0)
+        return aq_fail_errno(err, "open a terminal");
+    pl->theirs[0] = ioctl(pl->ours[0], TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (pl->theirs[0] < 0)
+        return aq_fail_errno(err, "open a terminal's other side");
+    (void)ioctl(pl->theirs[0], TIOCSWINSZ, &size);
+    if (o->has_uid && fchown(pl->theirs[0], o->uid, TTY_GROUP) < 0)
+        (void)fchown(pl->theirs[0], o->uid, (gid_t)-1);
+    for (int i = 1; i < 3; i++)
+        pl->theirs[i] = fcntl(pl->theirs[0], F_DUPFD_CLOEXEC, 3);
+    pl->ours[1] = fcntl(pl->ours[0], F_DUPFD_CLOEXEC, 3);
+    if (pl->ours[1] < 0 || pl->theirs[1] < 0 || pl->theirs[2] < 0)
+        return aq_fail_errno(err, "open a terminal");
+    return 0;
+}
+
+static int open_pipe(int *ret_read, int *ret_write, struct aq_error *err)
+{
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return aq_fail_errno(err, "pipe");
+    *ret_read = pair[0];
+    *ret_write = pair[1];
+    return 0;
+}
+
+static int open_pipes(bool has_input, struct plumbing *pl, struct aq_error *err)
+{
+    int r = 0;
+
+    if (has_input)
+        r = open_pipe(&pl->theirs[0], &pl->ours[0], err);
+    else if ((pl->theirs[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+        r = aq_fail_errno(err, "open '/dev/null'");
+    if (r == 0)
+        r = open_pipe(&pl->ours[1], &pl->theirs[1], err);
+    return r < 0 ? r : open_pipe(&pl->ours[2], &pl->theirs[2], err);
+}
+
+static int open_plumbing(const struct options *o, const struct command_spec *spec,
+                         struct plumbing *pl, struct aq_error *err)
+{
+    int r = open_pipe(&pl->start_read, &pl->start_write, err);
+
+    if (r < 0 || spec->streams == COMMAND_INHERITS)
+        return r;
+    if (spec->streams == COMMAND_TERMINAL)
+        return open_terminal(o, spec, pl, err);
+    return open_pipes(spec->streams == COMMAND_PIPES, pl, err);
+}
+
+/* ---- in the child, between fork and exec ---- */
+
+static const char *set_descriptors(const struct command_spec *spec, const struct plumbing *pl)
+{
+    if (setsid() < 0)
+        return "setsid";
+    if (spec->streams == COMMAND_TERMINAL && ioctl(pl->theirs[0], TIOCSCTTY, 0) < 0)
+        return "controlling terminal";
+    for (int i = 0; i < 3; i++)
+        if (pl->theirs[i] >= 0 && dup2(pl->theirs[i], i) < 0)
+            return "standard descriptors";
+    return NULL;
+}
+
+/* Raising one's score is always allowed, so this undoes the runner's. */
+static void set_oom_score(const struct options *o)
+{
+    AQ_CLEANUP(aq_closep) int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    char text[16] = "";
+
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+        return;
+    if (o->has_oom_score)
+        (void)dprintf(fd, "%d", o->oom_score);
+    else if (text[0] == '-')
+        (void)dprintf(fd, "0");
+}
+
+static const char *set_identity(const struct options *o)
+{
+    if (o->has_gid && (setgroups(o->group_count, o->groups) < 0 || setgid(o->gid) < 0))
+        return "gid";
+    if (o->has_uid && setuid(o->uid) < 0)
+        return "uid";
+    return NULL;
+}
+
+static void reset_signals(void)
+{
+    const struct sigaction usual = { .sa_handler = SIG_DFL };
+    sigset_t none;
+
+    for (int n = 1; n < NSIG; n++)
+        (void)sigaction(n, &usual, NULL);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void execute_shell(void)
+{
+    const char *const shells[] = { getenv("SHELL"), "/bin/bash", "/usr/bin/bash", "/bin/sh",
+                                   "/bin/ash", "/busybox/sh" };
+
+    for (size_t i = 0; i < AQ_COUNT(shells); i++)
+        if (shells[i] && shells[i][0] == '/')
+            (void)execl(shells[i], shells[i], (char *)NULL);
+}
+
+/* Returns only if it cannot be executed, with the step that failed. */
+static const char *execute(const struct options *o, const struct command_spec *spec,
+                           const struct plumbing *pl)
+{
+    const char *cwd = spec->cwd ? spec->cwd : o->cwd, *step = set_descriptors(spec, pl);
+
+    reset_signals();
+    set_oom_score(o);
+    if (!step)
+        step = set_identity(o);
+    for (char **variable = spec->envp; !step && variable && *variable; variable++)
+        if (putenv(*variable) != 0)
+            step = "environment";
+    if (!step && cwd && chdir(cwd) < 0)
+        step = "working folder";
+    if (step)
+        return step;
+    if (!spec->argv[0]) {
+        execute_shell();
+        return "find a shell";
+    }
+    (void)execvp(spec->argv[0], spec->argv);
+    return "execute";
+}
+
+__attribute__((noreturn)) static void become(const struct options *o,
+                                             const struct command_spec *spec,
+                                             const struct plumbing *pl)
+{
+    struct command_failure failure = { 0 };
+    const char *step = execute(o, spec, pl);
+
+    failure.code = errno;
+    (void)snprintf(failure.step, sizeof(failure.step), "%s", step);
+    (void)fs_write_all(pl->start_write, &failure, sizeof(failure));
+    _exit(127);
+}
+
+/* ---- in the runner ---- */
+
+int command_start(const struct options *options, const struct command_spec *spec,
+                  struct command *ret, struct aq_error *err)
+{
+    struct plumbing pl = { { -1, -1, -1 }, { -1, -1, -1 }, -1, -1 };
+    int r = open_plumbing(options, spec, &pl, err);
+    pid_t pid = -1;
+
+    if (r == 0) {
+        pid = fork();
+        if (pid == 0)
+            become(options, spec, &pl);
+        if (pid < 0)
+            r = aq_fail_errno(err, "fork");
+    }
+    if (r == 0) {
+        for (int i = 0; i < 3; i++)
+            if (pl.ours[i] >= 0)
+                (void)fcntl(pl.ours[i], F_SETFL, O_NONBLOCK);
+        (void)fcntl(pl.start_read, F_SETFL, O_NONBLOCK);
+        *ret = (struct command){
+            .pid = pid, .start = AQ_TAKE_FD(pl.start_read), .input = AQ_TAKE_FD(pl.ours[0]),
+            .output = AQ_TAKE_FD(pl.ours[1]), .errors = AQ_TAKE_FD(pl.ours[2]),
+        };
+    }
+    plumbing_close(&pl);
+    return r;
+}
+
+/* End of file means that exec closed the pipe. */
+bool command_read_start(int *start, struct command_failure *ret)
+{
+    struct command_failure failure;
+    ssize_t got = read(*start, &failure, sizeof(failure));
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    *ret = got == (ssize_t)sizeof(failure) ? failure : (struct command_failure){ 0 };
+    aq_closep(start);
+    return true;
+}
+
+void command_failure_text(const struct command_failure *failure, char text[RUNNER_TEXT_MAX])
+{
+    (void)snprintf(text, RUNNER_TEXT_MAX, "%s: %s", failure->step, strerror(failure->code));
+}
+
+void command_signal(pid_t pid, int signum)
+{
+    if (kill(-pid, signum) < 0)
+        (void)kill(pid, signum);
+}

@@ -1,0 +1,56 @@
+/* command.h - starting one process, in a terminal or with pipes
+ *
+ * The process leads a session and process group of its own. Whether it could
+ * be executed comes later, through 'start', so that a slow file system never
+ * holds the runner up.
+ */
+#ifndef AQ_RUNNER_COMMAND_H
+#define AQ_RUNNER_COMMAND_H
+
+#include "runner/options.h"
+#include "runner/protocol.h"
+
+enum command_streams {
+    COMMAND_INHERITS,       /* the runner's own */
+    COMMAND_TERMINAL,       /* all three */
+    COMMAND_PIPES,          /* input, output and errors */
+    COMMAND_PIPES_NO_INPUT, /* standard input is /dev/null */
+};
+
+struct command_spec {
+    char **argv;     /* NULL-terminated; empty = a shell */
+    char **envp;     /* in addition to the runner's own; NULL = none */
+    const char *cwd; /* NULL = as in the options */
+    enum command_streams streams;
+    uint16_t rows, cols;
+};
+
+/* Our ends, not blocking, -1 = none. A terminal is 'input', 'output' a
+ * duplicate of it.
+ */
+struct command {
+    pid_t pid;
+    int start; /* command_read_start() when it can be read */
+    int input, output, errors;
+};
+
+/* What a child tells that cannot become the program. */
+struct command_failure {
+    int code; /* errno; 0 = it was executed */
+    char step[64];
+};
+
+/* -errno if it could not even be forked; then nothing is left. */
+int command_start(const struct options *options, const struct command_spec *spec,
+                  struct command *ret, struct aq_error *err);
+
+/* True once it is known; 'start' is closed then. */
+bool command_read_start(int *start, struct command_failure *ret);
+
+/* To its process group, or to the process itself while it has none yet. */
+void command_signal(pid_t pid, int signum);
+
+/* "step: why" */
+void command_failure_text(const struct command_failure *failure, char text[RUNNER_TEXT_MAX]);
+
+#endif

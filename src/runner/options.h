@@ -1,0 +1,31 @@
+/* options.h - the command line of aliquot-runner (protocol.h) */
+#ifndef AQ_RUNNER_OPTIONS_H
+#define AQ_RUNNER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+#define OPTIONS_GROUPS_MAX 64
+
+struct options {
+    int socket, report; /* -1 = none */
+    bool has_uid, has_gid, has_oom_score, tty;
+    uid_t uid;
+    gid_t gid;
+    gid_t groups[OPTIONS_GROUPS_MAX];
+    size_t group_count;
+    const char *cwd; /* NULL = the runner's own */
+    uint16_t rows, cols;
+    int oom_score;
+    char **argv;  /* of the program, NULL-terminated; empty = there is none */
+};
+
+/* Read 'argv' as main() gets it; 'ret' borrows from it. -EINVAL names the
+ * option.
+ */
+int options_parse(int argc, char **argv, struct options *ret, struct aq_error *err);
+
+#endif

@@ -1,0 +1,137 @@
+/* protocol.h - between whoever starts a container and aliquot-runner inside it
+ *
+ * aliquot-runner is PID 1 of a container: it runs the container's program,
+ * reaps what nobody else waits for, passes signals on and runs further
+ * commands beside the program. It needs nothing from the image.
+ *
+ *   aliquot-runner [--socket FD] [--report FD] [--uid N] [--gid N]
+ *                  [--groups N,N...] [--cwd DIR] [--tty ROWSxCOLS]
+ *                  [--oom-score N] [--] [PROGRAM ARGUMENT...]
+ *
+ * It starts as root of the container. Programs run with the given ids (in
+ * the runner's own without), in the given folder, with the runner's
+ * environment; PROGRAM without a slash is looked for in its PATH. Without
+ * PROGRAM the container lives until it gets SIGTERM, SIGINT or SIGHUP. With --tty the
+ * program gets a terminal of the container's own /dev/pts, whose output goes
+ * to the runner's standard output and to attached connections; else its
+ * standard output and error are the runner's. --oom-score is what programs
+ * get in /proc/self/oom_score_adj [0 if the runner's own is below].
+ *
+ * The runner ends when the program does, with its exit code, 128+n after
+ * signal n, 127 if there is no such program and 126 if it cannot be executed;
+ * the kernel then ends everything else in the container. Signals that reach
+ * the runner go to the process group of the program; SIGTERM and SIGHUP to
+ * those of all further commands too.
+ *
+ * --socket is a listening SOCK_SEQPACKET socket that was bound outside of the
+ * container, --report a file open for writing that lies there. No path within
+ * the container leads to either, and as the runner is not dumpable, no
+ * process there can reach its descriptors without CAP_SYS_PTRACE. Connections
+ * from processes of the container are refused.
+ *
+ * Messages, host byte order, one a packet. Each connection begins with HELLO
+ * and is then for one thing: EXEC (one further command), ATTACH (the
+ * program's terminal) or SIGNAL.
+ *
+ *   EXEC -> STARTED, OUTPUT and ERRORS..., ENDED; or FAILED. INPUT, END_INPUT,
+ *   RESIZE and SIGNAL may follow EXEC at once. Nothing is lost either way: who
+ *   cannot take more stops reading. A command whose connection is closed gets
+ *   SIGHUP. When it ends, what it had written by then is sent, and what its
+ *   own children write later is not.
+ *
+ *   ATTACH -> OUTPUT (up to RUNNER_REPLAY_MAX earlier bytes first), SKIPPED
+ *   where the reader was too slow, ENDED. Only if HELLO says there is a terminal.
+ */
+#ifndef AQ_RUNNER_PROTOCOL_H
+#define AQ_RUNNER_PROTOCOL_H
+
+#include <stdint.h>
+
+#define RUNNER_PROTOCOL 1
+#define RUNNER_PACKET_MAX 65536   /* bytes of a packet; so of a command and its environment */
+#define RUNNER_OUTPUT_MAX 8192    /* bytes of output in a packet */
+#define RUNNER_REPLAY_MAX 65536   /* bytes of earlier output that ATTACH shows */
+#define RUNNER_CONNECTIONS_MAX 64 /* at a time; further ones are closed at once */
+#define RUNNER_ARGUMENTS_MAX 4096 /* of a command, as of its variables */
+#define RUNNER_TEXT_MAX 160
+
+enum runner_message {
+    /* from the runner */
+    RUNNER_HELLO = 'h',   /* struct runner_hello */
+    RUNNER_STARTED = 'b', /* struct runner_started: the command was executed */
+    RUNNER_OUTPUT = 'o',  /* type byte, then standard output or the terminal's */
+    RUNNER_ERRORS = 'e',  /* type byte, then standard error */
+    RUNNER_SKIPPED = 's', /* type byte: output was dropped */
+    RUNNER_ENDED = 'x',   /* struct runner_ended; then the connection ends */
+    RUNNER_FAILED = 'f',  /* struct runner_failed; then the connection ends */
+    /* to the runner */
+    RUNNER_EXEC = 'E',      /* struct runner_exec and strings */
+    RUNNER_ATTACH = 'A',    /* type byte */
+    RUNNER_INPUT = 'I',     /* type byte, then bytes for standard input or the terminal */
+    RUNNER_END_INPUT = 'D', /* type byte: standard input ends there */
+    RUNNER_RESIZE = 'R',    /* struct runner_resize */
+    RUNNER_SIGNAL = 'K',    /* struct runner_signal: to the command, else to the program */
+};
+
+struct runner_hello {
+    uint8_t type, protocol, tty, is_idle; /* idle: there is no program, only commands */
+    int32_t pid;                          /* of the program, as the container counts; 0 = idle */
+    int64_t started_usec;
+};
+
+struct runner_started {
+    uint8_t type, reserved[3];
+    int32_t pid;
+};
+
+struct runner_ended {
+    uint8_t type, reserved[3];
+    int32_t status; /* of waitpid() */
+};
+
+struct runner_failed {
+    uint8_t type, reserved[3];
+    int32_t code; /* errno; ENOENT = there is no such program */
+    char text[RUNNER_TEXT_MAX];
+};
+
+#define RUNNER_EXEC_TTY 1u   /* a terminal for all three */
+#define RUNNER_EXEC_INPUT 2u /* INPUT will come; else standard input is empty */
+
+/* Then 'argc' arguments and 'envc' "NAME=value", each NUL-terminated, and a
+ * working folder ("" = --cwd). Without arguments it is a shell: $SHELL, bash
+ * or sh, whichever the image has. Variables are added to the runner's own.
+ */
+struct runner_exec {
+    uint8_t type, flags;
+    uint16_t rows, cols; /* 0 = 24 x 80 */
+    uint16_t argc, envc;
+};
+
+struct runner_resize {
+    uint8_t type, reserved;
+    uint16_t rows, cols;
+};
+
+struct runner_signal {
+    uint8_t type, reserved[3];
+    int32_t signal;
+};
+
+#define RUNNER_REPORT_MAGIC 0x41715231u /* "AqR1" */
+
+/* Written to --report once, whole, when the program has ended or could not be
+ * started. Without it the runner was killed.
+ */
+struct runner_report {
+    uint32_t magic;
+    int32_t status; /* of waitpid(); that of the runner if 'code' is set */
+    int32_t code;   /* errno of a start that failed, else 0 */
+    uint32_t reserved;
+    int64_t started_usec, ended_usec; /* wall clock; started is 0 if it never was */
+    int64_t user_usec, system_usec;   /* of the program and what it waited for */
+    uint64_t max_rss_bytes;
+    char text[RUNNER_TEXT_MAX]; /* which step of the start failed, else "" */
+};
+
+#endif

@@ -1,0 +1,122 @@
+#include "runner/runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Everything at once: a thousand orphans may end behind one SIGCHLD. */
+static void reap(struct runner *r)
+{
+    struct rusage usage;
+    int status;
+    pid_t pid;
+
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        if (pid == r->program.pid)
+            program_reaped(r, status, &usage);
+        else
+            connections_reaped(r, pid, status);
+    }
+}
+
+static bool is_request_to_end(int signum)
+{
+    return signum == SIGTERM || signum == SIGHUP || signum == SIGINT;
+}
+
+static void on_signal(struct watch *watch, uint32_t events)
+{
+    struct runner *r = watch->owner;
+    struct signalfd_siginfo info;
+
+    (void)events;
+    if (read(watch->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return;
+    if (info.ssi_signo == SIGCHLD) {
+        reap(r);
+        return;
+    }
+    if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
+        connections_signal(r, (int)info.ssi_signo);
+    if (r->program.pid)
+        program_signal(r, (int)info.ssi_signo);
+    else if (is_request_to_end((int)info.ssi_signo))
+        r->is_over = true;
+}
+
+/* All but those that a fault of our own raises, and SIGPIPE, which is ignored. */
+static int open_signals(struct runner *r, struct aq_error *err)
+{
+    static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
+    sigset_t mask;
+    int fd;
+
+    (void)sigfillset(&mask);
+    for (size_t i = 0; i < AQ_COUNT(faults); i++)
+        (void)sigdelset(&mask, faults[i]);
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return aq_fail_errno(err, "signalfd");
+    watch_init(&r->signals, r->epoll, fd, on_signal, r);
+    watch_want(&r->signals, EPOLLIN);
+    return 0;
+}
+
+/* Out of reach: no core, no ptrace, no /proc/1/fd; nothing is inherited. */
+static int hide(struct aq_error *err)
+{
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return aq_fail_errno(err, "PR_SET_DUMPABLE");
+    if (close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+        return aq_fail_errno(err, "close_range");
+    if (getpid() != 1 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return aq_fail_errno(err, "PR_SET_CHILD_SUBREAPER");
+    return 0;
+}
+
+/* One event at a time: it may close what the next one would have been about. */
+static void loop(struct runner *r)
+{
+    struct epoll_event event;
+
+    while (!r->is_over && !r->program.is_ended)
+        if (epoll_wait(r->epoll, &event, 1, -1) == 1) {
+            struct watch *watch = event.data.ptr;
+
+            watch->fn(watch, event.events);
+        }
+}
+
+int runner_run(const struct options *options, struct aq_error *err)
+{
+    struct runner r = {
+        .options = *options, .epoll = epoll_create1(EPOLL_CLOEXEC),
+        .signals = WATCH_CLOSED, .listener = WATCH_CLOSED,
+        .program = { .start = WATCH_CLOSED, .terminal = WATCH_CLOSED, .standard = WATCH_CLOSED },
+    };
+    int result;
+
+    if (r.epoll < 0)
+        return aq_fail_errno(err, "epoll");
+    list_init(&r.connections);
+    result = hide(err);
+    if (result == 0)
+        result = open_signals(&r, err);
+    if (result == 0) {
+        connections_open(&r);
+        program_start(&r);
+        loop(&r);
+        result = program_finish(&r);
+        connections_close(&r, r.program.status);
+    }
+    watch_close(&r.signals);
+    aq_closep(&r.epoll);
+    return result;
+}

@@ -1,0 +1,76 @@
+/* runner.h - the state of aliquot-runner and its parts
+ *
+ * One thread and one epoll set. program.c runs what the container is for,
+ * connection.c serves who comes through the socket, runner.c has the loop,
+ * signals and reaping.
+ */
+#ifndef AQ_RUNNER_RUNNER_H
+#define AQ_RUNNER_RUNNER_H
+
+#include <sys/resource.h>
+
+#include "base/list.h"
+#include "runner/command.h"
+#include "runner/replay.h"
+#include "runner/watch.h"
+
+/* The container's program. */
+struct program {
+    pid_t pid; /* 0 = there is none */
+    bool is_ended;
+    int status;       /* of waitpid() */
+    struct rusage usage;
+    int64_t started_usec;
+    int failure; /* errno of a start that failed, with 'text' */
+    char text[RUNNER_TEXT_MAX];
+    struct watch start, terminal, standard; /* 'standard': the runner's standard output, when full */
+    struct replay *replay; /* with a terminal */
+};
+
+struct runner {
+    struct options options;
+    int epoll;
+    struct watch signals, listener;
+    struct program program;
+    struct list connections;
+    int connection_count;
+    bool is_over; /* leave the loop */
+};
+
+/* Run until the program ends. Returns the exit status of the process, or
+ * -errno if the runner itself could not start.
+ */
+int runner_run(const struct options *options, struct aq_error *err);
+
+/* ---- program.c ---- */
+
+/* A program that cannot be started counts as ended. */
+void program_start(struct runner *runner);
+void program_signal(struct runner *runner, int signum);
+void program_input(struct runner *runner, const char *bytes, size_t len);
+void program_resize(struct runner *runner, uint16_t rows, uint16_t cols);
+void program_reaped(struct runner *runner, int status, const struct rusage *usage);
+
+/* Its last words, and its report. Returns the exit status for the runner. */
+int program_finish(struct runner *runner);
+
+/* ---- connection.c ---- */
+
+void connections_open(struct runner *runner);
+
+/* 'pid' has ended, which may have been a command. */
+void connections_reaped(struct runner *runner, pid_t pid, int status);
+
+/* The program's terminal has written. */
+void connections_output(struct runner *runner, const char *bytes, size_t len);
+
+/* SIGTERM or SIGHUP to all commands. */
+void connections_signal(struct runner *runner, int signum);
+
+/* Say that the program has ended, and close. */
+void connections_close(struct runner *runner, int status);
+
+/* Set the size of a terminal. */
+void terminal_resize(int terminal, uint16_t rows, uint16_t cols);
+
+#endif
