@@ -52,6 +52,11 @@ const struct conf_item settings_items[] = {
     { "process", "log-size", CONF_SIZE, AT(log_bytes), "10m", 64 << 10, INT64_C(1) << 40, 0,
       "The newest output kept of each kernel" },
 
+    { "image", "registry", CONF_STR, AT(image_registry), "docker.io", 0, 0, 0,
+      "Registry of images that are named without one" },
+    { "image", "allow", CONF_STR, AT(image_allow), "* host", 0, 0, 0,
+      "Which images may run: REGISTRY[/REPOSITORY], rootfs:/PATH, ...; * = any registry" },
+
     { "logs", "keep-age", CONF_DURATION, AT(keep_usec), "7d", 0, 3650 * DAY_USEC, 0,
       "How long output is kept after a kernel's end" },
     { "logs", "keep-count", CONF_INT, AT(keep_count), "10000", 0, 1000000, 0,

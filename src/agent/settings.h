@@ -19,6 +19,8 @@ struct settings {
     char *shell;          /* of interactive kernels; NULL = bash, else sh */
     char *user;           /* whom programs run as; NULL = the agent's own user */
     int64_t processes_max, files_max, log_bytes;
+    char *image_registry; /* of names without one */
+    char *image_allow;    /* patterns of reference_is_allowed() */
     int64_t keep_usec, keep_count, keep_bytes; /* logs of kernels that have ended */
 };
 

@@ -1,0 +1,43 @@
+/* config.h - what an image says about how to run it
+ *
+ * The OCI image configuration (github.com/opencontainers/image-spec,
+ * config.md; Docker's has the same members) as far as it matters here. Bytes
+ * of strangers: sizes and counts are limited, texts have no NUL.
+ */
+#ifndef AQ_AGENT_IMAGE_CONFIG_H
+#define AQ_AGENT_IMAGE_CONFIG_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+#define IMAGE_CONFIG_MAX (4u << 20) /* bytes, of configurations and of manifests */
+#define IMAGE_LAYERS_MAX 128        /* overlayfs in older kernels takes no more */
+#define IMAGE_TEXTS_MAX 4096        /* variables, arguments, labels */
+
+struct image_label {
+    char *key, *value;
+};
+
+struct image_config {
+    char **env;          /* "NAME=value"; these three NULL-terminated, NULL = none */
+    char **entrypoint;
+    char **cmd;
+    char *workdir;       /* absolute; NULL = "/" */
+    char *user;          /* "name", "uid", "name:group", "uid:gid"; NULL = root */
+    char *architecture, *os, *variant; /* OCI names; NULL = not said */
+    char *stop_signal;   /* NULL = SIGTERM */
+    struct image_label *labels;
+    size_t label_count;
+    char **diff_ids;     /* of the layers, lowest first */
+    size_t diff_count;
+};
+
+int image_config_parse(const char *json, size_t len, struct image_config *ret,
+                       struct aq_error *err) AQ_UNTRUSTED;
+void image_config_done(struct image_config *config);
+
+/* NULL if there is none. */
+const char *image_config_label(const struct image_config *config, const char *key);
+
+#endif

@@ -1,0 +1,93 @@
+/* image.h - images on this node
+ *
+ * One object per agent, on its libuv loop: give it a name (model/reference.h),
+ * get a counted image whose layers are unpacked folders in overlayfs form.
+ * Layers are shared between images; two requests for one image are one pull.
+ * Nothing here blocks the loop: skopeo fetches and aliquot-unpack unpacks in
+ * processes of their own, the rest is done in worker threads. Everything
+ * belongs to the loop's thread; callbacks never come from within a call.
+ *
+ * What is in the store (folder.h) is complete and durable; what was begun is
+ * gone on with after a restart of the agent.
+ */
+#ifndef AQ_AGENT_IMAGE_IMAGE_H
+#define AQ_AGENT_IMAGE_IMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "agent/image/config.h"
+#include "agent/settings.h"
+#include "model/reference.h"
+
+struct images;
+struct image_request;
+
+enum image_policy {
+    IMAGE_PULL_MISSING, /* fetch only what is not here */
+    IMAGE_PULL_ALWAYS,  /* ask the registry whether the name means something else now */
+    IMAGE_PULL_NEVER,   /* -ENOENT unless it is here */
+};
+
+struct image {
+    const char *reference;     /* canonical, as it was asked for */
+    const char *digest;        /* of the manifest; NULL for host and rootfs */
+    const char *const *lowers; /* folders for overlayfs, topmost first; absolute */
+    size_t lower_count;        /* at least 1 */
+    const char *const *hidden; /* NULL-terminated: files and folders of the node that no program
+                                  may see; only the image "host" has any */
+    const struct image_config *config;
+    int64_t size_bytes;        /* of the unpacked files; 0 for host and rootfs */
+};
+
+/* While anybody holds it, neither image nor layers are removed. */
+struct image *image_ref(struct image *image);
+void image_unref(struct image *image);
+AQ_DEFINE_CLEANUP(struct image, image_unref)
+
+enum image_phase { IMAGE_RESOLVING, IMAGE_FETCHING, IMAGE_UNPACKING };
+const char *image_phase_name(enum image_phase phase); /* "resolving" … */
+
+struct image_progress {
+    enum image_phase phase;
+    int64_t done_bytes, total_bytes; /* of compressed layers; 0 of 0 while resolving */
+};
+
+/* on_ready() or on_failed(), exactly once, unless the request is cancelled. */
+struct image_events {
+    void (*on_progress)(void *data, const struct image_progress *progress); /* may be NULL */
+    void (*on_ready)(void *data, struct image *image); /* the caller's reference */
+    void (*on_failed)(void *data, const struct aq_error *err);
+};
+
+/* Open or make the store; 'settings' is borrowed. */
+int images_new(uv_loop_t *loop, const struct settings *settings, struct images **ret,
+               struct aq_error *err);
+
+/* Ends pulls (what they fetched stays) without callbacks; images that are
+ * still held stay usable. The loop ends when all is closed. NULL is fine.
+ */
+void images_free(struct images *images);
+AQ_DEFINE_CLEANUP(struct images, images_free)
+
+/* 'events' is borrowed until the end. 'architecture' NULL = this machine's;
+ * else as in uname(2) or as in OCI ("amd64"). Refused at once: -EINVAL for
+ * a bad name, -EACCES for one that [image] allow does not admit.
+ */
+int images_get(struct images *images, const char *reference, const char *architecture,
+               enum image_policy policy, const struct image_events *events, void *data,
+               struct image_request **ret, struct aq_error *err);
+
+/* No callback follows. A pull that nobody waits for any more ends; what it
+ * has fetched is used by the next.
+ */
+void images_cancel(struct image_request *request);
+
+/* What is here already, at once: by the name it was got by, or by its digest
+ * ("sha256:…"). For kernels that are found again after a restart. -ENOENT.
+ */
+int images_find(struct images *images, const char *name, struct image **ret,
+                struct aq_error *err);
+
+#endif

@@ -1,0 +1,126 @@
+#include "agent/image/record.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+struct handle {
+    struct image image; /* first: what the world sees */
+    struct record *record;
+    char *reference;
+    unsigned refs;
+};
+
+/* What a program in the node's own root could read or talk to although it is
+ * none of its business, should it be allowed to as the user that it runs as.
+ */
+static const char *const host_hidden[] = {
+    "/boot", "/etc/aliquot", "/etc/gshadow", "/etc/gshadow-", "/etc/shadow", "/etc/shadow-",
+    "/etc/ssh", "/etc/ssl/private", "/etc/sudoers", "/etc/sudoers.d", "/root",
+    "/var/lib/aliquot", "/var/log", "/var/spool",
+};
+
+struct record *record_new(void)
+{
+    struct record *record = calloc(1, sizeof(*record));
+
+    if (!record || !(record->hidden = calloc(1, sizeof(*record->hidden)))) {
+        free(record);
+        return NULL;
+    }
+    record->refs = 1;
+    return record;
+}
+
+void record_unref(struct record *record)
+{
+    if (!record || --record->refs)
+        return;
+    for (size_t i = 0; i < record->lower_count; i++)
+        free(record->lowers[i]);
+    free(record->lowers);
+    free(record->hidden);
+    free(record->digest);
+    image_config_done(&record->config);
+    free(record);
+}
+
+struct image *record_hold(struct record *record, const char *reference)
+{
+    struct handle *handle = calloc(1, sizeof(*handle));
+
+    if (!handle || !(handle->reference = strdup(reference))) {
+        free(handle);
+        return NULL;
+    }
+    handle->refs = 1;
+    handle->record = record;
+    handle->image = (struct image){
+        .reference = handle->reference,
+        .digest = record->digest,
+        .lowers = (const char *const *)record->lowers,
+        .lower_count = record->lower_count,
+        .hidden = record->hidden,
+        .config = &record->config,
+        .size_bytes = record->size_bytes,
+    };
+    record->refs++;
+    record->holds++;
+    record->used_usec = clock_realtime_usec();
+    return &handle->image;
+}
+
+struct image *image_ref(struct image *image)
+{
+    ((struct handle *)image)->refs++;
+    return image;
+}
+
+void image_unref(struct image *image)
+{
+    struct handle *handle = (struct handle *)image;
+
+    if (!image || --handle->refs)
+        return;
+    handle->record->holds--;
+    handle->record->used_usec = clock_realtime_usec();
+    record_unref(handle->record);
+    free(handle->reference);
+    free(handle);
+}
+
+static int hide(struct record *record, const char *state)
+{
+    size_t count = AQ_COUNT(host_hidden);
+
+    free(record->hidden);
+    record->hidden = calloc(count + 2, sizeof(*record->hidden));
+    if (!record->hidden)
+        return -ENOMEM;
+    memcpy(record->hidden, host_hidden, sizeof(host_hidden));
+    record->hidden[count] = state;
+    return 0;
+}
+
+int record_new_local(const struct reference *ref, const char *state, struct record **ret,
+                     struct aq_error *err)
+{
+    AQ_CLEANUP(record_unrefp) struct record *record = record_new();
+    bool is_host = ref->form == REFERENCE_HOST;
+
+    if (!record || !(record->lowers = calloc(1, sizeof(*record->lowers)))
+        || !(record->lowers[0] = strdup(is_host ? "/" : ref->path))
+        || (is_host && hide(record, state) < 0))
+        return aq_fail(err, ENOMEM, "image");
+    record->lower_count = 1;
+    *ret = AQ_TAKE(record);
+    return 0;
+}
+
+const char *image_phase_name(enum image_phase phase)
+{
+    static const char *const names[] = { "resolving", "fetching", "unpacking" };
+
+    return names[phase];
+}

@@ -1,0 +1,313 @@
+#include "model/reference.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+
+#define LOWER_ALNUM "abcdefghijklmnopqrstuvwxyz0123456789"
+#define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define TAG_MAX 128
+#define REPOSITORY_MAX 255
+
+static const struct {
+    const char *prefix;
+    enum reference_form form;
+} local_forms[] = {
+    { "oci-archive:", REFERENCE_OCI_ARCHIVE },
+    { "docker-archive:", REFERENCE_DOCKER_ARCHIVE },
+    { "oci:", REFERENCE_OCI_LAYOUT },
+    { "rootfs:", REFERENCE_ROOTFS },
+};
+
+static int fail(struct aq_error *err, const char *text, const char *why)
+{
+    return aq_fail_field(err, EINVAL, "image", "image '%.100s': %s", text, why);
+}
+
+bool digest_is_valid(const char *text)
+{
+    return strncmp(text, "sha256:", 7) == 0 && strspn(text + 7, "0123456789abcdef") == 64
+           && text[71] == '\0';
+}
+
+/* ---- local forms ---- */
+
+/* Absolute, without "." and ".." parts, empty parts and control characters,
+ * so that equal paths look equal and patterns mean what they say.
+ */
+static bool is_plain_path(const char *path)
+{
+    if (path[0] != '/')
+        return false;
+    for (const char *at = path; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            return false;
+    for (const char *part = path + 1;; part += strcspn(part, "/") + 1) {
+        size_t len = strcspn(part, "/");
+
+        if ((len == 0 && path[1]) || (len == 1 && part[0] == '.')
+            || (len == 2 && part[0] == '.' && part[1] == '.'))
+            return false;
+        if (part[len] == '\0')
+            return true;
+    }
+}
+
+static int parse_local(const char *text, const char *rest, struct reference *ref,
+                       struct aq_error *err)
+{
+    const char *colon = ref->form == REFERENCE_ROOTFS ? NULL : strchr(rest, ':');
+    size_t len = colon ? (size_t)(colon - rest) : strlen(rest);
+
+    /* overlayfs parts its folders by ':' and reads '\' as an escape */
+    if (strpbrk(rest, "\\") || (!colon && strchr(rest, ':')))
+        return fail(err, text, "a path may not have ':' or '\\'");
+    ref->path = strndup(rest, len);
+    ref->name = colon ? strdup(colon + 1) : NULL;
+    ref->text = strdup(text);
+    if (!ref->path || !ref->text || (colon && !ref->name))
+        return aq_fail(err, ENOMEM, "image");
+    if (!is_plain_path(ref->path))
+        return fail(err, text, "the path must be absolute and without '.', '..' and '//'");
+    if (colon && (!colon[1] || colon[1] == '-' || strpbrk(colon + 1, "@ \t\r\n")))
+        return fail(err, text, "the name after the path is empty or has '@' or spaces");
+    return 0;
+}
+
+/* ---- registry references ---- */
+
+/* Lower-case letters and digits, parted by '.', one or two '_', or any number of '-'. */
+static bool is_repository_part(const char *at, size_t len)
+{
+    const char *end = at + len;
+
+    while (at < end) {
+        size_t word = strspn(at, LOWER_ALNUM), gap;
+
+        at += word;
+        if (!word || at > end)
+            return false;
+        if (at == end)
+            return true;
+        gap = *at == '-' ? strspn(at, "-") : *at == '.' ? 1 : strspn(at, "_");
+        if (gap == 0 || (*at == '_' && gap > 2))
+            return false;
+        at += gap;
+    }
+    return false;
+}
+
+static bool is_repository(const char *name)
+{
+    if (strlen(name) > REPOSITORY_MAX)
+        return false;
+    for (const char *part = name;; part += strcspn(part, "/") + 1) {
+        size_t len = strcspn(part, "/");
+
+        if (!is_repository_part(part, len))
+            return false;
+        if (part[len] == '\0')
+            return true;
+    }
+}
+
+static bool is_tag(const char *tag)
+{
+    size_t len = strlen(tag);
+
+    return len > 0 && len <= TAG_MAX && tag[0] != '.' && tag[0] != '-'
+           && strspn(tag, LOWER_ALNUM UPPER "_.-") == len;
+}
+
+/* A host name or IPv6 address in brackets, and a port. */
+static bool is_registry(const char *name)
+{
+    const char *host_end = name[0] == '[' ? strchr(name, ']') : name + strcspn(name, ":");
+    size_t len = host_end ? (size_t)(host_end - name) : 0;
+
+    if (len == 0)
+        return false;
+    if (name[0] == '[') {
+        if (strspn(name + 1, "0123456789abcdefABCDEF:.") != len - 1)
+            return false;
+        host_end++;
+    } else if (strspn(name, LOWER_ALNUM UPPER ".-") != len || strchr(".-", name[0])
+               || strchr(".-", name[len - 1])) {
+        return false;
+    }
+    if (*host_end == '\0')
+        return true;
+    len = strlen(host_end + 1);
+    return *host_end == ':' && len >= 1 && len <= 5 && strspn(host_end + 1, "0123456789") == len;
+}
+
+/* The length of a registry at the front of 'text', 0 if there is none. */
+static size_t registry_length(const char *text)
+{
+    size_t len = strcspn(text, "/");
+
+    if (text[len] == '\0')
+        return 0;
+    if (memchr(text, '.', len) || memchr(text, ':', len)
+        || (len == 9 && strncmp(text, "localhost", 9) == 0))
+        return len;
+    for (size_t i = 0; i < len; i++)
+        if (text[i] >= 'A' && text[i] <= 'Z')
+            return len;
+    return 0;
+}
+
+/* Cut ":TAG" and "@DIGEST" off 'name'. */
+static int cut_tail(const char *text, char *name, struct reference *ref, struct aq_error *err)
+{
+    char *at = strchr(name, '@'), *slash, *colon;
+
+    if (at) {
+        *at = '\0';
+        if (!digest_is_valid(at + 1))
+            return fail(err, text, "a digest is \"sha256:\" and 64 lower-case hex digits");
+        if (!(ref->digest = strdup(at + 1)))
+            return aq_fail(err, ENOMEM, "image");
+    }
+    slash = strrchr(name, '/');
+    colon = strchr(slash ? slash : name, ':');
+    if (colon) {
+        *colon = '\0';
+        if (!is_tag(colon + 1))
+            return fail(err, text, "a tag has 1 to 128 letters, digits, '_', '.' and '-', and "
+                                   "does not begin with '.' or '-'");
+        if (!(ref->tag = strdup(colon + 1)))
+            return aq_fail(err, ENOMEM, "image");
+    } else if (!at && !(ref->tag = strdup("latest"))) {
+        return aq_fail(err, ENOMEM, "image");
+    }
+    return 0;
+}
+
+static int parse_remote(const char *text, const char *rest, const char *fallback,
+                        struct reference *ref, struct aq_error *err)
+{
+    size_t len = registry_length(rest);
+    AQ_CLEANUP(aq_freep) char *name = strdup(len ? rest + len + 1 : rest);
+    bool is_short;
+    int r;
+
+    ref->registry = len ? strndup(rest, len) : strdup(fallback ? fallback
+                                                               : REFERENCE_REGISTRY_DEFAULT);
+    if (!name || !ref->registry)
+        return aq_fail(err, ENOMEM, "image");
+    if (len && !is_registry(ref->registry))
+        return fail(err, text, "the part before the first '/' is not a registry's address");
+    r = cut_tail(text, name, ref, err);
+    if (r < 0)
+        return r;
+    is_short = strcmp(ref->registry, "docker.io") == 0 && !strchr(name, '/');
+    ref->repository = is_short ? aq_format("library/%s", name) : strdup(name);
+    if (!ref->repository)
+        return aq_fail(err, ENOMEM, "image");
+    if (!is_repository(ref->repository))
+        return fail(err, text, "a repository has lower-case letters and digits, parted by '/', "
+                               "'.', '_' or '-'");
+    ref->text = aq_format("%s/%s%s%s%s%s", ref->registry, ref->repository, ref->tag ? ":" : "",
+                          ref->tag ? ref->tag : "", ref->digest ? "@" : "",
+                          ref->digest ? ref->digest : "");
+    return ref->text ? 0 : aq_fail(err, ENOMEM, "image");
+}
+
+int reference_parse(const char *text, const char *registry, struct reference *ret,
+                    struct aq_error *err)
+{
+    struct reference ref = { .form = REFERENCE_REGISTRY };
+    size_t len = strnlen(text, REFERENCE_MAX + 1), i = 0;
+    int r;
+
+    if (len == 0 || len > REFERENCE_MAX)
+        return aq_fail_field(err, EINVAL, "image", "an image's name has 1 to %d bytes",
+                             REFERENCE_MAX);
+    while (i < AQ_COUNT(local_forms)
+           && strncmp(text, local_forms[i].prefix, strlen(local_forms[i].prefix)) != 0)
+        i++;
+    if (i < AQ_COUNT(local_forms)) {
+        ref.form = local_forms[i].form;
+        r = parse_local(text, text + strlen(local_forms[i].prefix), &ref, err);
+    } else if (strcmp(text, "host") == 0) {
+        ref.form = REFERENCE_HOST;
+        ref.text = strdup(text);
+        r = ref.text ? 0 : aq_fail(err, ENOMEM, "image");
+    } else {
+        r = parse_remote(text, text + (strncmp(text, "docker://", 9) == 0 ? 9 : 0), registry,
+                         &ref, err);
+    }
+    if (r < 0)
+        reference_done(&ref);
+    else
+        *ret = ref;
+    return r;
+}
+
+void reference_done(struct reference *ref)
+{
+    free(ref->text);
+    free(ref->registry);
+    free(ref->repository);
+    free(ref->tag);
+    free(ref->digest);
+    free(ref->path);
+    free(ref->name);
+    *ref = (struct reference){ .form = REFERENCE_REGISTRY };
+}
+
+/* ---- allow-lists ---- */
+
+/* '*' stands for any characters; a pattern that ends before a '/' of 'name' admits
+ * all that is below.
+ */
+static bool matches(const char *pattern, size_t len, const char *name)
+{
+    const char *end = pattern + len, *star = NULL, *resume = NULL;
+
+    while (*name) {
+        if (pattern < end && *pattern == '*') {
+            star = pattern++;
+            resume = name;
+        } else if (pattern < end && *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (pattern == end && (*name == '/' || pattern[-1] == '/')) {
+            return true;
+        } else if (star) {
+            pattern = star + 1;
+            name = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (pattern < end && *pattern == '*')
+        pattern++;
+    return pattern == end;
+}
+
+static char *allow_name(const struct reference *ref)
+{
+    if (ref->form == REFERENCE_REGISTRY)
+        return aq_format("%s/%s", ref->registry, ref->repository);
+    return ref->path ? strndup(ref->text, strlen(ref->text) - (ref->name ? strlen(ref->name) + 1
+                                                                         : 0))
+                     : strdup(ref->text);
+}
+
+bool reference_is_allowed(const struct reference *ref, const char *patterns)
+{
+    AQ_CLEANUP(aq_freep) char *name = allow_name(ref);
+
+    for (const char *at = patterns ? patterns : ""; name && *at;) {
+        size_t len = strcspn(at, " ,\t");
+        bool is_any = len == 1 && *at == '*';
+
+        if (len && (is_any ? ref->form == REFERENCE_REGISTRY : matches(at, len, name)))
+            return true;
+        at += len + strspn(at + len, " ,\t");
+    }
+    return false;
+}

@@ -1,0 +1,40 @@
+/* What registries say of images: whatever is accepted keeps its promises. */
+#include <stdint.h>
+#include <string.h>
+
+#include "agent/image/config.h"
+#include "model/reference.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int condition)
+{
+    if (!condition)
+        __builtin_trap();
+}
+
+static void check_config(const char *text, size_t size)
+{
+    struct image_config config = { .env = NULL };
+    struct aq_error err = { 0 };
+
+    if (image_config_parse(text, size, &config, &err) < 0) {
+        require(err.text[0]);
+        return;
+    }
+    for (char **at = config.env; at && *at; at++)
+        require(strchr(*at, '=') != NULL);
+    require(config.diff_count > 0 && config.diff_count <= IMAGE_LAYERS_MAX);
+    for (size_t i = 0; i < config.diff_count; i++)
+        require(digest_is_valid(config.diff_ids[i]));
+    for (size_t i = 0; i < config.label_count; i++)
+        require(image_config_label(&config, config.labels[i].key) == config.labels[i].value);
+    require(!config.workdir || config.workdir[0] == '/');
+    image_config_done(&config);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    check_config((const char *)data, size);
+    return 0;
+}
