@@ -1,0 +1,210 @@
+/* aliquot-unpack - unpacks one layer of an image for the agent
+ *
+ * A process of its own, because it reads what strangers packed. It makes the
+ * folder LAYERS/HEX of the layer with this diff-id (folder.h), visible by a
+ * rename when everything in it is on the disk. On standard output, for the
+ * agent: "progress BYTES" (of the blob) now and then, and at the end "done" or
+ * "failed CODE FIELD TEXT" ("-" = no field). It dies with the agent.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/image/folder.h"
+#include "agent/image/layer.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/jsonw.h"
+#include "model/reference.h"
+
+#define EXIT_USAGE 2
+
+struct job {
+    const char *blob, *blob_digest, *diff_id, *layers;
+    struct layer_limits limits;
+    int layers_fd;
+    char made[FOLDER_NAME_MAX]; /* ".new-HEX" */
+};
+
+static const char usage[] =
+    "usage: aliquot-unpack --blob FILE [--blob-digest DIGEST] --diff-id DIGEST\n"
+    "                      --layers FOLDER [--max-bytes N] [--max-entries N] [--keep-free N]\n"
+    "\n"
+    "Unpacks a layer of an image; the agent runs it.\n";
+
+static void on_progress(void *data, int64_t bytes)
+{
+    (void)data;
+    (void)printf("progress %lld\n", (long long)bytes);
+    (void)fflush(stdout);
+}
+
+/* ---- the layer's folder ---- */
+
+static int write_implied(int folder, const struct tree *tree, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    for (size_t i = 0; i < tree->implied.count; i++)
+        strbuf_add(&text, tree->implied.entries[i].key, tree->implied.entries[i].key_len + 1);
+    if (!strbuf_ok(&text))
+        return aq_fail(err, ENOMEM, "layer");
+    return fs_write_quick(folder, "implied", text.data, text.len, 0600, err);
+}
+
+static int write_facts(int folder, const struct job *job, const struct layer_result *result,
+                       struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    jsonw_object_begin(&w);
+    jsonw_member_int(&w, "version", 1);
+    jsonw_member_str(&w, "diff_id", job->diff_id);
+    jsonw_member_str(&w, "blob", job->blob_digest);
+    jsonw_member_int(&w, "size_bytes", result->size_bytes);
+    jsonw_member_int(&w, "entries", result->entries);
+    jsonw_member_int(&w, "attributes_lost", result->attributes_lost);
+    jsonw_object_end(&w);
+    if (!strbuf_ok(&text))
+        return aq_fail(err, ENOMEM, "layer");
+    return fs_write_quick(folder, "layer.json", text.data, text.len, 0600, err);
+}
+
+static int fill(const struct job *job, int folder, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int blob = open(job->blob, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct layer_result result = { 0 };
+    struct tree tree;
+    int root, r;
+
+    if (blob < 0)
+        return aq_fail_errno(err, "open the blob '%s'", job->blob);
+    (void)posix_fadvise(blob, 0, 0, POSIX_FADV_SEQUENTIAL);
+    if (mkdirat(folder, "fs", 0755) < 0)
+        return aq_fail_errno(err, "make the layer's root");
+    root = openat(folder, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (root < 0)
+        return aq_fail_errno(err, "open the layer's root");
+    tree_init(&tree, root);
+    r = layer_unpack(blob, job->blob_digest, job->diff_id, &job->limits, &tree, on_progress, NULL,
+                     &result, err);
+    AQ_FAULT("agent.image.unpacked");
+    if (r == 0)
+        r = write_implied(folder, &tree, err);
+    if (r == 0)
+        r = write_facts(folder, job, &result, err);
+    tree_done(&tree);
+    /* one sync for all files is far cheaper than one for each */
+    if (r == 0 && syncfs(folder) < 0)
+        r = aq_fail_errno(err, "sync the layer");
+    return r;
+}
+
+static int publish(const struct job *job, struct aq_error *err)
+{
+    const char *name = folder_hex(job->diff_id);
+
+    if (renameat(job->layers_fd, job->made, job->layers_fd, name) < 0)
+        return aq_fail_errno(err, "rename the layer to '%s'", name);
+    AQ_FAULT("agent.image.layer-renamed");
+    return fsync(job->layers_fd) < 0 ? aq_fail_errno(err, "sync the folder of layers") : 0;
+}
+
+static int unpack(struct job *job, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int folder = -1;
+    int r;
+
+    job->layers_fd = open(job->layers, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (job->layers_fd < 0)
+        return aq_fail_errno(err, "open '%s'", job->layers);
+    if (faccessat(job->layers_fd, folder_hex(job->diff_id), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    (void)snprintf(job->made, sizeof(job->made), FOLDER_NEW "%s", folder_hex(job->diff_id));
+    r = fs_remove_tree(job->layers_fd, job->made, err);
+    if (r == 0 && mkdirat(job->layers_fd, job->made, 0700) < 0)
+        r = aq_fail_errno(err, "make the layer's folder");
+    if (r < 0)
+        return r;
+    folder = openat(job->layers_fd, job->made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    r = folder < 0 ? aq_fail_errno(err, "open the layer's folder") : fill(job, folder, err);
+    if (r == 0)
+        r = publish(job, err);
+    if (r < 0)
+        (void)fs_remove_tree(job->layers_fd, job->made, NULL);
+    return r;
+}
+
+/* ---- the program ---- */
+
+static int parse_options(int argc, char **argv, struct job *job)
+{
+    static const struct option options[] = {
+        { "blob", required_argument, NULL, 'b' },       { "blob-digest", required_argument, NULL, 'g' },
+        { "diff-id", required_argument, NULL, 'd' },    { "layers", required_argument, NULL, 'l' },
+        { "max-bytes", required_argument, NULL, 'm' },  { "max-entries", required_argument, NULL, 'e' },
+        { "keep-free", required_argument, NULL, 'f' },  { NULL, 0, NULL, 0 },
+    };
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'b': job->blob = optarg; break;
+        case 'g': job->blob_digest = optarg; break;
+        case 'd': job->diff_id = optarg; break;
+        case 'l': job->layers = optarg; break;
+        case 'm': job->limits.bytes_max = strtoll(optarg, NULL, 10); break;
+        case 'e': job->limits.entries_max = strtoll(optarg, NULL, 10); break;
+        case 'f': job->limits.free_bytes = strtoll(optarg, NULL, 10); break;
+        default: return -EINVAL;
+        }
+    }
+    return job->blob && job->diff_id && job->layers && optind == argc
+                   && digest_is_valid(job->diff_id)
+                   && (!job->blob_digest || digest_is_valid(job->blob_digest))
+               ? 0
+               : -EINVAL;
+}
+
+/* One line, whatever the names in it are. */
+static void report(const struct aq_error *err)
+{
+    char text[sizeof(err->text)];
+
+    (void)strcpy(text, err->text);
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '?';
+    (void)printf("failed %d %s %s\n", err->code, err->field[0] ? err->field : "-", text);
+}
+
+int main(int argc, char **argv)
+{
+    struct job job = { .limits = { .bytes_max = INT64_MAX, .entries_max = INT64_MAX },
+                       .layers_fd = -1 };
+    struct aq_error err = { 0 };
+    int r;
+
+    if (parse_options(argc, argv, &job) < 0) {
+        (void)fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)umask(0);
+    r = unpack(&job, &err);
+    if (r < 0)
+        report(&err);
+    else
+        (void)puts("done");
+    aq_closep(&job.layers_fd);
+    return r < 0 || fflush(stdout) != 0;
+}
