@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/image/config.h"
+#include "agent/image/manifest.h"
 #include "model/reference.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,8 +34,28 @@ static void check_config(const char *text, size_t size)
     image_config_done(&config);
 }
 
+static void check_manifest(const char *text, size_t size)
+{
+    struct manifest manifest = { .is_index = false };
+    struct aq_error err = { 0 };
+    const char *digest;
+
+    if (manifest_parse(text, size, &manifest, &err) < 0) {
+        require(err.text[0]);
+        return;
+    }
+    if (!manifest.is_index) {
+        require(digest_is_valid(manifest.config) && manifest.size_bytes >= 0);
+        require(manifest.layer_count > 0 && manifest.layer_count <= IMAGE_LAYERS_MAX);
+    } else if (manifest_pick(&manifest, "amd64", &digest, &err) == 0) {
+        require(digest_is_valid(digest));
+    }
+    manifest_done(&manifest);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    check_manifest((const char *)data, size);
     check_config((const char *)data, size);
     return 0;
 }
