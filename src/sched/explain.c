@@ -5,13 +5,15 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
-#include "sched/pass.h"
+#include "sched/run.h"
+#include "sched/state_private.h"
 
 struct explanation {
-    struct pass *pass;
+    struct sched *s;
+    const struct slot_types *types;
     const struct sched_session *session;
-    const struct requirement *reqs;
-    size_t count;
+    struct entry *entry;
+    struct arena *arena;
     struct strbuf text;
     struct jsonw *json;
 };
@@ -22,45 +24,51 @@ static int64_t millionths(int64_t part, int64_t whole)
     return whole > INT64_C(1000000000000) ? part / (whole / 1000000) : part * 1000000 / whole;
 }
 
+static int64_t have(const struct explanation *e, uint32_t node, size_t column)
+{
+    return AQ_MAX(e->s->cluster.nodes[node].free[column], 0);
+}
+
 /* How much of the request is missing, as the sum of the missing parts: slots
  * of different units can only be compared by part.
  */
-static int64_t shortage(const struct pass *pass, uint32_t agent, const struct requirement *req)
+static int64_t shortage(const struct explanation *e, uint32_t node, const struct request *req)
 {
-    const int64_t *row = &pass->free[agent * pass->columns];
     int64_t sum = 0;
 
-    for (size_t c = 0; c < pass->columns; c++) {
-        int64_t have = row[c] < 0 ? 0 : row[c];
-
-        if (req->amounts[c] > have)
-            sum += millionths(req->amounts[c] - have, req->amounts[c]);
-    }
+    for (size_t c = 0; c < e->s->cluster.width; c++)
+        if (req->amounts[c] > have(e, node, c))
+            sum += millionths(req->amounts[c] - have(e, node, c), req->amounts[c]);
     return sum;
 }
 
-static uint32_t find_nearest(const struct pass *pass, const struct sched_session *s,
-                             const struct requirement *req, size_t *ret_seen)
+static uint32_t find_nearest(const struct explanation *e, const struct request *req,
+                             size_t *ret_seen)
 {
-    uint32_t nearest = UINT32_MAX;
+    const struct cluster *c = &e->s->cluster;
+    uint32_t nearest = CLUSTER_NONE;
     int64_t least = 0;
 
     *ret_seen = 0;
-    for (uint32_t a = 0; a < pass->snap->agent_count; a++) {
+    for (uint32_t n = 0; n < c->node_count; n++) {
         int64_t missing;
 
-        if (!agent_matches(&pass->snap->agents[a], s))
+        if (!c->nodes[n].id || !cluster_matches(c, req, n))
             continue;
         (*ret_seen)++;
-        missing = shortage(pass, a, req);
-        if (nearest == UINT32_MAX || missing < least ||
-            (missing == least &&
-             strcmp(pass->snap->agents[a].id, pass->snap->agents[nearest].id) < 0)) {
-            nearest = a;
+        missing = shortage(e, n, req);
+        if (nearest == CLUSTER_NONE || missing < least ||
+            (missing == least && strcmp(c->nodes[n].id, c->nodes[nearest].id) < 0)) {
+            nearest = n;
             least = missing;
         }
     }
     return nearest;
+}
+
+static enum slot_type type_of(const struct explanation *e, size_t column)
+{
+    return slot_types_get(e->types, e->s->cluster.names[column]);
 }
 
 static void write_amounts(const struct explanation *e, const char *key, const int64_t *amounts)
@@ -69,12 +77,10 @@ static void write_amounts(const struct explanation *e, const char *key, const in
 
     jsonw_key(e->json, key);
     jsonw_object_begin(e->json);
-    for (size_t c = 0; c < e->pass->columns; c++)
+    for (size_t c = 0; c < e->s->cluster.columns; c++)
         if (amounts[c] > 0)
-            jsonw_member_str(e->json, e->pass->names[c],
-                             slot_amount_format(amounts[c],
-                                                slot_types_get(e->pass->snap->types,
-                                                               e->pass->names[c]), buf));
+            jsonw_member_str(e->json, e->s->cluster.names[c],
+                             slot_amount_format(amounts[c], type_of(e, c), buf));
     jsonw_object_end(e->json);
 }
 
@@ -83,57 +89,75 @@ static void add_amounts(struct explanation *e, const int64_t *amounts)
     char buf[AMOUNT_TEXT_MAX];
     const char *separator = "";
 
-    for (size_t c = 0; c < e->pass->columns; c++)
+    for (size_t c = 0; c < e->s->cluster.columns; c++)
         if (amounts[c] > 0) {
-            strbuf_addf(&e->text, "%s%s=%s", separator, e->pass->names[c],
-                        slot_amount_humanize(amounts[c],
-                                             slot_types_get(e->pass->snap->types,
-                                                            e->pass->names[c]), buf));
+            strbuf_addf(&e->text, "%s%s=%s", separator, e->s->cluster.names[c],
+                        slot_amount_humanize(amounts[c], type_of(e, c), buf));
             separator = " ";
         }
 }
 
-/* One requirement that found no agent. */
-static int explain_requirement(struct explanation *e, size_t i)
+/* The agent has enough in sum, but its devices are too full one by one. */
+static void explain_devices(struct explanation *e, const struct request *req, uint32_t node)
 {
-    const struct requirement *req = &e->reqs[i];
-    int64_t *missing = arena_array(e->pass->arena, e->pass->columns, sizeof(*missing));
-    size_t seen;
-    uint32_t nearest = find_nearest(e->pass, e->session, req, &seen);
+    const struct node *n = &e->s->cluster.nodes[node];
+    char buf[AMOUNT_TEXT_MAX];
 
-    if (!missing)
-        return -ENOMEM;
+    for (size_t c = 0; c < e->s->cluster.columns; c++) {
+        int64_t most = -1;
+
+        for (uint32_t d = 0; d < n->device_count; d++)
+            if (n->devices[d].column == c && (req->models >> n->devices[d].model & 1))
+                most = AQ_MAX(most, n->devices[d].free);
+        if (req->amounts[c] > 0 && most >= 0 && most < req->amounts[c])
+            strbuf_addf(&e->text, "\n  - %s: no device has more than %s free on %s",
+                        e->s->cluster.names[c], slot_amount_humanize(most, type_of(e, c), buf),
+                        n->id);
+    }
+}
+
+static void explain_missing(struct explanation *e, const struct request *req, uint32_t node)
+{
+    const struct cluster *c = &e->s->cluster;
+    int64_t *missing = arena_array(e->arena, c->width, sizeof(*missing));
+    char buf[AMOUNT_TEXT_MAX];
+
+    for (size_t i = 0; missing && i < c->columns; i++)
+        if (req->amounts[i] > have(e, node, i)) {
+            missing[i] = req->amounts[i] - have(e, node, i);
+            strbuf_addf(&e->text, "\n  - %s: missing=%s on %s", c->names[i],
+                        slot_amount_humanize(missing[i], type_of(e, i), buf), c->nodes[node].id);
+        }
+    if (have(e, node, c->columns) < req->kernels)
+        strbuf_addf(&e->text, "\n  - containers: missing=%" PRId64 " on %s",
+                    req->kernels - have(e, node, c->columns), c->nodes[node].id);
+    if (shortage(e, node, req) == 0)
+        explain_devices(e, req, node);
+    jsonw_member_str(e->json, "nearest", c->nodes[node].id);
+    if (missing)
+        write_amounts(e, "missing", missing);
+}
+
+/* One requirement that found no agent. */
+static void explain_requirement(struct explanation *e, size_t i)
+{
+    const struct request *req = e->entry->reqs[i];
+    size_t seen;
+    uint32_t nearest = find_nearest(e, req, &seen);
+
     strbuf_addf(&e->text, "\n- requirement #%zu (containers=%" PRIu32 ", arch=%s, slots=", i + 1,
                 req->kernels, e->session->architecture ? e->session->architecture : "any");
     add_amounts(e, req->amounts);
     strbuf_addf(&e->text, "): no agents passed the '%s' filter",
-                nearest == UINT32_MAX ? "architecture" : "resource");
+                nearest == CLUSTER_NONE ? "architecture" : "resource");
     jsonw_object_begin(e->json);
     write_amounts(e, "slots", req->amounts);
     jsonw_member_int(e->json, "agents", (int64_t)seen);
     if (req->unknown)
         strbuf_addf(&e->text, "\n  - %s: no agent has it", req->unknown);
-    if (nearest != UINT32_MAX) {
-        const int64_t *row = &e->pass->free[nearest * e->pass->columns];
-
-        for (size_t c = 0; c < e->pass->columns; c++)
-            if (req->amounts[c] > (row[c] < 0 ? 0 : row[c]))
-                missing[c] = req->amounts[c] - (row[c] < 0 ? 0 : row[c]);
-        for (size_t c = 0; c < e->pass->columns; c++) {
-            char buf[AMOUNT_TEXT_MAX];
-
-            if (missing[c] > 0)
-                strbuf_addf(&e->text, "\n  - %s: missing=%s on %s", e->pass->names[c],
-                            slot_amount_humanize(missing[c],
-                                                 slot_types_get(e->pass->snap->types,
-                                                                e->pass->names[c]), buf),
-                            e->pass->snap->agents[nearest].id);
-        }
-        jsonw_member_str(e->json, "nearest", e->pass->snap->agents[nearest].id);
-        write_amounts(e, "missing", missing);
-    }
+    if (nearest != CLUSTER_NONE)
+        explain_missing(e, req, nearest);
     jsonw_object_end(e->json);
-    return 0;
 }
 
 /* Place as far as it goes, so that each requirement is judged after those
@@ -141,24 +165,32 @@ static int explain_requirement(struct explanation *e, size_t i)
  */
 static int explain_room(struct explanation *e, enum sched_verdict *ret_verdict)
 {
-    size_t mark = e->text.len, failed = 0, seen = 0;
+    size_t mark = e->text.len, failed = 0;
     struct strbuf rest = STRBUF_INIT;
+    bool has_agent = true;
+    int r;
+    const struct wish *wish = entry_wish(e->s, e->entry, e->arena, &r);
 
     jsonw_key(e->json, "requirements");
     jsonw_array_begin(e->json);
-    for (size_t i = 0; i < e->count; i++) {
-        uint32_t agent;
+    for (uint32_t i = 0; r == 0 && i < e->entry->req_count; i++) {
+        uint32_t node;
+        int32_t device;
 
-        if (pass_select(e->pass, e->session, &e->reqs[i], &agent, &seen) < 0)
-            return -ENOMEM;
-        if (agent != UINT32_MAX)
-            pass_hold(e->pass, agent, &e->reqs[i], 1);
-        else if (explain_requirement(e, i) < 0)
-            return -ENOMEM;
-        failed += agent == UINT32_MAX;
+        r = select_node(&e->s->cluster, e->entry->reqs[i], &e->s->options.selector, wish, &node,
+                        &device);
+        if (r == 0 && node != CLUSTER_NONE) {
+            r = state_hold(e->s, e->entry, i, node, device);
+        } else if (r == 0) {
+            explain_requirement(e, i);
+            has_agent = has_agent && entry_has_agent(e->s, e->entry, i);
+            failed++;
+        }
     }
+    if (r < 0)
+        return r;
     jsonw_array_end(e->json);
-    *ret_verdict = failed == 0 ? SCHED_PLACED : seen ? SCHED_NO_ROOM : SCHED_NO_AGENT;
+    *ret_verdict = failed == 0 ? SCHED_PLACED : has_agent ? SCHED_NO_ROOM : SCHED_NO_AGENT;
     if (failed) {
         strbuf_add(&rest, e->text.data + mark, e->text.len - mark);
         strbuf_truncate(&e->text, mark);
@@ -198,29 +230,26 @@ static void explain_quota(struct explanation *e, uint32_t account)
 {
     static const char *const names[] = { [SCHED_KEYPAIR] = "keypair", [SCHED_GROUP] = "group",
         [SCHED_DOMAIN] = "domain" };
-    const struct pass *pass = e->pass;
-    char a[AMOUNT_TEXT_MAX], b[AMOUNT_TEXT_MAX], d[AMOUNT_TEXT_MAX];
+    const struct cluster *cluster = &e->s->cluster;
+    const struct account *a = &e->s->accounts[account];
+    char used[AMOUNT_TEXT_MAX], wanted[AMOUNT_TEXT_MAX], limit[AMOUNT_TEXT_MAX];
 
-    strbuf_addf(&e->text, "Your %s resource quota is exceeded.",
-                names[pass->snap->accounts[account].kind]);
-    for (size_t c = 0; c < pass->columns; c++) {
-        enum slot_type type = slot_types_get(pass->snap->types, pass->names[c]);
-        int64_t limit = account_limit(pass, account, c);
-        int64_t used = pass->used[account * pass->columns + c], wanted = 0;
+    strbuf_addf(&e->text, "Your %s resource quota is exceeded.", names[a->kind]);
+    for (size_t c = 0; c < cluster->columns; c++) {
+        int64_t max = account_limit(a, c), more = entry_amount(e->entry, c);
 
-        for (size_t i = 0; i < e->count; i++)
-            wanted += e->reqs[i].amounts[c];
-        if (wanted <= 0 || limit == AMOUNT_INFINITE || used + wanted <= limit)
+        if (more <= 0 || max == AMOUNT_INFINITE || a->used[c] <= max - more)
             continue;
-        strbuf_addf(&e->text, "\n- %s: used %s + requested %s > limit %s", pass->names[c],
-                    slot_amount_humanize(used, type, a), slot_amount_humanize(wanted, type, b),
-                    slot_amount_humanize(limit, type, d));
+        strbuf_addf(&e->text, "\n- %s: used %s + requested %s > limit %s", cluster->names[c],
+                    slot_amount_humanize(a->used[c], type_of(e, c), used),
+                    slot_amount_humanize(more, type_of(e, c), wanted),
+                    slot_amount_humanize(max, type_of(e, c), limit));
     }
 }
 
-static int explain_verdict(struct explanation *e, enum sched_verdict *verdict, uint32_t account)
+static int explain_verdict(struct explanation *e, const struct sched_snapshot *snap,
+                           enum sched_verdict *verdict, uint32_t account)
 {
-    const struct sched_snapshot *snap = e->pass->snap;
     char iso[CLOCK_ISO_MAX];
 
     switch (*verdict) {
@@ -244,8 +273,9 @@ static int explain_verdict(struct explanation *e, enum sched_verdict *verdict, u
         break;
     case SCHED_NO_ROOM:
     case SCHED_NO_AGENT:
+    case SCHED_PREEMPTING:
     case SCHED_BEHIND:
-        break; /* pass_validate() gives none of these */
+        break; /* no validator says so */
     }
     if (account != SCHED_NO_ACCOUNT)
         jsonw_member_str(e->json, "account", snap->accounts[account].name);
@@ -255,26 +285,27 @@ static int explain_verdict(struct explanation *e, enum sched_verdict *verdict, u
 int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct arena *arena,
                   struct strbuf *text, struct strbuf *json, struct aq_error *err)
 {
-    struct pass pass;
+    AQ_CLEANUP(sched_freep) struct sched *s = NULL;
     struct strbuf members = STRBUF_INIT;
     struct jsonw w = jsonw_make(&members), top;
-    struct explanation e = { .pass = &pass, .session = &snap->sessions[index],
-        .text = STRBUF_INIT, .json = &w };
-    struct requirement *reqs;
+    struct explanation e = { .types = snap->types, .session = &snap->sessions[index],
+        .arena = arena, .text = STRBUF_INIT, .json = &w };
     enum sched_verdict verdict;
-    uint32_t account;
-    int r = -ENOMEM;
+    uint32_t account, handle;
+    int r = run_begin(snap, &s, err);
 
-    if (pass_init(&pass, snap, arena) == 0 &&
-        pass_require(&pass, e.session, &reqs, &e.count) == 0) {
-        e.reqs = reqs;
-        jsonw_object_begin(&w);
-        verdict = pass_validate(&pass, e.session, reqs, e.count, &account);
-        r = explain_verdict(&e, &verdict, account);
-        jsonw_member_str(&w, "kind", sched_verdict_name(verdict));
-        jsonw_member_str(&w, "text", e.text.data);
-        jsonw_object_end(&w);
-    }
+    if (r == 0)
+        r = sched_add(s, e.session, &handle, err);
+    if (r < 0)
+        return r;
+    e.s = s;
+    e.entry = &s->entries[handle];
+    jsonw_object_begin(&w);
+    verdict = validate_entry(s, e.entry, snap->now_usec, &account);
+    r = explain_verdict(&e, snap, &verdict, account);
+    jsonw_member_str(&w, "kind", sched_verdict_name(verdict));
+    jsonw_member_str(&w, "text", e.text.data);
+    jsonw_object_end(&w);
     if (r == 0 && text)
         strbuf_add(text, e.text.data, e.text.len);
     if (r == 0 && json) {

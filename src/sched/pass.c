@@ -1,139 +1,287 @@
-#include "sched/pass.h"
-
+/* pass.c - one look at those that wait */
 #include <errno.h>
 #include <string.h>
 
-/* Columns are few: a scan over interned pointers beats a hash. */
-static size_t find_column(const struct pass *pass, const char *name)
+#include "sched/state_private.h"
+
+static const char *const verdict_names[] = {
+    [SCHED_PLACED] = "placed",
+    [SCHED_NO_ROOM] = "no-room",
+    [SCHED_NO_AGENT] = "no-agent",
+    [SCHED_TOO_EARLY] = "too-early",
+    [SCHED_DEPENDENCY] = "dependency",
+    [SCHED_DOOMED] = "dependency-failed",
+    [SCHED_CONCURRENCY] = "concurrency",
+    [SCHED_QUOTA] = "quota",
+    [SCHED_PREEMPTING] = "preempting",
+    [SCHED_BEHIND] = "behind",
+};
+
+const char *sched_verdict_name(enum sched_verdict verdict)
 {
-    for (size_t i = 0; i < pass->columns; i++)
-        if (pass->names[i] == name)
-            return i;
-    return SIZE_MAX;
+    return verdict_names[verdict];
 }
 
-static void fill_row(const struct pass *pass, const struct slots *slots, int64_t absent,
-                     int64_t *row)
-{
-    for (size_t c = 0; c < pass->columns; c++)
-        row[c] = absent;
-    for (size_t i = 0; i < slots->count; i++) {
-        size_t c = find_column(pass, slots->items[i].name);
+struct pass {
+    struct sched *s;
+    int64_t now_usec;
+    struct arena *arena;
+    struct sched_result result;
+    size_t cap;
+    struct forecast *forecast;      /* once somebody found no room, with backfill */
+    uint32_t reservations;
+    bool has_placed;
+};
 
-        if (c != SIZE_MAX)
-            row[c] = slots->items[i].amount;
+/* ---- outcomes ---- */
+
+static struct sched_outcome *add_outcome(struct pass *p)
+{
+    if (p->result.count == p->cap) {
+        size_t cap = p->cap ? p->cap * 2 : 16;
+        struct sched_outcome *grown = arena_array(p->arena, cap, sizeof(*grown));
+
+        if (!grown)
+            return NULL;
+        if (p->result.count)
+            memcpy(grown, p->result.outcomes, p->result.count * sizeof(*grown));
+        p->result.outcomes = grown;
+        p->cap = cap;
     }
+    return &p->result.outcomes[p->result.count++];
 }
 
-static int init_agents(struct pass *pass)
+static const uint32_t *list_agents(struct pass *p, const struct entry *e)
 {
-    const struct sched_snapshot *snap = pass->snap;
+    uint32_t *agents = arena_array(p->arena, e->kernel_count, sizeof(*agents));
 
-    pass->free = arena_array(pass->arena, snap->agent_count * pass->columns, sizeof(*pass->free));
-    pass->kernels = arena_array(pass->arena, snap->agent_count, sizeof(*pass->kernels));
-    if (!pass->free || !pass->kernels)
+    for (uint32_t k = 0; agents && k < e->kernel_count; k++)
+        agents[k] = e->holds[e->single_node ? 0 : k].node;
+    return agents;
+}
+
+static int tell(struct pass *p, uint32_t handle, const struct sched_outcome *out)
+{
+    struct entry *e = &p->s->entries[handle];
+    bool is_placed = out->verdict == SCHED_PLACED || out->verdict == SCHED_PREEMPTING;
+    struct sched_outcome *to;
+
+    if (!is_placed && e->is_told && e->verdict == out->verdict && e->planned_usec == out->starts_usec)
+        return 0;
+    e->is_told = true;
+    e->verdict = out->verdict;
+    e->planned_usec = out->starts_usec;
+    if (!(to = add_outcome(p)))
         return -ENOMEM;
-    for (size_t a = 0; a < snap->agent_count; a++) {
-        int64_t *row = &pass->free[a * pass->columns];
+    *to = *out;
+    to->session = handle;
+    return is_placed && !(to->agents = list_agents(p, e)) ? -ENOMEM : 0;
+}
 
-        fill_row(pass, snap->agents[a].free, SCHED_ABSENT, row);
-        pass->kernels[a] = snap->agents[a].kernels;
+static void settle(struct pass *p, struct entry *e, enum entry_status status)
+{
+    e->status = status;
+    e->started_usec = p->now_usec;
+    e->placed_in = p->s->passes;
+    state_charge(p->s, e, 1);
+    p->has_placed = true;
+}
+
+/* ---- looking ---- */
+
+/* No room, or others have a time: is there one for it? Returns a verdict or -ENOMEM. */
+static int find_time(struct pass *p, struct entry *e, int64_t *ret_usec)
+{
+    uint32_t max = p->s->options.reservations_max;
+    bool only_now = max && p->reservations >= max;
+    int64_t at;
+
+    if (!p->forecast && !(p->forecast = forecast_new(p->s, p->now_usec, p->arena)))
+        return -ENOMEM;
+    if (forecast_entry(p->forecast, e, only_now, &at) < 0)
+        return -ENOMEM;
+    if (at <= p->now_usec)
+        return SCHED_PLACED;
+    p->reservations += !only_now;
+    *ret_usec = at == INT64_MAX ? 0 : at;
+    return SCHED_NO_ROOM;
+}
+
+static int preempt(struct pass *p, struct entry *e, struct sched_outcome *out)
+{
+    int r = preempt_for(p->s, e, p->now_usec, p->arena, &out->victims, &out->victim_count);
+
+    return r < 0 ? r : r > 0 ? SCHED_PREEMPTING : SCHED_NO_ROOM;
+}
+
+/* A verdict or -ENOMEM. */
+static int find_place(struct pass *p, struct entry *e, struct sched_outcome *out)
+{
+    int r = SCHED_NO_ROOM;
+
+    if (!p->forecast)
+        r = place_entry(p->s, e, p->arena);
+    else if (!entry_has_agent(p->s, e, 0))
+        return SCHED_NO_AGENT;
+    if (r == SCHED_NO_ROOM && p->s->options.preemption.enabled)
+        r = preempt(p, e, out);
+    if (r == SCHED_NO_ROOM && p->s->options.backfill)
+        r = find_time(p, e, &out->starts_usec);
+    return r;
+}
+
+static int look(struct pass *p, uint32_t handle, struct sched_outcome *out)
+{
+    struct entry *e = &p->s->entries[handle];
+    int r;
+
+    *out = (struct sched_outcome){ .session = handle };
+    out->verdict = validate_entry(p->s, e, p->now_usec, &out->account);
+    if (out->verdict != SCHED_PLACED)
+        return 0;
+    if ((r = find_place(p, e, out)) < 0)
+        return r;
+    out->verdict = (enum sched_verdict)r;
+    if (out->verdict == SCHED_PLACED)
+        settle(p, e, ENTRY_PLACED);
+    else if (out->verdict == SCHED_PREEMPTING) {
+        settle(p, e, ENTRY_PREEMPTING);
+        p->s->preempting++;
     }
     return 0;
 }
 
-static int init_accounts(struct pass *pass)
+/* Does 'out' hold up those behind? */
+static bool is_blocking(const struct pass *p, const struct entry *e,
+                        const struct sched_outcome *out)
 {
-    const struct sched_snapshot *snap = pass->snap;
+    const struct sched_options *o = &p->s->options;
 
-    pass->used = arena_array(pass->arena, snap->account_count * pass->columns,
-                             sizeof(*pass->used));
-    pass->sessions = arena_array(pass->arena, snap->account_count, sizeof(*pass->sessions));
-    if (!pass->used || !pass->sessions)
+    if (out->verdict != SCHED_NO_ROOM)
+        return false;
+    if (o->sequencer->may_pass && o->sequencer->may_pass(p->s, e))
+        return false;
+    return !o->backfill;
+}
+
+static int look_at_band(struct pass *p, size_t from, size_t to)
+{
+    const struct sequencer_ops *ops = p->s->options.sequencer;
+    struct sequence seq = { .s = p->s, .items = &p->s->queue[from], .count = to - from };
+    struct sched_outcome out;
+    uint32_t handle;
+
+    if (ops->begin && ops->begin(&seq, p->arena) < 0)
         return -ENOMEM;
-    for (size_t i = 0; i < snap->account_count; i++) {
-        fill_row(pass, snap->accounts[i].used, 0, &pass->used[i * pass->columns]);
-        pass->sessions[i] = snap->accounts[i].sessions;
+    while (!p->result.is_blocked && (handle = ops->next(&seq)) != NO_HANDLE) {
+        struct entry *e = &p->s->entries[handle];
+
+        if (look(p, handle, &out) < 0 || tell(p, handle, &out) < 0)
+            return -ENOMEM;
+        p->result.is_blocked = is_blocking(p, e, &out);
+        e->retries += out.verdict != SCHED_PLACED && e->retries < UINT32_MAX;
+        e->tried_in = p->s->passes; /* what it counts now, the next pass sees */
     }
     return 0;
 }
 
-int pass_init(struct pass *pass, const struct sched_snapshot *snap, struct arena *arena)
+/* ---- the pass ---- */
+
+/* The first place behind 'from' with a lower priority. */
+static size_t band_end(const struct sched *s, size_t from)
 {
-    *pass = (struct pass){ .snap = snap, .arena = arena };
-    pass->columns = slot_types_count(snap->types);
-    pass->names = arena_array(arena, pass->columns, sizeof(*pass->names));
-    if (!pass->names)
-        return -ENOMEM;
-    for (size_t c = 0; c < pass->columns; c++)
-        pass->names[c] = slot_types_name(snap->types, c, NULL);
-    if (init_agents(pass) < 0 || init_accounts(pass) < 0)
-        return -ENOMEM;
-    return 0;
+    size_t low = from, high = s->queue_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (s->queue[middle].priority == s->queue[from].priority)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
-static void add_kernel(const struct pass *pass, struct requirement *req, const struct slots *slots)
+/* Is all that it holds really free for it: have its victims gone? */
+static bool has_real_room(const struct sched *s, const struct entry *e)
 {
-    req->kernels++;
-    for (size_t i = 0; i < slots->count; i++) {
-        size_t c = find_column(pass, slots->items[i].name);
+    for (uint32_t i = 0; i < e->req_count; i++) {
+        const struct node *n = &s->cluster.nodes[e->holds[i].node];
 
-        if (c == SIZE_MAX) {
-            if (slots->items[i].amount > 0)
-                req->unknown = slots->items[i].name;
+        for (size_t c = 0; c < s->cluster.width; c++)
+            if (e->reqs[i]->amounts[c] > 0 && n->free[c] < 0)
+                return false;
+        for (uint32_t p = 0; p < e->holds[i].part_count; p++)
+            if (n->devices[e->holds[i].parts[p].device].free < 0)
+                return false;
+    }
+    return true;
+}
+
+static int start_waiting_for_victims(struct pass *p)
+{
+    for (uint32_t i = 0; p->s->preempting && i < p->s->entry_count; i++) {
+        struct entry *e = &p->s->entries[i];
+        struct sched_outcome out = { .verdict = SCHED_PLACED, .account = SCHED_NO_ACCOUNT };
+
+        if (e->status != ENTRY_PREEMPTING || !has_real_room(p->s, e))
             continue;
-        }
-        req->named[c] = true;
-        if (__builtin_add_overflow(req->amounts[c], slots->items[i].amount, &req->amounts[c]))
-            req->amounts[c] = AMOUNT_INFINITE;
-    }
-}
-
-int pass_require(const struct pass *pass, const struct sched_session *s, struct requirement **ret,
-                 size_t *ret_count)
-{
-    size_t count = s->single_node ? 1 : s->kernel_count;
-    struct requirement *reqs = arena_array(pass->arena, count, sizeof(*reqs));
-
-    if (!reqs)
-        return -ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        reqs[i].amounts = arena_array(pass->arena, pass->columns, sizeof(*reqs[i].amounts));
-        reqs[i].named = arena_array(pass->arena, pass->columns, sizeof(*reqs[i].named));
-        if (!reqs[i].amounts || !reqs[i].named)
+        e->status = ENTRY_PLACED;
+        e->started_usec = p->now_usec;
+        p->s->preempting--;
+        if (tell(p, i, &out) < 0)
             return -ENOMEM;
     }
-    for (size_t k = 0; k < s->kernel_count; k++)
-        add_kernel(pass, &reqs[s->single_node ? 0 : k], s->kernels[k]);
-    *ret = reqs;
-    *ret_count = count;
     return 0;
 }
 
-void pass_hold(struct pass *pass, uint32_t agent, const struct requirement *req, int sign)
+static void drop_placed(struct sched *s)
 {
-    int64_t *row = &pass->free[agent * pass->columns];
+    size_t kept = 0;
 
-    for (size_t c = 0; c < pass->columns; c++)
-        if (row[c] != SCHED_ABSENT && row[c] != AMOUNT_INFINITE)
-            row[c] -= sign * req->amounts[c];
-    if (sign > 0)
-        pass->kernels[agent] += req->kernels;
-    else
-        pass->kernels[agent] -= req->kernels;
+    for (size_t i = 0; i < s->queue_count; i++)
+        if (s->entries[s->queue[i].handle].status == ENTRY_WAITING)
+            s->queue[kept++] = s->queue[i];
+    s->queue_count = kept;
 }
 
-void pass_charge(struct pass *pass, const struct sched_session *s, const struct requirement *reqs,
-                 size_t count)
+/* The pass came to nothing: what it placed waits again. */
+static void take_back(struct pass *p)
 {
-    for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
-        uint32_t account = s->accounts[kind];
+    for (size_t i = 0; i < p->s->entry_count; i++) {
+        struct entry *e = &p->s->entries[i];
 
-        if (account == SCHED_NO_ACCOUNT)
+        if (e->placed_in != p->s->passes || e->status == ENTRY_WAITING || e->status == ENTRY_FREE)
             continue;
-        pass->sessions[account]++;
-        for (size_t i = 0; i < count; i++)
-            for (size_t c = 0; c < pass->columns; c++)
-                pass->used[account * pass->columns + c] += reqs[i].amounts[c];
+        p->s->preempting -= e->status == ENTRY_PREEMPTING;
+        state_charge(p->s, e, -1);
+        e->status = ENTRY_WAITING;
+        e->is_told = false;
+        for (uint32_t q = 0; q < e->req_count; q++)
+            (void)state_release(p->s, e, q); /* into a state that was there before */
     }
+}
+
+int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sched_result *ret,
+               struct aq_error *err)
+{
+    struct pass p = { .s = s, .now_usec = now_usec, .arena = arena };
+    int r;
+
+    s->passes++;
+    r = start_waiting_for_victims(&p);
+
+    for (size_t from = 0, to; r == 0 && from < s->queue_count && !p.result.is_blocked; from = to) {
+        to = band_end(s, from);
+        r = look_at_band(&p, from, to);
+    }
+    if (r < 0)
+        take_back(&p);
+    if (p.has_placed)
+        drop_placed(s);
+    if (r < 0)
+        return aq_fail(err, ENOMEM, "a scheduling pass");
+    *ret = p.result;
+    return 0;
 }

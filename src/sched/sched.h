@@ -1,13 +1,19 @@
 /* sched.h - who goes where, and why not
  *
- * One pass: a snapshot of agents, accounts and waiting sessions in, an outcome
- * per session that was looked at out. Pure: same snapshot, same outcomes; it
- * reads no clock, keeps no state and every order ends in a unique tie-break.
+ * Two ways in, one code:
+ *  - sched_run(): a snapshot of agents, accounts and waiting sessions in, an
+ *    outcome per session that was looked at out.
+ *  - struct sched (state.h): the same kept between passes and changed by
+ *    events, so that one costs little however many sessions wait.
+ * Pure: the same input gives the same outcomes. It reads no clock, does no
+ * I/O, and every order ends in a unique tie-break.
  *
  * Sessions are taken band by band (higher priority first), within a band as
  * the sequencer says. Validators look at each first; a session that one
  * refuses does not hold up others. One that finds no room does: what is
- * behind it is not looked at, unless the sequencer lets others pass.
+ * behind it is not looked at, unless the sequencer lets others pass, or
+ * backfill does: then it gets a time at which it will start, and others may
+ * start before it only if they do not push that back.
  * All kernels of a session are placed, or none.
  */
 #ifndef AQ_SCHED_SCHED_H
@@ -18,12 +24,27 @@
 #include "model/session.h"
 #include "model/slot.h"
 
+/* ---- agents ---- */
+
+/* One device of a slot: a GPU, or a slice of one. */
+struct sched_device {
+    const char *slot_name;     /* interned */
+    const char *model;         /* NULL = not known */
+    int64_t capacity, free;
+};
+
 struct sched_agent {
     const char *id;            /* unique */
-    const char *architecture;
+    const char *architecture;  /* NULL = not known: takes all */
     const struct slots *free;  /* offered less what kernels hold */
+    const struct slots *capacity; /* offered; NULL: as 'free'. For shares of the whole */
     uint32_t kernels, kernels_max; /* kernels_max 0 = no limit */
+    const struct sched_device *devices; /* of slots in 'free'; none: only sums count */
+    size_t device_count;
+    bool is_closed;            /* takes nothing more: drained, or not heard of */
 };
+
+/* ---- accounts and owners ---- */
 
 enum sched_account_kind { SCHED_KEYPAIR, SCHED_GROUP, SCHED_DOMAIN, SCHED_ACCOUNT_KINDS };
 
@@ -40,6 +61,16 @@ struct sched_account {
 
 #define SCHED_NO_ACCOUNT UINT32_MAX
 
+/* For whom the fair sequencers are fair. */
+struct sched_owner {
+    const struct slots *used;  /* DRF: what its sessions hold; NULL = nothing */
+    double domain_factor, project_factor, user_factor; /* fair share (fair.h): 1 = owed most */
+};
+
+/* ---- sessions ---- */
+
+enum sched_grouping { SCHED_UNGROUPED, SCHED_SPREAD, SCHED_PACK };
+
 struct sched_session {
     struct uuid id;
     int64_t row;               /* creation order, unique */
@@ -53,26 +84,90 @@ struct sched_session {
     const struct session_dependency *dependencies;
     size_t dependency_count;
     uint32_t accounts[SCHED_ACCOUNT_KINDS]; /* indexes, or SCHED_NO_ACCOUNT */
+    uint32_t owner;            /* index; beyond the last = nobody */
+    uint32_t retries;          /* how often it found no start so far */
     const char *failed_agent;  /* where it could not be started last time: only if
                                   no other has room; NULL = none */
+    /* devices */
+    const char *const *models; /* of devices that will do; none = any */
+    size_t model_count;
+    bool may_split;            /* what fits on one device may come from several */
+    /* agents */
+    const char *const *designated; /* only these (strict), or rather these */
+    size_t designated_count;
+    bool designated_strict;
+    const char *group;         /* of sessions that keep apart or together; NULL = none */
+    enum sched_grouping grouping;
+    bool grouping_strict;
+    /* time */
+    int64_t lifetime_usec;     /* it ends this long after its start; 0 = not known */
+    /* preemption */
+    int job_priority;          /* it may displace lower ones */
+    bool is_preemptible;
+    const char *scope;         /* whose sessions displace each other; NULL = anybody's */
 };
+
+/* Where a session is that runs: per kernel, or once for a single-node one. */
+struct sched_place {
+    const char *agent_id;
+    const struct sched_part *parts; /* of the agent's devices, by index; none: chosen */
+    size_t part_count;
+};
+
+struct sched_part {
+    uint32_t device;
+    int64_t amount;
+};
+
+struct sched_running {
+    const struct sched_session *session;
+    const struct sched_place *places;
+    int64_t started_usec;
+};
+
+/* ---- a pass ---- */
 
 struct sequencer_ops;
 struct selector_ops;
 
+struct selector {
+    const struct selector_ops *ops;
+    void *data;                /* the selector's own */
+};
+
+struct sched_preemption {
+    bool enabled;
+    enum sched_victims { SCHED_OLDEST, SCHED_NEWEST, SCHED_FEWEST, SCHED_SMALLEST } order;
+    int64_t min_runtime_usec;  /* younger ones are left alone */
+};
+
+/* How a resource group schedules. */
+struct sched_options {
+    const struct sequencer_ops *sequencer;
+    struct selector selector;
+    const char *const *slot_priority; /* device names, e.g. "cuda", "cpu": compared first */
+    size_t slot_priority_count;
+    uint32_t retries_to_skip;  /* FIFO: who failed as often is passed by others; 0 = never */
+    bool backfill;
+    int64_t lifetime_usec;     /* backfill: assumed where none is known; 0 = a day */
+    uint32_t reservations_max; /* backfill: sessions that get a time; 0 = all */
+    struct sched_preemption preemption;
+};
+
 struct sched_snapshot {
     int64_t now_usec;          /* wall clock, for starts_usec */
     const struct slot_types *types; /* all known ones: no agent has any other */
-    const struct sequencer_ops *sequencer;
-    const struct selector_ops *selector;
-    const char *const *slot_priority; /* device names, e.g. "cuda", "cpu": compared first */
-    size_t slot_priority_count;
+    struct sched_options options;
     const struct sched_agent *agents;
     size_t agent_count;
     const struct sched_account *accounts;
     size_t account_count;
-    const struct sched_session *sessions; /* by priority (highest first), then row */
+    const struct sched_owner *owners;
+    size_t owner_count;
+    const struct sched_session *sessions; /* in any order */
     size_t session_count;
+    const struct sched_running *running; /* already taken off 'free' of their agents */
+    size_t running_count;
 };
 
 enum sched_verdict {
@@ -84,16 +179,20 @@ enum sched_verdict {
     SCHED_DOOMED,       /* a dependency failed: it will never run */
     SCHED_CONCURRENCY,  /* too many sessions of the account */
     SCHED_QUOTA,        /* the account's slots are used up */
+    SCHED_PREEMPTING,   /* has its place; starts when the victims have gone */
     SCHED_BEHIND,       /* never an outcome: held up by another (explanations only) */
 };
 /* "no-room" ...: a stable word for programs. */
 const char *sched_verdict_name(enum sched_verdict verdict);
 
 struct sched_outcome {
-    uint32_t session;          /* index in the snapshot */
+    uint32_t session;          /* index in the snapshot, or the handle */
     enum sched_verdict verdict;
     uint32_t account;          /* that refused, or SCHED_NO_ACCOUNT */
-    const uint32_t *agents;    /* PLACED: index of the agent per kernel */
+    const uint32_t *agents;    /* PLACED, PREEMPTING: index of the agent per kernel */
+    const uint32_t *victims;   /* PREEMPTING: indexes of the running ones, or handles */
+    size_t victim_count;
+    int64_t starts_usec;       /* NO_ROOM with backfill: when it will start; 0 = not known */
 };
 
 struct sched_result {
@@ -102,7 +201,9 @@ struct sched_result {
     bool is_blocked;           /* the last outcome holds up the rest */
 };
 
-/* One pass; the result lives in 'arena'. 0 or -ENOMEM. */
+/* One pass; the result lives in 'arena'. 0 or -ENOMEM, -EINVAL for agents whose
+ * devices cannot be.
+ */
 int sched_run(const struct sched_snapshot *snap, struct arena *arena, struct sched_result *ret,
               struct aq_error *err);
 
@@ -117,14 +218,7 @@ int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct aren
 
 /* ---- plug points ---- */
 
-struct sequencer_ops {
-    const char *name;
-    /* Put 'count' indexes, all of one band and by row, into the order to look. */
-    void (*order)(const struct sched_snapshot *snap, uint32_t *indexes, size_t count);
-    /* May others pass a session that found no room? */
-    bool (*may_pass)(const struct sched_snapshot *snap, uint32_t index);
-};
-extern const struct sequencer_ops sched_fifo;
+extern const struct sequencer_ops sched_fifo, sched_lifo, sched_drf, sched_fair_share;
 
 /* Amounts of one agent in the columns to compare, most important first. */
 struct sched_candidate {
@@ -135,12 +229,8 @@ struct sched_candidate {
 };
 #define SCHED_ABSENT INT64_MIN
 
-struct selector_ops {
-    const char *name;
-    /* Is 'a' better than 'b'? Ties are broken by agent id afterwards. */
-    int (*compare)(const struct sched_candidate *a, const struct sched_candidate *b); /* < 0: a */
-};
-extern const struct selector_ops sched_concentrated, sched_dispersed;
+extern const struct selector_ops sched_concentrated, sched_dispersed, sched_legacy,
+    sched_round_robin, sched_bin_packing, sched_high_performance, sched_fragmentation;
 
 /* NULL for a name that is not known. */
 const struct sequencer_ops *sched_find_sequencer(const char *name);

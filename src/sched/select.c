@@ -1,4 +1,4 @@
-/* select.c - which of the agents that have room
+/* select.c - the search for an agent, and the selectors that compare amounts
  *
  * The best agent is the one that 'compare' of the selector prefers over a
  * list of columns: first how many slots the agent has free that the request
@@ -6,10 +6,10 @@
  * then what is left of each slot that the request names: those of the
  * configured device names first, then by name. The last word has the id.
  */
+#include "sched/select.h"
+
 #include <errno.h>
 #include <string.h>
-
-#include "sched/pass.h"
 
 static int compare_rows(const struct sched_candidate *a, const struct sched_candidate *b, int sign,
                         int64_t absent)
@@ -38,140 +38,172 @@ static int compare_dispersed(const struct sched_candidate *a, const struct sched
     return compare_rows(a, b, -1, INT64_MIN);
 }
 
-const struct selector_ops sched_concentrated = { "concentrated", compare_concentrated };
-const struct selector_ops sched_dispersed = { "dispersed", compare_dispersed };
+const struct selector_ops sched_concentrated = { .name = "concentrated",
+    .compare = compare_concentrated };
+const struct selector_ops sched_dispersed = { .name = "dispersed", .compare = compare_dispersed };
+/* Backend.AI's first selector chose as the dispersed one does. */
+const struct selector_ops sched_legacy = { .name = "legacy", .compare = compare_dispersed };
 
 const struct selector_ops *sched_find_selector(const char *name)
 {
-    static const struct selector_ops *const all[] = { &sched_concentrated, &sched_dispersed };
+    static const struct selector_ops *const all[] = { &sched_concentrated, &sched_dispersed,
+        &sched_legacy, &sched_round_robin, &sched_bin_packing, &sched_high_performance,
+        &sched_fragmentation };
 
+    if (strcmp(name, "round-robin") == 0)
+        return &sched_round_robin;
     for (size_t i = 0; i < AQ_COUNT(all); i++)
         if (strcmp(all[i]->name, name) == 0)
             return all[i];
     return NULL;
 }
 
-/* "cuda" has "cuda", "cuda.shares" and "cuda.device:10g-mig". */
-static bool is_of_device(const char *slot_name, const char *device)
-{
-    size_t len = strlen(device);
+/* ---- comparing ---- */
 
-    return strncmp(slot_name, device, len) == 0 && (slot_name[len] == '\0' || slot_name[len] == '.');
+#define COMPARED_MAX 64
+
+static void fill(const struct cluster *c, const struct request *req, uint32_t state,
+                 int64_t values[COMPARED_MAX], struct sched_candidate *ret)
+{
+    const struct node_state *s = &c->states[state];
+
+    *ret = (struct sched_candidate){ .agent_id = c->nodes[s->members[0]].id,
+        .unutilized = (int)req->fits[state].score, .free = values,
+        .count = AQ_MIN((size_t)req->order_count, (size_t)COMPARED_MAX) };
+    for (size_t i = 0; i < ret->count; i++)
+        values[i] = s->free[req->order[i]];
 }
 
-/* Columns in the order in which they are compared; returns how many. */
-static size_t order_columns(const struct pass *pass, const struct requirement *req, size_t *order,
-                            bool *taken)
+int select_compare(const struct cluster *c, struct request *req, const struct selector *selector,
+                   uint32_t a, uint32_t b)
 {
-    size_t count = 0;
+    int64_t x[COMPARED_MAX], y[COMPARED_MAX];
+    struct sched_candidate first, second;
 
-    memset(taken, 0, pass->columns * sizeof(*taken));
-    for (size_t p = 0; p < pass->snap->slot_priority_count; p++)
-        for (size_t c = 0; c < pass->columns; c++)
-            if (req->named[c] && !taken[c] &&
-                is_of_device(pass->names[c], pass->snap->slot_priority[p])) {
-                order[count++] = c;
-                taken[c] = true;
-            }
-    for (size_t c = 0; c < pass->columns; c++)
-        if (req->named[c] && !taken[c])
-            order[count++] = c;
-    return count;
+    if (!selector->ops->compare) {
+        double p = req->fits[a].score, q = req->fits[b].score;
+
+        return (p < q) - (p > q);
+    }
+    fill(c, req, a, x, &first);
+    fill(c, req, b, y, &second);
+    return selector->ops->compare(&first, &second);
 }
 
-static bool has_room(const struct pass *pass, uint32_t agent, const struct requirement *req)
-{
-    const struct sched_agent *a = &pass->snap->agents[agent];
-    const int64_t *row = &pass->free[agent * pass->columns];
+/* ---- wishes ---- */
 
-    if (a->kernels_max && pass->kernels[agent] + req->kernels > a->kernels_max)
+static bool contains(const uint32_t *nodes, uint32_t count, uint32_t node, uint32_t *ret_at)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (nodes[i] == node) {
+            *ret_at = i;
+            return true;
+        }
+    return false;
+}
+
+bool wish_allows(const struct wish *wish, uint32_t node, int64_t *ret_rank)
+{
+    uint32_t at;
+    bool is_designated = contains(wish->designated, wish->designated_count, node, &at);
+    uint32_t members = contains(wish->group_nodes, wish->group_node_count, node, &at)
+                           ? wish->group_counts[at]
+                           : 0;
+    int64_t rank = 0;
+
+    if (wish->designated_count && !is_designated && wish->designated_strict)
         return false;
-    for (size_t c = 0; c < pass->columns; c++)
-        if (req->amounts[c] > 0 && row[c] < req->amounts[c])
-            return false;
+    if (wish->grouping_strict && wish->grouping == SCHED_SPREAD && members)
+        return false;
+    /* the first of a group that packs goes anywhere */
+    if (wish->grouping_strict && wish->grouping == SCHED_PACK && !members &&
+        wish->group_node_count)
+        return false;
+    if (wish->grouping == SCHED_SPREAD)
+        rank = members;
+    else if (wish->grouping == SCHED_PACK)
+        rank = -(int64_t)members;
+    *ret_rank = (wish->designated_count && !is_designated ? INT64_C(1) << 40 : 0) + rank * 2 +
+                (node == wish->failed && !is_designated);
     return true;
 }
 
-/* Counted in the snapshot: what this pass took does not make an agent seem
- * better used.
- */
-static int count_unutilized(const struct pass *pass, uint32_t agent, const struct requirement *req)
+static int select_among_nodes(struct cluster *c, struct request *req,
+                              const struct selector *selector, const struct wish *wish,
+                              uint32_t *ret_node, int32_t *ret_device)
 {
-    const struct slots *free = pass->snap->agents[agent].free;
-    int count = 0;
+    int64_t best_rank = 0;
 
-    for (size_t i = 0, c = 0; i < free->count; i++) {
-        while (c < pass->columns && pass->names[c] != free->items[i].name)
-            c++;
-        count += c < pass->columns && free->items[i].amount > 0 && req->amounts[c] == 0;
-    }
-    return count;
-}
+    for (uint32_t n = 0; n < c->node_count; n++) {
+        const struct fit *fit;
+        int64_t rank;
+        int order;
 
-static void fill_candidate(const struct pass *pass, uint32_t agent, const struct requirement *req,
-                           const size_t *order, size_t count, int64_t *values,
-                           struct sched_candidate *ret)
-{
-    for (size_t i = 0; i < count; i++)
-        values[i] = pass->free[agent * pass->columns + order[i]];
-    *ret = (struct sched_candidate){
-        .agent_id = pass->snap->agents[agent].id,
-        .unutilized = count_unutilized(pass, agent, req),
-        .free = values,
-        .count = count,
-    };
-}
-
-bool agent_matches(const struct sched_agent *agent, const struct sched_session *s)
-{
-    return !s->architecture || !agent->architecture ||
-           strcmp(agent->architecture, s->architecture) == 0;
-}
-
-/* Has 's' failed on this agent? Then any other is better. */
-static bool is_avoided(const struct pass *pass, uint32_t agent, const struct sched_session *s)
-{
-    return s->failed_agent && strcmp(pass->snap->agents[agent].id, s->failed_agent) == 0;
-}
-
-int pass_select(const struct pass *pass, const struct sched_session *s,
-                const struct requirement *req, uint32_t *ret_agent, size_t *ret_seen)
-{
-    size_t *order = arena_array(pass->arena, pass->columns, sizeof(*order));
-    bool *taken = arena_array(pass->arena, pass->columns, sizeof(*taken));
-    int64_t *values = arena_array(pass->arena, pass->columns, sizeof(*values));
-    int64_t *best_values = arena_array(pass->arena, pass->columns, sizeof(*best_values));
-    struct sched_candidate best = { 0 };
-    uint32_t chosen = UINT32_MAX;
-    size_t count;
-
-    if (!order || !taken || !values || !best_values)
-        return -ENOMEM;
-    count = order_columns(pass, req, order, taken);
-    *ret_seen = 0;
-    for (uint32_t a = 0; a < pass->snap->agent_count; a++) {
-        struct sched_candidate c;
-        int order_now;
-
-        if (!agent_matches(&pass->snap->agents[a], s))
+        if (!c->nodes[n].id || !wish_allows(wish, n, &rank))
             continue;
-        (*ret_seen)++;
-        if (req->unknown || !has_room(pass, a, req))
+        if (!(fit = cluster_fit(c, req, c->nodes[n].state, selector)))
+            return -ENOMEM;
+        if (!fit->has_room)
             continue;
-        fill_candidate(pass, a, req, order, count, values, &c);
-        order_now = chosen == UINT32_MAX ? -1 : (int)is_avoided(pass, a, s) -
-                                                     (int)is_avoided(pass, chosen, s);
-        if (order_now == 0)
-            order_now = pass->snap->selector->compare(&c, &best);
-        if (order_now < 0 || (order_now == 0 && strcmp(c.agent_id, best.agent_id) < 0)) {
-            int64_t *spare = best_values;
-
-            best = c;
-            best_values = values;
-            values = spare;
-            chosen = a;
+        order = *ret_node == CLUSTER_NONE ? -1 : (rank > best_rank) - (rank < best_rank);
+        if (order == 0)
+            order = select_compare(c, req, selector, c->nodes[n].state, c->nodes[*ret_node].state);
+        if (order < 0 || (order == 0 && strcmp(c->nodes[n].id, c->nodes[*ret_node].id) < 0)) {
+            *ret_node = n;
+            *ret_device = fit->device;
+            best_rank = rank;
         }
     }
-    *ret_agent = chosen;
+    return 0;
+}
+
+/* ---- the search ---- */
+
+static int select_among_states(struct cluster *c, struct request *req,
+                               const struct selector *selector, uint32_t *ret_state)
+{
+    *ret_state = CLUSTER_NONE;
+    for (uint32_t s = 0; s < c->state_count; s++) {
+        const struct fit *fit;
+        int order;
+
+        if (!c->states[s].member_count)
+            continue;
+        if (!(fit = cluster_fit(c, req, s, selector)))
+            return -ENOMEM;
+        if (!fit->has_room)
+            continue;
+        order = *ret_state == CLUSTER_NONE ? -1 : select_compare(c, req, selector, s, *ret_state);
+        if (order == 0)
+            order = strcmp(c->nodes[c->states[s].members[0]].id,
+                           c->nodes[c->states[*ret_state].members[0]].id);
+        if (order < 0)
+            *ret_state = s;
+    }
+    return 0;
+}
+
+int select_node(struct cluster *c, struct request *req, const struct selector *selector,
+                const struct wish *wish, uint32_t *ret_node, int32_t *ret_device)
+{
+    uint32_t state;
+    int r;
+
+    *ret_node = CLUSTER_NONE;
+    *ret_device = -1;
+    if (req->full_at == c->grown)
+        return 0; /* nothing has become free since */
+    if (wish)
+        return select_among_nodes(c, req, selector, wish, ret_node, ret_device);
+    if ((r = select_among_states(c, req, selector, &state)) < 0)
+        return r;
+    if (state == CLUSTER_NONE) {
+        req->full_at = c->grown;
+        return 0;
+    }
+    *ret_node = c->states[state].members[0];
+    *ret_device = req->fits[state].device;
+    if (selector->ops->pick)
+        *ret_node = selector->ops->pick(selector->data, c, req, selector, ret_device);
     return 0;
 }

@@ -1,56 +1,36 @@
 /* validate.c - what can speak against a session even where there is room */
-#include "sched/pass.h"
+#include "sched/state_private.h"
 
 /* SCHED_PLACED if it has nothing to say. */
-typedef enum sched_verdict (*validator_fn)(const struct pass *pass, const struct sched_session *s,
-                                           const struct requirement *reqs, size_t count,
-                                           uint32_t *ret_account);
+typedef enum sched_verdict (*validator_fn)(const struct sched *s, const struct entry *e,
+                                           int64_t now_usec, uint32_t *ret_account);
 
-static enum sched_verdict check_start(const struct pass *pass, const struct sched_session *s,
-                                      const struct requirement *reqs, size_t count,
-                                      uint32_t *ret_account)
+static enum sched_verdict check_start(const struct sched *s, const struct entry *e,
+                                      int64_t now_usec, uint32_t *ret_account)
 {
-    (void)reqs;
-    (void)count;
+    (void)s;
     (void)ret_account;
-    return s->type == SESSION_BATCH && pass->snap->now_usec < s->starts_usec ? SCHED_TOO_EARLY
-                                                                             : SCHED_PLACED;
+    return e->type == SESSION_BATCH && now_usec < e->starts_usec ? SCHED_TOO_EARLY : SCHED_PLACED;
 }
 
-static enum sched_verdict check_dependencies(const struct pass *pass,
-                                             const struct sched_session *s,
-                                             const struct requirement *reqs, size_t count,
-                                             uint32_t *ret_account)
+static enum sched_verdict check_dependencies(const struct sched *s, const struct entry *e,
+                                             int64_t now_usec, uint32_t *ret_account)
 {
-    enum sched_verdict verdict = SCHED_PLACED;
-
-    (void)pass;
-    (void)reqs;
-    (void)count;
+    (void)s;
+    (void)now_usec;
     (void)ret_account;
-    for (size_t i = 0; i < s->dependency_count; i++) {
-        if (!s->dependencies[i].ended)
-            verdict = SCHED_DEPENDENCY;
-        else if (s->dependencies[i].result != RESULT_SUCCESS)
-            return SCHED_DOOMED;
-    }
-    return verdict;
+    return e->dependencies;
 }
 
-static enum sched_verdict check_concurrency(const struct pass *pass, const struct sched_session *s,
-                                            const struct requirement *reqs, size_t count,
-                                            uint32_t *ret_account)
+static enum sched_verdict check_concurrency(const struct sched *s, const struct entry *e,
+                                            int64_t now_usec, uint32_t *ret_account)
 {
-    (void)reqs;
-    (void)count;
+    (void)now_usec;
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
-        uint32_t account = s->accounts[kind];
-        int64_t limit;
+        uint32_t account = e->accounts[kind];
 
-        if (account == SCHED_NO_ACCOUNT)
-            continue;
-        limit = pass->snap->accounts[account].max_sessions;
-        if (limit > 0 && pass->sessions[account] >= limit) {
+        if (account < s->account_count && s->accounts[account].max_sessions > 0 &&
+            s->accounts[account].sessions >= s->accounts[account].max_sessions) {
             *ret_account = account;
             return SCHED_CONCURRENCY;
         }
@@ -58,45 +38,43 @@ static enum sched_verdict check_concurrency(const struct pass *pass, const struc
     return SCHED_PLACED;
 }
 
-int64_t account_limit(const struct pass *pass, uint32_t account, size_t column)
+int64_t account_limit(const struct account *a, size_t column)
 {
-    const struct sched_account *a = &pass->snap->accounts[account];
-
-    for (size_t i = 0; a->limits && i < a->limits->count; i++)
-        if (a->limits->items[i].name == pass->names[column])
-            return a->limits->items[i].amount;
-    return a->missing_is_zero ? 0 : AMOUNT_INFINITE;
+    return a->limits ? a->limits[column] : AMOUNT_INFINITE;
 }
 
-/* Would 'reqs' go over a limit of the account? Only slots that are wanted count. */
-static bool is_over(const struct pass *pass, uint32_t account, const struct requirement *reqs,
-                    size_t count)
+int64_t entry_amount(const struct entry *e, size_t column)
 {
-    for (size_t c = 0; c < pass->columns; c++) {
-        int64_t total = 0;
+    int64_t total = 0;
 
-        for (size_t i = 0; i < count; i++)
-            if (__builtin_add_overflow(total, reqs[i].amounts[c], &total))
-                return true;
-        if (total > 0) {
-            int64_t limit = account_limit(pass, account, c);
+    for (uint32_t i = 0; i < e->req_count; i++)
+        if (__builtin_add_overflow(total, e->reqs[i]->amounts[column], &total))
+            return AMOUNT_INFINITE;
+    return total;
+}
 
-            if (limit != AMOUNT_INFINITE &&
-                (total > limit || pass->used[account * pass->columns + c] > limit - total))
-                return true;
-        }
+/* Would 'e' go over a limit of the account? Only slots that are wanted count. */
+static bool is_over(const struct sched *s, const struct account *a, const struct entry *e)
+{
+    for (size_t c = 0; c < s->cluster.columns; c++) {
+        int64_t limit = account_limit(a, c), total;
+
+        if (limit == AMOUNT_INFINITE || (total = entry_amount(e, c)) <= 0)
+            continue;
+        if (total > limit || a->used[c] > limit - total)
+            return true;
     }
     return false;
 }
 
-static enum sched_verdict check_quota(const struct pass *pass, const struct sched_session *s,
-                                      const struct requirement *reqs, size_t count,
-                                      uint32_t *ret_account)
+static enum sched_verdict check_quota(const struct sched *s, const struct entry *e,
+                                      int64_t now_usec, uint32_t *ret_account)
 {
+    (void)now_usec;
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
-        if (s->accounts[kind] != SCHED_NO_ACCOUNT &&
-            is_over(pass, s->accounts[kind], reqs, count)) {
-            *ret_account = s->accounts[kind];
+        if (e->accounts[kind] < s->account_count &&
+            is_over(s, &s->accounts[e->accounts[kind]], e)) {
+            *ret_account = e->accounts[kind];
             return SCHED_QUOTA;
         }
     return SCHED_PLACED;
@@ -105,13 +83,12 @@ static enum sched_verdict check_quota(const struct pass *pass, const struct sche
 static const validator_fn validators[] = { check_start, check_dependencies, check_concurrency,
     check_quota };
 
-enum sched_verdict pass_validate(const struct pass *pass, const struct sched_session *s,
-                                 const struct requirement *reqs, size_t count,
-                                 uint32_t *ret_account)
+enum sched_verdict validate_entry(const struct sched *s, const struct entry *e, int64_t now_usec,
+                                  uint32_t *ret_account)
 {
     *ret_account = SCHED_NO_ACCOUNT;
     for (size_t i = 0; i < AQ_COUNT(validators); i++) {
-        enum sched_verdict verdict = validators[i](pass, s, reqs, count, ret_account);
+        enum sched_verdict verdict = validators[i](s, e, now_usec, ret_account);
 
         if (verdict != SCHED_PLACED)
             return verdict;

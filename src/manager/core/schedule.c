@@ -121,10 +121,12 @@ static int snapshot_begin(struct core *core, const struct rgroup *g, size_t wind
     *s = (struct snapshot){ .snap = {
         .now_usec = clock_realtime_usec(),
         .types = core->types,
-        .sequencer = sequencer ? sequencer : &sched_fifo,
-        .selector = selector ? selector : &sched_concentrated,
-        .slot_priority = slot_priority,
-        .slot_priority_count = AQ_COUNT(slot_priority),
+        .options = {
+            .sequencer = sequencer ? sequencer : &sched_fifo,
+            .selector = { .ops = selector ? selector : &sched_concentrated },
+            .slot_priority = slot_priority,
+            .slot_priority_count = AQ_COUNT(slot_priority),
+        },
     } };
     s->sessions = arena_array(arena, window, sizeof(*s->sessions));
     s->lives = arena_array(arena, window, sizeof(struct live *));

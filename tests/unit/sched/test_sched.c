@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "sched/pass.h"
+#include "sched/sched.h"
 
 #define AGENTS_MAX 8
 #define SESSIONS_MAX 8
@@ -71,7 +71,8 @@ static const struct slots *own(const char *text)
 static void begin(const struct selector_ops *selector)
 {
     bench = (struct bench){ .types = slot_types_new() };
-    bench.snap = (struct sched_snapshot){ .sequencer = &sched_fifo, .selector = selector,
+    bench.snap = (struct sched_snapshot){
+        .options = { .sequencer = &sched_fifo, .selector = { .ops = selector } },
         .agents = bench.agents, .sessions = bench.sessions, .accounts = bench.accounts };
 }
 
@@ -199,8 +200,8 @@ static void test_selection(void **state)
     for (size_t i = 0; i < AQ_COUNT(selections); i++)
         for (int way = 0; way < 2; way++) {
             begin(way ? &sched_dispersed : &sched_concentrated);
-            bench.snap.slot_priority = selections[i].priority;
-            bench.snap.slot_priority_count = selections[i].priority_count;
+            bench.snap.options.slot_priority = selections[i].priority;
+            bench.snap.options.slot_priority_count = selections[i].priority_count;
             for (size_t a = 0; a < 4 && selections[i].agents[a][0]; a++)
                 (void)agent(selections[i].agents[a][0], selections[i].agents[a][1]);
             (void)session(selections[i].request);

@@ -1,0 +1,188 @@
+/* cluster.h - agents in columns, agents that are alike, and who has room
+ *
+ * Amounts are int64_t in one column per known slot type and a last one that
+ * counts kernels, so that trying an agent is a few comparisons. Agents whose
+ * architecture, free amounts and devices are equal share a state; a choice
+ * looks at each state once, however many agents are in it, and what was found
+ * about a (request, state) pair is kept as long as the state lives. A state
+ * lists its agents by id, so ties go to the first id. Equal requests are one
+ * object, too: ten thousand sessions that ask for the same are one request.
+ *
+ * Devices: an agent that lists the devices of a slot has room for an amount
+ * of it only if the amount fits on one device; what exceeds a whole device is
+ * divided into equal parts on as few devices as can hold them whole. Devices
+ * may be of a model, and requests may name the models they accept. Without
+ * devices only the sum counts.
+ *
+ * Deterministic; no clock, no I/O. Indexes of agents and requests are stable
+ * while they exist. Not for threads.
+ */
+#ifndef AQ_SCHED_CLUSTER_H
+#define AQ_SCHED_CLUSTER_H
+
+#include "base/map.h"
+#include "sched/sched.h"
+
+#define CLUSTER_NONE UINT32_MAX
+#define CLUSTER_MODELS_MAX 64
+
+struct device {
+    int64_t free, capacity;
+    uint16_t column, model; /* model: index in cluster.models, 0 = not known */
+    uint32_t unused;        /* 0: devices are compared as bytes */
+};
+
+/* Agents that are alike. Never changes but for its members. */
+struct node_state {
+    uint64_t hash;
+    uint32_t birth;         /* differs from any other's that had or will have this index */
+    uint16_t architecture;
+    uint16_t device_count;
+    uint32_t *members;      /* node indexes, by id */
+    uint32_t member_count, member_cap;
+    int64_t *free;          /* cluster.width amounts, then the devices */
+    struct device *devices; /* by column, model, capacity, most free last */
+};
+
+struct node {
+    char *id;               /* NULL = not in use */
+    uint32_t state;
+    uint16_t architecture;
+    uint16_t device_count;
+    int64_t *free, *capacity;
+    struct device *devices; /* as the agent listed them */
+};
+
+/* What was found about a request and a state. */
+struct fit {
+    uint32_t birth;         /* of the state; valid only with the cluster's epoch */
+    uint32_t epoch;
+    double score;           /* selector's; for those that compare, how many slots are unutilized */
+    int32_t device;         /* to take a single part from, in the state's order; -1 = best fit */
+    bool has_room;
+};
+
+/* What must go to one agent as a whole. */
+struct request {
+    uint32_t id, users;
+    uint32_t kernels;
+    uint16_t architecture;  /* 0 = any */
+    bool may_split;         /* amounts below a device's may come from several */
+    bool *named;            /* per column: the request names it, be it 0 */
+    uint64_t models;        /* bits of accepted models */
+    int64_t *amounts;       /* per column, kernels included */
+    uint16_t *order;        /* columns as selectors compare them */
+    uint16_t order_count;
+    const char *unknown;    /* a slot wanted that no agent ever had, or NULL */
+    uint64_t full_at;       /* cluster.grown when no agent had room; 0 = not so */
+    struct fit *fits;       /* by state */
+    uint32_t fit_count;
+};
+
+struct cluster {
+    size_t columns, width;  /* slots; and with the column of kernels */
+    const char **names;     /* of the columns, sorted */
+    int64_t *device_capacity; /* per column: the largest device seen; 0 = none */
+    size_t cpu_column;      /* SIZE_MAX = none */
+    const char *const *slot_priority;
+    size_t slot_priority_count;
+    struct node *nodes;
+    size_t node_count, node_cap; /* with holes */
+    size_t alive;           /* without */
+    struct map nodes_by_id; /* id -> index + 1 */
+    struct node_state *states;
+    size_t state_count, state_cap;
+    uint32_t *free_states;
+    size_t free_state_count, free_state_cap;
+    uint32_t *index;        /* hash table: state + 1 */
+    size_t index_size, live_states;
+    uint32_t births, epoch;
+    uint64_t agents_changed;
+    uint64_t grown;         /* counts changes by which something became free; from 1 */
+    struct request **requests;
+    size_t request_count, request_cap, idle_requests;
+    struct map requests_by_key;
+    const char *models[CLUSTER_MODELS_MAX]; /* owned; [0] = "" */
+    size_t model_count;
+    char **architectures;   /* [0] = "" */
+    size_t architecture_count, architecture_cap;
+    struct device *scratch; /* as many as any agent has */
+    size_t scratch_cap;
+    struct strbuf key;      /* scratch */
+};
+
+int cluster_init(struct cluster *c, const struct slot_types *types,
+                 const char *const *slot_priority, size_t slot_priority_count);
+void cluster_done(struct cluster *c);
+
+/* ---- agents ---- */
+
+/* Add it or replace what is known of it. -ENOMEM, or -EINVAL for devices that
+ * cannot be: more free than they have, a slot nobody knows.
+ */
+int cluster_set_agent(struct cluster *c, const struct sched_agent *agent, uint32_t *ret_node,
+                      struct aq_error *err);
+void cluster_remove_agent(struct cluster *c, uint32_t node);
+uint32_t cluster_find_agent(const struct cluster *c, const char *id);
+
+/* ---- requests ---- */
+
+struct request_spec {
+    const struct slots *const *kernels;
+    size_t kernel_count;    /* that go to one agent together */
+    const char *architecture;
+    const char *const *models; /* NULL = any */
+    size_t model_count;
+    bool may_split;
+};
+/* The one request that asks for this, with a user more. NULL if memory is short. */
+struct request *cluster_request(struct cluster *c, const struct request_spec *spec);
+void cluster_request_release(struct cluster *c, struct request *req);
+
+/* ---- room ---- */
+
+/* Whether an agent in this state has room; the device as in struct fit. */
+const struct fit *cluster_fit(const struct cluster *c, struct request *req, uint32_t state,
+                              const struct selector *selector);
+/* Is the agent of the architecture asked for? */
+bool cluster_matches(const struct cluster *c, const struct request *req, uint32_t node);
+
+/* Devices that 'req' would take of a state, in its order: indexes and amounts
+ * into 'ret' (room for all devices). The count, or -ENOSPC.
+ */
+struct part {
+    uint32_t device;
+    int64_t amount;
+};
+int state_choose_devices(const struct request *req, const struct device *devices, size_t count,
+                         int device, struct part *ret);
+/* Whether these amounts and devices, sorted as a state's, have room. */
+bool row_has_room(const struct cluster *c, const struct request *req, const int64_t *free,
+                  const struct device *devices, size_t device_count);
+/* Into the order of a state's devices. */
+void sort_devices(struct device *devices, size_t count);
+
+/* Take what 'req' asks for of an agent; the parts are of its devices in its
+ * own order (free() them). Where there is no room, amounts go below 0 and no
+ * device is taken. 0 or -ENOMEM with nothing changed, as the others.
+ */
+int cluster_hold(struct cluster *c, uint32_t node, const struct request *req, int device,
+                 struct part **ret_parts, uint32_t *ret_count);
+/* The same with known parts; and back. */
+int cluster_hold_parts(struct cluster *c, uint32_t node, const struct request *req,
+                       const struct part *parts, uint32_t count);
+int cluster_release(struct cluster *c, uint32_t node, const struct request *req,
+                    const struct part *parts, uint32_t count);
+
+/* Every (request, state) pair must be looked at anew: a selector has learned. */
+static inline void cluster_forget_fits(struct cluster *c)
+{
+    c->epoch++;
+}
+
+/* The amounts per column, 'absent' where 'slots' (may be NULL) has none. */
+void cluster_fill_row(const struct cluster *c, const struct slots *slots, int64_t absent,
+                      int64_t *row);
+size_t cluster_column(const struct cluster *c, const char *slot_name); /* SIZE_MAX = none */
+
+#endif

@@ -1,0 +1,192 @@
+/* room.c - whether amounts and devices have room for a request */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/cluster_private.h"
+#include "sched/select.h"
+
+/* ---- devices ---- */
+
+struct division {
+    size_t parts;
+    int64_t each, rest; /* the first 'rest' parts are one larger */
+};
+
+/* Of 'amount' over the devices [from, to) of one slot. */
+static struct division divide(const struct request *req, const struct device *devices, size_t from,
+                              size_t to, int64_t amount)
+{
+    struct division d = { .parts = 1, .each = amount };
+    int64_t capacity = 0;
+
+    for (size_t i = from; i < to; i++)
+        if (req->models >> devices[i].model & 1)
+            capacity = AQ_MAX(capacity, devices[i].capacity);
+    if (capacity == 0)
+        d.parts = SIZE_MAX;
+    else if (amount > capacity)
+        d.parts = (size_t)((amount - 1) / capacity + 1);
+    if (d.parts > 1 && d.parts != SIZE_MAX) {
+        d.each = amount / (int64_t)d.parts;
+        d.rest = amount % (int64_t)d.parts;
+    }
+    return d;
+}
+
+static size_t count_fitting(const struct request *req, const struct device *devices, size_t from,
+                            size_t to, int64_t amount)
+{
+    size_t count = 0;
+
+    for (size_t i = from; i < to; i++)
+        count += (req->models >> devices[i].model & 1) && devices[i].free >= amount;
+    return count;
+}
+
+/* The least devices that can hold equal parts; with may_split more than needed if those are short.
+ * parts = SIZE_MAX: none.
+ */
+static struct division find_division(const struct request *req, const struct device *devices,
+                                     size_t from, size_t to, int64_t amount)
+{
+    struct division d = divide(req, devices, from, to, amount);
+
+    for (; d.parts <= to - from; d.parts++) {
+        d.each = amount / (int64_t)d.parts;
+        d.rest = amount % (int64_t)d.parts;
+        if (count_fitting(req, devices, from, to, d.each + (d.rest > 0)) >= d.parts)
+            return d;
+        if (!req->may_split)
+            break;
+    }
+    d.parts = SIZE_MAX;
+    return d;
+}
+
+/* The places [from, to) of a column; devices are sorted by it. */
+static size_t column_end(const struct device *devices, size_t count, size_t from)
+{
+    size_t to = from;
+
+    while (to < count && devices[to].column == devices[from].column)
+        to++;
+    return to;
+}
+
+static bool devices_have_room(const struct request *req, const struct device *devices, size_t count)
+{
+    for (size_t from = 0, to; from < count; from = to) {
+        int64_t amount = req->amounts[devices[from].column];
+
+        to = column_end(devices, count, from);
+        if (amount > 0 && find_division(req, devices, from, to, amount).parts == SIZE_MAX)
+            return false;
+    }
+    return true;
+}
+
+bool row_has_room(const struct cluster *c, const struct request *req, const int64_t *free,
+                  const struct device *devices, size_t device_count)
+{
+    if (req->unknown)
+        return false;
+    for (size_t i = 0; i < c->width; i++)
+        if (req->amounts[i] > 0 && free[i] < req->amounts[i])
+            return false;
+    return devices_have_room(req, devices, device_count);
+}
+
+/* The fitting device with the least free that is not taken yet. */
+static size_t best_fit(const struct request *req, const struct device *devices, size_t from,
+                       size_t to, int64_t amount, const struct part *taken, size_t taken_count)
+{
+    size_t best = SIZE_MAX;
+
+    for (size_t i = from; i < to; i++) {
+        bool is_taken = false;
+
+        if (!(req->models >> devices[i].model & 1) || devices[i].free < amount ||
+            (best != SIZE_MAX && devices[i].free >= devices[best].free))
+            continue;
+        for (size_t t = 0; t < taken_count && !is_taken; t++)
+            is_taken = taken[t].device == i;
+        if (!is_taken)
+            best = i;
+    }
+    return best;
+}
+
+int state_choose_devices(const struct request *req, const struct device *devices, size_t count,
+                         int device, struct part *ret)
+{
+    size_t taken = 0;
+
+    for (size_t from = 0, to; from < count; from = to) {
+        int64_t amount = req->amounts[devices[from].column];
+        struct division d;
+
+        to = column_end(devices, count, from);
+        if (amount <= 0)
+            continue;
+        d = find_division(req, devices, from, to, amount);
+        if (d.parts == SIZE_MAX)
+            return -ENOSPC;
+        for (size_t p = 0; p < d.parts; p++) {
+            int64_t part = d.each + ((int64_t)p < d.rest);
+            size_t at = d.parts == 1 && device >= (int)from && device < (int)to
+                            ? (size_t)device
+                            : best_fit(req, devices, from, to, part, ret, taken);
+
+            if (at == SIZE_MAX)
+                return -ENOSPC;
+            ret[taken++] = (struct part){ (uint32_t)at, part };
+        }
+    }
+    return (int)taken;
+}
+
+static bool has_room(const struct cluster *c, const struct request *req, const struct node_state *s)
+{
+    return (!req->architecture || !s->architecture || req->architecture == s->architecture) &&
+           row_has_room(c, req, s->free, s->devices, s->device_count);
+}
+
+/* Slots that are free and not wanted. */
+static int count_unutilized(const struct cluster *c, const struct request *req,
+                            const struct node_state *s)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < c->columns; i++)
+        count += s->free[i] > 0 && req->amounts[i] == 0;
+    return count;
+}
+
+const struct fit *cluster_fit(const struct cluster *c, struct request *req, uint32_t state,
+                              const struct selector *selector)
+{
+    const struct node_state *s = &c->states[state];
+    struct fit *fit;
+
+    if (state >= req->fit_count) {
+        uint32_t count = AQ_MAX(state + 1, (uint32_t)AQ_MIN(c->state_cap, (size_t)req->fit_count * 2));
+        struct fit *grown = realloc(req->fits, count * sizeof(*grown));
+
+        if (!grown)
+            return NULL;
+        memset(grown + req->fit_count, 0, (count - req->fit_count) * sizeof(*grown));
+        req->fits = grown;
+        req->fit_count = count;
+    }
+    fit = &req->fits[state];
+    if (fit->birth == s->birth && fit->epoch == c->epoch)
+        return fit;
+    *fit = (struct fit){ .birth = s->birth, .epoch = c->epoch, .device = -1,
+        .has_room = has_room(c, req, s) };
+    if (fit->has_room)
+        fit->score = selector->ops->score
+                         ? selector->ops->score(selector->data, c, req, s, &fit->device)
+                     : selector->ops->compare ? count_unutilized(c, req, s) : 0;
+    return fit;
+}

@@ -1,0 +1,128 @@
+/* select_device.c - selectors that take turns, or look at the devices
+ *
+ * "bin-packing" and "high-performance" are the two modes of Alnair's vGPU
+ * sharing scheduler, per device as its documents promise: the fullest device
+ * that has room, or the emptiest.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/agent.h"
+#include "sched/select.h"
+
+/* ---- taking turns ---- */
+
+struct turns {
+    char last[AGENT_ID_MAX + 1]; /* that was chosen; "" = none yet */
+};
+
+static int open_turns(void **ret)
+{
+    return (*ret = calloc(1, sizeof(struct turns))) ? 0 : -ENOMEM;
+}
+
+/* The first of a state whose id comes after 'id', else the first of all. */
+static uint32_t member_after(const struct cluster *c, const struct node_state *s, const char *id)
+{
+    size_t low = 0, high = s->member_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (strcmp(c->nodes[s->members[middle]].id, id) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return s->members[low < s->member_count ? low : 0];
+}
+
+/* Ids that come after 'last' come first. */
+static int compare_turns(const char *a, const char *b, const char *last)
+{
+    bool a_is_next = strcmp(a, last) > 0, b_is_next = strcmp(b, last) > 0;
+
+    return a_is_next == b_is_next ? strcmp(a, b) : a_is_next ? -1 : 1;
+}
+
+static uint32_t pick_turn(void *data, struct cluster *c, struct request *req,
+                          const struct selector *self, int32_t *ret_device)
+{
+    struct turns *t = data;
+    uint32_t best = CLUSTER_NONE;
+
+    for (uint32_t s = 0; s < c->state_count; s++) {
+        uint32_t node;
+
+        if (!c->states[s].member_count || !cluster_fit(c, req, s, self)->has_room)
+            continue;
+        node = member_after(c, &c->states[s], t->last);
+        if (best == CLUSTER_NONE || compare_turns(c->nodes[node].id, c->nodes[best].id, t->last) < 0)
+            best = node;
+    }
+    *ret_device = -1;
+    return best;
+}
+
+static void note_turn(void *data, const struct cluster *c, uint32_t node)
+{
+    struct turns *t = data;
+
+    (void)snprintf(t->last, sizeof(t->last), "%s", c->nodes[node].id);
+}
+
+const struct selector_ops sched_round_robin = { .name = "roundrobin", .open = open_turns,
+    .close = free, .pick = pick_turn, .placed = note_turn };
+
+/* ---- by devices ---- */
+
+/* The share that would be used of the best device, in 1/100; of nodes without
+ * devices, of the first slot that is compared.
+ */
+static double used_share(const struct cluster *c, const struct request *req,
+                         const struct node_state *s, int sign, int32_t *ret_device)
+{
+    double best = 0;
+
+    *ret_device = -1;
+    for (uint32_t i = 0; i < s->device_count; i++) {
+        const struct device *d = &s->devices[i];
+        int64_t amount = req->amounts[d->column];
+        double used;
+
+        if (amount <= 0 || !(req->models >> d->model & 1) || d->free < AQ_MIN(amount, d->capacity))
+            continue;
+        used = 100.0 * (double)(d->capacity - d->free + AQ_MIN(amount, d->capacity)) /
+               (double)d->capacity;
+        if (*ret_device < 0 || sign * used > sign * best) {
+            best = used;
+            *ret_device = (int32_t)i;
+        }
+    }
+    (void)c;
+    return best;
+}
+
+/* A request without devices stays off agents that have them. */
+static double score_packing(void *data, const struct cluster *c, const struct request *req,
+                            const struct node_state *s, int32_t *ret_device)
+{
+    double used = used_share(c, req, s, 1, ret_device);
+
+    (void)data;
+    return *ret_device < 0 && s->device_count ? -1 : used;
+}
+
+static double score_performance(void *data, const struct cluster *c, const struct request *req,
+                                const struct node_state *s, int32_t *ret_device)
+{
+    double used = used_share(c, req, s, -1, ret_device);
+
+    (void)data;
+    return *ret_device < 0 && s->device_count ? -1 : 100 - used;
+}
+
+const struct selector_ops sched_bin_packing = { .name = "bin-packing", .score = score_packing };
+const struct selector_ops sched_high_performance = { .name = "high-performance",
+    .score = score_performance };

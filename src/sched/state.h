@@ -1,0 +1,69 @@
+/* state.h - a scheduler that is kept between passes
+ *
+ * The owner tells it of every change and asks for a pass when something may
+ * have become possible. What a pass places is held at once; the owner drops
+ * the session when it ends, or when the placement came to nothing and adds it
+ * anew. Handles are small numbers, good until the session is dropped.
+ *
+ * 'free' of an agent is here what it offers less what others than this
+ * state's sessions hold. Pure as sched_run(): time comes as an argument.
+ */
+#ifndef AQ_SCHED_STATE_H
+#define AQ_SCHED_STATE_H
+
+#include "sched/sched.h"
+
+struct sched;
+
+/* 'options' are copied; strings and operations in it must outlive the state. */
+int sched_new(const struct slot_types *types, const struct sched_options *options,
+              struct sched **ret, struct aq_error *err);
+void sched_free(struct sched *s);
+AQ_DEFINE_CLEANUP(struct sched, sched_free)
+
+/* Add it or replace what is known of it; what this state's sessions hold
+ * there stays held. Everything in 'agent' is copied.
+ */
+int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_error *err);
+/* Its sessions must have been dropped before. -EBUSY otherwise, -ENOENT. */
+int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err);
+
+/* Accounts and owners are numbered by whoever uses them; 'used' and 'sessions'
+ * are without what this state's sessions hold. Copied. 0 or -ENOMEM.
+ */
+int sched_set_account(struct sched *s, uint32_t account, const struct sched_account *value);
+int sched_set_owner(struct sched *s, uint32_t owner, const struct sched_owner *value);
+
+/* A session that waits, or one that runs already (its time is known). Copied.
+ * -EEXIST if its row is there, -EINVAL, -ENOMEM.
+ */
+int sched_add(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
+              struct aq_error *err);
+int sched_add_running(struct sched *s, const struct sched_running *running, uint32_t *ret_handle,
+                      struct aq_error *err);
+/* It waits no longer, or has ended. 0 or -ENOMEM: then try again. */
+int sched_drop(struct sched *s, uint32_t handle) AQ_MUST_CHECK;
+
+/* Place what can be placed. Outcomes have handles, and are only of sessions
+ * whose verdict, or time to start, differs from what the last pass said. The
+ * result lives in 'arena'. 0 or -ENOMEM.
+ */
+int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sched_result *ret,
+               struct aq_error *err);
+
+/* Waiting sessions in the order in which a pass would look at them: how many
+ * are before this one. SIZE_MAX if it does not wait.
+ */
+size_t sched_position(const struct sched *s, uint32_t handle);
+
+/* The agents that have room for requirement 'index' of a session now, best
+ * first; at most 'max' of them. The count, or -ENOMEM.
+ */
+struct sched_score {
+    const char *agent_id;
+    double score;              /* of selectors that score, else the place: 1 = best */
+};
+int sched_candidates(struct sched *s, uint32_t handle, size_t index, struct sched_score *ret,
+                     size_t max);
+
+#endif

@@ -1,0 +1,158 @@
+/* state_private.h - inside of a scheduler, for the files of this folder */
+#ifndef AQ_SCHED_STATE_PRIVATE_H
+#define AQ_SCHED_STATE_PRIVATE_H
+
+#include "sched/select.h"
+#include "sched/state.h"
+
+#define NO_HANDLE UINT32_MAX
+
+enum entry_status { ENTRY_FREE, ENTRY_WAITING, ENTRY_PLACED, ENTRY_PREEMPTING };
+
+/* What one requirement holds. */
+struct hold {
+    uint32_t node;
+    uint32_t part_count;
+    struct part *parts;
+};
+
+/* The longer part of a session, which few have. */
+struct entry_more {
+    uint32_t *designated;
+    uint32_t designated_count;
+    uint32_t failed;          /* node or CLUSTER_NONE */
+    bool designated_strict, grouping_strict;
+    enum sched_grouping grouping;
+    char *group, *scope;
+};
+
+struct entry {
+    int64_t row;
+    int64_t starts_usec, lifetime_usec;
+    int64_t started_usec;     /* PLACED */
+    int64_t planned_usec;     /* backfill: the time last told */
+    enum entry_status status;
+    enum session_type type;
+    int priority, job_priority;
+    bool is_preemptible, single_node, is_told;
+    bool is_claimed;          /* a victim of this pass or an earlier one */
+    enum sched_verdict verdict, dependencies; /* last told; PLACED = nothing speaks against it */
+    uint32_t accounts[SCHED_ACCOUNT_KINDS];
+    uint32_t owner, retries;
+    uint32_t tried_in, placed_in; /* passes */
+    uint32_t kernel_count, req_count;
+    struct request **reqs;
+    struct hold *holds;       /* per requirement; unless WAITING */
+    struct entry_more *more;
+};
+
+/* In the order of a band: priority, then row. */
+struct queued {
+    int64_t row;
+    int priority;
+    uint32_t handle, owner;
+};
+
+struct account {
+    enum sched_account_kind kind;
+    bool missing_is_zero;
+    int64_t max_sessions, sessions;
+    int64_t *limits, *used;   /* per column; NULL = not set */
+};
+
+struct owner {
+    int64_t *used;            /* per column */
+    double factors[3];        /* domain, project, user */
+};
+
+struct forecast;
+
+struct sched {
+    struct cluster cluster;
+    struct sched_options options;
+    bool owns_selector;
+    struct entry *entries;
+    size_t entry_count, entry_cap;
+    uint32_t *free_entries;
+    size_t free_count, free_cap;
+    struct queued *queue;
+    size_t queue_count, queue_cap;
+    struct account *accounts;
+    size_t account_count, account_cap;
+    struct owner *owners;
+    size_t owner_count, owner_cap;
+    int64_t *capacity;        /* per column, over all agents; for shares */
+    uint64_t capacity_at;     /* cluster.agents_changed when it was summed */
+    uint32_t passes;          /* counts them */
+    size_t preempting;
+    size_t grouped;           /* sessions with a group that hold something */
+};
+
+/* ---- state.c ---- */
+
+/* A session that runs. is_counted: agents and accounts already count it. */
+int state_add_running(struct sched *s, const struct sched_running *running, bool is_counted,
+                      uint32_t *ret_handle, struct aq_error *err);
+void queue_insert(struct sched *s, uint32_t handle);
+int state_hold(struct sched *s, struct entry *e, size_t req, uint32_t node, int32_t device);
+int state_release(struct sched *s, struct entry *e, size_t req);
+/* Sum over the accounts and the owner; sign 1 or -1. */
+void state_charge(struct sched *s, const struct entry *e, int sign);
+
+/* ---- place.c ---- */
+
+/* Place all requirements or none: SCHED_PLACED, SCHED_NO_ROOM, SCHED_NO_AGENT, or -ENOMEM. */
+int place_entry(struct sched *s, struct entry *e, struct arena *arena);
+bool entry_has_agent(const struct sched *s, const struct entry *e, size_t req);
+/* NULL if it has none; -ENOMEM in *ret_r. */
+const struct wish *entry_wish(struct sched *s, const struct entry *e, struct arena *arena,
+                              int *ret_r);
+
+/* ---- validate.c ---- */
+
+enum sched_verdict validate_entry(const struct sched *s, const struct entry *e, int64_t now_usec,
+                                  uint32_t *ret_account);
+int64_t account_limit(const struct account *a, size_t column);
+int64_t entry_amount(const struct entry *e, size_t column);
+
+/* ---- sequence.c ---- */
+
+struct sequence {
+    struct sched *s;
+    const struct queued *items; /* of one band */
+    size_t count, at;
+    void *data;               /* the sequencer's own, in the arena */
+};
+
+struct sequencer_ops {
+    const char *name;
+    int (*begin)(struct sequence *seq, struct arena *arena);
+    /* The next handle, or NO_HANDLE. */
+    uint32_t (*next)(struct sequence *seq);
+    /* May others pass it where it found no room? */
+    bool (*may_pass)(const struct sched *s, const struct entry *e);
+};
+
+/* The largest part of what there is that the owner holds of one slot. */
+double owner_share(struct sched *s, uint32_t owner);
+
+/* ---- preempt.c ---- */
+
+/* Find whom 'e' may displace; holds its places and marks the victims. 1, 0 =
+ * it cannot, -ENOMEM. *ret lives in 'arena'.
+ */
+int preempt_for(struct sched *s, struct entry *e, int64_t now_usec, struct arena *arena,
+                const uint32_t **ret, size_t *ret_count);
+
+/* ---- forecast.c ---- */
+
+/* The future of every agent, as far as it is known. NULL if memory is short. */
+struct forecast *forecast_new(struct sched *s, int64_t now_usec, struct arena *arena);
+/* The earliest time at which all of 'e' can start and stay as long as it
+ * lives, without moving what was reserved before. Then that is reserved, and
+ * if it is now the places are held. INT64_MAX: never, or with 'only_now' not
+ * now. 0 or -ENOMEM.
+ */
+int forecast_entry(struct forecast *forecast, struct entry *e, bool only_now, int64_t *ret_usec);
+
+#endif
