@@ -43,27 +43,13 @@ static int create_one(struct cli *cli, const struct order *order, json_t *create
     return r;
 }
 
-/* The answer's items: a session, or {"error": problem document} where one was refused. */
 static int take_items(const json_t *answer, json_t *created, struct aq_error *err)
 {
     const json_t *items = json_object_get(answer, "items");
-    json_t *item;
-    size_t i;
-    int r = 0;
 
     if (!json_is_array(items))
         return aq_fail(err, EPROTO, "the manager's answer has no items");
-    json_array_foreach(items, i, item) {
-        const json_t *problem = json_object_get(item, "error");
-        char *text = problem ? json_dumps(problem, JSON_COMPACT) : NULL;
-
-        if (text && r == 0)
-            r = cli_fail_status(400, text, strlen(text), err);
-        else if (!problem && json_array_append(created, item) < 0)
-            r = aq_fail(err, ENOMEM, "sessions");
-        free(text);
-    }
-    return r;
+    return json_array_extend(created, (json_t *)items) < 0 ? aq_fail(err, ENOMEM, "sessions") : 0;
 }
 
 static int create_part(struct cli *cli, const struct order *order, size_t first, size_t count,

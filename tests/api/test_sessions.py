@@ -98,6 +98,20 @@ def test_reuse(user, name):
     assert make(user, name, "true") != first, "the name is free again"
 
 
+def test_a_dead_name_wins_over_the_beginning_of_living_ones(user, name):
+    stem = name[:30] + "-1"
+    dead = make(user, stem, "true")
+    wait_status(user, dead, "TERMINATED")
+    live = [make(user, stem + digit, "sleep 60") for digit in "01"]
+    assert user.get("/aliquot/v1/sessions/" + stem).json["id"] == dead
+    assert user.get("/aliquot/v1/sessions/" + stem[:-1]).slug == "too-many-sessions-matched"
+    assert user.delete("/session/" + live[0]).status == 200
+    wait_status(user, live[0], "TERMINATED")
+    assert user.get("/aliquot/v1/sessions/" + stem).json["id"] == dead
+    assert user.get("/aliquot/v1/sessions/" + stem + "1").json["id"] == live[1]
+    assert user.delete("/session/" + live[1]).status == 200
+
+
 def test_names_and_prefixes(user, name):
     ids = [make(user, f"{name[:40]}-{i}", "sleep 60") for i in range(3)]
     many = user.get("/session/" + name[:40])
@@ -209,11 +223,23 @@ def test_several_at_once(user, name):
 
 
 def test_several_of_which_one_is_refused(user, name):
+    """All or none."""
+    stem = name[:30]
+    make(user, stem + "-taken", "sleep 60")
+    for other, slug, says in (
+            (batch(stem + "-b", "true", group="nobody"), "invalid-api-params", "[1].group"),
+            (batch(stem + "-b", "true", dependencies=["nobody"]), "object-not-found", "nobody"),
+            (batch(stem + "-taken", "true", reuseIfExists=False), "session-already-exists",
+             "existingSessionId"),
+            (batch(stem + "-a", "true"), "session-already-exists", "-a")):
+        reply = user.post("/aliquot/v1/sessions", [batch(stem + "-a", "true"), other])
+        assert reply.slug == slug and says in reply.body.decode(), reply
+        assert user.get("/aliquot/v1/sessions/" + stem + "-a").status == 404
+        assert user.get("/aliquot/v1/sessions/" + stem + "-b").status == 404
     reply = user.post("/aliquot/v1/sessions", [
-        batch(name[:30] + "-a", "true"), batch(name[:30] + "-b", "true", group="nobody")])
-    assert reply.status == 207
-    good, bad = reply.json["items"]
-    assert good["created"] and bad["error"]["type"].endswith("invalid-api-params")
+        batch(stem + "-a", "true"), batch(stem + "-taken", "true")])
+    assert reply.status == 201 and [i["created"] for i in reply.json["items"]] == [True, False]
+    assert user.delete("/session/" + stem + "-taken").status == 200
 
 
 def test_one_alone_is_fine_too(user, name):

@@ -192,71 +192,37 @@ static void on_create(struct request *req, void *data)
 
 #define SEVERAL_MAX 1000
 
-struct several;
-
-struct one_of_several {
-    struct several *all;
-    struct core_created created;
-    int r;
-    struct aq_error err;
-};
-
+/* A list of creations whose request waits for the answer. */
 struct several {
+    struct api *api;
     struct request *req;
-    size_t count, waiting;
-    struct one_of_several items[];
+    size_t count;
 };
 
-static void write_one(const struct several *all, const struct one_of_several *one, struct jsonw *w)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf problem = STRBUF_INIT;
-    const struct core_created *created = &one->created;
-
-    if (one->r >= 0) {
-        write_created(&created->id, created->name, status_text_for(all->req, created->status),
-                      created->is_new, w);
-        return;
-    }
-    problem_write(&problem, &one->err, NULL);
-    jsonw_object_begin(w);
-    api_write_raw(w, "error", strbuf_ok(&problem) ? problem.data : NULL);
-    jsonw_object_end(w);
-}
-
-static void reply_several(struct several *all)
+static void on_several_created(void *data, int r, const struct aq_error *err,
+                               const struct core_created *created)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    bool all_good = true;
+    const struct several *all = data;
 
+    if (r < 0) {
+        fail_creation(all->req, err, created);
+        return;
+    }
     jsonw_object_begin(&w);
     jsonw_key(&w, "items");
     jsonw_array_begin(&w);
-    for (size_t i = 0; i < all->count; i++) {
-        all_good = all_good && all->items[i].r >= 0;
-        write_one(all, &all->items[i], &w);
-    }
+    for (size_t i = 0; i < all->count; i++)
+        write_created(&created[i].id, created[i].name,
+                      status_text_for(all->req, created[i].status), created[i].is_new, &w);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
-    request_reply_json(all->req, all_good ? 201 : 207, &out);
+    request_reply_json(all->req, 201, &out);
     AQ_FAULT("api.create.several-answered");
 }
 
-static void on_one_created(void *data, int r, const struct aq_error *err,
-                           const struct core_created *created)
-{
-    struct one_of_several *one = data;
-
-    one->r = r;
-    if (r < 0)
-        one->err = *err;
-    else
-        one->created = *created;
-    if (--one->all->waiting == 0)
-        reply_several(one->all);
-}
-
-/* "[3].name" for the third element's name */
+/* "[3].name" for the fourth element's name */
 static void name_element(struct aq_error *err, size_t i)
 {
     char field[sizeof(err->field)];
@@ -283,15 +249,19 @@ static int read_several(const struct api *api, struct request *req, const json_t
     return 0;
 }
 
-static void start_several(const struct api *api, struct several *all,
-                          struct session_params *params)
+static void start_several(struct several *all, struct session_params *params)
 {
-    all->waiting = all->count;
-    for (size_t i = 0; i < all->count; i++) {
-        all->items[i].all = all;
-        core_create_session(api->core, &params[i].request, on_one_created, &all->items[i]);
+    const struct session_request **requests = arena_array(request_get_arena(all->req), all->count,
+                                                          sizeof(struct session_request *));
+
+    for (size_t i = 0; requests && i < all->count; i++)
+        requests[i] = &params[i].request;
+    if (requests)
+        core_create_sessions(all->api->core, requests, all->count, on_several_created, all);
+    else
+        request_fail(all->req, &(struct aq_error){ .code = ENOMEM });
+    for (size_t i = 0; i < all->count; i++)
         session_params_done(&params[i]);
-    }
 }
 
 static void on_create_several(struct request *req, void *data)
@@ -306,7 +276,7 @@ static void on_create_several(struct request *req, void *data)
     if (api_parse(req, &tree, &err) == 0) {
         list = json_is_array(tree) ? json_incref(tree) : json_pack("[O]", tree);
         count = json_array_size(list);
-        all = arena_alloc(request_get_arena(req), sizeof(*all) + count * sizeof(all->items[0]));
+        all = arena_alloc(request_get_arena(req), sizeof(*all));
         params = arena_array(request_get_arena(req), count ? count : 1, sizeof(*params));
         if (!list || !all || !params)
             aq_fail(&err, ENOMEM, "sessions");
@@ -318,9 +288,8 @@ static void on_create_several(struct request *req, void *data)
         return;
     }
     AQ_FAULT("api.create.several-decoded");
-    all->req = req;
-    all->count = count;
-    start_several(data, all, params);
+    *all = (struct several){ .api = data, .req = req, .count = count };
+    start_several(all, params);
 }
 
 const struct route session_create_routes[] = {

@@ -80,15 +80,30 @@ struct search {
     struct request *req;
     struct store_query query;
     struct uuid id; /* nil: search by the path's text */
+    bool is_prefix; /* only the beginning of a live one's name: the dead may have that name */
     session_found_fn *fn;
     void *data;
     struct store_page *page;
 };
 
+/* The last session of exactly this name. */
+static int search_name(struct store_tx *tx, struct search *search, struct aq_error *err)
+{
+    struct store_query query = search->query;
+
+    query.name = request_get_param(search->req, "name");
+    query.limit = 1;
+    return store_list_sessions(tx, &query, &search->page, err);
+}
+
 static int search_store(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct search *search = data;
+    int r = search->is_prefix ? search_name(tx, search, err) : 0;
 
+    if (r < 0 || (search->page && search->page->count))
+        return r;
+    store_page_free(AQ_TAKE(search->page));
     if (uuid_is_nil(&search->id))
         return store_find_sessions(tx, &search->query, request_get_param(search->req, "name"),
                                    &search->page, err);
@@ -132,10 +147,20 @@ static void on_searched(void *data, int r, const struct aq_error *err)
     store_page_free(page);
 }
 
-/* Fill the search: a live match wins; it is then read by its id. */
+static bool is_name_prefix(const struct session *s, const char *text)
+{
+    size_t len = strlen(text);
+
+    return strncmp(s->name, text, len) == 0 && s->name[len];
+}
+
+/* Fill the search: a live match wins, unless it only begins so; it is then
+ * read by its id.
+ */
 static int prepare(const struct api *api, struct search *search, const char *owner_access_key,
                    bool *ret_answered, struct aq_error *err)
 {
+    const char *text = request_get_param(search->req, "name");
     const struct session *found[CORE_MATCH_MAX], *live;
     const struct keypair *owner;
     size_t count;
@@ -147,9 +172,9 @@ static int prepare(const struct api *api, struct search *search, const char *own
     search->query.access_key = arena_strdup(request_get_arena(search->req), owner->access_key);
     if (!search->query.access_key)
         return aq_fail(err, ENOMEM, "session");
-    count = core_match_sessions(api->core, owner->access_key,
-                                request_get_param(search->req, "name"), found);
-    if (count == 0)
+    count = core_match_sessions(api->core, owner->access_key, text, found);
+    search->is_prefix = count > 0 && is_name_prefix(found[0], text);
+    if (count == 0 || (count > 1 && search->is_prefix))
         return 0;
     live = pick(search->req, found, count);
     *ret_answered = !live;

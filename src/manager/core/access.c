@@ -27,6 +27,12 @@ const struct allowed *access_find(const struct core *core, const struct session 
     return map_gets(&core->access, key);
 }
 
+bool access_is_same(const struct session *a, const struct session *b)
+{
+    return strcmp(a->access_key, b->access_key) == 0 && uuid_equals(&a->group_id, &b->group_id)
+        && strcmp(a->domain, b->domain) == 0;
+}
+
 static void allowed_free(struct allowed *a)
 {
     if (!a)

@@ -99,6 +99,11 @@ typedef void (*core_create_fn)(void *data, int r, const struct aq_error *err,
                                const struct core_created *created);
 void core_create_session(struct core *core, const struct session_request *request,
                          core_create_fn done, void *data);
+/* All of them in one commit, or none: 'created' has 'count' elements then, in
+ * the order of the requests; err->field names the request: "[3].name".
+ */
+void core_create_sessions(struct core *core, const struct session_request *const *requests,
+                          size_t count, core_create_fn done, void *data);
 
 typedef void (*core_done_fn)(void *data, int r, const struct aq_error *err);
 

@@ -1,4 +1,4 @@
-/* create.c - the command that makes a session
+/* create.c - the command that makes sessions, all that are asked for or none
  *
  * Most requests are decided from memory and committed at once. Only when the
  * owner's resource groups are not known yet, or a dependency has ended, the
@@ -13,111 +13,183 @@
 #include "base/fault.h"
 #include "store/read.h"
 
-struct creation {
-    struct core *core;
-    struct event_batch *batch;  /* one event: the session */
+/* One of the sessions, until it is an event of the batch. */
+struct draft {
+    struct session s;
+    bool is_met;                /* a live session will do: nothing to make */
+    bool reuse;
     char *resource_group;       /* asked for, NULL = any */
     char *image;
-    bool reuse;
     char **unresolved;          /* dependencies that are not alive: ids or names */
     size_t unresolved_count;
     struct allowed *allowed;    /* as read, until it is kept */
     bool wants_allowed;
-    core_create_fn done;
-    void *data;
-    struct core_created created;
-    int r;
-    struct aq_error err;
 };
 
-static struct session *session_of(struct creation *c)
+struct creation {
+    struct core *core;
+    struct event_batch *batch;
+    struct core_created *created; /* one per draft */
+    struct aq_error err;
+    size_t at;                    /* the draft that 'err' is about */
+    core_create_fn done;
+    void *data;
+    size_t count;
+    struct draft drafts[];
+};
+
+static void draft_done(struct draft *d)
 {
-    return &c->batch->events[0].session;
+    for (size_t i = 0; i < d->unresolved_count; i++)
+        free(d->unresolved[i]);
+    free(d->unresolved);
+    free(d->resource_group);
+    free(d->image);
+    session_done(&d->s);
 }
 
 static void creation_free(struct creation *c)
 {
-    for (size_t i = 0; i < c->unresolved_count; i++)
-        free(c->unresolved[i]);
-    free(c->unresolved);
-    free(c->resource_group);
-    free(c->image);
+    for (size_t i = 0; i < c->count; i++)
+        draft_done(&c->drafts[i]);
+    free(c->created);
     event_batch_free(c->batch);
     free(c);
 }
 
+/* "[3].name" for the fourth session's name, if there are several. */
+static void name_draft(struct creation *c)
+{
+    char field[sizeof(c->err.field)];
+
+    if (c->count == 1 || c->at == c->count)
+        return;
+    memcpy(field, c->err.field, sizeof(field));
+    (void)snprintf(c->err.field, sizeof(c->err.field), field[0] ? "[%zu].%.50s" : "[%zu]%.0s",
+                   c->at, field);
+}
+
+static void answer(struct creation *c, int r)
+{
+    const struct core_created *created = r == 0 ? c->created
+                                         : r == -EEXIST && c->at < c->count ? &c->created[c->at]
+                                                                            : NULL;
+
+    c->err.code = r < 0 ? -r : 0;
+    if (r < 0)
+        name_draft(c);
+    c->done(c->data, r, r < 0 ? &c->err : NULL, created);
+    creation_free(c);
+}
+
 static void on_finish(void *data, int r, const struct aq_error *err)
 {
-    struct creation *c = data;
-
-    c->done(c->data, r, err, r == 0 || r == -EEXIST ? &c->created : NULL);
-    creation_free(c);
+    (void)err;
+    answer(data, r);
 }
 
 /* Answer in the next turn. */
 static void finish(struct creation *c, int r)
 {
-    c->err.code = r < 0 ? -r : 0;
     core_defer(c->core, on_finish, c, r, &c->err);
 }
 
-static void set_created(struct creation *c, const struct session *s, bool is_new)
+static void set_created(struct core_created *created, const struct session *s, bool is_new)
 {
-    c->created = (struct core_created){ .id = s->id, .status = s->status, .is_new = is_new };
-    memcpy(c->created.name, s->name, sizeof(c->created.name));
+    *created = (struct core_created){ .id = s->id, .status = s->status, .is_new = is_new };
+    memcpy(created->name, s->name, sizeof(created->name));
 }
 
 /* The name is in use: fine if that session will do. */
-static int meet_existing(struct creation *c, const struct session *existing)
+static int meet_existing(struct creation *c, struct draft *d, const struct session *existing)
 {
-    set_created(c, existing, false);
-    if (c->reuse && request_is_same_image(existing, c->image))
-        return 0;
-    (void)aq_fail_field(&c->err, EEXIST, "name", "a live session of yours is already called '%s'; "
-                        "choose another name or end that one", existing->name);
-    c->err.kind = "session-already-exists";
-    return -EEXIST;
+    set_created(&c->created[d - c->drafts], existing, false);
+    d->is_met = d->reuse && request_is_same_image(existing, d->image);
+    return d->is_met ? 0 : aq_fail_as(&c->err, EEXIST, "session-already-exists", "name",
+                                      "a live session of yours is already called '%s'; "
+                                      "choose another name or end that one", existing->name);
 }
 
 /* ---- commit ---- */
+
+static void commit(struct creation *c);
+
+/* Another request was faster, or two of these sessions have one name. 0 = it
+ * is fine with that and may be tried again without it.
+ */
+static int find_namesake(struct creation *c)
+{
+    for (c->at = 0; c->at < c->count; c->at++) {
+        struct draft *d = &c->drafts[c->at];
+        const struct session *existing = core_find_session_named(c->core, &d->s.user_id,
+                                                                 d->s.name);
+
+        if (existing && !d->is_met)
+            return meet_existing(c, d, existing);
+    }
+    return -EEXIST;
+}
+
+/* Give the sessions back to their drafts, which know who asked for what. */
+static void take_back(struct creation *c)
+{
+    size_t next = 0;
+
+    for (size_t i = 0; i < c->count; i++)
+        if (!c->drafts[i].is_met) {
+            c->drafts[i].s = c->batch->events[next].session;
+            c->batch->events[next++].session = (struct session){ .name = "" };
+        }
+    event_batch_free(AQ_TAKE(c->batch));
+}
+
+static void on_refused(struct creation *c, int result, const struct aq_error *err)
+{
+    c->err = *err;
+    c->at = c->count;
+    take_back(c);
+    if (result == -EEXIST && (result = find_namesake(c)) == 0)
+        commit(c);
+    else
+        answer(c, result);
+}
 
 static void on_committed(void *data, int result, const struct aq_error *err,
                          struct event_batch *batch)
 {
     struct creation *c = data;
-    struct core *core = c->core;
-    const struct session *existing;
+    size_t next = 0;
 
-    (void)batch; /* c owns it */
-    core->counts.commits++;
-    if (result == 0) {
-        AQ_FAULT("core.create.committed");
-        set_created(c, session_of(c), true);
-        core_apply(core, &c->batch->events[0]);
-        AQ_FAULT("core.create.applied");
-    } else {
-        c->err = *err;
-        if (result == -EEXIST && (existing = core_find_session_named(
-                                      core, &session_of(c)->user_id, session_of(c)->name)))
-            result = meet_existing(c, existing);
+    c->core->counts.commits++;
+    if (result < 0) {
+        on_refused(c, result, err);
+        return;
     }
-    c->done(c->data, result, result < 0 ? &c->err : NULL,
-            result == 0 || result == -EEXIST ? &c->created : NULL);
-    creation_free(c);
+    AQ_FAULT("core.create.committed");
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->drafts[i].is_met)
+            continue;
+        set_created(&c->created[i], &batch->events[next].session, true);
+        core_apply(c->core, &batch->events[next++]);
+    }
+    AQ_FAULT("core.create.applied");
+    answer(c, 0);
 }
 
-static int choose_resource_group(struct creation *c)
+static int choose_resource_group(struct creation *c, struct draft *d)
 {
-    const struct allowed *a = access_find(c->core, session_of(c));
-    const char *wanted = c->resource_group;
+    const struct allowed *a = access_find(c->core, &d->s);
+    const char *wanted = d->resource_group;
 
+    if (d->s.resource_group)
+        return 0; /* chosen before a commit that was refused */
     for (size_t i = 0; a && i < a->count; i++) {
         const struct resource_group *g = core_find_resource_group(c->core, a->names[i]);
 
         if (!g || !g->is_active || (wanted && strcmp(g->name, wanted) != 0))
             continue;
-        session_of(c)->resource_group = strdup(g->name);
-        return session_of(c)->resource_group ? 0 : aq_fail(&c->err, ENOMEM, "a session");
+        d->s.resource_group = strdup(g->name);
+        return d->s.resource_group ? 0 : aq_fail(&c->err, ENOMEM, "a session");
     }
     if (!wanted)
         return aq_fail_field(&c->err, ENOENT, "scalingGroup",
@@ -126,28 +198,57 @@ static int choose_resource_group(struct creation *c)
                          "You do not have access to the scaling group '%s'.", wanted);
 }
 
+/* All that is missing is known now. */
+static int complete(struct creation *c, struct draft *d)
+{
+    if (d->unresolved_count)
+        return aq_fail_field(&c->err, ENOENT, "dependencies", "no session of yours is called '%s'",
+                             d->unresolved[0]);
+    return choose_resource_group(c, d);
+}
+
+/* The drafts become one batch: whole or not at all. */
+static int fill_batch(struct creation *c)
+{
+    if (!(c->batch = event_batch_new()))
+        return aq_fail(&c->err, ENOMEM, "a session");
+    for (size_t i = 0; i < c->count; i++) {
+        struct event *e;
+
+        if (c->drafts[i].is_met)
+            continue;
+        e = event_batch_add(c->batch, EVENT_SESSION_CREATED, c->drafts[i].s.created_usec);
+        if (!e)
+            return aq_fail(&c->err, ENOMEM, "a session");
+        e->session = c->drafts[i].s;
+        c->drafts[i].s = (struct session){ .name = "" };
+    }
+    return 0;
+}
+
 static void commit(struct creation *c)
 {
-    int r = c->unresolved_count ? aq_fail_field(&c->err, ENOENT, "dependencies",
-                                                "no session of yours is called '%s'",
-                                                c->unresolved[0])
-                                : choose_resource_group(c);
+    int r = 0;
 
-    if (r == 0) {
+    for (c->at = 0; c->at < c->count && r == 0; c->at += r == 0)
+        if (!c->drafts[c->at].is_met)
+            r = complete(c, &c->drafts[c->at]);
+    if (r == 0)
+        r = fill_batch(c);
+    if (r == 0 && c->batch->count) {
         AQ_FAULT("core.create.proposed");
         r = store_commit(c->core->store, c->batch, on_committed, c);
     }
-    if (r < 0)
+    if (r < 0 || !c->batch->count)
         finish(c, r);
 }
 
 /* ---- dependencies ---- */
 
 /* Add one, once; it must still be able to succeed. */
-static int add_dependency(struct creation *c, const struct uuid *id, bool ended,
+static int add_dependency(struct session *s, const struct uuid *id, bool ended,
                           enum session_result result, struct aq_error *err)
 {
-    struct session *s = session_of(c);
     char text[UUID_TEXT_MAX];
 
     for (size_t i = 0; i < s->dependency_count; i++)
@@ -172,38 +273,36 @@ static const struct session *find_live(const struct creation *c, const struct se
     return s && uuid_equals(&s->user_id, &owner->user_id) ? s : NULL;
 }
 
-static int resolve_live(struct creation *c, const struct session_request *req)
+static int resolve_live(struct creation *c, struct draft *d, const struct session_request *req)
 {
-    struct session *s = session_of(c);
     int r = 0;
 
     if (req->dependency_count == 0)
         return 0;
     if (req->dependency_count > 1000)
         return aq_fail_field(&c->err, EINVAL, "dependencies", "more than 1000 dependencies");
-    s->dependencies = calloc(req->dependency_count, sizeof(*s->dependencies));
-    c->unresolved = calloc(req->dependency_count, sizeof(*c->unresolved));
-    if (!s->dependencies || !c->unresolved)
+    d->s.dependencies = calloc(req->dependency_count, sizeof(*d->s.dependencies));
+    d->unresolved = calloc(req->dependency_count, sizeof(*d->unresolved));
+    if (!d->s.dependencies || !d->unresolved)
         return aq_fail(&c->err, ENOMEM, "a session");
     for (size_t i = 0; i < req->dependency_count && r == 0; i++) {
-        const struct session *d = find_live(c, s, req->dependencies[i]);
+        const struct session *live = find_live(c, &d->s, req->dependencies[i]);
 
-        if (d)
-            r = add_dependency(c, &d->id, false, RESULT_UNDEFINED, &c->err);
-        else if (!(c->unresolved[c->unresolved_count] = strdup(req->dependencies[i])))
+        if (live)
+            r = add_dependency(&d->s, &live->id, false, RESULT_UNDEFINED, &c->err);
+        else if (!(d->unresolved[d->unresolved_count] = strdup(req->dependencies[i])))
             r = aq_fail(&c->err, ENOMEM, "a session");
         else
-            c->unresolved_count++;
+            d->unresolved_count++;
     }
     return r;
 }
 
 /* On a thread of the store: the latest session of that id or name. */
-static int resolve_ended(struct store_tx *tx, struct creation *c, const char *text,
+static int resolve_ended(struct store_tx *tx, struct session *s, const char *text,
                          struct aq_error *err)
 {
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
-    struct session *s = session_of(c);
     struct store_query q = { .user_id = &s->user_id, .limit = 1 };
     struct uuid id;
     int r;
@@ -219,7 +318,7 @@ static int resolve_ended(struct store_tx *tx, struct creation *c, const char *te
     if (page->count == 0)
         return aq_fail_field(err, ENOENT, "dependencies", "no session of yours is called '%s'",
                              text);
-    return add_dependency(c, &page->sessions[0].session.id,
+    return add_dependency(s, &page->sessions[0].session.id,
                           session_is_terminal(page->sessions[0].session.status),
                           page->sessions[0].session.result, err);
 }
@@ -227,10 +326,17 @@ static int resolve_ended(struct store_tx *tx, struct creation *c, const char *te
 static int read_missing(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct creation *c = data;
-    int r = c->wants_allowed ? access_read(tx, session_of(c), &c->allowed, err) : 0;
+    int r = 0;
 
-    for (size_t i = 0; i < c->unresolved_count && r == 0; i++)
-        r = resolve_ended(tx, c, c->unresolved[i], err);
+    for (size_t i = 0; i < c->count && r == 0; i++) {
+        struct draft *d = &c->drafts[i];
+
+        c->at = i;
+        if (d->wants_allowed)
+            r = access_read(tx, &d->s, &d->allowed, err);
+        for (size_t n = 0; n < d->unresolved_count && r == 0; n++)
+            r = resolve_ended(tx, &d->s, d->unresolved[n], err);
+    }
     return r;
 }
 
@@ -238,62 +344,99 @@ static void on_read(void *data, int r, const struct aq_error *err)
 {
     struct creation *c = data;
 
-    if (c->allowed)
-        access_keep(c->core, session_of(c), AQ_TAKE(c->allowed));
+    for (size_t i = 0; i < c->count; i++) {
+        struct draft *d = &c->drafts[i];
+
+        if (d->allowed)
+            access_keep(c->core, &d->s, AQ_TAKE(d->allowed));
+        for (size_t n = 0; n < d->unresolved_count; n++)
+            free(d->unresolved[n]);
+        d->unresolved_count = 0;
+    }
     if (r < 0) {
         c->err = *err;
         finish(c, r);
         return;
     }
-    for (size_t i = 0; i < c->unresolved_count; i++)
-        free(c->unresolved[i]);
-    c->unresolved_count = 0;
     commit(c);
 }
 
 /* ---- the command ---- */
 
-static int begin(struct creation *c, const struct session_request *req)
+static int begin(struct creation *c, struct draft *d, const struct session_request *req)
 {
-    struct event *e;
+    const struct session *existing;
+    int r = request_build(c->core, req, &d->s, &c->err);
+
+    if (r < 0)
+        return r;
+    d->reuse = req->reuse;
+    if (!(d->image = strdup(req->image)) ||
+        (req->resource_group && !(d->resource_group = strdup(req->resource_group))))
+        return aq_fail(&c->err, ENOMEM, "a session");
+    if ((r = resolve_live(c, d, req)) < 0)
+        return r;
+    existing = core_find_session_named(c->core, &d->s.user_id, req->name);
+    return existing ? meet_existing(c, d, existing) : 0;
+}
+
+/* What is not in memory; of neighbours with one owner, the first reads. */
+static bool wants_reading(struct creation *c)
+{
+    const struct draft *last = NULL;
+    bool any = false;
+
+    for (size_t i = 0; i < c->count; i++) {
+        struct draft *d = &c->drafts[i];
+
+        if (d->is_met)
+            continue;
+        d->wants_allowed = !(last && access_is_same(&last->s, &d->s))
+                           && !access_find(c->core, &d->s);
+        any = any || d->wants_allowed || d->unresolved_count;
+        last = d;
+    }
+    return any;
+}
+
+static int begin_all(struct creation *c, const struct session_request *const *requests)
+{
+    struct queue_check check = { .access_key = "" };
+    int r = 0;
+
+    for (c->at = 0; c->at < c->count && r == 0; c->at += r == 0) {
+        struct draft *d = &c->drafts[c->at];
+
+        r = begin(c, d, requests[c->at]);
+        if (r == 0 && !d->is_met)
+            r = request_check_queue(c->core, &d->s, &check, &c->err);
+    }
+    return r;
+}
+
+void core_create_sessions(struct core *core, const struct session_request *const *requests,
+                          size_t count, core_create_fn done, void *data)
+{
+    struct creation *c = calloc(1, sizeof(*c) + count * sizeof(c->drafts[0]));
     int r;
 
-    if (!(c->batch = event_batch_new()) ||
-        !(e = event_batch_add(c->batch, EVENT_SESSION_CREATED, clock_realtime_usec())))
-        return aq_fail(&c->err, ENOMEM, "a session");
-    if ((r = request_build(c->core, req, &e->session, &c->err)) < 0)
-        return r;
-    c->reuse = req->reuse;
-    if (!(c->image = strdup(req->image)) ||
-        (req->resource_group && !(c->resource_group = strdup(req->resource_group))))
-        return aq_fail(&c->err, ENOMEM, "a session");
-    return resolve_live(c, req);
+    if (!c || !(c->created = calloc(count, sizeof(*c->created))))
+        core_die("a request");
+    c->core = core;
+    c->count = count;
+    c->done = done;
+    c->data = data;
+    r = begin_all(c, requests);
+    if (r < 0)
+        finish(c, r);
+    else if (!wants_reading(c))
+        commit(c);
+    else if (store_read(core->store, read_missing, on_read, c) < 0)
+        finish(c, aq_fail(&c->err, ENOMEM, "a session"));
 }
 
 void core_create_session(struct core *core, const struct session_request *request,
                          core_create_fn done, void *data)
 {
-    struct creation *c = calloc(1, sizeof(*c));
-    const struct session *existing = NULL;
-    int r;
-
-    if (!c)
-        core_die("a request");
-    *c = (struct creation){ .core = core, .done = done, .data = data };
-    r = begin(c, request);
-    if (r == 0)
-        existing = core_find_session_named(core, &session_of(c)->user_id, request->name);
-    if (existing)
-        r = meet_existing(c, existing);
-    else if (r == 0)
-        r = request_check_queue(core, session_of(c), &c->err);
-    if (r < 0 || existing) {
-        finish(c, r);
-        return;
-    }
-    c->wants_allowed = !access_find(core, session_of(c));
-    if (!c->wants_allowed && c->unresolved_count == 0)
-        commit(c);
-    else if (store_read(core->store, read_missing, on_read, c) < 0)
-        finish(c, aq_fail(&c->err, ENOMEM, "a session"));
+    core_create_sessions(core, &request, 1, done, data);
 }

@@ -23,6 +23,8 @@ const struct allowed *access_find(const struct core *core, const struct session 
 /* On a thread of the store. */
 int access_read(struct store_tx *tx, const struct session *s, struct allowed **ret,
                 struct aq_error *err);
+/* Is what they may use the same? */
+bool access_is_same(const struct session *a, const struct session *b);
 /* Takes 'a'. */
 void access_keep(struct core *core, const struct session *s, struct allowed *a);
 
@@ -36,7 +38,15 @@ int request_build(const struct core *core, const struct session_request *req,
                   struct session *ret, struct aq_error *err);
 /* Does the live session 's' have the image that is asked for? */
 bool request_is_same_image(const struct session *s, const char *image);
-/* What only the owner's other sessions can speak against: names and limits. */
-int request_check_queue(const struct core *core, const struct session *s, struct aq_error *err);
+/* What was counted for the sessions before, of one request; .access_key "" at first. */
+struct queue_check {
+    char access_key[ACCESS_KEY_MAX];
+    int pending;
+};
+/* What only the owner's other sessions can speak against: how many wait. 's' counts
+ * for those that come after it.
+ */
+int request_check_queue(const struct core *core, const struct session *s,
+                        struct queue_check *check, struct aq_error *err);
 
 #endif

@@ -146,6 +146,16 @@ static void apply_batch(struct core *core, struct event_batch *batch)
         core_apply(core, &batch->events[i]);
 }
 
+/* A pass has not seen it: only another one can tell what it waits for. */
+static void pass_again(struct core *core, struct live *l)
+{
+    if (!l->was_skipped)
+        return;
+    l->was_skipped = false;
+    l->rgroup->needs_pass = true;
+    core_schedule_turn(core);
+}
+
 static void on_proposal(void *data, int result, const struct aq_error *err,
                         struct event_batch *batch)
 {
@@ -170,9 +180,11 @@ static void on_proposal(void *data, int result, const struct aq_error *err,
         l->is_busy = false;
         if (result < 0) {
             give_back(core, l, result, err);
+            pass_again(core, l);
         } else if (!session_is_terminal(l->s.status)) {
             l->is_alone = false;
             live_touch(core, l);
+            pass_again(core, l);
         }
     }
     proposal_free(p);

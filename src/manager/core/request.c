@@ -284,14 +284,22 @@ bool request_is_same_image(const struct session *s, const char *image)
 
 /* ---- together ---- */
 
-int request_check_queue(const struct core *core, const struct session *s, struct aq_error *err)
+int request_check_queue(const struct core *core, const struct session *s,
+                        struct queue_check *check, struct aq_error *err)
 {
     const struct keypair_policy *policy = find_policy(core, s->access_key);
-    int limit = policy ? policy->max_pending_sessions : 0, pending = 0;
+    int limit = policy ? policy->max_pending_sessions : 0;
 
-    for (const struct session *o = NULL; limit > 0 && (o = core_next_session(core, o));)
-        pending += o->status == SESSION_PENDING && strcmp(o->access_key, s->access_key) == 0;
-    if (limit > 0 && pending >= limit)
+    if (limit <= 0)
+        return 0;
+    if (strcmp(check->access_key, s->access_key) != 0) {
+        memcpy(check->access_key, s->access_key, sizeof(check->access_key));
+        check->pending = 0;
+        for (const struct session *o = NULL; (o = core_next_session(core, o));)
+            check->pending += o->status == SESSION_PENDING
+                              && strcmp(o->access_key, s->access_key) == 0;
+    }
+    if (check->pending++ >= limit)
         return aq_fail_kind(err, EDQUOT, "quota-exceeded",
                             "You cannot have more than %d pending sessions.", limit);
     return 0;

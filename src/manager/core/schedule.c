@@ -145,6 +145,7 @@ static int add_queue(struct core *core, struct rgroup *g, size_t window, struct 
         LIST_FOREACH(link, &g->bands[p]) {
             struct live *l = LIST_ENTRY(link, struct live, queue_link);
 
+            l->was_skipped = l->is_busy;
             if (l->is_busy || l->end_reason)
                 continue;
             if (s->snap.session_count == window) {

@@ -52,6 +52,7 @@ struct live {
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */
     uint32_t heap_index;     /* in core.heap, UINT32_MAX = not */
     bool is_busy;            /* a proposal of it is under way */
+    bool was_skipped;        /* a pass left it out because of that */
     bool is_alone;           /* its last proposal was refused: do not share the next */
     bool is_single_node, is_in_usage;
     char *architecture;      /* NULL = any */

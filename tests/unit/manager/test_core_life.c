@@ -281,6 +281,64 @@ static void test_requests(void **state)
     assert_clean();
 }
 
+#define SEVERAL 3
+
+static void on_several(void *data, int r, const struct aq_error *err,
+                       const struct core_created *created)
+{
+    struct answer *answers = data;
+
+    for (size_t i = 0; i < SEVERAL; i++)
+        on_created(&answers[i], r, err, r == 0 ? &created[i] : NULL);
+}
+
+/* Several at once: all or none, in one commit. */
+static void test_several(void **state)
+{
+    static const struct session_request good = { .name = "first", .type = SESSION_BATCH,
+        .image = "sh", .command = "true", .access_key = USER_KEY, .priority = -1 };
+    static const char *const unknown[] = { "nobody" };
+    struct session_request two = good, three = good;
+    struct uuid taken, user;
+    const struct session_request *list[SEVERAL] = { &good, &two, &three };
+    struct { const char *name, *group; const char *const *deps; int r; const char *field; } rows[] = {
+        { "third", "nobody", NULL, -EINVAL, "[2].group" },
+        { "third", NULL, unknown, -ENOENT, "dependencies" },
+        { "taken", NULL, NULL, -EEXIST, "[2].name" },
+        { "second", NULL, NULL, -EEXIST, "" },
+        { "third", NULL, NULL, 0, "" },
+    };
+
+    (void)state;
+    taken = submit("taken");
+    user = core_find_session(world.core, &taken)->user_id;
+    two.name = "second";
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        struct answer answers[SEVERAL] = { { 0 } };
+        uint64_t commits = world.core->counts.commits;
+
+        three.name = rows[i].name;
+        three.group = rows[i].group;
+        three.dependencies = rows[i].deps;
+        three.dependency_count = rows[i].deps ? 1 : 0;
+        core_create_sessions(world.core, list, SEVERAL, on_several, answers);
+        settle();
+        assert_true(answers[0].came);
+        if (rows[i].r == 0) {
+            assert_int_equal(answers[0].r, 0);
+            assert_int_equal(world.core->counts.commits, commits + 1);
+        } else {
+            assert_row(answers[0].r == rows[i].r, "%s: %s", rows[i].name, answers[0].err.text);
+            assert_non_null(strstr(answers[0].err.field, rows[i].field));
+            assert_null(core_find_session_named(world.core, &user, "first"));
+        }
+        for (size_t n = 0; rows[i].r == 0 && n < SEVERAL; n++)
+            assert_string_equal(core_find_session(world.core, &answers[n].created.id)->name,
+                                list[n]->name);
+    }
+    assert_clean();
+}
+
 /* Two requests of one name that are under way at once: one wins. */
 static void test_same_name_at_once(void **state)
 {
@@ -385,6 +443,32 @@ static void test_dependencies(void **state)
     assert_clean();
 }
 
+/* What it waits for ends while something else about it is being written. */
+static void test_busy_dependent(void **state)
+{
+    struct session_request req = { .name = "second", .type = SESSION_BATCH, .image = "sh",
+        .command = "true", .access_key = USER_KEY, .priority = -1,
+        .dependencies = (const char *[]){ "first" }, .dependency_count = 1 };
+    struct answer a;
+    struct live *l;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    (void)submit("first");
+    a = create(&req);
+    l = live_find(world.core, &a.created.id);
+    l->is_busy = true;
+    agent_reports_exit(find_sent(MSG_KERNEL_CREATE, 0), 0);
+    assert_int_equal(status_of(&a.created.id), SESSION_PENDING);
+    assert_true(l->was_skipped);
+    l->is_busy = false;
+    propose(world.core, l, EVENT_SESSION_EXPLAINED)->session_change.id = l->s.id;
+    propose_flush(world.core);
+    settle();
+    assert_int_equal(status_of(&a.created.id), SESSION_SCHEDULED);
+    assert_clean();
+}
+
 static void test_starts_at(void **state)
 {
     struct session_request req = { .name = "later", .type = SESSION_BATCH, .image = "sh",
@@ -480,7 +564,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(test_batch), TEST(test_reports_out_of_order), TEST(test_terminate),
         TEST(test_queue_order), TEST(test_explain), TEST(test_requests),
-        TEST(test_same_name_at_once), TEST(test_rename_restart), TEST(test_dependencies),
+        TEST(test_several), TEST(test_same_name_at_once), TEST(test_rename_restart),
+        TEST(test_dependencies), TEST(test_busy_dependent),
         TEST(test_starts_at), TEST(test_pending_timeout), TEST(test_cluster),
     };
 
