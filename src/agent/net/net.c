@@ -1,0 +1,514 @@
+#include "agent/net/net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/net/net_private.h"
+#include "agent/net/nft.h"
+#include "agent/net/forwarding.h"
+#include "agent/net/work.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/vec.h"
+
+/* One endpoint's work in the thread pool. */
+struct job {
+    uv_work_t work;
+    struct net_endpoint *endpoint;
+    struct work_plan plan; /* to close: folder and link */
+    bool finds_servers;
+    struct aq_error err;
+};
+
+/* ---- endpoints ---- */
+
+void net_endpoint_folder(const struct net_endpoint *e, char *path, size_t size)
+{
+    char id[UUID_TEXT_MAX];
+
+    (void)snprintf(path, size, "%s/%s", e->net->home.path, uuid_format(&e->kernel_id, id));
+}
+
+void net_endpoint_link(const struct net_endpoint *e, char name[IF_NAMESIZE])
+{
+    (void)snprintf(name, IF_NAMESIZE, "aq%s-%06x", e->net->home.tag, e->record.number & 0xffffffu);
+}
+
+void net_endpoint_fill_info(struct net_endpoint *e)
+{
+    char folder[NET_PATH_MAX - 16];
+    struct net_info *info = &e->info;
+
+    net_endpoint_folder(e, folder, sizeof(folder));
+    (void)snprintf(info->namespace_path, sizeof(info->namespace_path), "%s/ns", folder);
+    (void)snprintf(info->hosts_path, sizeof(info->hosts_path), "%s/hosts", folder);
+    (void)snprintf(info->resolv_path, sizeof(info->resolv_path), "%s/resolv.conf", folder);
+    (void)address_format(pool_address(&e->net->pool, e->record.number), info->address);
+    memcpy(info->ports, e->record.ports, sizeof(info->ports));
+    info->port_count = e->record.port_count;
+}
+
+const struct net_info *net_get_info(const struct net_endpoint *endpoint)
+{
+    return &endpoint->info;
+}
+
+static struct net_endpoint *find(const struct net *net, const struct uuid *kernel_id)
+{
+    LIST_FOREACH(it, &net->endpoints) {
+        struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
+
+        if (uuid_equals(&e->kernel_id, kernel_id))
+            return e;
+    }
+    return NULL;
+}
+
+static void give_back(struct net_endpoint *e)
+{
+    for (size_t i = 0; i < e->record.port_count; i++)
+        ports_give(&e->net->ports, e->record.ports[i].outside);
+    pool_give(&e->net->pool, e->record.number);
+}
+
+static void endpoint_free(struct net_endpoint *e)
+{
+    list_remove(&e->link);
+    free(e);
+}
+
+/* ---- jobs ---- */
+
+static void job_free(struct job *job)
+{
+    work_plan_done(&job->plan);
+    free(job);
+}
+
+static struct job *job_new(struct net_endpoint *e)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (!job)
+        return NULL;
+    job->work.data = job;
+    job->endpoint = e;
+    strbuf_init(&job->plan.record);
+    strbuf_init(&job->plan.hosts);
+    net_endpoint_folder(e, job->plan.folder, sizeof(job->plan.folder));
+    net_endpoint_link(e, job->plan.link);
+    return job;
+}
+
+static int job_start(struct job *job, uv_work_cb work, uv_after_work_cb after)
+{
+    struct net *net = job->endpoint->net;
+    int r = uv_queue_work(net->loop, &job->work, work, after);
+
+    if (r == 0)
+        net->jobs++;
+    return r;
+}
+
+/* ---- closing ---- */
+
+static void end(struct net_endpoint *e, const struct aq_error *err)
+{
+    net_fn *fn = e->fn;
+    void *data = e->data;
+    bool is_freed = e->net->is_freed;
+
+    give_back(e);
+    endpoint_free(e);
+    if (fn && !is_freed)
+        fn(data, err);
+}
+
+static void on_close_work(uv_work_t *work)
+{
+    struct job *job = work->data;
+
+    (void)work_close(job->plan.folder, job->plan.link, &job->err);
+}
+
+static void on_closed(uv_work_t *work, int status)
+{
+    struct job *job = work->data;
+    struct net *net = job->endpoint->net;
+
+    (void)status;
+    if (job->err.code)
+        log_error("a network cannot be removed whole: %s", job->err.text);
+    end(job->endpoint, job->err.code ? &job->err : NULL);
+    job_free(job);
+    net_job_ended(net);
+}
+
+static void start_closing(struct net_endpoint *e)
+{
+    struct job *job = job_new(e);
+
+    e->state = ENDPOINT_CLOSING;
+    if (job && job_start(job, on_close_work, on_closed) == 0)
+        return;
+    if (job)
+        job_free(job);
+    log_error("a network is left until the next start: memory is short");
+    end(e, &(const struct aq_error){ .code = ENOMEM, .text = "memory is short" });
+}
+
+/* Out of the table first, so that nothing is led to an address that is free. */
+static void leave(struct net_endpoint *e)
+{
+    struct net *net = e->net;
+
+    if (e->record.port_count == 0 && !e->record.has_mates) {
+        start_closing(e);
+        return;
+    }
+    e->state = ENDPOINT_UNLISTING;
+    e->listed = ++net->wanted;
+    net_table_update(net);
+}
+
+void net_close(struct net_endpoint *e, net_fn *fn, void *data)
+{
+    if (!e)
+        return;
+    e->is_closing = true;
+    e->fn = fn;
+    e->data = data;
+    if (e->state == ENDPOINT_OPEN || e->state == ENDPOINT_FOUND || e->state == ENDPOINT_LISTING)
+        leave(e);
+    else if (e->state == ENDPOINT_FAILED)
+        start_closing(e);
+    /* else by on_opened() */
+}
+
+/* ---- opening ---- */
+
+static void on_open_work(uv_work_t *work)
+{
+    struct job *job = work->data;
+
+    if (job->finds_servers)
+        names_find(&job->plan.servers);
+    (void)work_open(&job->plan, &job->err);
+}
+
+static void tell_open(struct net_endpoint *e, const struct aq_error *err)
+{
+    e->state = err ? ENDPOINT_FAILED : ENDPOINT_OPEN;
+    if (!e->net->is_freed)
+        e->fn(e->data, err);
+}
+
+/* The first of a session learns of it when the second comes. */
+static void mark_mates(struct net_endpoint *e)
+{
+    LIST_FOREACH(it, &e->net->endpoints) {
+        struct net_endpoint *other = LIST_ENTRY(it, struct net_endpoint, link);
+
+        if (other != e && uuid_equals(&other->record.session_id, &e->record.session_id))
+            other->record.has_mates = e->record.has_mates = true;
+    }
+}
+
+static void join(struct net_endpoint *e)
+{
+    struct net *net = e->net;
+
+    e->state = ENDPOINT_LISTING;
+    mark_mates(e);
+    if (e->record.port_count == 0 && !e->record.has_mates) {
+        tell_open(e, NULL);
+        return;
+    }
+    e->listed = ++net->wanted;
+    net_table_update(net);
+}
+
+void net_endpoint_listed(struct net_endpoint *e, const struct aq_error *err)
+{
+    if (e->state == ENDPOINT_UNLISTING)
+        start_closing(e);
+    else
+        tell_open(e, err);
+}
+
+static void take_servers(struct net *net, const struct name_servers *servers)
+{
+    if (net->has_own_servers || names_equal(&net->servers, servers))
+        return;
+    net->servers = *servers;
+    net->wanted++;
+    net_table_update(net);
+}
+
+static void on_opened(uv_work_t *work, int status)
+{
+    struct job *job = work->data;
+    struct net_endpoint *e = job->endpoint;
+    struct net *net = e->net;
+
+    (void)status;
+    if (job->finds_servers)
+        take_servers(net, &job->plan.servers);
+    if (e->is_closing)
+        start_closing(e);
+    else if (job->err.code)
+        tell_open(e, &job->err);
+    else
+        join(e);
+    job_free(job);
+    net_job_ended(net);
+}
+
+static bool is_port_free(uint16_t port)
+{
+    const struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
+    AQ_CLEANUP(aq_closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int yes = 1;
+
+    if (fd < 0)
+        return false;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    return bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+}
+
+/* Address and ports, all or none. */
+static int take(struct net *net, const struct net_request *request, struct record *ret,
+                struct aq_error *err)
+{
+    struct record record = { .session_id = request->session_id };
+    int r;
+
+    if (request->port_count > NET_PORTS_MAX)
+        return aq_fail_field(err, EINVAL, "ports", "a kernel can publish %d ports at most",
+                             NET_PORTS_MAX);
+    if (!request->hostname[0] || strlen(request->hostname) > NET_HOSTNAME_MAX
+        || request->hostname[strcspn(request->hostname, " \t\r\n#")] != '\0')
+        return aq_fail_field(err, EINVAL, "hostname", "'%.70s' is no host name", request->hostname);
+    (void)snprintf(record.hostname, sizeof(record.hostname), "%s", request->hostname);
+    r = pool_take(&net->pool, &record.number, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; r == 0 && i < request->port_count; i++) {
+        struct net_port port = { .inside = request->ports[i] };
+
+        r = ports_take(&net->ports, is_port_free, &port.outside, err);
+        if (r == 0)
+            record.ports[record.port_count++] = port;
+    }
+    if (r < 0) {
+        for (size_t i = 0; i < record.port_count; i++)
+            ports_give(&net->ports, record.ports[i].outside);
+        pool_give(&net->pool, record.number);
+        return r;
+    }
+    *ret = record;
+    return 0;
+}
+
+static int start_opening(struct net_endpoint *e)
+{
+    struct job *job = job_new(e);
+
+    if (!job)
+        return -ENOMEM;
+    job->plan.address = pool_address(&e->net->pool, e->record.number);
+    job->plan.gateway = pool_address(&e->net->pool, POOL_GATEWAY);
+    job->plan.mtu = e->net->mtu;
+    job->plan.servers = e->net->servers;
+    job->finds_servers = !e->net->has_own_servers;
+    record_add(&job->plan.record, &e->record);
+    net_hosts_add(e, &job->plan.hosts);
+    if (strbuf_ok(&job->plan.record) && strbuf_ok(&job->plan.hosts)
+        && job_start(job, on_open_work, on_opened) == 0)
+        return 0;
+    job_free(job);
+    return -ENOMEM;
+}
+
+int net_open(struct net *net, const struct net_request *request, net_fn *fn, void *data,
+             struct net_endpoint **ret, struct aq_error *err)
+{
+    struct net_endpoint *e;
+    int r;
+
+    if (find(net, &request->kernel_id))
+        return aq_fail(err, EEXIST, "this kernel has a network already");
+    e = calloc(1, sizeof(*e));
+    if (!e)
+        return aq_fail(err, ENOMEM, "network");
+    *e = (struct net_endpoint){ .net = net, .state = ENDPOINT_OPENING, .fn = fn, .data = data,
+                                .kernel_id = request->kernel_id };
+    r = take(net, request, &e->record, err);
+    if (r < 0) {
+        free(e);
+        return r;
+    }
+    list_add(&net->endpoints, &e->link);
+    net_endpoint_fill_info(e);
+    if (start_opening(e) < 0) {
+        give_back(e);
+        endpoint_free(e);
+        return aq_fail(err, ENOMEM, "network");
+    }
+    *ret = e;
+    return 0;
+}
+
+/* ---- after a start ---- */
+
+int net_adopt(struct net *net, const struct uuid *kernel_id, struct net_endpoint **ret,
+              struct aq_error *err)
+{
+    struct net_endpoint *e = find(net, kernel_id);
+
+    if (!e || e->state != ENDPOINT_FOUND)
+        return aq_fail(err, ENOENT, "this kernel has no network on this node");
+    e->state = ENDPOINT_OPEN;
+    *ret = e;
+    return 0;
+}
+
+void net_sweep(struct net *net)
+{
+    LIST_FOREACH(it, &net->endpoints) {
+        struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
+
+        if (e->state == ENDPOINT_FOUND)
+            net_close(e, NULL, NULL);
+    }
+}
+
+int net_new(uv_loop_t *loop, const struct net_settings *settings, struct net **ret,
+            struct aq_error *err)
+{
+    struct net *net = calloc(1, sizeof(*net));
+    int r;
+
+    if (!net)
+        return aq_fail(err, ENOMEM, "networks");
+    net->loop = loop;
+    net->home = (struct home)HOME_CLOSED;
+    list_init(&net->endpoints);
+    r = net_start(net, settings, err);
+    if (r < 0)
+        net_free(net);
+    else
+        *ret = net;
+    return r;
+}
+
+/* ---- the end ---- */
+
+static void remove_all(struct net *net)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf commands = STRBUF_INIT;
+    struct aq_error err = { 0 };
+
+    rules_add_removal(&commands, net->home.tag);
+    if (strbuf_ok(&commands) && nft_run(commands.data, &err) < 0)
+        log_warning("the network's table is left: %s", err.text);
+    if (home_remove(&net->home))
+        forwarding_restore(net->home.all);
+}
+
+static void destroy(struct net *net)
+{
+    if (net->pool.used && list_is_empty(&net->endpoints))
+        remove_all(net);
+    LIST_FOREACH(it, &net->endpoints)
+        endpoint_free(LIST_ENTRY(it, struct net_endpoint, link));
+    home_close(&net->home);
+    pool_done(&net->pool);
+    ports_done(&net->ports);
+    free(net->denied);
+    free(net->allowed);
+    free(net);
+}
+
+void net_job_ended(struct net *net)
+{
+    if (--net->jobs == 0 && net->is_freed)
+        destroy(net);
+}
+
+void net_free(struct net *net)
+{
+    if (!net)
+        return;
+    net->is_freed = true;
+    if (net->jobs == 0)
+        destroy(net);
+}
+
+const char *net_get_note(const struct net *net)
+{
+    return net->note;
+}
+
+/* ---- hosts that are out of reach ---- */
+
+struct lookup {
+    uv_getaddrinfo_t request;
+    struct net *net;
+    char host[256];
+};
+
+static void deny(struct net *net, uint32_t address)
+{
+    const struct range range = { address, 32 };
+
+    for (size_t i = 0; i < net->denied_count; i++)
+        if (net->denied[i].bits == 32 && net->denied[i].first == address)
+            return;
+    if (!vec_grow(&net->denied, &net->denied_cap, net->denied_count + 1, sizeof(*net->denied)))
+        return;
+    net->denied[net->denied_count++] = range;
+    net->wanted++;
+    net_table_update(net);
+}
+
+static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+{
+    struct lookup *lookup = request->data;
+    struct net *net = lookup->net;
+
+    if (status < 0)
+        log_warning("kernels may reach '%s': it cannot be looked up: %s", lookup->host,
+                    uv_strerror(status));
+    for (const struct addrinfo *at = found; at; at = at->ai_next)
+        if (at->ai_family == AF_INET) {
+            struct sockaddr_in in;
+
+            memcpy(&in, at->ai_addr, sizeof(in));
+            deny(net, ntohl(in.sin_addr.s_addr));
+        }
+    uv_freeaddrinfo(found);
+    free(lookup);
+    net_job_ended(net);
+}
+
+void net_deny(struct net *net, const char *host)
+{
+    const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+    struct lookup *lookup = calloc(1, sizeof(*lookup));
+
+    if (!lookup)
+        return;
+    lookup->net = net;
+    lookup->request.data = lookup;
+    (void)snprintf(lookup->host, sizeof(lookup->host), "%s", host);
+    if (uv_getaddrinfo(net->loop, &lookup->request, on_looked_up, lookup->host, NULL, &hints) < 0)
+        free(lookup);
+    else
+        net->jobs++;
+}

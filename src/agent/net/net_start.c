@@ -1,0 +1,317 @@
+/* net_start.c - what net_new() does: read the settings, find what is there, set the table up */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/net/forwarding.h"
+#include "agent/net/net_private.h"
+#include "agent/net/nft.h"
+#include "agent/net/rtnl.h"
+#include "agent/net/work.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/vec.h"
+
+#define MTU_USUAL 1500
+#define RECORD_MAX 8192
+
+/* ---- settings ---- */
+
+static size_t count(const char *const *list)
+{
+    size_t n = 0;
+
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+/* What no kernel may reach: this network, loopback, link-local with the
+ * metadata services of clouds, other kernels, multicast and the rest.
+ */
+static int read_denied(struct net *net, const char *const *texts, struct aq_error *err)
+{
+    static const char *const usual[] = { "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16",
+                                         "224.0.0.0/4", "240.0.0.0/4" };
+    size_t more = count(texts);
+    int r = 0;
+
+    net->denied = calloc(AQ_COUNT(usual) + 1 + more, sizeof(*net->denied));
+    if (!net->denied)
+        return aq_fail(err, ENOMEM, "networks");
+    net->denied_cap = AQ_COUNT(usual) + 1 + more;
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(usual); i++)
+        r = range_parse(usual[i], &net->denied[net->denied_count++], err);
+    net->denied[net->denied_count++] = net->whole;
+    for (size_t i = 0; r == 0 && i < more; i++)
+        r = range_parse(texts[i], &net->denied[net->denied_count++], err);
+    return r < 0 ? aq_error_wrap(err, "deny") : 0;
+}
+
+static int read_allowed(struct net *net, const char *const *texts, struct aq_error *err)
+{
+    size_t number = count(texts);
+    int r = 0;
+
+    net->allowed = calloc(number + 1, sizeof(*net->allowed));
+    if (!net->allowed)
+        return aq_fail(err, ENOMEM, "networks");
+    for (size_t i = 0; r == 0 && i < number; i++)
+        r = rules_parse_target(texts[i], &net->allowed[net->allowed_count++], err);
+    return r < 0 ? aq_error_wrap(err, "allow") : 0;
+}
+
+static int read_servers(struct net *net, const char *const *texts, struct aq_error *err)
+{
+    size_t number = count(texts);
+    struct range range;
+    int r = 0;
+
+    net->has_own_servers = number > 0;
+    if (number > NAMES_SERVERS_MAX)
+        return aq_fail_field(err, EINVAL, "dns", "more than %d name servers", NAMES_SERVERS_MAX);
+    if (!number)
+        names_find(&net->servers);
+    for (size_t i = 0; i < number; i++) {
+        r = range_parse(texts[i], &range, err);
+        if (r < 0 || range.bits != 32)
+            return aq_fail_field(err, EINVAL, "dns", "'%s' is no IPv4 address", texts[i]);
+        net->servers.addresses[net->servers.count++] = range.first;
+    }
+    return 0;
+}
+
+static int read_settings(struct net *net, const struct net_settings *s, struct aq_error *err)
+{
+    int r = range_parse(s->pool, &net->whole, err);
+
+    if (r == 0)
+        r = read_denied(net, s->denied, err);
+    if (r == 0)
+        r = read_allowed(net, s->allowed, err);
+    if (r == 0)
+        r = read_servers(net, s->dns, err);
+    return r < 0 ? r : ports_init(&net->ports, s->port_min, s->port_max, s->port_rest_usec, err);
+}
+
+/* ---- what a former process left ---- */
+
+/* The parts of an endpoint without a record, or that is not whole. */
+static void clear(struct net *net, const char *name)
+{
+    char path[NET_PATH_MAX];
+    struct aq_error err = { 0 };
+
+    (void)snprintf(path, sizeof(path), "%s/%s", net->home.path, name);
+    if (work_close(path, NULL, &err) < 0)
+        log_warning("'%s' is left: %s", path, err.text);
+}
+
+static bool take_again(struct net *net, const struct record *record)
+{
+    if (!pool_take_number(&net->pool, record->number))
+        return false;
+    for (size_t i = 0; i < record->port_count; i++)
+        (void)ports_take_number(&net->ports, record->ports[i].outside);
+    return true;
+}
+
+static int on_endpoint(void *data, const char *name)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) struct net_endpoint *e = calloc(1, sizeof(*e));
+    struct net *net = data;
+    char path[NET_PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/record", name);
+    if (!e)
+        return -ENOMEM;
+    *e = (struct net_endpoint){ .net = net, .state = ENDPOINT_FOUND };
+    if (uuid_parse(name, &e->kernel_id) < 0
+        || fs_read(net->home.own, path, RECORD_MAX, &text, NULL) < 0
+        || record_parse(text.data, &e->record, NULL) < 0 || !take_again(net, &e->record)) {
+        clear(net, name);
+        return 0;
+    }
+    net_endpoint_fill_info(e);
+    list_add(&net->endpoints, &e->link);
+    (void)AQ_TAKE(e);
+    return 0;
+}
+
+/* Interfaces of ours: those of found endpoints, and others, which go. */
+struct links {
+    struct net *net;
+    struct { char name[IF_NAMESIZE]; } *names;
+    size_t count, cap;
+};
+
+static int on_link(void *data, const struct rtnl_link *link)
+{
+    struct links *links = data;
+    char prefix[IF_NAMESIZE];
+
+    (void)snprintf(prefix, sizeof(prefix), "aq%s-", links->net->home.tag);
+    if (strncmp(link->name, prefix, strlen(prefix)) != 0)
+        return 0;
+    if (!vec_grow(&links->names, &links->cap, links->count + 1, sizeof(*links->names)))
+        return -ENOMEM;
+    memcpy(links->names[links->count++].name, link->name, IF_NAMESIZE);
+    return 0;
+}
+
+static bool take_link(struct links *links, const char *name)
+{
+    for (size_t i = 0; i < links->count; i++)
+        if (strcmp(links->names[i].name, name) == 0) {
+            links->names[i].name[0] = '\0';
+            return true;
+        }
+    return false;
+}
+
+/* An endpoint that is not whole cannot be adopted; its container has no
+ * network any more, or never had one.
+ */
+static void drop_broken(struct net *net, struct links *links)
+{
+    LIST_FOREACH(it, &net->endpoints) {
+        struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
+        char name[IF_NAMESIZE], id[UUID_TEXT_MAX], folder[NET_PATH_MAX];
+
+        net_endpoint_link(e, name);
+        net_endpoint_folder(e, folder, sizeof(folder));
+        if (take_link(links, name) && work_has_namespace(folder))
+            continue;
+        (void)work_close(folder, name, NULL);
+        clear(net, uuid_format(&e->kernel_id, id));
+        for (size_t i = 0; i < e->record.port_count; i++)
+            ports_give(&net->ports, e->record.ports[i].outside);
+        pool_give(&net->pool, e->record.number);
+        list_remove(&e->link);
+        free(e);
+    }
+}
+
+static int find_endpoints(struct net *net, struct mnl_socket *nl, struct aq_error *err)
+{
+    struct links links = { .net = net };
+    int r = home_each(&net->home, on_endpoint, net);
+
+    if (r < 0)
+        return aq_fail(err, -r, "read '%s': %s", net->home.path, strerror(-r));
+    r = rtnl_each_link(nl, on_link, &links, err);
+    if (r == 0) {
+        drop_broken(net, &links);
+        for (size_t i = 0; i < links.count; i++)
+            if (links.names[i].name[0])
+                (void)rtnl_delete_link(nl, links.names[i].name, NULL);
+    }
+    free(links.names);
+    return r;
+}
+
+static void mark_mates(struct net *net)
+{
+    LIST_FOREACH(it, &net->endpoints) {
+        struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
+
+        e->record.has_mates = net_has_mates(e);
+    }
+}
+
+/* ---- the machine ---- */
+
+struct uplinks {
+    uint32_t indexes[RULES_GUARDED_MAX];
+    size_t count;
+    char names[RULES_GUARDED_MAX][IF_NAMESIZE];
+    uint32_t mtu; /* the smallest */
+};
+
+static int on_uplink(void *data, const struct rtnl_link *link)
+{
+    struct uplinks *uplinks = data;
+
+    for (size_t i = 0; i < uplinks->count; i++)
+        if (uplinks->indexes[i] == link->index) {
+            memcpy(uplinks->names[i], link->name, IF_NAMESIZE);
+            uplinks->mtu = uplinks->mtu ? AQ_MIN(uplinks->mtu, link->mtu) : link->mtu;
+        }
+    return 0;
+}
+
+static int find_uplinks(struct mnl_socket *nl, struct uplinks *ret, struct aq_error *err)
+{
+    int r = rtnl_get_uplinks(nl, ret->indexes, AQ_COUNT(ret->indexes), &ret->count, err);
+
+    return r < 0 ? r : rtnl_each_link(nl, on_uplink, ret, err);
+}
+
+/* The table, the guard in it, and only then what it guards. */
+static int set_up_machine(struct net *net, const struct uplinks *uplinks, struct strbuf *commands,
+                          struct aq_error *err)
+{
+    struct rules_table table = { .slice = net->home.slice };
+    int r = 0;
+
+    memcpy(table.tag, net->home.tag, sizeof(table.tag));
+    for (size_t i = 0; r >= 0 && i < uplinks->count; i++) {
+        r = forwarding_is_ours(net->home.all, uplinks->names[i], err);
+        if (r > 0)
+            memcpy(table.guarded[table.guarded_count++], uplinks->names[i], IF_NAMESIZE);
+    }
+    if (r < 0)
+        return r;
+    rules_add_table(commands, &table);
+    net_table_add_sets(net, commands);
+    if (!strbuf_ok(commands))
+        return aq_fail(err, ENOMEM, "networks");
+    r = nft_run(commands->data, err);
+    AQ_FAULT("agent.net.table.made");
+    for (size_t i = 0; r == 0 && i < table.guarded_count; i++)
+        r = forwarding_switch_on(net->home.all, table.guarded[i], err);
+    return r;
+}
+
+static void make_note(struct net *net, const struct uplinks *uplinks)
+{
+    if (!uplinks->count)
+        (void)snprintf(net->note, sizeof(net->note), "this node has no default route: containers "
+                                                     "reach nothing outside of it");
+    else if (!net->servers.count)
+        (void)snprintf(net->note, sizeof(net->note), "this node's name server can be asked from "
+                                                     "itself only: set [network] dns, or "
+                                                     "containers find no names");
+}
+
+int net_start(struct net *net, const struct net_settings *settings, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf commands = STRBUF_INIT;
+    AQ_CLEANUP(rtnl_closep) struct mnl_socket *nl = NULL;
+    struct uplinks uplinks = { .count = 0 };
+    int r = read_settings(net, settings, err);
+
+    if (r < 0)
+        return r;
+    if (geteuid() != 0)
+        return aq_fail(err, EPERM, "networks of containers need an agent that runs as root");
+    r = home_open(settings->run_dir, settings->identity, &net->whole, &net->home, &commands, err);
+    if (r == 0)
+        r = pool_init(&net->pool, &net->home.slice, err);
+    if (r == 0)
+        r = rtnl_open(&nl, err);
+    if (r == 0)
+        r = find_endpoints(net, nl, err);
+    if (r == 0)
+        r = find_uplinks(nl, &uplinks, err);
+    if (r < 0)
+        return r;
+    mark_mates(net);
+    net->mtu = uplinks.mtu ? uplinks.mtu : MTU_USUAL;
+    make_note(net, &uplinks);
+    return set_up_machine(net, &uplinks, &commands, err);
+}

@@ -1,0 +1,239 @@
+/* net_table.c - the sets of the table, and hosts files, follow what is open
+ *
+ * Changes of endpoints ask for a new version; one write is under way at a
+ * time, and writes the whole of what is wanted when it begins. A kernel alone
+ * in its session and without published ports needs none.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/net/net_private.h"
+#include "agent/net/nft.h"
+#include "agent/net/work.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/vec.h"
+
+struct hosts_file {
+    char path[NET_PATH_MAX];
+    struct strbuf text;
+};
+
+struct write {
+    uv_work_t work;
+    struct net *net;
+    uint64_t version;
+    struct strbuf commands;
+    struct hosts_file *hosts;
+    size_t host_count, host_cap;
+    struct aq_error err;
+};
+
+static uint32_t address_of(const struct net_endpoint *e)
+{
+    return pool_address(&e->net->pool, e->record.number);
+}
+
+static bool are_mates(const struct net_endpoint *a, const struct net_endpoint *b)
+{
+    return a != b && uuid_equals(&a->record.session_id, &b->record.session_id)
+           && endpoint_is_listed(b);
+}
+
+bool net_has_mates(const struct net_endpoint *endpoint)
+{
+    LIST_FOREACH(it, &endpoint->net->endpoints)
+        if (are_mates(endpoint, LIST_ENTRY(it, struct net_endpoint, link)))
+            return true;
+    return false;
+}
+
+void net_hosts_add(const struct net_endpoint *endpoint, struct strbuf *out)
+{
+    names_add_localhost(out);
+    names_add_host(out, address_of(endpoint), endpoint->record.hostname);
+    LIST_FOREACH(it, &endpoint->net->endpoints) {
+        const struct net_endpoint *other = LIST_ENTRY(it, struct net_endpoint, link);
+
+        if (are_mates(endpoint, other))
+            names_add_host(out, address_of(other), other->record.hostname);
+    }
+}
+
+/* ---- what the table ought to be ---- */
+
+struct lists {
+    struct rules_published *published;
+    size_t published_count, published_cap;
+    struct rules_mates *mates;
+    size_t mates_count, mates_cap;
+    bool failed;
+};
+
+static void add_ports(struct lists *lists, const struct net_endpoint *e)
+{
+    for (size_t i = 0; i < e->record.port_count; i++) {
+        if (!vec_grow(&lists->published, &lists->published_cap, lists->published_count + 1,
+                      sizeof(*lists->published))) {
+            lists->failed = true;
+            return;
+        }
+        lists->published[lists->published_count++] = (struct rules_published){
+            .outside = e->record.ports[i].outside, .inside = e->record.ports[i].inside,
+            .address = address_of(e),
+        };
+    }
+}
+
+/* Each pair once: with those that come later in the list. */
+static void add_mates(struct lists *lists, const struct net_endpoint *e)
+{
+    for (struct list *it = e->link.next; it != &e->net->endpoints; it = it->next) {
+        const struct net_endpoint *other = LIST_ENTRY(it, struct net_endpoint, link);
+
+        if (!are_mates(e, other))
+            continue;
+        if (!vec_grow(&lists->mates, &lists->mates_cap, lists->mates_count + 1,
+                      sizeof(*lists->mates))) {
+            lists->failed = true;
+            return;
+        }
+        lists->mates[lists->mates_count++] = (struct rules_mates){ address_of(e),
+                                                                   address_of(other) };
+    }
+}
+
+void net_table_add_sets(struct net *net, struct strbuf *out)
+{
+    struct lists lists = { .failed = false };
+
+    LIST_FOREACH(it, &net->endpoints) {
+        const struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
+
+        if (!endpoint_is_listed(e))
+            continue;
+        add_ports(&lists, e);
+        add_mates(&lists, e);
+    }
+    rules_add_sets(out, net->home.tag, &(struct rules_sets){
+        .dns = net->servers.addresses, .dns_count = net->servers.count,
+        .denied = net->denied, .denied_count = net->denied_count,
+        .allowed = net->allowed, .allowed_count = net->allowed_count,
+        .published = lists.published, .published_count = lists.published_count,
+        .mates = lists.mates, .mates_count = lists.mates_count,
+    });
+    free(lists.published);
+    free(lists.mates);
+    out->failed |= lists.failed;
+}
+
+/* ---- writing it ---- */
+
+static void write_free(struct write *w)
+{
+    for (size_t i = 0; i < w->host_count; i++)
+        strbuf_done(&w->hosts[i].text);
+    free(w->hosts);
+    strbuf_done(&w->commands);
+    free(w);
+}
+
+static void on_work(uv_work_t *work)
+{
+    struct write *w = work->data;
+
+    for (size_t i = 0; i < w->host_count; i++)
+        (void)work_rewrite(w->hosts[i].path, w->hosts[i].text.data, NULL);
+    AQ_FAULT("agent.net.table.before");
+    (void)nft_run(w->commands.data, &w->err);
+    AQ_FAULT("agent.net.table.written");
+}
+
+static void tell(struct net *net, const struct aq_error *err)
+{
+    LIST_FOREACH(it, &net->endpoints) {
+        struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
+
+        if ((e->state == ENDPOINT_LISTING || e->state == ENDPOINT_UNLISTING)
+            && e->listed <= net->current)
+            net_endpoint_listed(e, err);
+    }
+}
+
+static void on_written(uv_work_t *work, int status)
+{
+    struct write *w = work->data;
+    struct net *net = w->net;
+
+    (void)status;
+    if (w->err.code)
+        log_error("the network's table cannot be changed: %s", w->err.text);
+    net->is_writing = false;
+    net->current = w->version;
+    tell(net, w->err.code ? &w->err : NULL);
+    write_free(w);
+    if (net->wanted > net->current)
+        net_table_update(net);
+    net_job_ended(net);
+}
+
+static void add_hosts(struct write *w, const struct net_endpoint *e)
+{
+    struct hosts_file *file;
+
+    if (!vec_grow(&w->hosts, &w->host_cap, w->host_count + 1, sizeof(*w->hosts))) {
+        w->commands.failed = true;
+        return;
+    }
+    file = &w->hosts[w->host_count++];
+    *file = (struct hosts_file){ .text = STRBUF_INIT };
+    (void)snprintf(file->path, sizeof(file->path), "%s", e->info.hosts_path);
+    net_hosts_add(e, &file->text);
+    w->commands.failed |= file->text.failed;
+}
+
+static struct write *write_new(struct net *net)
+{
+    struct write *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        return NULL;
+    strbuf_init(&w->commands);
+    w->work.data = w;
+    w->net = net;
+    w->version = net->wanted;
+    net_table_add_sets(net, &w->commands);
+    LIST_FOREACH(it, &net->endpoints) {
+        const struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
+
+        /* cluster sessions only: others have what they had from the start */
+        if (endpoint_is_listed(e) && e->record.has_mates)
+            add_hosts(w, e);
+    }
+    if (!strbuf_ok(&w->commands)) {
+        write_free(w);
+        return NULL;
+    }
+    return w;
+}
+
+void net_table_update(struct net *net)
+{
+    struct write *w;
+
+    if (net->is_writing)
+        return;
+    w = write_new(net);
+    if (!w || uv_queue_work(net->loop, &w->work, on_work, on_written) != 0) {
+        const struct aq_error err = { .code = ENOMEM, .text = "memory is short" };
+
+        if (w)
+            write_free(w);
+        net->current = net->wanted;
+        tell(net, &err);
+        return;
+    }
+    net->is_writing = true;
+    net->jobs++;
+}

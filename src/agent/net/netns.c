@@ -1,0 +1,89 @@
+#include "agent/net/netns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "agent/net/rtnl.h"
+#include "base/fs.h"
+
+#define OWN_NAMESPACE "/proc/thread-self/ns/net"
+
+/* Of the namespace that the thread is in. What is missing in a kernel does no harm. */
+static void write_setting(const char *path, const char *value)
+{
+    AQ_CLEANUP(aq_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0)
+        (void)fs_write_all(fd, value, strlen(value));
+}
+
+/* No IPv6 but on lo, ping and low ports without privileges. */
+static void set_up(void)
+{
+    write_setting("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    write_setting("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
+    write_setting("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+}
+
+static int bind_to_file(const char *path, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+
+    if (fd < 0)
+        return aq_fail_errno(err, "make '%s'", path);
+    if (mount(OWN_NAMESPACE, path, NULL, MS_BIND, NULL) < 0) {
+        int r = aq_fail_errno(err, "bind a network namespace to '%s'", path);
+
+        (void)unlink(path);
+        return r;
+    }
+    return 0;
+}
+
+/* In the new namespace. */
+static int fill(const char *path, int *ret, struct mnl_socket **ret_nl, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int ns = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
+    AQ_CLEANUP(rtnl_closep) struct mnl_socket *nl = NULL;
+    int r;
+
+    if (ns < 0)
+        return aq_fail_errno(err, "open '%s'", OWN_NAMESPACE);
+    set_up();
+    r = rtnl_open(&nl, err);
+    if (r == 0)
+        r = bind_to_file(path, err);
+    if (r < 0)
+        return r;
+    *ret = AQ_TAKE_FD(ns);
+    *ret_nl = AQ_TAKE(nl);
+    return 0;
+}
+
+int netns_create(const char *path, int *ret, struct mnl_socket **ret_nl, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int own = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
+    int r;
+
+    if (own < 0)
+        return aq_fail_errno(err, "open '%s'", OWN_NAMESPACE);
+    if (unshare(CLONE_NEWNET) < 0)
+        return aq_fail_errno(err, "make a network namespace");
+    r = fill(path, ret, ret_nl, err);
+    if (setns(own, CLONE_NEWNET) < 0)
+        abort(); /* a thread of the agent in a kernel's network must not go on */
+    return r;
+}
+
+int netns_remove(const char *path, struct aq_error *err)
+{
+    if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT)
+        return aq_fail_errno(err, "unmount '%s'", path);
+    if (unlink(path) < 0 && errno != ENOENT)
+        return aq_fail_errno(err, "remove '%s'", path);
+    return 0;
+}

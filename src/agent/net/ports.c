@@ -1,0 +1,100 @@
+#include "agent/net/ports.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+
+struct port_state {
+    bool is_used;
+    int64_t free_since_usec; /* monotonic */
+};
+
+static size_t size_of(const struct ports *ports)
+{
+    return (size_t)(ports->max - ports->min) + 1;
+}
+
+static void push(struct ports *ports, uint32_t index)
+{
+    ports->queue[(ports->first + ports->count++) % size_of(ports)] = index;
+}
+
+static uint32_t pop(struct ports *ports)
+{
+    uint32_t index = ports->queue[ports->first];
+
+    ports->first = (ports->first + 1) % size_of(ports);
+    ports->count--;
+    return index;
+}
+
+int ports_init(struct ports *ports, uint16_t min, uint16_t max, int64_t rest_usec,
+               struct aq_error *err)
+{
+    if (min == 0 || min > max)
+        return aq_fail_field(err, EINVAL, "ports", "ports %u to %u are no range", min, max);
+    *ports = (struct ports){ .min = min, .max = max, .rest_usec = rest_usec };
+    ports->states = calloc(size_of(ports), sizeof(*ports->states));
+    ports->queue = calloc(size_of(ports), sizeof(*ports->queue));
+    if (!ports->states || !ports->queue) {
+        ports_done(ports);
+        return aq_fail(err, ENOMEM, "ports");
+    }
+    for (uint32_t i = 0; i < size_of(ports); i++) {
+        ports->states[i].free_since_usec = INT64_MIN / 2;
+        push(ports, i);
+    }
+    return 0;
+}
+
+void ports_done(struct ports *ports)
+{
+    free(AQ_TAKE(ports->states));
+    free(AQ_TAKE(ports->queue));
+}
+
+int ports_take(struct ports *ports, bool (*is_free)(uint16_t port), uint16_t *ret,
+               struct aq_error *err)
+{
+    int64_t now = clock_monotonic_usec();
+
+    for (size_t left = ports->count; left; left--) {
+        uint32_t index = pop(ports);
+        struct port_state *state = &ports->states[index];
+        uint16_t port = (uint16_t)(ports->min + index);
+
+        if (now - state->free_since_usec < ports->rest_usec || (is_free && !is_free(port))) {
+            push(ports, index);
+            continue;
+        }
+        state->is_used = true;
+        *ret = port;
+        return 0;
+    }
+    return aq_fail_kind(err, ENOSPC, "insufficient-resource",
+                        "no port from %u to %u is free; give the agent a larger range of ports",
+                        ports->min, ports->max);
+}
+
+bool ports_take_number(struct ports *ports, uint16_t port)
+{
+    if (port < ports->min || port > ports->max || ports->states[port - ports->min].is_used)
+        return false;
+    ports->states[port - ports->min].is_used = true;
+    for (size_t left = ports->count; left; left--) {
+        uint32_t index = pop(ports);
+
+        if (index != (uint32_t)(port - ports->min))
+            push(ports, index);
+    }
+    return true;
+}
+
+void ports_give(struct ports *ports, uint16_t port)
+{
+    if (port < ports->min || port > ports->max || !ports->states[port - ports->min].is_used)
+        return;
+    ports->states[port - ports->min] =
+        (struct port_state){ .free_since_usec = clock_monotonic_usec() };
+    push(ports, (uint32_t)(port - ports->min));
+}

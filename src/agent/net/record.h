@@ -1,0 +1,30 @@
+/* record.h - the file 'record' of an endpoint, in lines "key value"
+ *
+ *   session UUID
+ *   number N        of its address in the slice, and of its interface
+ *   hostname NAME
+ *   port INSIDE OUTSIDE    for each published port
+ */
+#ifndef AQ_AGENT_NET_RECORD_H
+#define AQ_AGENT_NET_RECORD_H
+
+#include <stdbool.h>
+
+#include "agent/net/net.h"
+#include "base/strbuf.h"
+
+struct record {
+    struct uuid session_id;
+    uint32_t number;
+    char hostname[NET_HOSTNAME_MAX + 1];
+    struct net_port ports[NET_PORTS_MAX];
+    size_t port_count;
+    bool has_mates; /* in the session, ever; not in the file */
+};
+
+void record_add(struct strbuf *out, const struct record *record);
+
+/* -EINVAL unless all of it is there and nothing else. */
+int record_parse(const char *text, struct record *ret, struct aq_error *err);
+
+#endif

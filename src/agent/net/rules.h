@@ -1,0 +1,63 @@
+/* rules.h - the text of our table in nftables
+ *
+ * Pure. What never changes is in rules_table(), what does in its sets, which
+ * rules_sets() replaces as a whole in one transaction.
+ */
+#ifndef AQ_AGENT_NET_RULES_H
+#define AQ_AGENT_NET_RULES_H
+
+#include <net/if.h>
+
+#include "agent/net/pool.h"
+#include "base/strbuf.h"
+
+#define RULES_TAG_MAX 7 /* 6 hex digits */
+#define RULES_GUARDED_MAX 16
+
+struct rules_table {
+    char tag[RULES_TAG_MAX];
+    struct range slice; /* of this agent's kernels */
+    /* Interfaces whose forwarding was switched on for us: what the node would
+     * not have passed on before, it still does not.
+     */
+    char guarded[RULES_GUARDED_MAX][IF_NAMESIZE];
+    size_t guarded_count;
+};
+
+/* "ADDRESS[/BITS][:PORT]"; port 0 = all. */
+struct rules_target {
+    struct range range;
+    uint16_t port;
+};
+
+struct rules_published {
+    uint16_t outside, inside;
+    uint32_t address;
+};
+
+struct rules_mates {
+    uint32_t a, b; /* may talk both ways */
+};
+
+struct rules_sets {
+    const uint32_t *dns;
+    size_t dns_count;
+    const struct range *denied;
+    size_t denied_count;
+    const struct rules_target *allowed;
+    size_t allowed_count;
+    const struct rules_published *published;
+    size_t published_count;
+    const struct rules_mates *mates;
+    size_t mates_count;
+};
+
+int rules_parse_target(const char *text, struct rules_target *ret, struct aq_error *err);
+
+/* Make the table anew; with the sets following in one transaction. */
+void rules_add_table(struct strbuf *out, const struct rules_table *table);
+void rules_add_sets(struct strbuf *out, const char *tag, const struct rules_sets *sets);
+/* Remove it, whether it is there or not. */
+void rules_add_removal(struct strbuf *out, const char *tag);
+
+#endif

@@ -1,0 +1,169 @@
+#include "agent/net/work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "agent/net/netns.h"
+#include "agent/net/rtnl.h"
+#include "base/fault.h"
+#include "base/fs.h"
+
+#define INSIDE "eth0" /* the kernel's end of the pair */
+
+void work_plan_done(struct work_plan *plan)
+{
+    strbuf_done(&plan->record);
+    strbuf_done(&plan->hosts);
+}
+
+static int write_setting(const char *family, const char *link, const char *name, const char *value,
+                         struct aq_error *err)
+{
+    char path[128];
+    AQ_CLEANUP(aq_closep) int fd = -1;
+
+    (void)snprintf(path, sizeof(path), "/proc/sys/net/%s/conf/%s/%s", family, link, name);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, value, strlen(value)) < 0)
+        return aq_fail_errno(err, "write '%s'", path);
+    return 0;
+}
+
+/* The node's end: it forwards, has no IPv6, and routes the kernel's address. */
+static int set_outside(const struct work_plan *plan, struct aq_error *err)
+{
+    AQ_CLEANUP(rtnl_closep) struct mnl_socket *nl = NULL;
+    uint32_t index;
+    int r = rtnl_open(&nl, err);
+
+    (void)write_setting("ipv6", plan->link, "disable_ipv6", "1", NULL); /* there may be none */
+    if (r == 0)
+        r = write_setting("ipv4", plan->link, "forwarding", "1", err);
+    if (r == 0)
+        r = rtnl_get_index(nl, plan->link, &index, err);
+    if (r == 0)
+        r = rtnl_set_up(nl, index, err);
+    return r < 0 ? r : rtnl_add_address(nl, index, plan->gateway, plan->address, err);
+}
+
+static int set_inside(const struct work_plan *plan, struct mnl_socket *nl, struct aq_error *err)
+{
+    uint32_t index;
+    int r = rtnl_get_index(nl, "lo", &index, err);
+
+    if (r == 0)
+        r = rtnl_set_up(nl, index, err);
+    if (r == 0)
+        r = rtnl_get_index(nl, INSIDE, &index, err);
+    if (r == 0)
+        r = rtnl_set_up(nl, index, err);
+    if (r == 0)
+        r = rtnl_add_address(nl, index, plan->address, plan->gateway, err);
+    return r < 0 ? r : rtnl_add_default_route(nl, index, plan->gateway, err);
+}
+
+static int join(const struct work_plan *plan, int ns, struct mnl_socket *inside,
+                struct aq_error *err)
+{
+    AQ_CLEANUP(rtnl_closep) struct mnl_socket *nl = NULL;
+    int r = rtnl_open(&nl, err);
+
+    if (r == 0)
+        r = rtnl_add_veth(nl, plan->link, INSIDE, ns, plan->mtu, err);
+    AQ_FAULT("agent.net.veth");
+    if (r == 0)
+        r = set_inside(plan, inside, err);
+    return r < 0 ? r : set_outside(plan, err);
+}
+
+static int write_files(const struct work_plan *plan, int folder, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf resolv = STRBUF_INIT;
+    int r = fs_write_quick(folder, "record", plan->record.data, plan->record.len, 0600, err);
+
+    AQ_FAULT("agent.net.recorded");
+    names_add_resolv(&resolv, &plan->servers);
+    if (r == 0)
+        r = fs_write_quick(folder, "resolv.conf", resolv.data, resolv.len, 0644, err);
+    return r < 0 ? r : fs_write_quick(folder, "hosts", plan->hosts.data, plan->hosts.len, 0644, err);
+}
+
+static int build(const struct work_plan *plan, struct aq_error *err)
+{
+    AQ_CLEANUP(rtnl_closep) struct mnl_socket *inside = NULL;
+    AQ_CLEANUP(aq_closep) int folder = -1;
+    AQ_CLEANUP(aq_closep) int ns = -1;
+    char path[NET_PATH_MAX];
+    int r;
+
+    folder = open(plan->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return aq_fail_errno(err, "open '%s'", plan->folder);
+    r = write_files(plan, folder, err);
+    if (r < 0)
+        return r;
+    (void)snprintf(path, sizeof(path), "%s/ns", plan->folder);
+    r = netns_create(path, &ns, &inside, err);
+    AQ_FAULT("agent.net.namespace");
+    return r < 0 ? r : join(plan, ns, inside, err);
+}
+
+int work_open(const struct work_plan *plan, struct aq_error *err)
+{
+    int r;
+
+    if (mkdir(plan->folder, 0711) < 0)
+        return aq_fail_errno(err, "make '%s'", plan->folder);
+    r = build(plan, err);
+    if (r < 0)
+        (void)work_close(plan->folder, plan->link, NULL);
+    AQ_FAULT("agent.net.opened");
+    return r;
+}
+
+int work_close(const char *folder, const char *link, struct aq_error *err)
+{
+    AQ_CLEANUP(rtnl_closep) struct mnl_socket *nl = NULL;
+    struct aq_error later = { 0 };
+    char path[NET_PATH_MAX];
+    int first = link ? rtnl_open(&nl, err) : 0, r;
+
+    if (first == 0 && link) {
+        first = rtnl_delete_link(nl, link, err);
+        if (first == -ENODEV)
+            first = 0;
+    }
+    AQ_FAULT("agent.net.unlinked");
+    (void)snprintf(path, sizeof(path), "%s/ns", folder);
+    r = netns_remove(path, &later);
+    AQ_FAULT("agent.net.namespace.removed");
+    if (r == 0)
+        r = fs_remove_tree(AT_FDCWD, folder, &later);
+    if (first == 0 && r < 0)
+        first = aq_fail(err, later.code, "%s", later.text);
+    return first;
+}
+
+bool work_has_namespace(const char *folder)
+{
+    char path[NET_PATH_MAX];
+    struct statfs fs;
+
+    (void)snprintf(path, sizeof(path), "%s/ns", folder);
+    return statfs(path, &fs) == 0 && fs.f_type == NSFS_MAGIC;
+}
+
+int work_rewrite(const char *path, const char *text, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0)
+        return aq_fail_errno(err, "open '%s'", path);
+    return fs_write_all(fd, text, strlen(text)) < 0 ? aq_fail_errno(err, "write '%s'", path) : 0;
+}
