@@ -14,7 +14,7 @@
  *     lock                   flock()ed by the living agent
  *     slice                  its part of the pool
  *     KERNEL/                one endpoint
- *       record               what it is; written first, see record.h
+ *       record               what it is; written last, see record.h
  *       ns                   the namespace
  *       hosts, resolv.conf   for the container's /etc
  *

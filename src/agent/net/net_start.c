@@ -237,18 +237,26 @@ static int on_uplink(void *data, const struct rtnl_link *link)
     struct uplinks *uplinks = data;
 
     for (size_t i = 0; i < uplinks->count; i++)
-        if (uplinks->indexes[i] == link->index) {
+        if (uplinks->indexes[i] == link->index && strncmp(link->name, "aq", 2) != 0) {
             memcpy(uplinks->names[i], link->name, IF_NAMESIZE);
             uplinks->mtu = uplinks->mtu ? AQ_MIN(uplinks->mtu, link->mtu) : link->mtu;
         }
     return 0;
 }
 
+/* All that answers to kernels may come in by. */
 static int find_uplinks(struct mnl_socket *nl, struct uplinks *ret, struct aq_error *err)
 {
-    int r = rtnl_get_uplinks(nl, ret->indexes, AQ_COUNT(ret->indexes), &ret->count, err);
+    struct uplinks found = { .count = 0 };
+    int r = rtnl_get_uplinks(nl, found.indexes, AQ_COUNT(found.indexes), &found.count, err);
 
-    return r < 0 ? r : rtnl_each_link(nl, on_uplink, ret, err);
+    if (r == 0)
+        r = rtnl_each_link(nl, on_uplink, &found, err);
+    *ret = (struct uplinks){ .mtu = found.mtu };
+    for (size_t i = 0; i < found.count; i++)
+        if (found.names[i][0])
+            memcpy(ret->names[ret->count++], found.names[i], IF_NAMESIZE);
+    return r;
 }
 
 /* The table, the guard in it, and only then what it guards. */
@@ -280,8 +288,8 @@ static int set_up_machine(struct net *net, const struct uplinks *uplinks, struct
 static void make_note(struct net *net, const struct uplinks *uplinks)
 {
     if (!uplinks->count)
-        (void)snprintf(net->note, sizeof(net->note), "this node has no default route: containers "
-                                                     "reach nothing outside of it");
+        (void)snprintf(net->note, sizeof(net->note), "this node has no routes: containers reach "
+                                                     "nothing outside of it");
     else if (!net->servers.count)
         (void)snprintf(net->note, sizeof(net->note), "this node's name server can be asked from "
                                                      "itself only: set [network] dns, or "

@@ -19,13 +19,18 @@ static void push(struct ports *ports, uint32_t index)
     ports->queue[(ports->first + ports->count++) % size_of(ports)] = index;
 }
 
-static uint32_t pop(struct ports *ports)
+static uint32_t *at(const struct ports *ports, size_t place)
 {
-    uint32_t index = ports->queue[ports->first];
+    return &ports->queue[(ports->first + place) % size_of(ports)];
+}
 
+/* Take the one at 'place' out; those before it move up. */
+static void remove_at(struct ports *ports, size_t place)
+{
+    for (; place; place--)
+        *at(ports, place) = *at(ports, place - 1);
     ports->first = (ports->first + 1) % size_of(ports);
     ports->count--;
-    return index;
 }
 
 int ports_init(struct ports *ports, uint16_t min, uint16_t max, int64_t rest_usec,
@@ -58,16 +63,16 @@ int ports_take(struct ports *ports, bool (*is_free)(uint16_t port), uint16_t *re
 {
     int64_t now = clock_monotonic_usec();
 
-    for (size_t left = ports->count; left; left--) {
-        uint32_t index = pop(ports);
-        struct port_state *state = &ports->states[index];
+    for (size_t place = 0; place < ports->count; place++) {
+        uint32_t index = *at(ports, place);
         uint16_t port = (uint16_t)(ports->min + index);
 
-        if (now - state->free_since_usec < ports->rest_usec || (is_free && !is_free(port))) {
-            push(ports, index);
+        if (now - ports->states[index].free_since_usec < ports->rest_usec)
+            break; /* those behind it were freed later */
+        if (is_free && !is_free(port))
             continue;
-        }
-        state->is_used = true;
+        remove_at(ports, place);
+        ports->states[index].is_used = true;
         *ret = port;
         return 0;
     }
@@ -81,12 +86,11 @@ bool ports_take_number(struct ports *ports, uint16_t port)
     if (port < ports->min || port > ports->max || ports->states[port - ports->min].is_used)
         return false;
     ports->states[port - ports->min].is_used = true;
-    for (size_t left = ports->count; left; left--) {
-        uint32_t index = pop(ports);
-
-        if (index != (uint32_t)(port - ports->min))
-            push(ports, index);
-    }
+    for (size_t place = 0; place < ports->count; place++)
+        if (*at(ports, place) == (uint32_t)(port - ports->min)) {
+            remove_at(ports, place);
+            break;
+        }
     return true;
 }
 

@@ -248,7 +248,7 @@ static int on_route(const struct nlmsghdr *header, void *data)
     const struct rtmsg *route = mnl_nlmsg_get_payload(header);
     const struct nlattr *attr;
 
-    if (route->rtm_family != AF_INET || route->rtm_dst_len != 0 || route->rtm_type != RTN_UNICAST
+    if (route->rtm_family != AF_INET || route->rtm_type != RTN_UNICAST
         || (route->rtm_flags & RTM_F_CLONED))
         return MNL_CB_OK;
     mnl_attr_for_each(attr, header, sizeof(*route)) {

@@ -47,7 +47,7 @@ struct rtnl_link {
 int rtnl_each_link(struct mnl_socket *nl, int (*fn)(void *data, const struct rtnl_link *link),
                    void *data, struct aq_error *err);
 
-/* Indexes of interfaces with an IPv4 default route, each once; at most 'max'. */
+/* Indexes of interfaces that IPv4 routes lead to, each once; at most 'max'. */
 int rtnl_get_uplinks(struct mnl_socket *nl, uint32_t *ret, size_t max, size_t *ret_count,
                      struct aq_error *err);
 

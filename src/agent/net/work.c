@@ -85,24 +85,22 @@ static int join(const struct work_plan *plan, int ns, struct mnl_socket *inside,
 static int write_files(const struct work_plan *plan, int folder, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf resolv = STRBUF_INIT;
-    int r = fs_write_quick(folder, "record", plan->record.data, plan->record.len, 0600, err);
+    int r;
 
-    AQ_FAULT("agent.net.recorded");
     names_add_resolv(&resolv, &plan->servers);
-    if (r == 0)
-        r = fs_write_quick(folder, "resolv.conf", resolv.data, resolv.len, 0644, err);
+    r = fs_write_quick(folder, "resolv.conf", resolv.data, resolv.len, 0644, err);
     return r < 0 ? r : fs_write_quick(folder, "hosts", plan->hosts.data, plan->hosts.len, 0644, err);
 }
 
+/* The record comes last: an endpoint that has one is whole. */
 static int build(const struct work_plan *plan, struct aq_error *err)
 {
     AQ_CLEANUP(rtnl_closep) struct mnl_socket *inside = NULL;
-    AQ_CLEANUP(aq_closep) int folder = -1;
+    AQ_CLEANUP(aq_closep) int folder = open(plan->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     AQ_CLEANUP(aq_closep) int ns = -1;
     char path[NET_PATH_MAX];
     int r;
 
-    folder = open(plan->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return aq_fail_errno(err, "open '%s'", plan->folder);
     r = write_files(plan, folder, err);
@@ -111,7 +109,11 @@ static int build(const struct work_plan *plan, struct aq_error *err)
     (void)snprintf(path, sizeof(path), "%s/ns", plan->folder);
     r = netns_create(path, &ns, &inside, err);
     AQ_FAULT("agent.net.namespace");
-    return r < 0 ? r : join(plan, ns, inside, err);
+    if (r == 0)
+        r = join(plan, ns, inside, err);
+    AQ_FAULT("agent.net.joined");
+    return r < 0 ? r : fs_write_quick(folder, "record", plan->record.data, plan->record.len, 0600,
+                                      err);
 }
 
 int work_open(const struct work_plan *plan, struct aq_error *err)

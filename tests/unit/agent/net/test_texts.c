@@ -1,0 +1,111 @@
+/* The files and commands that networks are described in. */
+#include "testing.h"
+
+#include <errno.h>
+
+#include "agent/net/names.h"
+#include "agent/net/record.h"
+#include "agent/net/rules.h"
+
+static void test_resolv_conf(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } rows[] = {
+        { "nameserver 192.0.2.53\n", "nameserver 192.0.2.53\n" },
+        { "# who\nsearch example.org corp\nnameserver\t192.0.2.53 # main\noptions ndots:2\n",
+          "nameserver 192.0.2.53\nsearch example.org corp\noptions ndots:2\n" },
+        { "nameserver 127.0.0.53\noptions edns0\n", "options edns0\n" },
+        { "nameserver ::1\nnameserver 2001:db8::1\nnameserver 10.0.0.1", "nameserver 10.0.0.1\n" },
+        { "nameserver 1.1.1.1\nnameserver 1.1.1.2\nnameserver 1.1.1.3\nnameserver 1.1.1.4\n",
+          "nameserver 1.1.1.1\nnameserver 1.1.1.2\nnameserver 1.1.1.3\n" },
+        { "nameserverx 1.1.1.1\nnameserver 1.1.1\nnameserver 1.1.1.1.1.1.1.1.1.1\n", "" },
+        { "", "" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+        struct name_servers servers;
+
+        names_read(rows[i].text, &servers);
+        names_add_resolv(&out, &servers);
+        assert_row(strcmp(out.data, rows[i].want) == 0, "%s", rows[i].text);
+    }
+}
+
+static void test_long_resolv_conf(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct name_servers servers;
+
+    (void)state;
+    for (int i = 0; i < 200; i++)
+        strbuf_addf(&text, "search example%d.org\n", i);
+    strbuf_adds(&text, "nameserver 192.0.2.1\n");
+    names_read(text.data, &servers);
+    assert_int_equal(servers.count, 1);
+    assert_true(strlen(servers.rest) < sizeof(servers.rest));
+    assert_int_equal(servers.rest[strlen(servers.rest) - 1], '\n');
+}
+
+static void test_record(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct record record = { .session_id = uuid_random(), .number = 77, .hostname = "main1",
+                             .ports = { { 8080, 30001 }, { 22, 30002 } }, .port_count = 2 };
+    struct record got;
+
+    (void)state;
+    record_add(&text, &record);
+    assert_int_equal(record_parse(text.data, &got, NULL), 0);
+    assert_true(uuid_equals(&got.session_id, &record.session_id));
+    assert_true(got.number == 77 && got.port_count == 2 && got.ports[1].outside == 30002);
+    assert_string_equal(got.hostname, "main1");
+    for (size_t len = 0; len + 1 < text.len; len++) { /* cut off anywhere */
+        AQ_CLEANUP(aq_freep) char *part = strndup(text.data, len);
+
+        assert_row(record_parse(part, &got, NULL) == -EINVAL, "%zu bytes", len);
+    }
+    strbuf_adds(&text, "colour red\n");
+    assert_int_equal(record_parse(text.data, &got, NULL), -EINVAL);
+}
+
+static void test_targets(void **state)
+{
+    static const struct {
+        const char *text;
+        int r;
+        unsigned bits;
+        uint16_t port;
+    } rows[] = {
+        { "192.0.2.1", 0, 32, 0 },          { "192.0.2.0/24", 0, 24, 0 },
+        { "192.0.2.1:443", 0, 32, 443 },    { "192.0.2.0/24:5000", 0, 24, 5000 },
+        { "192.0.2.1:0", -EINVAL, 0, 0 },   { "192.0.2.1:65536", -EINVAL, 0, 0 },
+        { "192.0.2.1:", -EINVAL, 0, 0 },    { "192.0.2.1:+5", -EINVAL, 0, 0 },
+        { "registry:443", -EINVAL, 0, 0 },  { "192.0.2.1/24:1", -EINVAL, 0, 0 },
+        { "192.0.2.1:80 }", -EINVAL, 0, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        struct rules_target target = { .port = 0 };
+
+        assert_row(rules_parse_target(rows[i].text, &target, NULL) == rows[i].r, "%s",
+                   rows[i].text);
+        assert_row(target.range.bits == rows[i].bits && target.port == rows[i].port, "%s",
+                   rows[i].text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_resolv_conf),
+        cmocka_unit_test(test_long_resolv_conf),
+        cmocka_unit_test(test_record),
+        cmocka_unit_test(test_targets),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
