@@ -21,6 +21,11 @@ struct settings {
     int64_t processes_max, files_max, log_bytes;
     char *image_registry; /* of names without one */
     char *image_allow;    /* patterns of reference_is_allowed() */
+    char *image_folder;   /* NULL = STATE/images */
+    char *image_auth, *image_mirrors, *image_insecure, *image_policy;
+    char *image_skopeo, *image_unpack;
+    int64_t image_timeout_usec, image_jobs, image_layer_max, image_entries_max;
+    int64_t image_keep_free, image_keep_usec, image_keep_bytes;
     int64_t keep_usec, keep_count, keep_bytes; /* logs of kernels that have ended */
 };
 

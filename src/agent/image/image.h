@@ -90,4 +90,32 @@ void images_cancel(struct image_request *request);
 int images_find(struct images *images, const char *name, struct image **ret,
                 struct aq_error *err);
 
+struct image_info {
+    const char *digest, *architecture;
+    const char *const *names; /* what it is called; may be none */
+    size_t name_count;
+    int64_t size_bytes;
+    int64_t fetched_usec, used_usec; /* wall clock; used 0 = never */
+    unsigned holds;           /* handles on it: 0 = it may be removed */
+    const struct image_config *config;
+};
+
+/* Each image of the store in turn; host and root file systems are none. Everything
+ * is borrowed for the call. Stops, and returns the same, when 'fn' gives < 0.
+ */
+int images_each(struct images *images, int (*fn)(void *data, const struct image_info *info),
+                void *data);
+
+/* Remove an image and the layers that no other needs. -ENOENT, -EBUSY while
+ * somebody holds it. *ret_bytes: what that frees.
+ */
+int images_remove(struct images *images, const char *name, int64_t *ret_bytes,
+                  struct aq_error *err);
+
+/* Remove what is unused and too old or too much ([image] keep-age, keep-size);
+ * with 'all', everything that is unused. Returns the bytes that frees. This
+ * happens by itself, too.
+ */
+int64_t images_collect(struct images *images, bool all);
+
 #endif

@@ -1,7 +1,9 @@
 #include "agent/image/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 
@@ -42,8 +44,17 @@ void record_unref(struct record *record)
     free(record->lowers);
     free(record->hidden);
     free(record->digest);
+    free(record->stamp);
     image_config_done(&record->config);
     free(record);
+}
+
+/* A hint for the garbage collector of the next process; losing it is no harm. */
+static void mark_used(struct record *record)
+{
+    record->used_usec = clock_realtime_usec();
+    if (record->stamp)
+        (void)utimensat(AT_FDCWD, record->stamp, NULL, 0);
 }
 
 struct image *record_hold(struct record *record, const char *reference)
@@ -67,7 +78,7 @@ struct image *record_hold(struct record *record, const char *reference)
     };
     record->refs++;
     record->holds++;
-    record->used_usec = clock_realtime_usec();
+    mark_used(record);
     return &handle->image;
 }
 
@@ -84,7 +95,7 @@ void image_unref(struct image *image)
     if (!image || --handle->refs)
         return;
     handle->record->holds--;
-    handle->record->used_usec = clock_realtime_usec();
+    mark_used(handle->record);
     record_unref(handle->record);
     free(handle->reference);
     free(handle);

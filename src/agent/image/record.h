@@ -19,6 +19,7 @@ struct record {
     const char **hidden;      /* NULL-terminated; the texts are borrowed */
     int64_t size_bytes;
     int64_t fetched_usec, used_usec; /* wall clock */
+    char *stamp;              /* a file whose time says when it was used last; NULL = none */
 };
 
 struct record *record_new(void); /* one reference; NULL = no memory */

@@ -6,6 +6,7 @@
  * agent: "progress BYTES" (of the blob) now and then, and at the end "done" or
  * "failed CODE FIELD TEXT" ("-" = no field). It dies with the agent.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -29,7 +30,7 @@ struct job {
     const char *blob, *blob_digest, *diff_id, *layers;
     struct layer_limits limits;
     int layers_fd;
-    char made[FOLDER_NAME_MAX]; /* ".new-HEX" */
+    char made[FOLDER_NAME_MAX + 16]; /* ".new-HEX-PID" */
 };
 
 static const char usage[] =
@@ -117,6 +118,21 @@ static int publish(const struct job *job, struct aq_error *err)
     return fsync(job->layers_fd) < 0 ? aq_fail_errno(err, "sync the folder of layers") : 0;
 }
 
+/* What processes that were killed left of this layer. */
+static void remove_leftovers(const struct job *job)
+{
+    char prefix[FOLDER_NAME_MAX];
+    struct dirent *entry;
+    DIR *dir = opendir(job->layers);
+
+    (void)snprintf(prefix, sizeof(prefix), FOLDER_NEW "%s", folder_hex(job->diff_id));
+    while (dir && (entry = readdir(dir)))
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            (void)fs_remove_tree(job->layers_fd, entry->d_name, NULL);
+    if (dir)
+        (void)closedir(dir);
+}
+
 static int unpack(struct job *job, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int folder = -1;
@@ -127,12 +143,11 @@ static int unpack(struct job *job, struct aq_error *err)
         return aq_fail_errno(err, "open '%s'", job->layers);
     if (faccessat(job->layers_fd, folder_hex(job->diff_id), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
-    (void)snprintf(job->made, sizeof(job->made), FOLDER_NEW "%s", folder_hex(job->diff_id));
-    r = fs_remove_tree(job->layers_fd, job->made, err);
-    if (r == 0 && mkdirat(job->layers_fd, job->made, 0700) < 0)
-        r = aq_fail_errno(err, "make the layer's folder");
-    if (r < 0)
-        return r;
+    remove_leftovers(job);
+    (void)snprintf(job->made, sizeof(job->made), FOLDER_NEW "%s-%d", folder_hex(job->diff_id),
+                   (int)getpid());
+    if (mkdirat(job->layers_fd, job->made, 0700) < 0)
+        return aq_fail_errno(err, "make the layer's folder");
     folder = openat(job->layers_fd, job->made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     r = folder < 0 ? aq_fail_errno(err, "open the layer's folder") : fill(job, folder, err);
     if (r == 0)

@@ -1,0 +1,327 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/image/folder.h"
+#include "agent/image/store.h"
+#include "base/clock.h"
+#include "base/fs.h"
+
+#define ARGS_MAX 24
+#define POLICY_DEFAULT "/etc/containers/policy.json"
+
+/* ---- registries.conf (containers-registries.conf(5)) ---- */
+
+/* The next word of a list parted by spaces or commas; NULL at the end. Caller frees. */
+static char *next_word(const char **at)
+{
+    size_t len;
+    char *word;
+
+    *at += strspn(*at, " ,\t");
+    len = strcspn(*at, " ,\t");
+    if (len == 0)
+        return NULL;
+    word = strndup(*at, len);
+    *at += len;
+    return word;
+}
+
+static bool is_listed(const char *list, const char *name)
+{
+    for (const char *at = list ? list : "";;) {
+        AQ_CLEANUP(aq_freep) char *word = next_word(&at);
+
+        if (!word)
+            return false;
+        if (strcmp(word, name) == 0)
+            return true;
+    }
+}
+
+/* Names come from a list of words, but a quote or backslash would still change the file. */
+static int check_word(const char *word, struct aq_error *err)
+{
+    for (const char *at = word; *at; at++)
+        if (strchr("\"\\", *at) || (unsigned char)*at < 0x20)
+            return aq_fail_field(err, EINVAL, "image.mirrors", "'%.60s' is not the address of a "
+                                                               "registry", word);
+    return 0;
+}
+
+static void write_registry(struct strbuf *out, const char *name, bool is_insecure)
+{
+    strbuf_addf(out, "\n[[registry]]\nprefix = \"%s\"\nlocation = \"%s\"\ninsecure = %s\n", name,
+                name, is_insecure ? "true" : "false");
+}
+
+/* "docker.io=mirror.example:5000"; several for one registry are tried in order. */
+static int write_mirrors(struct strbuf *out, const struct settings *settings,
+                         struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *last = strdup("");
+
+    for (const char *at = settings->image_mirrors ? settings->image_mirrors : "";;) {
+        AQ_CLEANUP(aq_freep) char *word = next_word(&at);
+        char *equals = word ? strchr(word, '=') : NULL;
+
+        if (!word)
+            return 0;
+        if (!equals || equals == word || !equals[1])
+            return aq_fail_field(err, EINVAL, "image.mirrors", "'%.60s' is not "
+                                                               "REGISTRY=MIRROR", word);
+        *equals = '\0';
+        if (check_word(word, err) < 0 || check_word(equals + 1, err) < 0)
+            return -EINVAL;
+        if (last && strcmp(last, word) != 0)
+            write_registry(out, word, is_listed(settings->image_insecure, word));
+        strbuf_addf(out, "[[registry.mirror]]\nlocation = \"%s\"\ninsecure = %s\n", equals + 1,
+                    is_listed(settings->image_insecure, equals + 1) ? "true" : "false");
+        free(last);
+        last = strdup(word);
+    }
+}
+
+static bool has_mirror(const char *mirrors, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = mirrors ? mirrors : "";;) {
+        AQ_CLEANUP(aq_freep) char *word = next_word(&at);
+
+        if (!word)
+            return false;
+        if (strncmp(word, name, len) == 0 && word[len] == '=')
+            return true;
+    }
+}
+
+int fetch_write_registries(struct images *images, struct aq_error *err)
+{
+    const struct settings *settings = images->settings;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *path = images_path(images, "registries.conf");
+    int r;
+
+    if (!path)
+        return aq_fail(err, ENOMEM, "images");
+    if (!settings->image_mirrors && !settings->image_insecure)
+        return fs_remove_tree(AT_FDCWD, path, err);
+    strbuf_adds(&text, "unqualified-search-registries = []\n");
+    for (const char *at = settings->image_insecure ? settings->image_insecure : "";;) {
+        AQ_CLEANUP(aq_freep) char *word = next_word(&at);
+
+        if (!word)
+            break;
+        r = check_word(word, err);
+        if (r < 0)
+            return r;
+        if (!has_mirror(settings->image_mirrors, word))
+            write_registry(&text, word, true);
+    }
+    r = write_mirrors(&text, settings, err);
+    if (r == 0 && !strbuf_ok(&text))
+        r = aq_fail(err, ENOMEM, "images");
+    return r < 0 ? r : fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err);
+}
+
+/* ---- skopeo's arguments ---- */
+
+struct command {
+    const char *args[ARGS_MAX];
+    size_t count;
+    char *owned[ARGS_MAX];
+    size_t owned_count;
+    bool failed;
+};
+
+static void add(struct command *command, const char *arg)
+{
+    if (command->count < ARGS_MAX - 1)
+        command->args[command->count++] = arg;
+    else
+        command->failed = true;
+}
+
+static void add_owned(struct command *command, char *arg)
+{
+    if (!arg || command->owned_count == ARGS_MAX) {
+        free(arg);
+        command->failed = true;
+        return;
+    }
+    command->owned[command->owned_count++] = arg;
+    add(command, arg);
+}
+
+static void command_done(struct command *command)
+{
+    for (size_t i = 0; i < command->owned_count; i++)
+        free(command->owned[i]);
+}
+
+/* What skopeo calls it. With a digest, exactly that one of a registry. */
+static char *source_of(const struct reference *ref, const char *digest)
+{
+    if (ref->form != REFERENCE_REGISTRY)
+        return strdup(ref->text);
+    if (digest || ref->digest)
+        return aq_format("docker://%s/%s@%s", ref->registry, ref->repository,
+                         digest ? digest : ref->digest);
+    return aq_format("docker://%s/%s:%s", ref->registry, ref->repository, ref->tag);
+}
+
+static void begin(struct images *images, struct command *command, const char *verb)
+{
+    const struct settings *settings = images->settings;
+    char *registries = images_path(images, "registries.conf");
+
+    add(command, settings->image_skopeo ? settings->image_skopeo : "skopeo");
+    add_owned(command, aq_format("--command-timeout=%llds",
+                                 (long long)(settings->image_timeout_usec / USEC_PER_SEC)));
+    if (registries && access(registries, R_OK) == 0) {
+        add(command, "--registries-conf");
+        add_owned(command, registries);
+    } else {
+        command->failed = command->failed || !registries;
+        free(registries);
+    }
+    if (settings->image_policy) {
+        add(command, "--policy");
+        add(command, settings->image_policy);
+    } else if (access(POLICY_DEFAULT, R_OK) < 0) {
+        add(command, "--insecure-policy");
+    }
+    add(command, verb);
+    add(command, "--retry-times=2");
+    if (settings->image_auth) {
+        add(command, "--authfile");
+        add(command, settings->image_auth);
+    }
+}
+
+static int run(struct images *images, struct command *command, const struct tool_events *events,
+               void *data, struct tool **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *tmpdir = images_path(images, "pulls");
+    int r = command->failed || !tmpdir
+                ? aq_fail(err, ENOMEM, "fetch an image")
+                : tool_start(images->loop, command->args, tmpdir, events, data, ret, err);
+
+    command_done(command);
+    return r == -ENOENT ? aq_fail(err, ENOENT, "the program '%s' is missing on this node; install "
+                                               "skopeo", command->args[0])
+                        : r;
+}
+
+int fetch_manifest(struct images *images, const struct reference *ref, const char *digest,
+                   const struct tool_events *events, void *data, struct tool **ret,
+                   struct aq_error *err)
+{
+    struct command command = { .count = 0 };
+
+    begin(images, &command, "inspect");
+    add(&command, "--raw");
+    add_owned(&command, source_of(ref, digest));
+    return run(images, &command, events, data, ret, err);
+}
+
+int fetch_config(struct images *images, const struct reference *ref, const char *digest,
+                 const struct tool_events *events, void *data, struct tool **ret,
+                 struct aq_error *err)
+{
+    struct command command = { .count = 0 };
+
+    begin(images, &command, "inspect");
+    add(&command, "--raw");
+    add(&command, "--config");
+    add_owned(&command, source_of(ref, digest));
+    return run(images, &command, events, data, ret, err);
+}
+
+int fetch_blobs(struct images *images, const struct reference *ref, const char *digest,
+                const char *folder, const struct tool_events *events, void *data,
+                struct tool **ret, struct aq_error *err)
+{
+    struct command command = { .count = 0 };
+
+    begin(images, &command, "copy");
+    add(&command, "--quiet");
+    add(&command, "--dest-oci-accept-uncompressed-layers");
+    add_owned(&command, source_of(ref, digest));
+    add_owned(&command, aq_format("oci:%s:image", folder));
+    return run(images, &command, events, data, ret, err);
+}
+
+/* ---- what went wrong ---- */
+
+static const struct {
+    const char *words;
+    int code;
+    const char *kind, *advice;
+} complaints[] = {
+    { "manifest unknown", ENOENT, "image-not-found", "check name and tag" },
+    { "name unknown", ENOENT, "image-not-found", "check the repository's name" },
+    { "repository not known", ENOENT, "image-not-found", "check the repository's name" },
+    { "no such file or directory", ENOENT, "image-not-found", "check the path on the node" },
+    { "unauthorized", EACCES, "image-unauthorized", "check [image] auth-file of the agent" },
+    { "authentication required", EACCES, "image-unauthorized",
+      "check [image] auth-file of the agent" },
+    { "denied", EACCES, "image-unauthorized", "check [image] auth-file of the agent" },
+    { "no space left", ENOSPC, "image-no-space", "make room or remove images" },
+    { "HTTP response to HTTPS client", EPROTO, "image-registry",
+      "the registry has no TLS: [image] insecure admits that" },
+    { "certificate", EPROTO, "image-registry", "the registry's certificate is not trusted" },
+    { "connection refused", EHOSTUNREACH, "image-registry", "is the registry running?" },
+    { "no such host", EHOSTUNREACH, "image-registry", "check the registry's name" },
+    { "timeout", EHOSTUNREACH, "image-registry", "is the registry reachable from this node?" },
+    { "deadline exceeded", EHOSTUNREACH, "image-registry",
+      "is the registry reachable from this node?" },
+};
+
+/* The text of the last msg="…" that skopeo logged, else the last line. */
+static char *last_message(const char *complaint)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *at = NULL;
+
+    for (const char *found = complaint; (found = strstr(found, "msg=\"")); found += 5)
+        at = found + 5;
+    for (; at && *at && *at != '"'; at++) {
+        if (*at == '\\' && at[1])
+            at++;
+        strbuf_addc(&text, *at);
+    }
+    if (!at)
+        strbuf_adds(&text, complaint);
+    while (text.len && text.data[text.len - 1] == '\n')
+        strbuf_truncate(&text, text.len - 1);
+    return strbuf_steal(&text);
+}
+
+/* skopeo repeats the name that it was given. */
+static const char *without_name(const char *text)
+{
+    const char *end = strncmp(text, "Error parsing image name \"", 26) == 0
+                          ? strstr(text + 26, "\": ")
+                          : NULL;
+
+    return end ? end + 3 : text;
+}
+
+int fetch_failed(const struct reference *ref, int status, const char *complaint,
+                 struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *message = last_message(complaint);
+    const char *text = without_name(message ? message : "");
+
+    for (size_t i = 0; i < AQ_COUNT(complaints); i++)
+        if (strcasestr(text, complaints[i].words))
+            return aq_fail_as(err, complaints[i].code, complaints[i].kind, "image",
+                              "image '%.80s': %.160s: %s", ref->text, text, complaints[i].advice);
+    return aq_fail_as(err, EIO, "image-pull-failed", "image",
+                      "image '%.80s' could not be fetched: %.180s%s", ref->text, text,
+                      status > 128 ? " (skopeo was killed)" : "");
+}

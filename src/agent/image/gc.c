@@ -1,0 +1,294 @@
+/* Removal: of images by name, and of what nobody uses by age and space.
+ *
+ * A folder that goes is renamed at once, so that nobody finds it again; its
+ * tree is removed in a worker thread. The image goes before its layers: one
+ * that lost a layer is never found at a start, or is dropped there.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "agent/image/folder.h"
+#include "agent/image/store.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/log.h"
+
+#define GC_MSEC (3600 * 1000)
+#define ORPHAN_USEC (INT64_C(24) * 3600 * USEC_PER_SEC) /* what broken pulls left, to be resumed */
+
+struct rubbish {
+    struct list link;
+    char *path;
+};
+
+/* ---- trees ---- */
+
+static void on_remove(uv_work_t *work)
+{
+    struct images *images = work->data;
+    struct rubbish *rubbish = LIST_ENTRY(images->rubbish.next, struct rubbish, link);
+
+    (void)fs_remove_tree(AT_FDCWD, rubbish->path, NULL);
+    AQ_FAULT("agent.image.tree-removed");
+}
+
+static void remove_next(struct images *images);
+
+static void on_removed(uv_work_t *work, int status)
+{
+    struct images *images = work->data;
+    struct rubbish *rubbish = LIST_ENTRY(images->rubbish.next, struct rubbish, link);
+
+    (void)status; /* nobody cancels it */
+    list_remove(&rubbish->link);
+    free(rubbish->path);
+    free(rubbish);
+    images->is_removing = false;
+    remove_next(images);
+    images_let_go(images);
+}
+
+static void remove_next(struct images *images)
+{
+    if (images->is_removing || list_is_empty(&images->rubbish))
+        return;
+    if (images->is_closing) { /* the next start removes the rest */
+        LIST_FOREACH(it, &images->rubbish) {
+            struct rubbish *rubbish = LIST_ENTRY(it, struct rubbish, link);
+
+            list_remove(it);
+            free(rubbish->path);
+            free(rubbish);
+        }
+        return;
+    }
+    images->is_removing = true;
+    images->open++;
+    images->removal.data = images;
+    (void)uv_queue_work(images->loop, &images->removal, on_remove, on_removed);
+}
+
+int gc_add_rubbish(struct images *images, const char *path)
+{
+    struct rubbish *rubbish = calloc(1, sizeof(*rubbish));
+
+    if (!rubbish || !(rubbish->path = strdup(path))) {
+        free(rubbish);
+        return -ENOMEM;
+    }
+    list_add(&images->rubbish, &rubbish->link);
+    remove_next(images);
+    return 0;
+}
+
+/* Rename folder/name so that it has no meaning any more, and remove it later. */
+static int throw_away(struct images *images, const char *folder, const char *name,
+                      struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s/%s", images->folder, folder, name);
+    AQ_CLEANUP(aq_freep) char *gone = aq_format("%s/%s/" FOLDER_GONE "%s", images->folder, folder,
+                                                name);
+
+    if (!path || !gone)
+        return aq_fail(err, ENOMEM, "remove an image");
+    if (rename(path, gone) == 0)
+        return gc_add_rubbish(images, gone) < 0 ? aq_fail(err, ENOMEM, "remove an image") : 0;
+    if (errno != EEXIST && errno != ENOTEMPTY)
+        return errno == ENOENT ? 0 : aq_fail_errno(err, "rename '%s'", path);
+    return aq_fail(err, EBUSY, "'%s' is being removed already", gone);
+}
+
+/* ---- layers ---- */
+
+static int64_t remove_layer(struct images *images, struct layer *layer)
+{
+    int64_t size = layer->size_bytes;
+
+    if (throw_away(images, "layers", folder_hex(layer->diff_id), NULL) < 0)
+        return 0;
+    layer->is_here = false;
+    layer->users++;
+    layer_unuse(layer);
+    return size;
+}
+
+/* Layers that no image and no pull needs. */
+static int64_t remove_layers(struct images *images, int64_t older_usec)
+{
+    int64_t freed = 0;
+
+    for (size_t i = images->layers.count; i-- > 0;) {
+        struct layer *layer = images->layers.entries[i].value;
+
+        if (!layer->users && layer->is_here && layer->seen_usec <= older_usec)
+            freed += remove_layer(images, layer);
+    }
+    return freed;
+}
+
+/* ---- images ---- */
+
+static void remove_names(struct images *images, const struct record *record)
+{
+    for (size_t i = 0; i < images->names.count; i++) {
+        const struct name *name = images->names.entries[i].value;
+        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/names/%s", images->folder,
+                                                    images->names.entries[i].key);
+
+        if (path && name->record == record)
+            (void)unlink(path);
+    }
+}
+
+int gc_remove(struct images *images, struct record *record, int64_t *ret_bytes,
+              struct aq_error *err)
+{
+    char **ids = record->config.diff_ids;
+    size_t count = record->config.diff_count;
+    int r;
+
+    *ret_bytes = 0;
+    if (record->holds)
+        return aq_fail_as(err, EBUSY, "image-in-use", "image",
+                          "the image is in use by %u of this node's kernels; end them first",
+                          record->holds);
+    r = throw_away(images, "images", folder_hex(record->digest), err);
+    AQ_FAULT("agent.image.gone");
+    if (r < 0)
+        return r;
+    remove_names(images, record);
+    record->refs++;
+    index_drop(images, record);
+    for (size_t i = 0; i < count; i++) {
+        struct layer *layer = map_gets(&images->layers, ids[i]);
+
+        if (layer && !layer->users && layer->is_here)
+            *ret_bytes += remove_layer(images, layer);
+    }
+    AQ_FAULT("agent.image.layers-gone");
+    log_info("image %s was removed", record->digest);
+    record_unref(record);
+    return 0;
+}
+
+static int64_t last_use(const struct record *record)
+{
+    return AQ_MAX(record->used_usec, record->fetched_usec);
+}
+
+static struct record *oldest_unused(const struct images *images, int64_t *ret_unused_bytes)
+{
+    struct record *oldest = NULL;
+
+    *ret_unused_bytes = 0;
+    for (size_t i = 0; i < images->records.count; i++) {
+        struct record *record = images->records.entries[i].value;
+
+        if (record->holds)
+            continue;
+        *ret_unused_bytes += record->size_bytes;
+        if (!oldest || last_use(record) < last_use(oldest)
+            || (last_use(record) == last_use(oldest)
+                && strcmp(record->digest, oldest->digest) < 0))
+            oldest = record;
+    }
+    return oldest;
+}
+
+static int64_t available_bytes(const struct images *images)
+{
+    struct statvfs fs;
+
+    return statvfs(images->folder, &fs) < 0 ? INT64_MAX : (int64_t)(fs.f_bavail * fs.f_frsize);
+}
+
+int64_t gc_collect(struct images *images, int64_t need_bytes)
+{
+    const struct settings *settings = images->settings;
+    int64_t now = clock_realtime_usec(), freed, unused, bytes = 0;
+    int64_t wanted = need_bytes + settings->image_keep_free, available = available_bytes(images);
+    struct record *record;
+
+    freed = remove_layers(images, now - ORPHAN_USEC);
+    while ((record = oldest_unused(images, &unused))) {
+        bool is_old = settings->image_keep_usec
+                      && last_use(record) < now - settings->image_keep_usec;
+        bool is_much = settings->image_keep_bytes && unused > settings->image_keep_bytes;
+        bool is_needed = need_bytes && available + freed < wanted;
+
+        if (!is_old && !is_much && !is_needed)
+            break;
+        if (gc_remove(images, record, &bytes, NULL) < 0)
+            break;
+        freed += bytes;
+    }
+    return freed;
+}
+
+/* ---- pulls that nobody went on with ---- */
+
+static void remove_pulls(struct images *images)
+{
+    AQ_CLEANUP(aq_freep) char *folder = images_path(images, "pulls");
+    time_t limit = (time_t)((clock_realtime_usec() - ORPHAN_USEC) / USEC_PER_SEC);
+    DIR *dir = folder ? opendir(folder) : NULL;
+    struct dirent *entry;
+    struct stat st;
+
+    while (dir && (entry = readdir(dir))) {
+        char digest[sizeof("sha256:") + NAME_MAX];
+
+        (void)snprintf(digest, sizeof(digest), "sha256:%s", entry->d_name);
+        if (entry->d_name[0] != '.' && !pulls_have(images, digest)
+            && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0
+            && st.st_mtime < limit)
+            (void)throw_away(images, "pulls", entry->d_name, NULL);
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct images *images = timer->data;
+
+    remove_pulls(images);
+    (void)gc_collect(images, 0);
+}
+
+void gc_start(struct images *images)
+{
+    (void)uv_timer_start(&images->gc_timer, on_timer, GC_MSEC, GC_MSEC);
+    uv_unref((uv_handle_t *)&images->gc_timer);
+}
+
+/* ---- the public face ---- */
+
+int64_t images_collect(struct images *images, bool all)
+{
+    int64_t freed, bytes = 0, unused;
+    struct record *record;
+
+    remove_pulls(images);
+    freed = gc_collect(images, 0);
+    while (all && (record = oldest_unused(images, &unused))
+           && gc_remove(images, record, &bytes, NULL) == 0)
+        freed += bytes;
+    return all ? freed + remove_layers(images, INT64_MAX) : freed;
+}
+
+int images_remove(struct images *images, const char *name, int64_t *ret_bytes,
+                  struct aq_error *err)
+{
+    struct record *record = NULL;
+    int r = images_lookup(images, name, &record, err);
+
+    return r < 0 ? r : gc_remove(images, record, ret_bytes, err);
+}

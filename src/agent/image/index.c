@@ -1,0 +1,264 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/image/folder.h"
+#include "agent/image/store.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
+
+#define NAME_FILE_MAX 2048
+
+void digest_of(const void *bytes, size_t len, char ret[DIGEST_TEXT_MAX])
+{
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+
+    (void)SHA256(bytes, len, digest);
+    (void)strcpy(ret, "sha256:");
+    for (size_t i = 0; i < sizeof(digest); i++)
+        (void)snprintf(ret + 7 + 2 * i, 3, "%02x", digest[i]);
+}
+
+char *name_key(const char *name, const char *architecture)
+{
+    AQ_CLEANUP(aq_freep) char *both = aq_format("%s\n%s", architecture, name);
+    char digest[DIGEST_TEXT_MAX];
+
+    if (!both)
+        return NULL;
+    digest_of(both, strlen(both), digest);
+    return strdup(folder_hex(digest));
+}
+
+/* ---- records ---- */
+
+static int add_lower(struct record *record, char *path)
+{
+    if (!path)
+        return -ENOMEM;
+    record->lowers[record->lower_count++] = path;
+    return 0;
+}
+
+/* Topmost first. A layer that is there twice counts where it is topmost: what
+ * it does below, it does again above, and overlayfs takes no folder twice.
+ */
+static int stack_layers(struct images *images, const char *hex, struct record *record,
+                        struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *parents = aq_format("%s/images/%s/parents", images->folder, hex);
+    char **ids = record->config.diff_ids;
+    struct stat st;
+    int r = 0;
+
+    record->lowers = calloc(record->config.diff_count + 1, sizeof(*record->lowers));
+    if (!parents || !record->lowers)
+        return aq_fail(err, ENOMEM, "image");
+    if (stat(parents, &st) == 0)
+        r = add_lower(record, AQ_TAKE(parents));
+    for (size_t i = record->config.diff_count; r == 0 && i-- > 0;) {
+        const struct layer *layer = map_gets(&images->layers, ids[i]);
+        bool is_again = false;
+
+        if (!layer || !layer->is_here)
+            return aq_fail(err, ENOENT, "its layer %s is missing", ids[i]);
+        for (size_t k = i + 1; k < record->config.diff_count; k++)
+            is_again = is_again || strcmp(ids[i], ids[k]) == 0;
+        if (is_again)
+            continue;
+        record->size_bytes += layer->size_bytes;
+        r = add_lower(record, aq_format("%s/layers/%s/fs", images->folder, folder_hex(ids[i])));
+    }
+    return r < 0 ? aq_fail(err, ENOMEM, "image") : 0;
+}
+
+static int read_config(struct images *images, const char *hex, struct record *record,
+                       struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/images/%s/config.json", images->folder, hex);
+    struct stat st;
+    int r = path ? fs_read(AT_FDCWD, path, IMAGE_CONFIG_MAX, &text, err)
+                 : aq_fail(err, ENOMEM, "image");
+
+    if (r == 0 && stat(path, &st) == 0)
+        record->fetched_usec = st.st_mtim.tv_sec * USEC_PER_SEC;
+    return r < 0 ? r : image_config_parse(text.data, text.len, &record->config, err);
+}
+
+int index_read_record(struct images *images, const char *hex, struct record **ret,
+                      struct aq_error *err)
+{
+    AQ_CLEANUP(record_unrefp) struct record *record = record_new();
+    struct stat st;
+    int r;
+
+    if (!record || !(record->digest = aq_format("sha256:%s", hex))
+        || !(record->stamp = aq_format("%s/images/%s/used", images->folder, hex)))
+        return aq_fail(err, ENOMEM, "image");
+    r = read_config(images, hex, record, err);
+    if (r == 0)
+        r = stack_layers(images, hex, record, err);
+    if (r < 0)
+        return r;
+    if (stat(record->stamp, &st) == 0)
+        record->used_usec = st.st_mtim.tv_sec * USEC_PER_SEC + st.st_mtim.tv_nsec / 1000;
+    if (map_sets(&images->records, record->digest, record) < 0)
+        return aq_fail(err, ENOMEM, "image");
+    for (size_t i = 0; i < record->config.diff_count; i++)
+        ((struct layer *)map_gets(&images->layers, record->config.diff_ids[i]))->users++;
+    *ret = AQ_TAKE(record);
+    return 0;
+}
+
+void index_drop(struct images *images, struct record *record)
+{
+    for (size_t i = images->names.count; i-- > 0;) {
+        struct name *name = images->names.entries[i].value;
+
+        if (name->record != record)
+            continue;
+        (void)map_removes(&images->names, images->names.entries[i].key);
+        free(name->text);
+        free(name);
+    }
+    for (size_t i = 0; i < record->config.diff_count; i++) {
+        struct layer *layer = map_gets(&images->layers, record->config.diff_ids[i]);
+
+        if (layer)
+            layer_unuse(layer);
+    }
+    (void)map_removes(&images->records, record->digest);
+    record_unref(record);
+}
+
+/* ---- names ---- */
+
+int index_bind(struct images *images, const char *text, const char *architecture,
+               struct record *record)
+{
+    AQ_CLEANUP(aq_freep) char *key = name_key(text, architecture);
+    struct name *name = key ? map_gets(&images->names, key) : NULL;
+
+    if (!key)
+        return -ENOMEM;
+    if (!name) {
+        name = calloc(1, sizeof(*name));
+        if (!name || !(name->text = strdup(text)) || map_sets(&images->names, key, name) < 0) {
+            if (name)
+                free(name->text);
+            free(name);
+            return -ENOMEM;
+        }
+    }
+    name->record = record;
+    return 0;
+}
+
+struct record *index_find(struct images *images, const char *text, const char *architecture)
+{
+    AQ_CLEANUP(aq_freep) char *key = NULL;
+    struct name *name;
+
+    if (digest_is_valid(text))
+        return map_gets(&images->records, text);
+    key = name_key(text, architecture);
+    name = key ? map_gets(&images->names, key) : NULL;
+    return name ? name->record : NULL;
+}
+
+/* "DIGEST\nARCHITECTURE\nNAME\n". A name that means nothing any more is removed. */
+static void read_name(struct images *images, const char *path)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char *parts[3], *at;
+    struct record *record;
+    size_t count = 0;
+
+    if (fs_read(AT_FDCWD, path, NAME_FILE_MAX, &text, NULL) < 0)
+        return;
+    for (at = text.data; count < 3 && strchr(at, '\n'); count++) {
+        parts[count] = at;
+        at = strchr(at, '\n');
+        *at++ = '\0';
+    }
+    record = count == 3 ? map_gets(&images->records, parts[0]) : NULL;
+    if (!record || index_bind(images, parts[2], parts[1], record) < 0)
+        (void)fs_remove_tree(AT_FDCWD, path, NULL);
+}
+
+/* ---- at the start ---- */
+
+static void load_record(struct images *images, const char *path, const char *name)
+{
+    struct aq_error err = { 0 };
+    struct record *record;
+
+    /* what was being made or removed has no meaning */
+    if (name[0] == '.') {
+        (void)gc_add_rubbish(images, path);
+        return;
+    }
+    if (index_read_record(images, name, &record, &err) == 0)
+        return;
+    log_warning("the image sha256:%s is not usable and will be fetched again: %s", name,
+                err.text);
+    (void)fs_remove_tree(AT_FDCWD, path, NULL);
+}
+
+static int each_entry(struct images *images, const char *folder,
+                      void (*fn)(struct images *images, const char *path, const char *name),
+                      struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = images_path(images, folder);
+    struct dirent *entry;
+    DIR *dir;
+
+    if (!path)
+        return aq_fail(err, ENOMEM, "images");
+    dir = opendir(path);
+    if (!dir)
+        return aq_fail_errno(err, "open '%s'", path);
+    while ((entry = readdir(dir))) {
+        AQ_CLEANUP(aq_freep) char *item = aq_format("%s/%s", path, entry->d_name);
+
+        if (item && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            fn(images, item, entry->d_name);
+    }
+    (void)closedir(dir);
+    return 0;
+}
+
+static void load_name(struct images *images, const char *path, const char *name)
+{
+    if (strchr(name, '.'))
+        (void)fs_remove_tree(AT_FDCWD, path, NULL);
+    else
+        read_name(images, path);
+}
+
+int index_load(struct images *images, struct aq_error *err)
+{
+    int r = each_entry(images, "images", load_record, err);
+
+    return r < 0 ? r : each_entry(images, "names", load_name, err);
+}
+
+void index_done(struct images *images)
+{
+    for (size_t i = 0; i < images->names.count; i++) {
+        struct name *name = images->names.entries[i].value;
+
+        free(name->text);
+        free(name);
+    }
+    for (size_t i = 0; i < images->records.count; i++)
+        record_unref(images->records.entries[i].value);
+    map_done(&images->names);
+    map_done(&images->records);
+}

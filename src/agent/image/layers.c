@@ -1,0 +1,276 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/image/folder.h"
+#include "agent/image/store.h"
+#include "base/clock.h"
+#include "base/fs.h"
+
+#define LINE_MAX_BYTES 1024
+#define LAYER_FACTS_MAX 4096
+
+/* ---- which there are ---- */
+
+static void layer_free(struct layer *layer)
+{
+    free(layer->diff_id);
+    free(layer->blob);
+    free(layer->blob_digest);
+    strbuf_done(&layer->line);
+    free(layer);
+}
+
+struct layer *layer_use(struct images *images, const char *diff_id)
+{
+    struct layer *layer = map_gets(&images->layers, diff_id);
+
+    if (!layer) {
+        layer = calloc(1, sizeof(*layer));
+        if (!layer)
+            return NULL;
+        layer->images = images;
+        list_init(&layer->queue);
+        list_init(&layer->waiters);
+        strbuf_init(&layer->line);
+        layer->diff_id = strdup(diff_id);
+        if (!layer->diff_id || map_sets(&images->layers, diff_id, layer) < 0) {
+            layer_free(layer);
+            return NULL;
+        }
+    }
+    layer->users++;
+    return layer;
+}
+
+void layer_unuse(struct layer *layer)
+{
+    if (--layer->users)
+        return;
+    layer->seen_usec = clock_realtime_usec();
+    if (layer->is_here || layer->tool)
+        return; /* the garbage collector's */
+    (void)map_removes(&layer->images->layers, layer->diff_id);
+    layer_free(layer);
+}
+
+static void read_facts(struct layer *layer)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/layers/%s/layer.json", layer->images->folder,
+                                                folder_hex(layer->diff_id));
+    json_t *facts;
+
+    layer->is_here = true; /* the folder has its name only when it is complete */
+    if (!path || fs_read(AT_FDCWD, path, LAYER_FACTS_MAX, &text, NULL) < 0)
+        return;
+    facts = json_loadb(text.data, text.len, 0, NULL);
+    layer->size_bytes = json_integer_value(json_object_get(facts, "size_bytes"));
+    json_decref(facts);
+}
+
+static int load_layer(struct images *images, const char *folder, const char *name,
+                      struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", folder, name);
+    char diff_id[DIGEST_TEXT_MAX + 8];
+    struct layer *layer;
+
+    if (!path)
+        return aq_fail(err, ENOMEM, "images");
+    (void)snprintf(diff_id, sizeof(diff_id), "sha256:%.64s", name);
+    if (!digest_is_valid(diff_id))
+        return gc_add_rubbish(images, path) < 0 ? aq_fail(err, ENOMEM, "images") : 0;
+    layer = layer_use(images, diff_id);
+    if (!layer)
+        return aq_fail(err, ENOMEM, "images");
+    read_facts(layer);
+    layer->users--;
+    layer->seen_usec = clock_realtime_usec();
+    return 0;
+}
+
+int layers_load(struct images *images, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *folder = images_path(images, "layers");
+    DIR *dir = folder ? opendir(folder) : NULL;
+    struct dirent *entry;
+    int r = 0;
+
+    if (!dir)
+        return folder ? aq_fail_errno(err, "open '%s'", folder) : aq_fail(err, ENOMEM, "images");
+    while (r == 0 && (entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            r = load_layer(images, folder, entry->d_name, err);
+    (void)closedir(dir);
+    return r;
+}
+
+void layers_done(struct images *images)
+{
+    for (size_t i = 0; i < images->layers.count; i++) {
+        struct layer *layer = images->layers.entries[i].value;
+
+        tool_stop(layer->tool);
+        layer_free(layer);
+    }
+    map_done(&images->layers);
+}
+
+/* ---- unpacking one ---- */
+
+static void start_waiting(struct images *images);
+
+static void layer_ended(struct layer *layer)
+{
+    struct images *images = layer->images;
+    const struct aq_error err = layer->err;
+
+    layer->users++; /* the callbacks let go of it */
+    while (!list_is_empty(&layer->waiters)) {
+        struct layer_waiter *waiter = LIST_ENTRY(layer->waiters.next, struct layer_waiter, link);
+
+        list_remove(&waiter->link);
+        waiter->on_done(waiter->data, &err); /* may make others leave */
+    }
+    layer_unuse(layer);
+    start_waiting(images);
+}
+
+/* "progress N", "done" or "failed CODE FIELD TEXT". */
+static void read_line(struct layer *layer, const char *line)
+{
+    static const char *const fields[] = { "blob", "diff_id" };
+    char field[16] = "";
+    long long number;
+    int code, at = 0;
+
+    if (sscanf(line, "progress %lld", &number) == 1) {
+        layer->done_bytes = number;
+        LIST_FOREACH(it, &layer->waiters) {
+            struct layer_waiter *waiter = LIST_ENTRY(it, struct layer_waiter, link);
+
+            waiter->on_progress(waiter->data);
+        }
+    } else if (strcmp(line, "done") == 0) {
+        layer->is_done = true;
+    } else if (sscanf(line, "failed %d %15s %n", &code, field, &at) == 2 && code > 0) {
+        (void)aq_fail(&layer->err, code, "layer %.19s…: %s", layer->diff_id, line + at);
+        for (size_t i = 0; i < AQ_COUNT(fields); i++)
+            if (strcmp(field, fields[i]) == 0)
+                (void)snprintf(layer->err.field, sizeof(layer->err.field), "%s", field);
+    }
+}
+
+static void on_output(void *data, const char *bytes, size_t len)
+{
+    struct layer *layer = data;
+    char *end;
+
+    strbuf_add(&layer->line, bytes, len);
+    while ((end = memchr(layer->line.data, '\n', layer->line.len))) {
+        *end = '\0';
+        read_line(layer, layer->line.data);
+        strbuf_consume(&layer->line, (size_t)(end - layer->line.data) + 1);
+    }
+    if (layer->line.len > LINE_MAX_BYTES)
+        strbuf_clear(&layer->line);
+}
+
+static void on_end(void *data, int status, const char *complaint)
+{
+    struct layer *layer = data;
+
+    layer->tool = NULL;
+    layer->images->unpack_count--;
+    if (layer->is_done && status == 0) {
+        read_facts(layer);
+        layer->err = (struct aq_error){ 0 };
+    } else if (!layer->err.code) {
+        (void)aq_fail(&layer->err, EIO, "layer %.19s…: aliquot-unpack ended with status %d %.100s",
+                      layer->diff_id, status, complaint);
+    }
+    layer_ended(layer);
+}
+
+static int start_tool(struct layer *layer, struct aq_error *err)
+{
+    static const struct tool_events events = { .on_output = on_output, .on_end = on_end };
+    const struct settings *settings = layer->images->settings;
+    AQ_CLEANUP(aq_freep) char *layers = images_path(layer->images, "layers");
+    char bytes[24], entries[24], keep[24];
+
+    if (!layers)
+        return aq_fail(err, ENOMEM, "layer");
+    (void)snprintf(bytes, sizeof(bytes), "%lld", (long long)settings->image_layer_max);
+    (void)snprintf(entries, sizeof(entries), "%lld", (long long)settings->image_entries_max);
+    (void)snprintf(keep, sizeof(keep), "%lld", (long long)settings->image_keep_free);
+    const char *const argv[] = {
+        layer->images->unpack_program, "--blob", layer->blob, "--blob-digest",
+        layer->blob_digest, "--diff-id", layer->diff_id, "--layers", layers, "--max-bytes", bytes,
+        "--max-entries", entries, "--keep-free", keep, NULL,
+    };
+    strbuf_clear(&layer->line);
+    layer->is_done = false;
+    return tool_start(layer->images->loop, argv, NULL, &events, layer, &layer->tool, err);
+}
+
+static void start_waiting(struct images *images)
+{
+    while (!images->is_closing && images->unpack_count < (size_t)images->settings->image_jobs
+           && !list_is_empty(&images->unpacking)) {
+        struct layer *layer = LIST_ENTRY(images->unpacking.next, struct layer, queue);
+
+        list_remove(&layer->queue);
+        layer->err = (struct aq_error){ 0 };
+        if (start_tool(layer, &layer->err) == 0)
+            images->unpack_count++;
+        else
+            layer_ended(layer);
+    }
+}
+
+static void on_soon(uv_timer_t *timer)
+{
+    start_waiting(timer->data);
+}
+
+int layer_unpack_blob(struct layer *layer, const char *blob, const char *blob_digest,
+                      struct layer_waiter *waiter, struct aq_error *err)
+{
+    struct images *images = layer->images;
+
+    list_add(&layer->waiters, &waiter->link);
+    if (layer->tool || !list_is_empty(&layer->queue))
+        return 0;
+    free(layer->blob);
+    free(layer->blob_digest);
+    layer->blob = strdup(blob);
+    layer->blob_digest = strdup(blob_digest);
+    if (!layer->blob || !layer->blob_digest) {
+        list_remove(&waiter->link);
+        return aq_fail(err, ENOMEM, "layer");
+    }
+    layer->done_bytes = 0;
+    list_add(&images->unpacking, &layer->queue);
+    /* not from within: a program that does not start would call back */
+    (void)uv_timer_start(&images->unpack_soon, on_soon, 0, 0);
+    return 0;
+}
+
+void layer_leave(struct layer *layer, struct layer_waiter *waiter)
+{
+    list_remove(&waiter->link);
+    if (!list_is_empty(&layer->waiters))
+        return;
+    list_remove(&layer->queue);
+    if (layer->tool) {
+        tool_stop(AQ_TAKE(layer->tool));
+        layer->images->unpack_count--;
+        if (!layer->images->is_closing)
+            (void)uv_timer_start(&layer->images->unpack_soon, on_soon, 0, 0);
+    }
+}

@@ -1,0 +1,26 @@
+/* publish.h - a pulled image becomes durable, for a worker thread
+ *
+ * The image's folder appears by a rename when all in it is on the disk; its
+ * layers are there before. A name is one small file, replaced whole.
+ */
+#ifndef AQ_AGENT_IMAGE_PUBLISH_H
+#define AQ_AGENT_IMAGE_PUBLISH_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct publication {
+    const char *folder;            /* of the store */
+    const char *digest;            /* of the manifest */
+    const char *name, *name_key, *architecture;
+    const char *manifest, *config; /* as they came; NULL = the image is there already */
+    size_t manifest_len, config_len;
+    char **diff_ids;               /* lowest first */
+    size_t diff_count;
+    const char *pull_folder;       /* of no more use afterwards; may be NULL */
+};
+
+int publish(const struct publication *publication, struct aq_error *err);
+
+#endif
