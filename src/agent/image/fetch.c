@@ -211,9 +211,7 @@ static int run(struct images *images, struct command *command, const struct tool
                 : tool_start(images->loop, command->args, tmpdir, events, data, ret, err);
 
     command_done(command);
-    return r == -ENOENT ? aq_fail(err, ENOENT, "the program '%s' is missing on this node; install "
-                                               "skopeo", command->args[0])
-                        : r;
+    return r;
 }
 
 int fetch_manifest(struct images *images, const struct reference *ref, const char *digest,
@@ -262,6 +260,7 @@ static const struct {
     int code;
     const char *kind, *advice;
 } complaints[] = {
+    { "failed to execute", ENOENT, "image-pull-failed", "install skopeo on this node" },
     { "manifest unknown", ENOENT, "image-not-found", "check name and tag" },
     { "name unknown", ENOENT, "image-not-found", "check the repository's name" },
     { "repository not known", ENOENT, "image-not-found", "check the repository's name" },

@@ -190,8 +190,9 @@ static void on_end(void *data, int status, const char *complaint)
         read_facts(layer);
         layer->err = (struct aq_error){ 0 };
     } else if (!layer->err.code) {
-        (void)aq_fail(&layer->err, EIO, "layer %.19s…: aliquot-unpack ended with status %d %.100s",
-                      layer->diff_id, status, complaint);
+        (void)aq_fail(&layer->err, EIO, "layer %.19s…: aliquot-unpack ended with status %d %.*s",
+                      layer->diff_id, status, (int)AQ_MIN(strcspn(complaint, "\n"), 100),
+                      complaint);
     }
     layer_ended(layer);
 }
