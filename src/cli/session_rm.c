@@ -1,11 +1,14 @@
 /* Ending sessions. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/vec.h"
 #include "cli/client.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+
+#define AT_ONCE_MAX 1000 /* sessions in one request */
 
 struct rm_opts {
     bool all, everyone, force, wait, yes;
@@ -80,20 +83,93 @@ static int find_named(struct cli *cli, int argc, char **argv, struct victims *v,
     return r;
 }
 
-/* One that has ended meanwhile is as good as ended by us. */
-static int end_one(struct cli *cli, const struct rm_opts *opts, const struct follow_session *victim,
-                   struct aq_error *err)
+static json_t *make_request(const struct rm_opts *opts, const struct follow_session *items,
+                            size_t count)
+{
+    json_t *ids = json_array(), *body;
+
+    for (size_t i = 0; i < count; i++)
+        (void)json_array_append_new(ids, json_string(items[i].id));
+    if (json_array_size(ids) < count) {
+        json_decref(ids);
+        return NULL;
+    }
+    body = json_pack("{s:o}", "sessions", ids);
+    if (body && opts->force && json_object_set_new(body, "forced", json_true()) < 0) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+/* Who named one that has ended meanwhile hears so; of all, it is as good as ended by us. */
+static int check_answer(const struct rm_opts *opts, const struct follow_session *items,
+                        const json_t *answer, struct aq_error *err)
+{
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "items"), i, item) {
+        const char *status = json_string_value(json_object_get(item, "status"));
+
+        if (!opts->all && status && strcmp(status, "gone") == 0)
+            return aq_fail(err, ENOENT, "session '%s' has ended already", items[i].name);
+    }
+    return 0;
+}
+
+static int end_some(struct cli *cli, const struct rm_opts *opts,
+                    const struct follow_session *items, size_t count, struct aq_error *err)
+{
+    json_t *body = make_request(opts, items, count), *answer = NULL;
+    int r = body ? cli_call(cli, METHOD_DELETE, "/aliquot/v1/sessions", body, &answer, err)
+                 : aq_fail(err, ENOMEM, "sessions");
+
+    if (r == 0)
+        r = check_answer(opts, items, answer, err);
+    json_decref(body);
+    json_decref(answer);
+    return r < 0 && count == 1 ? aq_error_wrap(err, "session '%s'", items[0].name) : r;
+}
+
+/* Whatever is alive of the victims comes first: only younger ones are not theirs. */
+static int count_left(struct cli *cli, const struct rm_opts *opts, const json_t *victims,
+                      size_t *ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *rows = NULL, *row;
+    size_t i;
     int r;
 
-    strbuf_addf(&path, "/session/%s", victim->id);
-    cli_path_query(&path, "forced", opts->force ? "true" : NULL);
-    cli_path_query(&path, "owner_access_key", victim->owner[0] ? victim->owner : NULL);
-    r = cli_call(cli, METHOD_DELETE, path.data, NULL, NULL, err);
-    if (r == -ENOENT && opts->all)
-        return 0;
-    return r < 0 ? aq_error_wrap(err, "session '%s'", victim->name) : 0;
+    session_list_path(cli, &path, NULL, false, opts->everyone);
+    cli_path_query(&path, "order", "created_at");
+    r = cli_call_list(cli, path.data, AT_ONCE_MAX, &rows, NULL, err);
+    *ret = 0;
+    json_array_foreach(rows, i, row)
+        *ret += json_object_get(victims, json_string_value(json_object_get(row, "id"))) != NULL;
+    json_decref(rows);
+    return r;
+}
+
+/* Until all are gone; asks for lists, which thousands of sessions make long but not many. */
+static int wait_for_all(struct cli *cli, const struct rm_opts *opts, const struct victims *v,
+                        struct aq_error *err)
+{
+    json_t *ids = json_object();
+    unsigned msec = 50;
+    size_t left = v->count;
+    int r = ids ? 0 : aq_fail(err, ENOMEM, "sessions");
+
+    for (size_t i = 0; i < v->count && r == 0; i++)
+        if (json_object_set_new(ids, v->items[i].id, json_true()) < 0)
+            r = aq_fail(err, ENOMEM, "sessions");
+    while (r == 0 && left > 0) {
+        (void)usleep(msec * 1000);
+        msec = AQ_MIN(msec * 2, 2000u);
+        r = count_left(cli, opts, ids, &left, err);
+    }
+    json_decref(ids);
+    return r;
 }
 
 static int rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
@@ -114,9 +190,11 @@ static int rm(struct cli *cli, void *data, int argc, char **argv, struct aq_erro
         return r < 0 ? r : CLI_EXIT_FAILURE;
     }
     r = 0;
-    for (size_t i = 0; r == 0 && i < v.count; i++)
-        r = end_one(cli, opts, &v.items[i], err);
-    if (r == 0 && opts->wait && v.count)
+    for (size_t i = 0; r == 0 && i < v.count; i += AT_ONCE_MAX)
+        r = end_some(cli, opts, &v.items[i], AQ_MIN(v.count - i, (size_t)AT_ONCE_MAX), err);
+    if (r == 0 && opts->wait && opts->all)
+        r = wait_for_all(cli, opts, &v, err);
+    else if (r == 0 && opts->wait)
         r = follow_sessions(cli, v.items, v.count, FOLLOW_END, 0, &status, err);
     free(v.items);
     return r;

@@ -193,6 +193,29 @@ def test_end(user, name):
     assert user.delete("/session/" + name).status == 404
 
 
+def test_end_many(user, admin, domain_admin, name):
+    config = {"resources": {"cpu": "1000", "mem": "64m"}}
+    running = make(user, name, "sleep 60")
+    wait_status(user, running, "RUNNING")
+    waiting = [make(user, f"{name[:30]}-{i}", "true", config=config) for i in range(3)]
+    other = make(admin, name[:30] + "-other", "true", config=config)
+    path, nobody = "/aliquot/v1/sessions", "00000000-0000-4000-8000-000000000000"
+    for sessions, status in (([], 400), (["x"], 400), (waiting + [other], 404)):
+        reply = user.delete(path, {"sessions": sessions})
+        assert reply.status == status, reply
+    assert user.delete(path, {"sessions": waiting, "forced": True}).status == 403
+    assert user.delete(path, {"sessions": [waiting[0]] * 1001}).status == 400
+    assert domain_admin.delete(path, {"sessions": [other]}).status == 404
+    assert all(user.get(f"{path}/{s}").json["status"] == "PENDING" for s in waiting)
+    reply = user.delete(path, {"sessions": [*waiting, running, nobody]})
+    assert reply.json == {"items": [
+        *({"id": s, "status": "cancelled"} for s in waiting),
+        {"id": running, "status": "terminated"}, {"id": nobody, "status": "gone"}]}, reply
+    wait_status(user, running, "TERMINATED")
+    assert admin.delete(path, {"sessions": [other], "forced": True}).status == 200
+    assert admin.get(f"{path}/{other}").json["reason"] == "force-terminated"
+
+
 def test_status_history(user, name):
     session = make(user, name, "true")
     wait_status(user, session, "TERMINATED")

@@ -140,7 +140,7 @@ class Story:
         body = self.body("hopeless")
         body["config"] = {"resources": {"cpu": "1000", "mem": "64m"}}
         [session] = self.create(body)
-        self.ask("DELETE", "/session/" + session)
+        self.ask("DELETE", "/aliquot/v1/sessions", {"sessions": [session]})
         assert self.wait(session)["status"] == "CANCELLED"
 
     def broken(self):

@@ -300,3 +300,18 @@ def test_a_session_outlives_its_command(person):
     run.send_signal(signal.SIGKILL)
     run.communicate()
     assert person.info("cut-off")["status"] == "RUNNING"
+
+
+def test_many_are_ended_in_few_requests(person):
+    """Many more sessions than the key may send requests."""
+    client = person.cluster.client()
+    key = "/aliquot/v1/keypairs/" + client.keypair[0]
+    person("session", "create", *SMALL, "-t", "crowd", "-n", "1500", "--", "sleep", "1000")
+    assert client.send("PATCH", key, {"rate_limit": 100}).status == 200
+    try:
+        person.cluster.jump(monotonic=1000)  # a new window of the rate
+        person("rm", "--all", "--yes", "--wait", "--force")
+    finally:
+        assert client.send("PATCH", key, {"rate_limit": 30000}).status == 200
+        person.cluster.jump()
+    assert not person.cluster.live_sessions()

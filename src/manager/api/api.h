@@ -145,6 +145,7 @@ API_ROUTES(manager);
 API_ROUTES(session_create);
 API_ROUTES(session);
 API_ROUTES(session_change);
+API_ROUTES(session_end);
 API_ROUTES(session_history);
 API_ROUTES(session_list);
 API_ROUTES(logs);

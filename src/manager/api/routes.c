@@ -19,6 +19,7 @@ static int add_routes(struct api *api, struct aq_error *err)
         { session_create_routes, session_create_route_count },
         { session_routes, session_route_count },
         { session_change_routes, session_change_route_count },
+        { session_end_routes, session_end_route_count },
         { session_history_routes, session_history_route_count },
         { session_list_routes, session_list_route_count },
         { logs_routes, logs_route_count },

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/fault.h"
+#include "base/map.h"
 #include "manager/api/session_find.h"
 
 /* ---- end ---- */
@@ -45,6 +46,11 @@ static void on_ended(void *data, int r, const struct aq_error *err)
     request_reply_json(ending->req, 200, &out);
 }
 
+static void map_donep(struct map *map)
+{
+    map_done(map);
+}
+
 static void ignore_result(void *data, int r, const struct aq_error *err)
 {
     (void)data;
@@ -52,25 +58,30 @@ static void ignore_result(void *data, int r, const struct aq_error *err)
     (void)err;
 }
 
-static bool depends_on(const struct session *s, const struct uuid *id)
+static bool depends_on_any(const struct session *s, const struct map *ended)
 {
     for (size_t i = 0; i < s->dependency_count; i++)
-        if (uuid_equals(&s->dependencies[i].id, id))
+        if (map_get(ended, s->dependencies[i].id.bytes, sizeof(struct uuid)))
             return true;
     return false;
 }
 
 /* What waits for a session is newer than it, so one pass forward finds all levels. */
-static void end_dependents(const struct api *api, const struct session *root, bool forced)
+static int end_dependents(const struct api *api, const struct session *root, bool forced,
+                          struct aq_error *err)
 {
-    for (const struct session *s = core_next_session(api->core, root); s;
+    AQ_CLEANUP(map_donep) struct map ended = MAP_INIT;
+    int r = map_set(&ended, root->id.bytes, sizeof(root->id), (void *)root);
+
+    for (const struct session *s = core_next_session(api->core, root); s && r == 0;
          s = core_next_session(api->core, s)) {
-        if (depends_on(s, &root->id)) {
-            core_terminate_session(api->core, &s->id, forced, REASON_USER_REQUESTED,
-                                   ignore_result, NULL);
-            end_dependents(api, s, forced);
-        }
+        if (!depends_on_any(s, &ended))
+            continue;
+        r = map_set(&ended, s->id.bytes, sizeof(s->id), (void *)s);
+        core_terminate_session(api->core, &s->id, forced, REASON_USER_REQUESTED, ignore_result,
+                               NULL);
     }
+    return r < 0 ? aq_fail(err, ENOMEM, "sessions") : 0;
 }
 
 static void on_delete(struct request *req, void *data)
@@ -95,8 +106,10 @@ static void on_delete(struct request *req, void *data)
         return;
     *ending = (struct ending){ .req = req, .was_queued = session->status == SESSION_PENDING };
     AQ_FAULT("api.terminate.decoded");
-    if (params.recursive)
-        end_dependents(api, session, params.forced);
+    if (params.recursive && end_dependents(api, session, params.forced, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
     core_terminate_session(api->core, &session->id, params.forced,
                            params.forced ? REASON_FORCE_TERMINATED : REASON_USER_REQUESTED,
                            on_ended, ending);
