@@ -219,6 +219,7 @@ static int start_threads(struct store *st, struct aq_error *err)
 static int queue_piece(struct store *st, const struct piece *piece, bool is_read)
 {
     struct piece *p = malloc(sizeof(*p));
+    bool is_wanted;
 
     if (!p)
         return -ENOMEM;
@@ -227,11 +228,10 @@ static int queue_piece(struct store *st, const struct piece *piece, bool is_read
     list_add(is_read ? &st->reads : &st->writes, &p->link);
     st->outstanding++;
     st->write_count += !is_read;
-    if (is_read)
-        (void)pthread_cond_signal(&st->read_queued);
-    else if (st->write_count >= st->write_wanted)
-        (void)pthread_cond_signal(&st->write_queued);
+    is_wanted = is_read || st->write_count >= st->write_wanted;
     (void)pthread_mutex_unlock(&st->lock);
+    if (is_wanted) /* who wakes finds the lock free */
+        (void)pthread_cond_signal(is_read ? &st->read_queued : &st->write_queued);
     return 0;
 }
 

@@ -23,17 +23,27 @@ static int write_batch(struct store_tx *tx, struct event_batch *batch, struct aq
     return 0;
 }
 
+/* Without a savepoint, whose copies of pages cost as much as a row: what a
+ * piece that fails has written is still there.
+ */
+static int run_plain(struct store_tx *tx, struct piece *p)
+{
+    p->result = write_batch(tx, p->batch, &p->err);
+    AQ_FAULT("store.piece.written");
+    return p->result;
+}
+
 /* Leaves no trace of a piece that failed; negative if the transaction itself
  * is lost.
  */
-static int run_piece(struct store_tx *tx, struct piece *p, struct aq_error *err)
+static int run_apart(struct store_tx *tx, struct piece *p, struct aq_error *err)
 {
     int r = run_constant(tx->db, "SAVEPOINT piece", err);
 
     if (r < 0)
         return r;
     p->result = p->batch ? write_batch(tx, p->batch, &p->err) : p->fn(tx, p->data, &p->err);
-    AQ_FAULT("store.piece.written");
+    AQ_FAULT("store.piece.written-apart");
     if (p->result < 0 && !tx->db->ops->is_in_transaction(tx->db)) {
         *err = p->err; /* e.g. a full disk ended it */
         return p->result;
@@ -43,7 +53,8 @@ static int run_piece(struct store_tx *tx, struct piece *p, struct aq_error *err)
     return r < 0 ? r : run_constant(tx->db, "RELEASE piece", err);
 }
 
-static int run_pieces(struct store_tx *tx, struct list *pieces, struct aq_error *err)
+/* Negative if nothing was committed; with 'apart' not for what a single piece did. */
+static int run_pieces(struct store_tx *tx, struct list *pieces, bool apart, struct aq_error *err)
 {
     int r = run_constant(tx->db, "BEGIN IMMEDIATE", err);
 
@@ -51,7 +62,9 @@ static int run_pieces(struct store_tx *tx, struct list *pieces, struct aq_error 
         return r;
     AQ_FAULT("store.batch.begun");
     LIST_FOREACH(link, pieces) {
-        r = run_piece(tx, LIST_ENTRY(link, struct piece, link), err);
+        struct piece *p = LIST_ENTRY(link, struct piece, link);
+
+        r = apart ? run_apart(tx, p, err) : run_plain(tx, p);
         if (r < 0)
             return r;
     }
@@ -61,15 +74,49 @@ static int run_pieces(struct store_tx *tx, struct list *pieces, struct aq_error 
     return r;
 }
 
+static void roll_back(struct store_tx *tx)
+{
+    if (tx->db->ops->is_in_transaction(tx->db))
+        (void)run_constant(tx->db, "ROLLBACK", NULL);
+}
+
+/* Events can be written again, and are hardly ever refused. */
+static bool are_all_events(struct list *pieces)
+{
+    LIST_FOREACH(link, pieces)
+        if (!LIST_ENTRY(link, struct piece, link)->batch)
+            return false;
+    return true;
+}
+
+/* All together; if one was refused once more, each by itself. */
+static int run_all(struct store_tx *tx, struct list *pieces, struct aq_error *err)
+{
+    bool was_refused = false;
+
+    if (!are_all_events(pieces))
+        return run_pieces(tx, pieces, true, err);
+    if (run_pieces(tx, pieces, false, err) == 0)
+        return 0;
+    roll_back(tx);
+    LIST_FOREACH(link, pieces) {
+        struct piece *p = LIST_ENTRY(link, struct piece, link);
+
+        was_refused = was_refused || p->result < 0;
+        p->result = 0;
+        p->err = (struct aq_error){ 0 };
+    }
+    return was_refused ? run_pieces(tx, pieces, true, err) : -err->code;
+}
+
 void writer_run(struct store_tx *tx, struct list *pieces)
 {
     struct aq_error err = { 0 };
-    int r = run_pieces(tx, pieces, &err);
+    int r = run_all(tx, pieces, &err);
 
     if (r == 0)
         return;
-    if (tx->db->ops->is_in_transaction(tx->db))
-        (void)run_constant(tx->db, "ROLLBACK", NULL);
+    roll_back(tx);
     LIST_FOREACH(link, pieces) {
         struct piece *p = LIST_ENTRY(link, struct piece, link);
 

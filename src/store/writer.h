@@ -18,8 +18,8 @@ struct piece {
     struct aq_error err;
 };
 
-/* Run the pieces of the list, each within a savepoint, and commit. Afterwards
- * each has its result; 0 means durable.
+/* Run the pieces of the list and commit; one that is refused leaves no trace
+ * and the others are committed. Afterwards each has its result; 0 means durable.
  */
 void writer_run(struct store_tx *tx, struct list *pieces);
 

@@ -16,12 +16,14 @@ static const char bad_params[] = "invalid-api-params";
 struct path {
     const struct path *outer;
     const char *name;
+    int name_len; /* 0 = to its end */
 };
 
 static size_t path_write(const struct path *path, char *out, size_t cap)
 {
     size_t len = path->outer ? path_write(path->outer, out, cap) : 0;
-    int n = snprintf(out + len, cap - len, "%s%s", len ? "." : "", path->name);
+    int n = snprintf(out + len, cap - len, "%s%.*s", len ? "." : "",
+                     path->name_len ? path->name_len : INT_MAX, path->name);
 
     return AQ_MIN(len + (n < 0 ? 0 : (size_t)n), cap - 1);
 }
@@ -347,50 +349,44 @@ static int read_value(const struct field *field, const json_t *value, struct are
     return refuse(err, path, "unknown type");
 }
 
-/* Is 'key' one of the names "a|b|c"? */
-static bool has_name(const char *names, const char *key)
+/* Is the key of 'len' bytes one of the names "a|b|c"? */
+static bool has_name(const char *names, const char *key, size_t len)
 {
-    size_t len = strlen(key);
-
-    if (strchr(key, '|'))
-        return false;
     for (const char *p = names; p; p = strchr(p, '|'), p = p ? p + 1 : NULL)
         if (strncmp(p, key, len) == 0 && (p[len] == '|' || p[len] == '\0'))
-            return len > 0;
+            return true;
     return false;
 }
 
-static const struct field *find_field(const struct field *table, const char *key)
+/* The index of the field that has the name, or -1. */
+static long find_field(const struct field *table, const char *key)
 {
-    for (const struct field *field = table; field && field->names; field++)
-        if (has_name(field->names, key))
-            return field;
-    return NULL;
+    size_t len = strlen(key);
+
+    if (len == 0 || memchr(key, '|', len))
+        return -1;
+    for (long i = 0; table && table[i].names; i++)
+        if (has_name(table[i].names, key, len))
+            return i;
+    return -1;
 }
 
-static const char *first_name(const struct field *field, char buf[64])
+/* Each member's value at its field's index. */
+static int sort_members(const struct field *table, const json_t *object, const json_t **values,
+                        const struct path *outer, struct aq_error *err)
 {
-    snprintf(buf, 64, "%.*s", (int)strcspn(field->names, "|"), field->names);
-    return buf;
-}
+    const json_t *value;
+    const char *key;
 
-/* The value of a field under any of its names. */
-static int find_value(const struct field *field, const json_t *object, const struct path *outer,
-                      const json_t **ret, struct aq_error *err)
-{
-    char name[64];
+    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+        const struct path path = { .outer = outer, .name = *key ? key : "\"\"" };
+        long i = find_field(table, key);
 
-    *ret = NULL;
-    for (const char *p = field->names; p; p = strchr(p, '|'), p = p ? p + 1 : NULL) {
-        const json_t *value;
-
-        snprintf(name, sizeof(name), "%.*s", (int)strcspn(p, "|"), p);
-        if (!(value = json_object_get(object, name)))
-            continue;
-        if (*ret)
-            return refuse(err, &(struct path){ .outer = outer, .name = name },
-                          "given twice, under two of its names");
-        *ret = value;
+        if (i < 0)
+            return refuse(err, &path, "unknown; this request has no such parameter");
+        if (values[i])
+            return refuse(err, &path, "given twice, under two of its names");
+        values[i] = value;
     }
     return 0;
 }
@@ -398,29 +394,31 @@ static int find_value(const struct field *field, const json_t *object, const str
 static int read_members(const struct field *table, const json_t *object, struct arena *arena,
                         void *target, const struct path *outer, struct aq_error *err)
 {
-    const json_t *value;
-    const char *key;
-    char name[64];
+    const json_t **values;
+    size_t count = 0;
     int r;
 
-    json_object_foreach((json_t *)(uintptr_t)object, key, value)
-        if (!find_field(table, key))
-            return refuse(err, &(struct path){ .outer = outer, .name = *key ? key : "\"\"" },
-                          "unknown; this request has no such parameter");
-    for (const struct field *field = table; field && field->names; field++) {
-        struct path path = { .outer = outer, .name = first_name(field, name) };
+    while (table && table[count].names)
+        count++;
+    if (!(values = arena_array(arena, count + 1, sizeof(*values))))
+        return aq_fail(err, ENOMEM, "request");
+    if ((r = sort_members(table, object, values, outer, err)) < 0)
+        return r;
+    for (size_t i = 0; i < count; i++) {
+        const struct field *field = &table[i];
+        const struct path path = { .outer = outer, .name = field->names,
+                                   .name_len = (int)strcspn(field->names, "|") };
 
-        if ((r = find_value(field, object, outer, &value, err)) < 0)
-            return r;
-        if (!value && (field->flags & FIELD_REQUIRED))
+        if (!values[i] && (field->flags & FIELD_REQUIRED))
             return refuse(err, &path, "is required");
-        if (!value)
+        if (!values[i])
             continue;
-        if (json_is_null(value) && (field->flags & FIELD_NULLABLE || field->type >= FIELD_IGNORED))
+        if (json_is_null(values[i])
+            && (field->flags & FIELD_NULLABLE || field->type >= FIELD_IGNORED))
             continue;
-        if (json_is_null(value))
+        if (json_is_null(values[i]))
             return refuse(err, &path, "must not be null");
-        if ((r = read_value(field, value, arena, target, &path, err)) < 0)
+        if ((r = read_value(field, values[i], arena, target, &path, err)) < 0)
             return r;
     }
     return 0;
