@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "store/sql.h"
+#include "store/sqlite_wal.h"
 
 #define BUSY_TIMEOUT_MSEC 2000
 
@@ -121,8 +122,8 @@ static int open_db(const struct sql_conf *conf, struct sql **ret, struct aq_erro
     (void)pthread_once(&once, init_library);
     if (!conf->read_only)
         flags |= SQLITE_OPEN_CREATE;
-    r = sqlite3_open_v2(conf->where, &s->db, flags, NULL) == SQLITE_OK ? set_up(s, conf, err)
-                                                                       : fail(s->db, err);
+    r = sqlite3_open_v2(conf->where, &s->db, flags, sqlite_wal_layer()) == SQLITE_OK
+            ? set_up(s, conf, err) : fail(s->db, err);
     if (r < 0) {
         (void)aq_error_wrap(err, "'%s'", conf->where);
         close_db(&s->sql);

@@ -23,9 +23,10 @@
 #define WRITER_CACHE_BYTES ((size_t)1 << 20)
 #define READER_CACHE_BYTES ((size_t)256 << 10)
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
-/* Clients whose requests were just committed are likely to be back at once:
- * the next commit waits for as many beside those that came meanwhile, for half
- * of what the last commit took and never longer than this.
+/* What comes while rows are written joins their transaction. Clients whose
+ * requests were just committed are likely to be back at once: the next commit
+ * waits for as many beside those that came during it, for half of what it took
+ * and never longer than this.
  */
 #define COMPANY_WAIT_MAX_NSEC 1000000
 #define NSEC_PER_SEC INT64_C(1000000000)
@@ -47,6 +48,10 @@ struct store {
     struct list writes, reads, finished; /* struct piece */
     size_t write_count;      /* pieces in 'writes' */
     size_t write_wanted;     /* the writer waits for so many; SIZE_MAX = for none */
+    size_t taken;            /* pieces in the transaction under way */
+    size_t expected;         /* at that many it is committed at once */
+    int64_t patience_nsec;   /* for which it waits for more when there are none */
+    int64_t commit_nsec;     /* when its commit began */
     size_t outstanding;      /* queued and not finished */
     bool stopping;
 
@@ -98,29 +103,49 @@ static void await_writes(struct store *st, size_t count, int64_t until_nsec)
     st->write_wanted = SIZE_MAX;
 }
 
-/* Wait for writes, then up to 'patience_nsec' for as many as the last commit
- * had beside those that came during it, and take them all. Returns how many, 0
- * when the store closes.
+/* Move the first pieces that wait to the list: as many batches as come before
+ * a piece that is none, or all of them. The lock is held.
  */
-static size_t take_writes(struct store *st, size_t last_count, int64_t patience_nsec,
-                          struct list *ret)
+static void move_writes(struct store *st, bool only_batches, struct list *pieces)
 {
-    size_t count;
+    LIST_FOREACH(link, &st->writes) {
+        if (only_batches && !LIST_ENTRY(link, struct piece, link)->batch)
+            break;
+        list_remove(link);
+        list_add(pieces, link);
+        st->write_count--;
+        st->taken++;
+    }
+}
 
+/* Wait for writes and take what there is. False when the store closes. */
+static bool take_writes(struct store *st, struct list *ret)
+{
     list_init(ret);
     (void)pthread_mutex_lock(&st->lock);
-    last_count += st->write_count;
+    st->expected = st->taken + st->write_count;
+    st->taken = 0;
     await_writes(st, 1, 0);
-    if (st->write_count < last_count)
-        await_writes(st, last_count, monotonic_nsec() + patience_nsec);
-    LIST_FOREACH(link, &st->writes) {
-        list_remove(link);
-        list_add(ret, link);
-    }
-    count = st->write_count;
-    st->write_count = 0;
+    if (!list_is_empty(&st->writes))
+        move_writes(st, LIST_ENTRY(st->writes.next, struct piece, link)->batch, ret);
     (void)pthread_mutex_unlock(&st->lock);
-    return count;
+    return st->taken > 0;
+}
+
+/* writer_more_fn */
+static bool take_more_writes(void *data, struct list *pieces)
+{
+    struct store *st = data;
+    size_t before = st->taken;
+
+    (void)pthread_mutex_lock(&st->lock);
+    if (st->write_count == 0 && st->taken < st->expected)
+        await_writes(st, 1, monotonic_nsec() + st->patience_nsec);
+    move_writes(st, true, pieces);
+    (void)pthread_mutex_unlock(&st->lock);
+    if (st->taken == before)
+        st->commit_nsec = monotonic_nsec();
+    return st->taken > before;
 }
 
 static struct piece *take_read(struct store *st)
@@ -142,16 +167,15 @@ static void *write_loop(void *data)
 {
     struct store *st = data;
     struct list pieces;
-    size_t count = 0;
-    int64_t began, patience = 0;
 
-    while ((count = take_writes(st, count, patience, &pieces)) > 0) {
-        began = monotonic_nsec();
+    while (take_writes(st, &pieces)) {
         (void)pthread_mutex_lock(&st->writing);
-        writer_run(&st->tx, &pieces);
+        st->commit_nsec = monotonic_nsec();
+        writer_run(&st->tx, &pieces, take_more_writes, st);
         (void)pthread_mutex_unlock(&st->writing);
-        patience = AQ_MIN((monotonic_nsec() - began) / 2, COMPANY_WAIT_MAX_NSEC);
-        finish_pieces(st, &pieces, count);
+        st->patience_nsec = AQ_MIN((monotonic_nsec() - st->commit_nsec) / 2,
+                                   COMPANY_WAIT_MAX_NSEC);
+        finish_pieces(st, &pieces, st->taken);
         AQ_FAULT("store.batch.finished");
     }
     return NULL;
@@ -259,7 +283,7 @@ int store_call(struct store *store, store_tx_fn fn, void *data, struct aq_error 
     list_init(&pieces);
     list_add(&pieces, &piece.link);
     (void)pthread_mutex_lock(&store->writing);
-    writer_run(&store->tx, &pieces);
+    writer_run(&store->tx, &pieces, NULL, NULL);
     (void)pthread_mutex_unlock(&store->writing);
     if (piece.result < 0 && err)
         *err = piece.err;

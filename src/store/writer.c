@@ -53,25 +53,46 @@ static int run_apart(struct store_tx *tx, struct piece *p, struct aq_error *err)
     return r < 0 ? r : run_constant(tx->db, "RELEASE piece", err);
 }
 
-/* Negative if nothing was committed; with 'apart' not for what a single piece did. */
-static int run_pieces(struct store_tx *tx, struct list *pieces, bool apart, struct aq_error *err)
+static int begin(struct store_tx *tx, struct aq_error *err)
 {
     int r = run_constant(tx->db, "BEGIN IMMEDIATE", err);
 
-    if (r < 0)
-        return r;
     AQ_FAULT("store.batch.begun");
-    LIST_FOREACH(link, pieces) {
-        struct piece *p = LIST_ENTRY(link, struct piece, link);
+    return r;
+}
 
-        r = apart ? run_apart(tx, p, err) : run_plain(tx, p);
-        if (r < 0)
-            return r;
-    }
+static int commit(struct store_tx *tx, struct aq_error *err)
+{
+    int r;
+
     AQ_FAULT("store.commit.before");
     r = run_constant(tx->db, "COMMIT", err);
     AQ_FAULT("store.commit.after");
     return r;
+}
+
+/* Each within a savepoint. */
+static int run_all_apart(struct store_tx *tx, struct list *pieces, struct aq_error *err)
+{
+    int r = begin(tx, err);
+
+    for (struct list *link = pieces->next; r == 0 && link != pieces; link = link->next)
+        r = run_apart(tx, LIST_ENTRY(link, struct piece, link), err);
+    return r < 0 ? r : commit(tx, err);
+}
+
+/* Negative with err->code 0 if a piece was refused: its result says why. */
+static int run_all_plain(struct store_tx *tx, struct list *pieces, writer_more_fn *more, void *data,
+                         struct aq_error *err)
+{
+    struct list *link = pieces;
+    int r = begin(tx, err);
+
+    while (r == 0 && (link->next != pieces || (more && more(data, pieces)))) {
+        link = link->next;
+        r = run_plain(tx, LIST_ENTRY(link, struct piece, link));
+    }
+    return r < 0 ? r : commit(tx, err);
 }
 
 static void roll_back(struct store_tx *tx)
@@ -90,29 +111,30 @@ static bool are_all_events(struct list *pieces)
 }
 
 /* All together; if one was refused once more, each by itself. */
-static int run_all(struct store_tx *tx, struct list *pieces, struct aq_error *err)
+static int run_all(struct store_tx *tx, struct list *pieces, writer_more_fn *more, void *data,
+                   struct aq_error *err)
 {
-    bool was_refused = false;
+    int r;
 
     if (!are_all_events(pieces))
-        return run_pieces(tx, pieces, true, err);
-    if (run_pieces(tx, pieces, false, err) == 0)
-        return 0;
+        return run_all_apart(tx, pieces, err);
+    r = run_all_plain(tx, pieces, more, data, err);
+    if (r == 0 || err->code)
+        return r;
     roll_back(tx);
     LIST_FOREACH(link, pieces) {
         struct piece *p = LIST_ENTRY(link, struct piece, link);
 
-        was_refused = was_refused || p->result < 0;
         p->result = 0;
         p->err = (struct aq_error){ 0 };
     }
-    return was_refused ? run_pieces(tx, pieces, true, err) : -err->code;
+    return run_all_apart(tx, pieces, err);
 }
 
-void writer_run(struct store_tx *tx, struct list *pieces)
+void writer_run(struct store_tx *tx, struct list *pieces, writer_more_fn *more, void *data)
 {
     struct aq_error err = { 0 };
-    int r = run_all(tx, pieces, &err);
+    int r = run_all(tx, pieces, more, data, &err);
 
     if (r == 0)
         return;

@@ -18,9 +18,16 @@ struct piece {
     struct aq_error err;
 };
 
-/* Run the pieces of the list and commit; one that is refused leaves no trace
- * and the others are committed. Afterwards each has its result; 0 means durable.
+/* Append pieces that have come meanwhile, all of them batches, to the list of a
+ * transaction under way; false if there are none and it is to be committed.
  */
-void writer_run(struct store_tx *tx, struct list *pieces);
+typedef bool writer_more_fn(void *data, struct list *pieces);
+
+/* Run the pieces of the list and commit; one that is refused leaves no trace
+ * and the others are committed. Afterwards each has its result; 0 means
+ * durable. 'more' (may be NULL) is asked when all are written, unless there is
+ * one that is no batch.
+ */
+void writer_run(struct store_tx *tx, struct list *pieces, writer_more_fn *more, void *data);
 
 #endif

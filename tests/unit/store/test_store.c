@@ -246,6 +246,60 @@ static void test_isolation(void **state)
     assert_non_null(strstr(dump, "good-2"));
 }
 
+struct calls {
+    int made, refused;
+};
+
+static int count_call(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct calls *calls = data;
+
+    (void)tx;
+    return ++calls->made == 3 ? aq_fail(err, EBUSY, "the third") : 0;
+}
+
+static void on_called(void *data, int result, const struct aq_error *err)
+{
+    struct calls *calls = data;
+
+    (void)err;
+    calls->refused += result < 0;
+}
+
+/* Batches and functions queued together, some refused: each has its own
+ * outcome, in whatever transactions they end up, and functions run once.
+ */
+static void test_many_pieces(void **state)
+{
+    struct bench *b = *state;
+    struct outcome outcomes[120] = { 0 };
+    struct calls calls = { 0 };
+    struct uuid nobody = uuid_random();
+    AQ_CLEANUP(aq_freep) char *dump = NULL;
+    char name[32];
+
+    for (int i = 0; i < (int)AQ_COUNT(outcomes); i++) {
+        struct event_batch *batch = event_batch_new();
+
+        (void)snprintf(name, sizeof(name), "piece-%03d", i);
+        (void)add_session(batch, b, name, 1);
+        if (i % 7 == 3)
+            (void)add_status(batch, &nobody, SESSION_PENDING, SESSION_SCHEDULED, 0, NULL);
+        assert_int_equal(store_commit(b->store, batch, on_committed, &outcomes[i]), 0);
+        if (i % 10 == 5)
+            assert_int_equal(store_write(b->store, count_call, on_called, &calls), 0);
+    }
+    store_flush(b->store);
+    dump = bench_dump(b);
+    for (int i = 0; i < (int)AQ_COUNT(outcomes); i++) {
+        (void)snprintf(name, sizeof(name), "piece-%03d", i);
+        assert_int_equal(outcomes[i].result, i % 7 == 3 ? -ESTALE : 0);
+        assert_row((strstr(dump, name) != NULL) == (i % 7 != 3), "%s", name);
+    }
+    assert_int_equal(calls.made, 12);
+    assert_int_equal(calls.refused, 1);
+}
+
 static int end_session(struct bench *b, const struct uuid *id)
 {
     struct event_batch *batch = event_batch_new();
@@ -347,6 +401,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_life, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_stale, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_isolation, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_many_pieces, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_names, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_changes, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_bad_references, bench_setup, bench_teardown),
