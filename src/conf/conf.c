@@ -10,6 +10,7 @@
 
 #include "base/fs.h"
 #include "base/suggest.h"
+#include "conf/tables.h"
 #include "conf/toml.h"
 #include "conf/value.h"
 
@@ -31,78 +32,189 @@ static bool has_section(const struct conf_item *items, const char *name)
     return false;
 }
 
-static int refuse_unknown(const struct load *load, const struct toml_value *value,
-                          const char *name, struct aq_error *err)
+static int refuse_unknown(const struct load *load, const struct conf_place *place,
+                          const struct toml_value *value, const char *full, struct aq_error *err)
 {
-    struct suggest near = suggest_for(name, strlen(name));
-    char known[160] = "", best[sizeof(known)] = "";
+    char name[160], known[160] = "", best[sizeof(known)] = "";
+    struct suggest near;
 
-    for (const struct conf_item *item = load->items; item->type != CONF_END; item++) {
+    (void)snprintf(name, sizeof(name), "%s%s%s", place->section, place->section[0] ? "." : "",
+                   value->key);
+    near = suggest_for(name, strlen(name));
+    for (const struct conf_item *item = place->items; item->type != CONF_END; item++) {
         conf_item_name(item, known, sizeof(known));
-        suggest_offer(&near, value->kind == TOML_TABLE ? item->section : known);
+        suggest_offer(&near, value->kind == TOML_TABLE && item->section[0] ? item->section : known);
         if (near.best == known) {
             memcpy(best, known, sizeof(best));
             near.best = best;
         }
     }
-    return aq_fail_field(err, EINVAL, name, "%s:%u: unknown %s '%s'%s%s%s", load->file,
-                         value->line, value->kind == TOML_TABLE ? "section" : "key", name,
+    return aq_fail_field(err, EINVAL, full, "%s:%u: unknown %s '%s'%s%s%s", load->file,
+                         value->line, value->kind == TOML_TABLE ? "section" : "key", full,
                          near.best ? ", did you mean '" : "", near.best ? near.best : "",
                          near.best ? "'?" : "");
 }
 
+/* By section and key; an element of an array is found as the array. */
 static const struct conf_item *find_item(const struct conf_item *items, const char *section,
                                          const char *key)
 {
+    size_t len = strcspn(key, "[");
+
     for (; items->type != CONF_END; items++) {
-        if (strcmp(items->section, section) == 0 && strcmp(items->key, key) == 0)
+        if (strcmp(items->section, section) == 0 && strncmp(items->key, key, len) == 0
+            && items->key[len] == '\0')
             return items;
     }
     return NULL;
+}
+
+/* The item whose table the section is: its members have names of their own. */
+static const struct conf_item *find_container(const struct conf_item *items, const char *section)
+{
+    for (; items->type != CONF_END; items++) {
+        const char *rest = conf_item_follow(items, section);
+        bool is_open = items->type == CONF_PAIRS
+                       || (items->type == CONF_TABLES && items->table->is_named);
+
+        if (is_open && rest && *rest == '\0')
+            return items;
+    }
+    return NULL;
+}
+
+/* A number or truth value as text; NULL if it is none. */
+static const char *scalar_text(const struct toml_value *value, char buf[40])
+{
+    size_t len;
+
+    switch (value->kind) {
+    case TOML_STR:
+        return value->str;
+    case TOML_BOOL:
+        return value->boolean ? "true" : "false";
+    case TOML_INT:
+        (void)snprintf(buf, 40, "%lld", (long long)value->integer);
+        return buf;
+    case TOML_FLOAT:
+        if (!(value->real > -1e15 && value->real < 1e15))
+            return NULL;
+        len = (size_t)snprintf(buf, 40, "%.9f", value->real);
+        while (buf[len - 1] == '0' && buf[len - 2] != '.')
+            buf[--len] = '\0';
+        return buf;
+    default:
+        return NULL;
+    }
 }
 
 /* The value as an environment variable would say it, or NULL if the TOML type
  * does not suit the item.
  */
 static const char *value_text(const struct conf_item *item, const struct toml_value *value,
-                              char buf[32])
+                              char buf[40])
 {
     bool is_number = item->type == CONF_INT || item->type == CONF_SIZE
-                     || item->type == CONF_DURATION;
+                     || item->type == CONF_DURATION || item->type == CONF_MICRO;
 
-    if (value->kind == TOML_STR && item->type != CONF_INT && item->type != CONF_BOOL)
-        return value->str;
-    if (value->kind == TOML_BOOL && item->type == CONF_BOOL)
-        return value->boolean ? "true" : "false";
-    if (value->kind == TOML_INT && is_number) {
-        (void)snprintf(buf, 32, "%lld", (long long)value->integer);
-        return buf;
+    if (item->type >= CONF_PAIRS
+        || (value->kind == TOML_STR && (item->type == CONF_INT || item->type == CONF_BOOL))
+        || (value->kind == TOML_BOOL && item->type != CONF_BOOL)
+        || (value->kind == TOML_INT && !is_number)
+        || (value->kind == TOML_FLOAT && item->type != CONF_MICRO))
+        return NULL;
+    return scalar_text(value, buf);
+}
+
+static int refuse_kind(const struct load *load, const struct conf_item *item,
+                       const struct toml_value *value, const char *name, struct aq_error *err)
+{
+    return aq_fail_field(err, EINVAL, name, "%s:%u: %s wants %s", load->file, value->line, name,
+                         conf_type_hint(item->type));
+}
+
+/* A value that is the item, or an element of it. */
+static int take_item(const struct load *load, const struct conf_place *place,
+                     const struct conf_item *item, const struct toml_value *value,
+                     const char *name, struct aq_error *err)
+{
+    void *member = (char *)place->target + item->offset;
+    bool is_element = strchr(value->key, '[') != NULL;
+    size_t outer = (size_t)(place->section - value->section); /* the path of the table, and a '.' */
+    char buf[40];
+    const char *text;
+    int r;
+
+    if (item->type == CONF_LIST && value->kind == TOML_ARRAY && !is_element)
+        return conf_list_done(member), 0; /* replaces what an earlier source said */
+    if (item->type == CONF_TABLES && item->table->is_named == (value->kind == TOML_TABLE)
+        && !is_element && (value->kind == TOML_TABLE || value->kind == TOML_ARRAY))
+        return 0;
+    if (item->type == CONF_TABLES && is_element && value->kind == TOML_TABLE)
+        return conf_tables_add(item->table, member, NULL)
+                   ? 0 : aq_fail(err, ENOMEM, "%s: memory is short", load->file);
+    if (item->type == CONF_PAIRS && value->kind == TOML_TABLE && !is_element)
+        return 0;
+    if (item->type == CONF_LIST && is_element && value->kind == TOML_STR)
+        return conf_list_add(member, value->str, strlen(value->str)) == 0
+                   ? 0 : aq_fail(err, ENOMEM, "%s: memory is short", load->file);
+    text = is_element ? NULL : value_text(item, value, buf);
+    if (!text)
+        return refuse_kind(load, item, value, name, err);
+    r = conf_set(item, text, place->target, err);
+    if (r < 0)
+        (void)aq_error_wrap(err, "%s:%u%s%.*s", load->file, value->line, outer ? ": " : "",
+                            (int)(outer && value->section[outer - 1] == '.' ? outer - 1 : outer),
+                            value->section);
+    return r;
+}
+
+/* A member of a table whose members have names of their own. */
+static int take_member(const struct load *load, const struct conf_place *place,
+                       const struct conf_item *item, const struct toml_value *value,
+                       const char *name, struct aq_error *err)
+{
+    void *member = (char *)place->target + item->offset;
+    const char *text;
+    char buf[40];
+    bool ok;
+
+    if (item->type == CONF_TABLES) {
+        if (value->kind != TOML_TABLE)
+            return refuse_kind(load, item, value, name, err);
+        ok = conf_tables_add(item->table, member, value->key);
+    } else {
+        text = scalar_text(value, buf);
+        if (!text)
+            return refuse_kind(load, item, value, name, err);
+        ok = conf_pairs_set(member, value->key, text) == 0;
     }
-    return NULL;
+    return ok ? 0 : aq_fail(err, ENOMEM, "%s: memory is short", load->file);
 }
 
 static int on_value(void *data, const struct toml_value *value, struct aq_error *err)
 {
     const struct load *load = data;
-    const struct conf_item *item = find_item(load->items, value->section, value->key);
-    char name[160], buf[32];
-    const char *text;
-    int r;
+    struct conf_place place = { .items = load->items, .target = load->target,
+                                .section = value->section };
+    const struct conf_item *item, *container;
+    char name[160], inner[160];
 
     (void)snprintf(name, sizeof(name), "%s%s%s", value->section, value->section[0] ? "." : "",
                    value->key);
-    if (value->kind == TOML_TABLE && !item)
-        return has_section(load->items, name) ? 0 : refuse_unknown(load, value, name, err);
-    if (!item)
-        return refuse_unknown(load, value, name, err);
-    text = value_text(item, value, buf);
-    if (!text)
-        return aq_fail_field(err, EINVAL, name, "%s:%u: %s wants %s", load->file, value->line,
-                             name, conf_type_hint(item->type));
-    r = conf_set(item, text, load->target, err);
-    if (r < 0)
-        (void)aq_error_wrap(err, "%s:%u", load->file, value->line);
-    return r;
+    conf_place_find(&place);
+    item = find_item(place.items, place.section, value->key);
+    if (item)
+        return take_item(load, &place, item, value, name, err);
+    container = find_container(place.items, place.section);
+    if (container)
+        return take_member(load, &place, container, value, name, err);
+    (void)snprintf(inner, sizeof(inner), "%s%s%s", place.section, place.section[0] ? "." : "",
+                   value->key);
+    if ((place.table && place.table->may_have_more)
+        || (value->kind == TOML_TABLE && has_section(place.items, inner)))
+        return 0;
+    return refuse_unknown(load, &place, value, name, err);
 }
 
 static int load_file(struct load *load, const char *file, struct aq_error *err)
@@ -148,7 +260,7 @@ static int load_environment(const struct conf_item *items, void *target, struct 
                        items->section[0] ? "_" : "", items->key);
         for (char *at = name; *at; at++)
             *at = *at == '-' || *at == '.' ? '_' : (char)toupper((unsigned char)*at);
-        value = getenv(name);
+        value = items->type < CONF_PAIRS ? getenv(name) : NULL;
         r = value ? conf_set(items, value, target, err) : 0;
         if (r < 0)
             (void)aq_error_wrap(err, "environment variable %s", name);
@@ -168,21 +280,35 @@ static int set_defaults(const struct conf_item *items, void *target, struct aq_e
     return r;
 }
 
-/* Text and addresses are set when they are not NULL; a number has no "unset". */
-static int check_required(const struct conf_item *items, const void *target, struct aq_error *err)
+/* Text, addresses and arrays begin with a pointer that is NULL unless they are
+ * set; a number has no "unset".
+ */
+static int check_required(const struct conf_item *items, const void *target, const char *within,
+                          struct aq_error *err)
 {
-    for (; items->type != CONF_END; items++) {
-        const void *place = (const char *)target + items->offset;
-        char name[80];
+    int r = 0;
 
-        /* the host of a conf_listen comes first, so one look serves all three types */
-        if (!(items->flags & CONF_REQUIRED) || *(char *const *)place)
-            continue;
+    for (; r == 0 && items->type != CONF_END; items++) {
+        const void *place = (const char *)target + items->offset;
+        const struct conf_tables *tables = place;
+        char name[80], inner[160];
+
         conf_item_name(items, name, sizeof(name));
-        return aq_fail_field(err, EINVAL, name, "%s is not set: give it %s", name,
-                             conf_type_hint(items->type));
+        if ((items->flags & CONF_REQUIRED) && !*(char *const *)place)
+            return aq_fail_field(err, EINVAL, name, "%s%s is not set: give it %s", within, name,
+                                 conf_type_hint(items->type));
+        for (size_t i = 0; r == 0 && items->type == CONF_TABLES && i < tables->count; i++) {
+            const char *each = (const char *)tables->items + i * items->table->size;
+
+            if (items->table->is_named)
+                (void)snprintf(inner, sizeof(inner), "%s%s.%.40s: ", within, name,
+                               *(char *const *)(const void *)each);
+            else
+                (void)snprintf(inner, sizeof(inner), "%s%s[%zu]: ", within, name, i);
+            r = check_required(items->table->items, each, inner, err);
+        }
     }
-    return 0;
+    return r;
 }
 
 int conf_load(const struct conf_item *items, const char *file, bool may_be_missing, void *target,
@@ -198,7 +324,7 @@ int conf_load(const struct conf_item *items, const char *file, bool may_be_missi
     if (r == 0)
         r = load_environment(items, target, err);
     if (r == 0)
-        r = check_required(items, target, err);
+        r = check_required(items, target, "", err);
     if (r < 0)
         conf_done(items, target);
     return r;
@@ -213,7 +339,7 @@ int conf_load_text(const struct conf_item *items, const char *name, const char *
     if (r == 0)
         r = toml_read(name, text, len, on_value, &load, err);
     if (r == 0)
-        r = check_required(items, target, err);
+        r = check_required(items, target, "", err);
     if (r < 0)
         conf_done(items, target);
     return r;

@@ -5,7 +5,7 @@
  * file, the "*.toml" files of the folder beside it that is named as the file
  * with "conf.d" for "toml" (agent.toml: agent.conf.d/) in name order, then
  * environment variables ALIQUOT_SECTION_KEY ("-" and "." become "_"; without
- * section ALIQUOT_KEY). An unknown section or key is refused with file, line
+ * section ALIQUOT_KEY; not for PAIRS and TABLES). An unknown section or key is refused with file, line
  * and the nearest known name. Files are TOML 1.0, at most CONF_FILE_MAX bytes.
  */
 #ifndef AQ_CONF_CONF_H
@@ -29,9 +29,14 @@ enum conf_type {
     CONF_DURATION, /* int64_t microseconds; "3s", "5m", or a number of seconds */
     CONF_SIZE,     /* int64_t bytes; "16m", "1g" (powers of 1024), or a number of bytes */
     CONF_LISTEN,   /* struct conf_listen; "127.0.0.1:8081", "[::1]:8081", ":8081" (any address) */
+    CONF_MICRO,    /* int64_t in units of 10^-6; 0.25 or "0.25", at most 6 decimals */
+    CONF_LIST,     /* struct conf_list: texts; as one text separated by blanks or commas */
+    CONF_PAIRS,    /* struct conf_pairs: a table of texts, numbers and booleans of any name */
+    CONF_TABLES,   /* struct conf_tables: an array of tables, or a table of named tables */
 };
 
-#define CONF_REQUIRED (1u << 0) /* loading fails if nobody sets it; STR, PATH, LISTEN only */
+#define CONF_REQUIRED (1u << 0) /* loading fails if nobody sets it; STR, PATH, LISTEN, LIST,
+                                 PAIRS, TABLES only */
 #define CONF_SECRET (1u << 1)   /* the value never appears in a message */
 
 struct conf_listen {
@@ -39,15 +44,48 @@ struct conf_listen {
     uint16_t port;
 };
 
+struct conf_list {
+    char **items;
+    size_t count, cap;
+};
+
+struct conf_pair {
+    char *name, *value;
+};
+
+struct conf_pairs {
+    struct conf_pair *items;
+    size_t count, cap;
+};
+
+/* 'items' is an array of 'count' structs of table->size bytes. */
+struct conf_tables {
+    void *items;
+    size_t count, cap;
+};
+
+struct conf_table;
+
 struct conf_item {
     const char *section; /* "" = top level; "a.b" = table b in table a */
     const char *key;
     enum conf_type type;
     size_t offset;       /* of the member in the program's struct */
     const char *initial; /* default in the form of an environment variable; NULL = zero */
-    int64_t min, max;    /* INT, DURATION, SIZE; both 0 = 0..INT64_MAX */
+    int64_t min, max;    /* INT, DURATION, SIZE, MICRO; both 0 = 0..INT64_MAX */
     unsigned flags;
     const char *doc;     /* one line for the sample and the manual page */
+    const struct conf_table *table; /* TABLES */
+};
+
+/* What each table of a CONF_TABLES is read into. Its items' sections are
+ * within it. CONF_REQUIRED in it is checked for every table.
+ */
+struct conf_table {
+    size_t size;         /* of the struct */
+    const struct conf_item *items;
+    bool is_named;       /* a table of tables; the struct begins with 'char *name' */
+    bool may_have_more;  /* unknown keys are passed over */
 };
 
 #define CONF_TABLE_END { .type = CONF_END }

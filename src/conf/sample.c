@@ -8,12 +8,14 @@ static void write_value(const struct conf_item *item, struct strbuf *out)
     const char *text = item->initial ? item->initial : "";
     bool is_digits = text[0] && text[strspn(text, "0123456789")] == '\0';
 
-    if (item->type == CONF_BOOL)
+    if (item->type == CONF_LIST || item->type == CONF_PAIRS || item->type == CONF_TABLES)
+        strbuf_adds(out, item->type == CONF_PAIRS ? "{}" : "[]");
+    else if (item->type == CONF_BOOL)
         strbuf_adds(out, item->initial ? text : "false");
     else if (item->type != CONF_STR && item->type != CONF_PATH && is_digits)
         strbuf_adds(out, text);
     else if (!text[0] && (item->type == CONF_INT || item->type == CONF_SIZE
-                          || item->type == CONF_DURATION))
+                          || item->type == CONF_DURATION || item->type == CONF_MICRO))
         strbuf_adds(out, "0");
     else
         strbuf_addf(out, "\"%s\"", text);

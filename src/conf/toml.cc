@@ -57,29 +57,45 @@ bool fill(const toml::node &node, toml_value &value)
         value.kind = TOML_BOOL;
         value.boolean = boolean->get();
     } else {
-        value.kind = node.is_table() ? TOML_TABLE : TOML_OTHER;
+        value.kind = node.is_table()   ? TOML_TABLE
+                     : node.is_array() ? TOML_ARRAY
+                                       : TOML_OTHER;
     }
     return true;
+}
+
+int walk(const reader &to, const toml::table &table, const std::string &section);
+
+/* One value, then what is in it. */
+int visit(const reader &to, const toml::node &node, const std::string &section,
+          const std::string &name)
+{
+    const std::string inside = section.empty() ? name : section + "." + name;
+    toml_value value = {};
+
+    value.section = section.c_str();
+    value.key = name.c_str();
+    value.line = static_cast<unsigned>(node.source().begin.line);
+    if (!fill(node, value) || name.find('\0') != std::string::npos)
+        return aq_fail(to.err, EINVAL, "%s:%u: text holds a NUL character", to.name, value.line);
+    if (int r = to.fn(to.data, &value, to.err); r < 0)
+        return r;
+    if (const auto *table = node.as_table())
+        return walk(to, *table, inside);
+    if (const auto *array = node.as_array()) {
+        for (size_t i = 0; i < array->size(); i++) {
+            if (int r = visit(to, (*array)[i], section, name + "[" + std::to_string(i) + "]"); r < 0)
+                return r;
+        }
+    }
+    return 0;
 }
 
 int walk(const reader &to, const toml::table &table, const std::string &section)
 {
     for (const auto &[key, node] : table) {
-        const std::string name(key.str());
-        toml_value value = {};
-
-        value.section = section.c_str();
-        value.key = name.c_str();
-        value.line = static_cast<unsigned>(node.source().begin.line);
-        if (!fill(node, value) || name.find('\0') != std::string::npos)
-            return aq_fail(to.err, EINVAL, "%s:%u: text holds a NUL character", to.name,
-                           value.line);
-        if (int r = to.fn(to.data, &value, to.err); r < 0)
+        if (int r = visit(to, node, section, std::string(key.str())); r < 0)
             return r;
-        if (const auto *inner = node.as_table()) {
-            if (int r = walk(to, *inner, section.empty() ? name : section + "." + name); r < 0)
-                return r;
-        }
     }
     return 0;
 }

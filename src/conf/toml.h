@@ -16,12 +16,12 @@
 extern "C" {
 #endif
 
-enum toml_kind { TOML_STR, TOML_INT, TOML_FLOAT, TOML_BOOL, TOML_TABLE, TOML_OTHER };
+enum toml_kind { TOML_STR, TOML_INT, TOML_FLOAT, TOML_BOOL, TOML_TABLE, TOML_ARRAY, TOML_OTHER };
 
 struct toml_value {
     enum toml_kind kind;
-    const char *section; /* "", "a", "a.b" */
-    const char *key;     /* of a TOML_TABLE: its last name */
+    const char *section; /* "", "a", "a.b", "a.list[2]" within a table of an array */
+    const char *key;     /* of a TOML_TABLE: its last name; of what is in an array: "list[2]" */
     unsigned line;       /* 1-based */
     const char *str;     /* TOML_STR: NUL-terminated, no NUL inside */
     int64_t integer;
@@ -29,7 +29,7 @@ struct toml_value {
     bool boolean;
 };
 
-/* Called for tables before their members, all in order of key; everything is
+/* Called for tables and arrays before their members, tables in order of key; everything is
  * borrowed. 0 to go on, -errno with 'err' filled to stop.
  */
 typedef int (*toml_value_fn)(void *data, const struct toml_value *value, struct aq_error *err);

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "conf/tables.h"
 
 static void *member(const struct conf_item *item, void *target)
 {
@@ -27,6 +28,10 @@ const char *conf_type_hint(enum conf_type type)
         [CONF_DURATION] = "a duration like \"30s\" or a number of seconds",
         [CONF_SIZE] = "a size like \"16m\" or a number of bytes",
         [CONF_LISTEN] = "an address like \"127.0.0.1:8081\"",
+        [CONF_MICRO] = "a number with at most six decimals",
+        [CONF_LIST] = "a list of texts",
+        [CONF_PAIRS] = "a table of texts and numbers",
+        [CONF_TABLES] = "tables",
     };
 
     return hints[type];
@@ -96,12 +101,32 @@ static bool parse_size(const char *text, int64_t *ret)
     return true;
 }
 
+/* "12", "0.25": exact, at most six decimals. */
+static bool parse_micro(const char *text, int64_t *ret)
+{
+    const char *point = strchr(text, '.');
+    size_t decimals = point ? strlen(point + 1) : 0;
+    char digits[32];
+    int64_t value;
+
+    if (decimals > 6 || (point && (decimals == 0 || point == text)) || strlen(text) > 20)
+        return false;
+    (void)snprintf(digits, sizeof(digits), "%.*s%s%.*s", point ? (int)(point - text) : 20, text,
+                   point ? point + 1 : "", (int)(6 - decimals), "000000");
+    if (digits[0] == '-' || digits[strspn(digits, "0123456789")] || !parse_integer(digits, &value))
+        return false;
+    *ret = value;
+    return true;
+}
+
 static bool parse_number(enum conf_type type, const char *text, int64_t *ret)
 {
     if (type == CONF_INT)
         return parse_integer(text, ret);
     if (type == CONF_SIZE)
         return parse_size(text, ret);
+    if (type == CONF_MICRO)
+        return parse_micro(text, ret);
     return clock_parse_duration(text, ret) == 0;
 }
 
@@ -116,7 +141,7 @@ static int set_number(const struct conf_item *item, const char *text, void *targ
         return aq_fail_field(err, EINVAL, name, "%s: '%s' is not %s", name,
                              item->flags & CONF_SECRET ? "..." : text, conf_type_hint(item->type));
     if (value < low || value > high) {
-        int64_t unit = item->type == CONF_DURATION ? USEC_PER_SEC : 1;
+        int64_t unit = item->type == CONF_DURATION || item->type == CONF_MICRO ? USEC_PER_SEC : 1;
 
         return aq_fail_field(err, EINVAL, name, "%s: %s is outside %lld..%lld%s", name, text,
                              (long long)(low / unit), (long long)(high / unit),
@@ -180,6 +205,13 @@ int conf_set(const struct conf_item *item, const char *text, void *target, struc
                                  conf_type_hint(item->type));
         *(bool *)member(item, target) = flag;
         return 0;
+    case CONF_LIST:
+        conf_list_done(member(item, target));
+        return conf_list_add_words(member(item, target), text) == 0
+                   ? 0 : aq_fail_field(err, ENOMEM, name, "%s: memory is short", name);
+    case CONF_PAIRS:
+    case CONF_TABLES:
+        return aq_fail_field(err, EINVAL, name, "%s can only be set in a file", name);
     default:
         return set_number(item, text, target, err, name);
     }
@@ -201,6 +233,15 @@ void conf_clear(const struct conf_item *item, void *target)
         break;
     case CONF_BOOL:
         *(bool *)place = false;
+        break;
+    case CONF_LIST:
+        conf_list_done(place);
+        break;
+    case CONF_PAIRS:
+        conf_pairs_done(place);
+        break;
+    case CONF_TABLES:
+        conf_tables_done(item->table, place);
         break;
     default:
         *(int64_t *)place = 0;
