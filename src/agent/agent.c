@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "agent/devices.h"
 #include "agent/joining.h"
 #include "agent/kernel.h"
 #include "base/clock.h"
@@ -40,6 +41,7 @@ static void send_heartbeat(struct agent *agent)
                        .at_usec = clock_realtime_usec(),
                        .is_draining = agent->is_draining,
                        .slots = agent->resources.slots_json,
+                       .devices = agent->has_new_devices ? agent->resources.devices_json : NULL,
                        .kernels = kernels,
                        .kernel_count = agent->kernels.count },
     };
@@ -54,6 +56,7 @@ static void send_heartbeat(struct agent *agent)
             kernels[i].alloc = NULL; /* nothing is held any more */
     }
     agent_send(agent, &msg);
+    agent->has_new_devices = false; /* a lost message means a new greeting */
     AQ_FAULT("agent.heartbeat.sent");
     free(kernels);
 }
@@ -63,6 +66,30 @@ static void on_heartbeat(uv_timer_t *timer)
     struct agent *agent = timer->data;
 
     if (link_client_is_connected(agent->link))
+        send_heartbeat(agent);
+}
+
+/* ---- devices that come and go ---- */
+
+/* A new map of what there is, with what kernels hold. */
+static void on_devices_changed(void *data)
+{
+    struct agent *agent = data;
+    struct resources fresh;
+    struct aq_error err = { 0 };
+    int r = resources_init(&fresh, agent->settings, agent->accel, agent->resources.types, &err);
+
+    if (r == 0)
+        r = devices_apply_all(agent, fresh.map, &err);
+    if (r < 0) {
+        log_error("the devices of this node have changed, but stay as they were: %s", err.text);
+        resources_done(&fresh);
+        return;
+    }
+    resources_done(&agent->resources);
+    agent->resources = fresh;
+    agent->has_new_devices = true;
+    if (agent->link && link_client_is_connected(agent->link))
         send_heartbeat(agent);
 }
 
@@ -114,6 +141,7 @@ static void on_greet(void *data, struct msg_hello *hello)
     hello->resource_group = agent->settings->resource_group;
     hello->slots = agent->resources.slots_json;
     hello->devices = agent->resources.devices_json;
+    agent->has_new_devices = false;
     hello->runtime = agent->runtime->ops->name;
 }
 
@@ -280,7 +308,9 @@ int agent_new(uv_loop_t *loop, const struct settings *settings, struct runtime *
     if (r == 0)
         r = find_user(agent, err);
     if (r == 0)
-        r = resources_init(&agent->resources, settings, err);
+        r = accel_new(loop, settings, on_devices_changed, agent, &agent->accel, err);
+    if (r == 0)
+        r = resources_init(&agent->resources, settings, agent->accel, NULL, err);
     if (r == 0)
         r = disk_new(loop, settings->state, &agent->disk, err);
     if (r == 0)
@@ -310,6 +340,7 @@ void agent_free(struct agent *agent)
         free(LIST_ENTRY(it, struct receipt, link));
     }
     kept_done(&agent->kept);
+    accel_free(AQ_TAKE(agent->accel));
     resources_done(&agent->resources);
     aq_closep(&agent->lock);
     uv_close((uv_handle_t *)&agent->heartbeat, on_timer_closed);

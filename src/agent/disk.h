@@ -31,6 +31,7 @@ struct disk;
 enum disk_action {
     DISK_CREATE,   /* make the folder with all that is given */
     DISK_REPLACE,  /* give an existing folder a new spec.json, and what else is given */
+    DISK_DESCRIBE, /* give an existing folder the config files that are given */
     DISK_CONCLUDE, /* record that the attempt ends without having been started */
     DISK_FORGET,   /* keep the log, remove the folder */
     DISK_PRUNE,    /* remove what is kept of a forgotten kernel */

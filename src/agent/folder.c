@@ -193,6 +193,23 @@ int folder_replace(struct folders *folders, const struct disk_job *job, struct a
     return r;
 }
 
+static int write_config(int folder, const char *path, const char *text, struct aq_error *err)
+{
+    return text ? fs_write_quick(folder, path, text, strlen(text), 0600, err) : 0;
+}
+
+int folder_describe(struct folders *folders, const struct disk_job *job, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int folder = open_kernel(folders, &job->id);
+    int r = folder < 0 ? aq_fail_errno(err, "open the kernel's folder")
+                       : write_config(folder, "config/resource.txt", job->resource, err);
+
+    if (r == 0)
+        r = write_config(folder, "config/environ.txt", job->environ, err);
+    AQ_FAULT("agent.describe.written");
+    return r;
+}
+
 int folder_conclude(struct folders *folders, const struct disk_job *job, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;

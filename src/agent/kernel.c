@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/devices.h"
 #include "agent/order.h"
 #include "alloc/resource_txt.h"
 #include "base/clock.h"
@@ -37,19 +38,10 @@ struct local_kernel *kernel_add(struct agent *agent, const struct uuid *id)
     return k;
 }
 
-static void release_grant(struct local_kernel *k)
-{
-    struct aq_error err = { 0 };
-
-    if (k->grant.count && alloc_map_release(k->agent->resources.map, &k->grant, &err) < 0)
-        log_error("devices are held wrongly: %s", err.text);
-    alloc_grant_done(&k->grant);
-}
-
 void kernel_drop(struct local_kernel *k)
 {
     (void)map_remove(&k->agent->kernels, k->id.bytes, sizeof(k->id.bytes));
-    release_grant(k);
+    devices_release(k);
     runtime_release(k->run);
     slots_done(&k->slots);
     free(k->alloc);
@@ -134,32 +126,7 @@ static void refuse(struct agent *agent, const struct msg_kernel_create *order,
     agent_send(agent, &msg);
 }
 
-/* ---- devices ---- */
-
-static int describe_grant(struct local_kernel *k)
-{
-    struct strbuf text = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&text);
-
-    alloc_grant_write_json(&k->grant, &w);
-    free(k->alloc);
-    k->alloc = strbuf_steal(&text);
-    return k->alloc ? 0 : -ENOMEM;
-}
-
-/* Unknown slots that are zero are no request; all others must be ours. */
-static int allocate(struct local_kernel *k, struct aq_error *err)
-{
-    const struct alloc_request request = { .slots = &k->slots };
-    int r = alloc_map_allocate(k->agent->resources.map, &request, &k->grant, err);
-
-    if (r == 0 && describe_grant(k) < 0) {
-        release_grant(k);
-        r = aq_fail(err, ENOMEM, "devices");
-    }
-    AQ_FAULT("agent.alloc.done");
-    return r;
-}
+/* ---- starting ---- */
 
 int kernel_take_order(struct local_kernel *k, const struct msg_kernel_create *order,
                       struct aq_error *err)
@@ -177,23 +144,6 @@ int kernel_take_order(struct local_kernel *k, const struct msg_kernel_create *or
     k->is_batch = order->session_type && strcmp(order->session_type, "batch") == 0;
     return 0;
 }
-
-/* Keep the devices if they are what the order wants, else ask for others. */
-static int ensure_grant(struct local_kernel *k, struct aq_error *err)
-{
-    AQ_CLEANUP(slots_donep) struct slots held = { .items = NULL };
-
-    if (k->grant.count) {
-        if (alloc_grant_sum(&k->grant, &held) < 0)
-            return aq_fail(err, ENOMEM, "devices");
-        if (slots_eq(&held, &k->slots))
-            return 0;
-        release_grant(k);
-    }
-    return allocate(k, err);
-}
-
-/* ---- starting ---- */
 
 static void on_running(void *data, int64_t started_usec)
 {
@@ -247,7 +197,7 @@ static int specify(const struct local_kernel *k, const struct msg_kernel_create 
     *ret = (struct runtime_spec){
         .folder = places->run,
         .argv = order_argv(order, settings, arena),
-        .envp = order_environ(order, settings, places->work, arena),
+        .envp = order_environ(order, settings, places->work, &k->attachment, arena),
         .cwd = places->cwd,
         .tty = order->command == NULL,
         .has_ids = agent->uid != (uid_t)-1,
@@ -273,11 +223,7 @@ static int start_order(struct local_kernel *k, struct places *places, struct aq_
 
     if (r < 0)
         return r;
-    r = kernel_take_order(k, &msg.kernel_create, err);
-    if (r == 0)
-        r = ensure_grant(k, err);
-    if (r == 0)
-        r = specify(k, &msg.kernel_create, places, &arena, &spec, err);
+    r = specify(k, &msg.kernel_create, places, &arena, &spec, err);
     if (r == 0)
         r = runtime_start(k->agent->runtime, &spec, &run_events, k, &k->run, err);
     message_done(&msg);
@@ -335,7 +281,7 @@ static void conclude(struct local_kernel *k, const struct runtime_exit *exit)
         k->error_kind = REASON_FAILED_TO_START;
     if (!k->error_text)
         set_text(&k->error_text, exit->text);
-    release_grant(k);
+    devices_release(k);
     enter(k, never_ran || k->is_unreadable ? MSG_KERNEL_ERROR : MSG_KERNEL_TERMINATED,
           exit->ended_usec);
     AQ_FAULT("agent.exit.reported");
@@ -388,10 +334,45 @@ static void end_unstarted(struct local_kernel *k, const char *reason, const char
         log_error("memory is short: the end of a kernel waits");
 }
 
-void kernel_step(struct local_kernel *k)
+void kernel_fail(struct local_kernel *k, const struct aq_error *err)
+{
+    note_error(k, err);
+    end_unstarted(k, MONITOR_NOT_STARTED, err->text);
+}
+
+/* What spec.json says becomes what is wanted. */
+static int take_saved_order(struct local_kernel *k, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = disk_kernel_path(k->agent->disk, &k->id, "spec.json");
+    struct message msg;
+    int r = path ? order_read(path, &msg, err) : aq_fail(err, ENOMEM, "kernel");
+
+    if (r < 0)
+        return r;
+    r = kernel_take_order(k, &msg.kernel_create, err);
+    message_done(&msg);
+    return r < 0 ? r : devices_ensure(k, err);
+}
+
+/* Its devices first, then the program. */
+static void begin(struct local_kernel *k)
 {
     struct aq_error err = { 0 };
+    bool is_new = !k->is_described && !k->is_attached && !k->attaching && !k->is_describing;
+    int r = is_new ? take_saved_order(k, &err) : 0;
 
+    if (r == 0 && !k->is_described)
+        r = devices_prepare(k, &err);
+    if (r == -EINPROGRESS)
+        return;
+    if (r == 0)
+        r = launch(k, &err);
+    if (r < 0)
+        kernel_fail(k, &err);
+}
+
+void kernel_step(struct local_kernel *k)
+{
     if (kernel_is_final(k) || k->agent->is_refused)
         return;
     if (k->run && (k->wants_end || k->run_attempt < k->attempt))
@@ -400,10 +381,8 @@ void kernel_step(struct local_kernel *k)
         return;
     else if (k->wants_end)
         end_unstarted(k, MONITOR_TERMINATED, "ended before it was started");
-    else if (!k->is_concluding && launch(k, &err) < 0) {
-        note_error(k, &err);
-        end_unstarted(k, MONITOR_NOT_STARTED, err.text);
-    }
+    else if (!k->is_concluding)
+        begin(k);
 }
 
 int kernel_adopt(struct local_kernel *k, int64_t attempt, struct aq_error *err)
@@ -425,7 +404,7 @@ static void on_unsaved(struct local_kernel *k, const struct disk_job *job, const
 {
     log_error("an order cannot be saved: %s", err->text);
     note_error(k, err);
-    release_grant(k);
+    devices_release(k);
     enter(k, MSG_KERNEL_ERROR, 0);
     if (k->run)
         runtime_terminate(k->run, 0);
@@ -464,16 +443,22 @@ static int write_job(struct local_kernel *k, const struct msg_kernel_create *ord
 
     if (r == 0)
         r = specify(k, order, &places, &arena, &spec, err);
-    if (r == 0)
+    if (r == 0 && job->action != DISK_DESCRIBE)
         r = order_write(order, k->attempt, &job->spec, err);
     if (r == 0 && k->grant.count)
-        r = order_write_resource(&k->slots, &k->grant, k->agent->resources.types, &job->resource,
-                                 err);
+        r = order_write_resource(&k->slots, &k->grant, &k->attachment, k->agent->resources.types,
+                                 &job->resource, err);
     if (r == 0 && !(job->environ = order_write_environ(spec.envp)))
         r = aq_fail(err, ENOMEM, "kernel");
-    if (r == 0 && job->action == DISK_CREATE)
+    if (r == 0 && job->action == DISK_CREATE && k->is_attached)
         r = runtime_describe(k->agent->runtime, &spec, &job->program, err);
     return r;
+}
+
+int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_create *order,
+                           struct disk_job *job, struct aq_error *err)
+{
+    return write_job(k, order, job, err);
 }
 
 /* Queue the order for the disk; the message is acknowledged when it is there. */
@@ -494,7 +479,7 @@ static int save(struct local_kernel *k, enum disk_action action, uint64_t seq,
     if (r < 0)
         return r;
     k->is_saved = false;
-    k->is_described = action == DISK_CREATE;
+    k->is_described = action == DISK_CREATE && k->is_attached;
     agent_settle(k->agent, AQ_TAKE(k->receipt)); /* of an order that this one replaces */
     k->receipt = agent_receipt(k->agent, seq);
     return 0;
@@ -524,7 +509,10 @@ static void create_new(struct agent *agent, uint64_t seq, const struct msg_kerne
         r = kernel_take_order(k, order, &err);
     }
     if (r == 0)
-        r = allocate(k, &err);
+        r = devices_allocate(k, &err);
+    /* plugins are asked once the order is safe */
+    if (r == 0 && !accel_is_needed(&k->grant))
+        r = devices_prepare(k, &err);
     if (r == 0)
         r = save(k, DISK_CREATE, seq, order, &err);
     if (r == 0) {
@@ -544,6 +532,7 @@ static void begin_attempt(struct local_kernel *k, uint64_t seq, int64_t attempt,
     struct aq_error err = { 0 };
 
     k->attempt = attempt;
+    devices_detach(k);
     if (save(k, DISK_REPLACE, seq, order, &err) < 0) {
         k->attempt = former;
         refuse(k->agent, order, &err);

@@ -30,6 +30,10 @@ struct local_kernel {
     char *reason;           /* of the end; NULL = none yet */
     struct slots slots;
     struct alloc_grant grant; /* count 0 = nothing held */
+    struct accel_attachment attachment; /* what its devices need, if is_attached; devices.h */
+    struct accel_call *attaching;       /* the plugins are being asked */
+    bool is_describing;                 /* and what they said is being written */
+    bool is_attached;
     char *alloc;            /* JSON of the latest grant, for reports */
     struct runtime_kernel *run;
     bool has_exit;
@@ -51,6 +55,11 @@ int kernel_take_order(struct local_kernel *k, const struct msg_kernel_create *or
                       struct aq_error *err);
 /* Do the next thing. */
 void kernel_step(struct local_kernel *k);
+/* It cannot be started. */
+void kernel_fail(struct local_kernel *k, const struct aq_error *err);
+/* The config files of its folder as order and devices decide them, into 'job'. */
+int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_create *order,
+                           struct disk_job *job, struct aq_error *err);
 /* Take up a folder that was found; 'attempt' of its run folders. */
 int kernel_adopt(struct local_kernel *k, int64_t attempt, struct aq_error *err);
 /* Its attempt has ended; reported. */

@@ -1,12 +1,13 @@
 /* node.h - the agent from the inside
  *
  * agent.c owns the whole and speaks with the manager; kernel.c is the life of
- * one kernel; recover.c finds kernels again at the start; streams.c serves
+ * one kernel, devices.c that of its devices; recover.c finds kernels again at the start; streams.c serves
  * logs and terminals; kept.c bounds what is kept of ended kernels.
  */
 #ifndef AQ_AGENT_NODE_H
 #define AQ_AGENT_NODE_H
 
+#include "agent/accel/accel.h"
 #include "agent/agent.h"
 #include "agent/disk.h"
 #include "agent/resources.h"
@@ -40,6 +41,7 @@ struct agent {
     gid_t gid;
     struct uuid incarnation;
     int64_t started_usec;
+    struct accel *accel;
     struct resources resources;
     struct disk *disk;
     struct link_client *link;
@@ -51,6 +53,7 @@ struct agent {
     uv_timer_t heartbeat;
     int64_t heartbeat_usec, heartbeat_seq;
     bool is_draining, is_refused, was_ready;
+    bool has_new_devices;  /* that the manager has not been told of */
 };
 
 /* ---- agent.c ---- */

@@ -67,9 +67,12 @@ int order_read(const char *path, struct message *ret, struct aq_error *err)
 }
 
 int order_write_resource(const struct slots *slots, const struct alloc_grant *grant,
+                         const struct accel_attachment *attachment,
                          const struct slot_types *types, char **ret, struct aq_error *err)
 {
-    const struct resource_txt file = { .slots = *slots, .grant = *grant };
+    const struct resource_txt file = { .slots = *slots, .grant = *grant,
+                                       .pairs = attachment->pairs,
+                                       .pair_count = attachment->pair_count };
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r = resource_txt_write(&file, types, &text, err);
 
@@ -199,7 +202,7 @@ static void set_identity(struct environ *env, const struct msg_kernel_create *or
 
 const char *const *order_environ(const struct msg_kernel_create *order,
                                  const struct settings *settings, const char *work,
-                                 struct arena *arena)
+                                 const struct accel_attachment *attachment, struct arena *arena)
 {
     struct environ env = { .arena = arena };
     const char **kept;
@@ -207,6 +210,8 @@ const char *const *order_environ(const struct msg_kernel_create *order,
     set_defaults(&env, order, settings, work);
     for (size_t i = 0; i < order->environ_count; i++)
         set(&env, order->environ[i].name, order->environ[i].value);
+    for (size_t i = 0; i < attachment->environ_count; i++)
+        set(&env, attachment->environ[i].key, attachment->environ[i].value);
     set_identity(&env, order);
     kept = env.failed ? NULL : arena_array(arena, env.count + 1, sizeof(*kept));
     if (kept)

@@ -1,5 +1,6 @@
 #include "agent/resources.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -9,7 +10,6 @@
 
 #include "alloc/reserve.h"
 #include "base/fs.h"
-#include "base/jsonw.h"
 
 #define CPUS_MAX 4096
 #define MEM_ALIGN (INT64_C(16) << 20)
@@ -18,7 +18,20 @@ struct found {
     struct alloc_device *devices;
     size_t count;
     char (*ids)[8]; /* of the cores */
+    struct alloc_slot *slots;
+    size_t slot_count;
+    const char **exclusive;               /* names, a NULL after each set */
+    const char *const **exclusive_sets;   /* NULL-terminated */
 };
+
+static void found_done(struct found *found)
+{
+    free(found->devices);
+    free(found->ids);
+    free(found->slots);
+    free(found->exclusive);
+    free(found->exclusive_sets);
+}
 
 /* A number in a file of the cgroup file system; 0 if there is none. */
 static int64_t read_limit(const char *path)
@@ -64,6 +77,24 @@ int64_t resources_host_memory(void)
     }
 }
 
+/* The NUMA node of a core; -1 if the machine does not say. */
+static int find_node(int core)
+{
+    char path[64];
+    struct dirent *entry;
+    int node = -1;
+    DIR *dir;
+
+    (void)snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d", core);
+    dir = opendir(path);
+    while (dir && node < 0 && (entry = readdir(dir)))
+        if (sscanf(entry->d_name, "node%d", &node) != 1)
+            node = -1;
+    if (dir)
+        (void)closedir(dir);
+    return node;
+}
+
 static int add_cores(struct found *found, const struct settings *settings, struct aq_error *err)
 {
     const char *cpu = slot_name_intern("cpu", 3);
@@ -80,7 +111,7 @@ static int add_cores(struct found *found, const struct settings *settings, struc
             .id = found->ids[i],
             .slot_name = cpu,
             .capacity = settings->cpu_factor * AMOUNT_ONE,
-            .numa_node = -1,
+            .numa_node = find_node(i),
         };
     }
     return 0;
@@ -111,87 +142,126 @@ static int find_devices(struct found *found, const struct settings *settings, st
     return r < 0 ? (void)aq_error_wrap(err, "resource.reserved-mem"), r : 0;
 }
 
-static int make_map(struct resources *res, const struct found *found, struct aq_error *err)
+/* ---- accelerators ---- */
+
+/* Slots whose plugin wants them apart, in one set each. */
+static void add_exclusive(struct found *found, const struct accel_plugin *plugin, size_t *used,
+                          size_t *sets)
+{
+    for (size_t i = 0; i < plugin->slot_count; i++) {
+        const char *word = plugin->slots[i].exclusive;
+        bool is_first = word != NULL;
+
+        for (size_t k = 0; is_first && k < i; k++)
+            is_first = !plugin->slots[k].exclusive || strcmp(plugin->slots[k].exclusive, word) != 0;
+        if (!is_first)
+            continue;
+        found->exclusive_sets[(*sets)++] = &found->exclusive[*used];
+        for (size_t k = i; k < plugin->slot_count; k++)
+            if (plugin->slots[k].exclusive && strcmp(plugin->slots[k].exclusive, word) == 0)
+                found->exclusive[(*used)++] = plugin->slots[k].name;
+        found->exclusive[(*used)++] = NULL;
+    }
+}
+
+static int add_types(struct resources *res, const struct accel_plugin *plugin, struct aq_error *err)
+{
+    for (size_t i = 0; i < plugin->slot_count; i++) {
+        struct slot_types *merged
+            = slot_types_merge(res->types, plugin->slots[i].name, plugin->slots[i].type, err);
+
+        if (!merged)
+            return err && err->code ? -err->code : -ENOMEM;
+        slot_types_unref(res->types);
+        res->types = merged;
+    }
+    return 0;
+}
+
+static int make_room(struct found *found, const struct accel *accel, struct aq_error *err)
+{
+    size_t slots = 2, devices = found->count;
+    const struct accel_plugin *plugin;
+    struct alloc_device *grown;
+
+    for (size_t i = 0; accel && (plugin = accel_plugin(accel, i)); i++) {
+        slots += plugin->slot_count;
+        devices += plugin->device_count;
+    }
+    grown = realloc(found->devices, (devices + 1) * sizeof(*grown));
+    if (grown)
+        found->devices = grown;
+    found->slots = calloc(slots, sizeof(*found->slots));
+    found->exclusive = calloc(2 * slots + 1, sizeof(*found->exclusive));
+    found->exclusive_sets = calloc(slots + 1, sizeof(*found->exclusive_sets));
+    return grown && found->slots && found->exclusive && found->exclusive_sets
+               ? 0 : aq_fail(err, ENOMEM, "resources");
+}
+
+/* A device out of order is left out: what is held of it stays noted in the map. */
+static void add_plugin(struct found *found, const struct accel_plugin *plugin)
+{
+    for (size_t i = 0; i < plugin->slot_count; i++)
+        found->slots[found->slot_count++]
+            = (struct alloc_slot){ .name = plugin->slots[i].name, .type = plugin->slots[i].type,
+                                   .quantum = plugin->slots[i].quantum, .strategy = ALLOC_EVENLY };
+    for (size_t i = 0; i < plugin->device_count; i++) {
+        const struct accel_device *device = &plugin->devices[i];
+
+        if (device->status == ACCEL_OFFLINE || device->status == ACCEL_UNAVAILABLE)
+            continue;
+        found->devices[found->count++]
+            = (struct alloc_device){ .id = device->id, .slot_name = device->slot_name,
+                                     .capacity = device->amount, .numa_node = device->numa_node };
+    }
+}
+
+static int make_map(struct resources *res, struct found *found, const struct accel *accel,
+                    struct aq_error *err)
 {
     static const char *const order[] = { "cpu", "mem", NULL };
-    const struct alloc_slot slots[] = {
-        { .name = slot_name_intern("cpu", 3), .type = SLOT_COUNT, .strategy = ALLOC_EVENLY },
-        { .name = slot_name_intern("mem", 3), .type = SLOT_BYTES, .strategy = ALLOC_FILL },
-    };
-    const struct alloc_config config = {
-        .slots = slots,
-        .slot_count = AQ_COUNT(slots),
-        .devices = found->devices,
-        .device_count = found->count,
-        .allocation_order = order,
-    };
+    const struct accel_plugin *plugin;
+    size_t used = 0, sets = 0;
+    int r = make_room(found, accel, err);
 
-    return alloc_map_new(&config, &res->map, err);
-}
-
-static int describe_slots(struct resources *res, struct aq_error *err)
-{
-    AQ_CLEANUP(slots_donep) struct slots capacity = { .items = NULL };
-    struct strbuf text = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&text);
-    char amount[AMOUNT_TEXT_MAX];
-
-    if (alloc_map_sum(res->map, &capacity, NULL) < 0)
-        return aq_fail(err, ENOMEM, "resources");
-    jsonw_object_begin(&w);
-    for (size_t i = 0; i < capacity.count; i++) {
-        enum slot_type type = slot_type_guess(capacity.items[i].name);
-
-        jsonw_key(&w, capacity.items[i].name);
-        jsonw_array_begin(&w);
-        jsonw_str(&w, slot_type_name(type));
-        jsonw_str(&w, slot_amount_format(capacity.items[i].amount, type, amount));
-        jsonw_array_end(&w);
+    if (r < 0)
+        return r;
+    found->slots[0] = (struct alloc_slot){ .name = slot_name_intern("cpu", 3), .type = SLOT_COUNT,
+                                           .strategy = ALLOC_EVENLY };
+    found->slots[1] = (struct alloc_slot){ .name = slot_name_intern("mem", 3), .type = SLOT_BYTES,
+                                           .strategy = ALLOC_FILL };
+    found->slot_count = 2;
+    for (size_t i = 0; r == 0 && accel && (plugin = accel_plugin(accel, i)); i++) {
+        r = add_types(res, plugin, err);
+        add_plugin(found, plugin);
+        add_exclusive(found, plugin, &used, &sets);
     }
-    jsonw_object_end(&w);
-    res->slots_json = strbuf_steal(&text);
-    return res->slots_json ? 0 : aq_fail(err, ENOMEM, "resources");
+    return r < 0 ? r : alloc_map_new(&(struct alloc_config){ .slots = found->slots,
+                                                             .slot_count = found->slot_count,
+                                                             .devices = found->devices,
+                                                             .device_count = found->count,
+                                                             .allocation_order = order,
+                                                             .exclusive = found->exclusive_sets },
+                                     &res->map, err);
 }
 
-static int describe_devices(struct resources *res, struct aq_error *err)
-{
-    struct strbuf text = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&text);
-    struct alloc_device_state device;
-    char amount[AMOUNT_TEXT_MAX];
-
-    jsonw_array_begin(&w);
-    for (size_t i = 0; alloc_map_device(res->map, i, &device); i++) {
-        jsonw_object_begin(&w);
-        jsonw_member_str(&w, "id", device.id);
-        jsonw_member_str(&w, "slot", device.slot_name);
-        jsonw_member_str(&w, "amount", slot_amount_format(device.capacity, device.type, amount));
-        jsonw_object_end(&w);
-    }
-    jsonw_array_end(&w);
-    res->devices_json = strbuf_steal(&text);
-    return res->devices_json ? 0 : aq_fail(err, ENOMEM, "resources");
-}
-
-int resources_init(struct resources *res, const struct settings *settings, struct aq_error *err)
+int resources_init(struct resources *res, const struct settings *settings,
+                   const struct accel *accel, struct slot_types *known, struct aq_error *err)
 {
     struct found found = { .devices = calloc(CPUS_MAX + 1, sizeof(struct alloc_device)),
                            .ids = calloc(CPUS_MAX, sizeof(*found.ids)) };
     int r = 0;
 
-    *res = (struct resources){ .types = slot_types_new() };
+    *res = (struct resources){ .types = known ? slot_types_ref(known) : slot_types_new() };
     if (!found.devices || !found.ids || !res->types)
         r = aq_fail(err, ENOMEM, "resources");
     if (r == 0)
         r = find_devices(&found, settings, err);
     if (r == 0)
-        r = make_map(res, &found, err);
+        r = make_map(res, &found, accel, err);
     if (r == 0)
-        r = describe_slots(res, err);
-    if (r == 0)
-        r = describe_devices(res, err);
-    free(found.devices);
-    free(found.ids);
+        r = resources_describe(res, accel, err);
+    found_done(&found);
     if (r < 0)
         resources_done(res);
     return r;

@@ -26,6 +26,12 @@ struct settings {
     char *image_skopeo, *image_unpack;
     int64_t image_timeout_usec, image_jobs, image_layer_max, image_entries_max;
     int64_t image_keep_free, image_keep_usec, image_keep_bytes;
+    struct conf_list accel_plugins; /* names or paths, each may have ":CONFIG" */
+    char *accel_mock;     /* mock-accelerator.toml; NULL = no mock devices */
+    char *accel_folder;   /* of the plugins' settings */
+    char *accel_library;  /* folder of the plugins; NULL = beside the agent */
+    char *accel_helper;   /* path of aliquot-accel; NULL = beside the agent */
+    int64_t accel_rescan_usec, accel_limit_usec;
     int64_t keep_usec, keep_count, keep_bytes; /* logs of kernels that have ended */
 };
 

@@ -2,13 +2,31 @@
 
 #include "conf/conf.h"
 
+/* The words of a list's default. */
+static void write_list(const char *words, struct strbuf *out)
+{
+    bool is_first = true;
+
+    strbuf_addc(out, '[');
+    for (words += strspn(words, " ,"); *words; words += strspn(words, " ,")) {
+        int len = (int)strcspn(words, " ,");
+
+        strbuf_addf(out, "%s\"%.*s\"", is_first ? "" : ", ", len, words);
+        is_first = false;
+        words += len;
+    }
+    strbuf_addc(out, ']');
+}
+
 /* A default as TOML: bare for numbers and booleans, quoted otherwise. */
 static void write_value(const struct conf_item *item, struct strbuf *out)
 {
     const char *text = item->initial ? item->initial : "";
     bool is_digits = text[0] && text[strspn(text, "0123456789")] == '\0';
 
-    if (item->type == CONF_LIST || item->type == CONF_PAIRS || item->type == CONF_TABLES)
+    if (item->type == CONF_LIST)
+        write_list(text, out);
+    else if (item->type == CONF_PAIRS || item->type == CONF_TABLES)
         strbuf_adds(out, item->type == CONF_PAIRS ? "{}" : "[]");
     else if (item->type == CONF_BOOL)
         strbuf_adds(out, item->initial ? text : "false");

@@ -79,6 +79,7 @@ static const struct field heartbeat_fields[] = {
     MEMBER(msg_heartbeat, at_usec, FIELD_INT),
     MEMBER(msg_heartbeat, is_draining, FIELD_BOOL),
     MEMBER(msg_heartbeat, slots, FIELD_JSON),
+    MEMBER(msg_heartbeat, devices, FIELD_JSON),
     MEMBER(msg_heartbeat, kernels, FIELD_KERNELS),
     FIELDS_END,
 };

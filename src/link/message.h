@@ -186,6 +186,7 @@ struct msg_heartbeat {
     int64_t at_usec;
     bool is_draining;
     const char *slots;        /* as in hello */
+    const char *devices;      /* as in hello; NULL = as they were */
     struct msg_kernel_status *kernels; /* all that have a folder */
     size_t kernel_count;
 };

@@ -121,7 +121,7 @@ def test_agents(admin, user):
         live_stat local_config gpu_alloc_map compute_containers { id } } }"""
     shown = ask(admin, query, {"agent_id": agent["id"]})["agent"]
     assert set(json.loads(shown["live_stat"])) == {"node", "devices"}
-    assert shown["gpu_alloc_map"] == {} and isinstance(shown["compute_containers"], list)
+    assert shown["gpu_alloc_map"] == "{}" and isinstance(shown["compute_containers"], list)
     refused = user.gql(query, {"agent_id": agent["id"]}).json
     assert refused["data"]["agent"] is None and "privilege required" in refused["errors"][0]["message"]
 

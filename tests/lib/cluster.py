@@ -60,6 +60,16 @@ def processes_of(folder):
     return found
 
 
+def parent_of(pid):
+    with contextlib.suppress(OSError):
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+
+
 def end_processes(folder):
     """Kill until there are none: a dying agent may just have started a monitor."""
     while left := processes_of(folder):
@@ -272,6 +282,8 @@ class Cluster:
     def leftovers(self):
         """Processes of kernels, kernel folders and temporary files."""
         own = {program.pid for program in self.programs.values()}
+        own.update(pid for pid in processes_of(self.folder) if parent_of(pid) in own
+                   and command_of(pid) == "aliquot-accel")  # live as long as their agent
         names = [os.path.join(top, name) for top, folders, files in os.walk(self.folder)
                  for name in folders + files]
         return [*(line for pid, line in processes_of(self.folder).items() if pid not in own),

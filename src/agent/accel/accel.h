@@ -57,8 +57,8 @@ struct accel_plugin {
     size_t device_count;
 };
 
-/* Start the plugins that the settings name and wait until each has described
- * itself or exceeded its time limit. A plugin that fails is no error here.
+/* Start the plugins that the settings name and run the loop until each has
+ * described itself, failed or exceeded its time limit. A plugin that fails is no error here.
  * 'on_changed' is called when slots, devices or their health have changed.
  * 'settings' is borrowed. -EINVAL with the setting as field, -ENOMEM.
  */
@@ -126,7 +126,8 @@ typedef void (*accel_attached_fn)(void *data, struct accel_attachment *attachmen
                                   const struct aq_error *err);
 
 /* Ask the plugins. 'done' is called once, at the latest after their time
- * limit, unless the call is cancelled before. -ENOMEM.
+ * limit, unless the call is cancelled before. -ENODEV, with kind
+ * "accelerator-failed", if no plugin has a slot of the grant; -ENOMEM.
  */
 int accel_attach(struct accel *accel, const struct alloc_grant *grant, accel_attached_fn done,
                  void *data, struct accel_call **ret, struct aq_error *err);

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "alloc/map.h"
 #include "link/link.h"
 #include "manager/core/bus.h"
 #include "manager/core/lookup.h"
@@ -56,6 +57,28 @@ uint16_t core_link_port(const struct core *core);
 struct store *core_store(struct core *core);
 /* The known slot types; take a reference for the length of a request. */
 struct slot_types *core_slot_types(const struct core *core);
+
+/* ---- devices ---- */
+
+/* Who holds an item of a grant. */
+struct core_holder {
+    const struct session *session;
+    size_t rank;                  /* of its kernel */
+};
+
+struct core_held {
+    struct alloc_grant grant;     /* of all kernels, one after another */
+    struct core_holder *holders;  /* of each item */
+    size_t cap;
+};
+void core_held_done(struct core_held *held);
+
+/* What the kernels on an agent hold, in the order in which they were placed.
+ * Borrows sessions until the loop runs again. -ENOENT, -ENOMEM.
+ */
+int core_find_held(const struct core *core, const char *agent_id, struct core_held *ret);
+/* The API's gpu_alloc_map: {"<device>":"0.80",...}. -ENOMEM. */
+int core_write_gpu_map(const struct core *core, const char *agent_id, struct jsonw *w);
 
 /* ---- commands on sessions ---- */
 

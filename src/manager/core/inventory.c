@@ -74,8 +74,10 @@ static void take_fact(struct core *core, struct agent_live *a, struct live *l, s
     if (!is_news(f->fact, heard))
         return;
     f->fact = heard;
-    if (m->alloc && !f->alloc)
-        f->alloc = strdup(m->alloc); /* only for show: absent if memory is short */
+    if (m->alloc && (!f->alloc || strcmp(f->alloc, m->alloc) != 0)) {
+        free(f->alloc);
+        f->alloc = strdup(m->alloc); /* the last known ones if memory is short */
+    }
     if (heard == FACT_ENDED) {
         f->has_exit = m->has_exit;
         f->exit_code = (int)m->exit_code;
@@ -144,8 +146,7 @@ static void handle_heartbeat(struct core *core, struct agent_live *a, const stru
     for (size_t i = 0; i < m->kernel_count; i++)
         handle_kernel(core, a, &m->kernels[i]);
     find_absent(core, a);
-    if (m->slots)
-        offer_take_slots(core, a, m->slots);
+    offer_take_news(core, a, m);
     if (a->a.status == AGENT_LOST)
         offer_save(core, a); /* it was silent, but its connection has lasted */
     if (first) {

@@ -290,16 +290,19 @@ int offer_take(struct core *core, struct agent_live *a, const struct msg_hello *
     return 0;
 }
 
-void offer_take_slots(struct core *core, struct agent_live *a, const char *text)
+void offer_take_news(struct core *core, struct agent_live *a, const struct msg_heartbeat *m)
 {
     struct slots slots = { 0 };
     struct aq_error err;
+    bool has_slots = m->slots && !same_text(a->slots_text, m->slots);
+    bool has_devices = m->devices && !same_text(a->offer.devices, m->devices);
 
-    if (!a->has_offer || same_text(a->slots_text, text))
+    if (!a->has_offer || (!has_slots && !has_devices))
         return;
-    if (read_slots(text, &slots, NULL, core->types, &err) < 0)
+    if (has_slots && read_slots(m->slots, &slots, NULL, core->types, &err) < 0)
         log_warning("agent '%s' offers what cannot be used: %s", a->a.id, err.text);
-    else if (set_text(&a->slots_text, text) == 0)
+    else if ((!has_slots || set_text(&a->slots_text, m->slots) == 0)
+             && (!has_devices || set_text(&a->offer.devices, m->devices) == 0))
         offer_save(core, a);
     slots_done(&slots);
 }

@@ -139,7 +139,7 @@ bool agent_is_same(const struct agent *a, const struct agent *b);
 /* Refuses an agent whose greeting cannot be used. */
 int offer_take(struct core *core, struct agent_live *a, const struct msg_hello *hello,
                struct aq_error *err);
-void offer_take_slots(struct core *core, struct agent_live *a, const char *text);
+void offer_take_news(struct core *core, struct agent_live *a, const struct msg_heartbeat *m);
 /* Bring the row up to date if it is not. */
 void offer_save(struct core *core, struct agent_live *a);
 void drains_finish(struct core *core, struct list *drains, int r);

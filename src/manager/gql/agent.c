@@ -163,9 +163,14 @@ static struct gql_value get_occupied(struct gql_get *get, const void *parent)
 
 static struct gql_value get_alloc_map(struct gql_get *get, const void *parent)
 {
-    (void)get;
-    (void)parent;
-    return gql_raw("{}", 2);
+    const struct core *core = ((const struct gql_context *)get->context)->api->core;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    if (core_write_gpu_map(core, ((const struct agent_row *)parent)->agent.id, &w) < 0
+        || !strbuf_ok(&text))
+        return gql_error(get->arena, "out of memory");
+    return gql_copy(get, text.data);
 }
 
 const struct gql_entry agent_entries[] = {

@@ -1,0 +1,20 @@
+#include "common/conf_file.h"
+
+#include <fcntl.h>
+
+#include "base/fs.h"
+
+int conf_file_read(const struct aq_accelerator_host *host, const struct conf_item *items,
+                   void *target, const struct aq_accelerator_out *out)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct aq_error err = { 0 };
+    int r = host->config ? fs_read(AT_FDCWD, host->config, CONF_FILE_MAX, &text, &err) : 0;
+
+    if (r == 0)
+        r = conf_load_text(items, host->config ? host->config : "", text.data, text.len, target,
+                           &err);
+    if (r < 0)
+        out->error(out->data, err.text);
+    return r;
+}

@@ -1,0 +1,48 @@
+/* mock.h - inside the mock plugin: the devices of a mock-accelerator.toml */
+#ifndef AQ_PLUGINS_MOCK_MOCK_H
+#define AQ_PLUGINS_MOCK_MOCK_H
+
+#include "aliquot/accelerator.h"
+#include "common/sharing.h"
+
+#define MOCK_ID_MAX 64
+
+struct mock_device {
+    char *uuid, *model, *status, *status_text;
+    int64_t numa_node, processors, memory_bytes;
+    bool is_mig;
+    char id[MOCK_ID_MAX];     /* the uuid, or MIG-uuid/index/0 */
+    char slot[80];
+    char location[16];
+    int64_t amount;           /* of the slot */
+};
+
+struct mock_format {
+    char *slot;               /* "device", "shares", "10g-mig" */
+    char *human_name, *description, *display_unit, *display_icon;
+    bool is_binary;
+    int64_t round_length;
+};
+
+struct mock {
+    char *key;                /* slot_name of the file */
+    char *plugin_name;
+    struct conf_tables devices;  /* struct mock_device */
+    struct conf_tables formats;  /* struct mock_format */
+    struct conf_pairs attributes;
+    struct sharing sharing;
+    uint64_t random;          /* state of the numbers that measure() makes up */
+};
+
+/* Read and check the file. */
+int mock_open(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
+              void **ret);
+void mock_close(void *self);
+
+struct mock_device *mock_find(const struct mock *mock, const char *id);
+
+/* measure.c: values that look alive. */
+int mock_measure(void *self, const struct aq_accelerator_target *targets, size_t count,
+                 const struct aq_accelerator_out *out);
+
+#endif

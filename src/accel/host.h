@@ -1,0 +1,28 @@
+/* host.h - one plugin and the requests it serves */
+#ifndef AQ_ACCEL_HOST_H
+#define AQ_ACCEL_HOST_H
+
+#include "aliquot/accelerator.h"
+#include "base/error.h"
+#include "base/strbuf.h"
+
+struct host {
+    const struct aq_accelerator *plugin;
+    void *handle, *self;
+};
+
+/* Load the shared object and open the plugin. -ENOEXEC for one that is not a
+ * plugin of this ABI, with what is wrong; what open() returned.
+ */
+int host_load(const char *path, const char *config, struct host *ret, struct aq_error *err);
+
+/* Serve the requests that come from 'fd' until its end. 0, or -errno. */
+int host_serve(struct host *host, int fd, struct aq_error *err);
+
+/* The answer to one request, a line, into 'out'. -EINVAL for a request that is
+ * none (nothing is written then), -ENOMEM.
+ */
+int host_answer(struct host *host, const char *line, size_t len, struct strbuf *out,
+                struct aq_error *err);
+
+#endif

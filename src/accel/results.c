@@ -1,0 +1,208 @@
+#include "accel/results.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/jsonw.h"
+
+void results_init(struct results *results)
+{
+    *results = (struct results){ STRBUF_INIT, STRBUF_INIT, STRBUF_INIT, STRBUF_INIT,
+                                 STRBUF_INIT, STRBUF_INIT, STRBUF_INIT, "" };
+}
+
+void results_done(struct results *results)
+{
+    strbuf_done(&results->identity);
+    strbuf_done(&results->info);
+    strbuf_done(&results->slots);
+    strbuf_done(&results->devices);
+    strbuf_done(&results->needs);
+    strbuf_done(&results->parts);
+    strbuf_done(&results->metrics);
+}
+
+/* One more member of a list. */
+static struct jsonw begin(struct strbuf *list)
+{
+    struct jsonw w = jsonw_make(list);
+
+    if (list->len)
+        strbuf_addc(list, ',');
+    jsonw_object_begin(&w);
+    return w;
+}
+
+static void put_text(struct jsonw *w, const char *key, const char *text)
+{
+    if (text)
+        jsonw_member_str(w, key, text);
+}
+
+static void put_int(struct jsonw *w, const char *key, int64_t value)
+{
+    if (value)
+        jsonw_member_int(w, key, value);
+}
+
+static void put_double(struct jsonw *w, const char *key, double value)
+{
+    jsonw_key(w, key);
+    jsonw_double(w, value);
+}
+
+static void on_identity(void *data, const struct aq_accelerator_identity *identity)
+{
+    struct results *results = data;
+    struct jsonw w = begin(&results->identity);
+
+    put_text(&w, "key", identity->key);
+    put_text(&w, "name", identity->name);
+    put_text(&w, "version", identity->version);
+    put_int(&w, "status", identity->status);
+    put_text(&w, "status_text", identity->status_text);
+    jsonw_object_end(&w);
+}
+
+static void on_info(void *data, const char *key, const char *value)
+{
+    struct results *results = data;
+    struct jsonw w = jsonw_make(&results->info);
+
+    w.need_comma = results->info.len > 0;
+    if (key)
+        jsonw_member_str(&w, key, value);
+}
+
+static void on_slot(void *data, const struct aq_accelerator_slot *slot)
+{
+    struct results *results = data;
+    struct jsonw w = begin(&results->slots);
+
+    put_text(&w, "name", slot->name);
+    put_int(&w, "type", slot->type);
+    put_int(&w, "round_length", slot->round_length);
+    put_int(&w, "quantum", slot->quantum);
+    put_text(&w, "exclusive", slot->exclusive);
+    put_text(&w, "human_name", slot->human_name);
+    put_text(&w, "description", slot->description);
+    put_text(&w, "display_unit", slot->display_unit);
+    put_text(&w, "display_icon", slot->display_icon);
+    jsonw_object_end(&w);
+}
+
+static void on_device(void *data, const struct aq_accelerator_device *device)
+{
+    struct results *results = data;
+    struct jsonw w = begin(&results->devices);
+
+    put_text(&w, "id", device->id);
+    put_text(&w, "slot", device->slot);
+    put_int(&w, "amount", device->amount);
+    put_text(&w, "model", device->model);
+    put_text(&w, "location", device->location);
+    put_int(&w, "memory_bytes", (int64_t)(device->memory_bytes & INT64_MAX));
+    put_int(&w, "processors", device->processors);
+    jsonw_member_int(&w, "numa_node", device->numa_node);
+    put_text(&w, "parent", device->parent);
+    put_int(&w, "status", device->status);
+    put_text(&w, "status_text", device->status_text);
+    jsonw_object_end(&w);
+}
+
+static void on_need(void *data, const struct aq_accelerator_need *need)
+{
+    struct results *results = data;
+    struct jsonw w = begin(&results->needs);
+
+    put_int(&w, "kind", need->kind);
+    put_int(&w, "flags", need->flags);
+    put_text(&w, "name", need->name);
+    put_text(&w, "value", need->value);
+    jsonw_object_end(&w);
+}
+
+static void on_part(void *data, const struct aq_accelerator_part *part)
+{
+    struct results *results = data;
+    struct jsonw w = begin(&results->parts);
+
+    put_text(&w, "device", part->device);
+    put_text(&w, "model", part->model);
+    put_int(&w, "memory_bytes", (int64_t)(part->memory_bytes & INT64_MAX));
+    put_int(&w, "processors", part->processors);
+    jsonw_object_end(&w);
+}
+
+static void on_metric(void *data, const struct aq_accelerator_metric *metric)
+{
+    struct results *results = data;
+    struct jsonw w = begin(&results->metrics);
+
+    put_text(&w, "key", metric->key);
+    put_text(&w, "device", metric->device);
+    if (metric->target != AQ_ACCELERATOR_NO_TARGET)
+        jsonw_member_int(&w, "target", metric->target);
+    put_int(&w, "unit", metric->unit);
+    put_int(&w, "stats", metric->stats);
+    put_double(&w, "value", metric->value); /* null if it is not a number */
+    if (!(metric->capacity < 0))
+        put_double(&w, "capacity", metric->capacity);
+    jsonw_object_end(&w);
+}
+
+static void on_error(void *data, const char *text)
+{
+    struct results *results = data;
+
+    (void)snprintf(results->error, sizeof(results->error), "%s", text ? text : "");
+}
+
+struct aq_accelerator_out results_out(struct results *results)
+{
+    return (struct aq_accelerator_out){
+        .abi = AQ_ACCELERATOR_ABI,
+        .size = sizeof(struct aq_accelerator_out),
+        .data = results,
+        .identity = on_identity,
+        .info = on_info,
+        .slot = on_slot,
+        .device = on_device,
+        .need = on_need,
+        .part = on_part,
+        .metric = on_metric,
+        .error = on_error,
+    };
+}
+
+int results_write(const struct results *results, struct strbuf *out)
+{
+    const struct {
+        const char *name, *open, *close;
+        const struct strbuf *list;
+    } lists[] = {
+        /* two identities make text that is not JSON: refused by the reader */
+        { "identity", "", "", &results->identity },
+        { "info", "{", "}", &results->info },
+        { "slots", "[", "]", &results->slots },
+        { "devices", "[", "]", &results->devices },
+        { "needs", "[", "]", &results->needs },
+        { "parts", "[", "]", &results->parts },
+        { "metrics", "[", "]", &results->metrics },
+    };
+    bool is_first = true;
+
+    strbuf_addc(out, '{');
+    for (size_t i = 0; i < AQ_COUNT(lists); i++) {
+        if (!strbuf_ok(lists[i].list))
+            return -ENOMEM;
+        if (lists[i].list->len == 0)
+            continue;
+        strbuf_addf(out, "%s\"%s\":%s", is_first ? "" : ",", lists[i].name, lists[i].open);
+        strbuf_add(out, lists[i].list->data, lists[i].list->len);
+        strbuf_adds(out, lists[i].close);
+        is_first = false;
+    }
+    strbuf_addc(out, '}');
+    return strbuf_ok(out) ? 0 : -ENOMEM;
+}

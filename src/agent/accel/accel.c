@@ -1,0 +1,296 @@
+#include "agent/accel/accel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "accel/protocol.h"
+#include "agent/accel/plugins.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#define FAILURES_UNTIL_OFFLINE 2 /* in a row; one may be bad luck */
+
+const char *accel_status_name(enum accel_status status)
+{
+    static const char *const names[] = {
+        [ACCEL_HEALTHY] = "healthy",
+        [ACCEL_DEGRADED] = "degraded",
+        [ACCEL_OFFLINE] = "offline",
+        [ACCEL_UNAVAILABLE] = "unavailable",
+    };
+
+    return names[status];
+}
+
+const struct accel_plugin *accel_plugin(const struct accel *accel, size_t i)
+{
+    return i < accel->count ? &accel->plugins[i].description.plugin : NULL;
+}
+
+struct plugin *accel_find(const struct accel *accel, const char *slot_name)
+{
+    size_t len = slot_name_device_len(slot_name);
+
+    for (size_t i = 0; i < accel->count; i++) {
+        const char *key = accel->plugins[i].description.plugin.key;
+
+        if (key && strlen(key) == len && strncmp(key, slot_name, len) == 0)
+            return &accel->plugins[i];
+    }
+    return NULL;
+}
+
+/* ---- what a plugin says ---- */
+
+static void tell_change(struct accel *accel)
+{
+    if (!accel->is_starting)
+        accel->on_changed(accel->data);
+}
+
+static void name_plugin(struct plugin *p)
+{
+    p->description.plugin.name = p->choice.name;
+    p->description.plugin.error = p->error;
+}
+
+static int check_key(const struct plugin *p, const char *key, struct aq_error *err)
+{
+    for (size_t i = 0; i < p->accel->count; i++) {
+        const struct plugin *other = &p->accel->plugins[i];
+
+        if (other != p && other->description.plugin.key
+            && strcmp(other->description.plugin.key, key) == 0)
+            return aq_fail(err, EEXIST, "has the key '%s', which plugin '%s' has already", key,
+                           other->choice.name);
+    }
+    return 0;
+}
+
+static void log_description(const struct plugin *p)
+{
+    const struct accel_plugin *view = &p->description.plugin;
+
+    log_info("accelerator plugin '%s': %s, %s, %zu device entries%s%s", view->name, view->key,
+             accel_status_name(view->status), view->device_count, view->status_text ? ": " : "",
+             view->status_text ? view->status_text : "");
+    for (size_t i = 0; i < view->device_count; i++)
+        if (view->devices[i].status != ACCEL_HEALTHY)
+            log_warning("device '%s' of %s is %s: %s", view->devices[i].id,
+                        view->devices[i].slot_name, accel_status_name(view->devices[i].status),
+                        view->devices[i].status_text ? view->devices[i].status_text : "");
+}
+
+static bool on_described(void *data, const json_t *result, struct aq_error *err)
+{
+    struct plugin *p = data;
+    AQ_CLEANUP(aq_freep) char *said = result ? json_dumps(result, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    struct description fresh;
+    bool is_same = said && p->said && strcmp(said, p->said) == 0;
+
+    p->asked = NULL;
+    if (!result) { /* by itself no reason to end it: a driver may be about to restart */
+        p->was_heard = true;
+        if (!p->error || strcmp(p->error, err->text) != 0)
+            log_warning("%s", err->text);
+        free(p->error);
+        p->error = strdup(err->text);
+        name_plugin(p);
+        return true;
+    }
+    if (!is_same && (answer_read_description(result, &fresh, err) < 0))
+        return false;
+    if (!is_same && check_key(p, fresh.plugin.key, err) < 0) {
+        description_done(&fresh);
+        return false;
+    }
+    p->was_heard = true;
+    p->failures = 0;
+    free(AQ_TAKE(p->error));
+    if (!is_same) {
+        description_done(&p->description);
+        p->description = fresh;
+        free(p->said);
+        p->said = AQ_TAKE(said);
+    }
+    name_plugin(p);
+    if (!is_same) {
+        log_description(p);
+        tell_change(p->accel);
+    }
+    return true;
+}
+
+static void ask_description(struct plugin *p)
+{
+    struct aq_error err = { 0 };
+
+    if (!p->asked && helper_ask(p->helper, "\"call\":\"" ACCEL_DESCRIBE "\"", on_described, p,
+                                &p->asked, &err) < 0)
+        log_warning("accelerator plugin '%s' is not asked: %s", p->choice.name, err.text);
+}
+
+static void on_started(void *data)
+{
+    ask_description(data);
+}
+
+/* Nothing of a plugin that does not answer is offered. */
+static void set_offline(struct plugin *p)
+{
+    const struct accel_plugin *view = &p->description.plugin;
+    const char *why = p->error ? arena_strdup(&p->description.arena, p->error) : NULL;
+
+    for (size_t i = 0; i < view->device_count; i++) {
+        struct accel_device *device = (struct accel_device *)(uintptr_t)&view->devices[i];
+
+        device->status = ACCEL_OFFLINE;
+        device->status_text = why;
+    }
+    free(AQ_TAKE(p->said));
+    tell_change(p->accel);
+}
+
+static void on_failed(void *data, const char *why)
+{
+    struct plugin *p = data;
+    bool is_news = !p->error || strcmp(p->error, why) != 0;
+    char *copy = strdup(why);
+
+    p->was_heard = true;
+    p->failures++;
+    if (is_news)
+        log_warning("accelerator plugin '%s' %s", p->choice.name, why);
+    free(p->error);
+    p->error = copy;
+    name_plugin(p);
+    if (p->failures == FAILURES_UNTIL_OFFLINE)
+        set_offline(p);
+}
+
+/* ---- life ---- */
+
+static int start_helper(struct plugin *p, struct aq_error *err)
+{
+    const struct accel *accel = p->accel;
+
+    if (p->helper || (p->choice.sign && access(p->choice.sign, F_OK) < 0))
+        return 0;
+    return helper_new(&(struct helper_conf){ .loop = accel->loop,
+                                             .program = accel->program,
+                                             .plugin = p->choice.path,
+                                             .config = p->choice.config,
+                                             .name = p->choice.name,
+                                             .limit_usec = accel->settings->accel_limit_usec,
+                                             .on_failed = on_failed,
+                                             .on_started = on_started,
+                                             .data = p },
+                      &p->helper, err);
+}
+
+static void on_rescan(uv_timer_t *timer)
+{
+    struct accel *accel = timer->data;
+
+    for (size_t i = 0; i < accel->count; i++) {
+        struct aq_error err = { 0 };
+
+        if (accel->plugins[i].helper)
+            ask_description(&accel->plugins[i]);
+        else if (start_helper(&accel->plugins[i], &err) < 0)
+            log_warning("%s", err.text);
+    }
+}
+
+static bool is_waiting(const struct accel *accel)
+{
+    for (size_t i = 0; i < accel->count; i++)
+        if (accel->plugins[i].helper && !accel->plugins[i].was_heard)
+            return true;
+    return false;
+}
+
+static int add_plugins(struct accel *accel, struct choices *choices, struct aq_error *err)
+{
+    int r = 0;
+
+    accel->plugins = calloc(choices->count + 1, sizeof(*accel->plugins));
+    if (!accel->plugins)
+        return aq_fail(err, ENOMEM, "accelerators");
+    accel->count = choices->count;
+    for (size_t i = 0; i < choices->count; i++) {
+        accel->plugins[i].accel = accel;
+        accel->plugins[i].choice = choices->items[i];
+        choices->items[i] = (struct choice){ .name = NULL };
+        name_plugin(&accel->plugins[i]);
+    }
+    for (size_t i = 0; r == 0 && i < accel->count; i++)
+        r = start_helper(&accel->plugins[i], err);
+    return r;
+}
+
+int accel_new(uv_loop_t *loop, const struct settings *settings, void (*on_changed)(void *data),
+              void *data, struct accel **ret, struct aq_error *err)
+{
+    struct choices choices = { .items = NULL };
+    struct accel *accel;
+    uint64_t rescan_msec = (uint64_t)(settings->accel_rescan_usec / USEC_PER_MSEC);
+    int r = choices_make(settings, &choices, err);
+
+    if (r < 0)
+        return r;
+    accel = calloc(1, sizeof(*accel));
+    if (!accel) {
+        choices_done(&choices);
+        return aq_fail(err, ENOMEM, "accelerators");
+    }
+    *accel = (struct accel){ .loop = loop, .settings = settings, .on_changed = on_changed,
+                             .data = data, .is_starting = true };
+    list_init(&accel->calls);
+    (void)uv_timer_init(loop, &accel->rescan);
+    accel->rescan.data = accel;
+    accel->program = choices_find_helper(settings);
+    r = accel->program ? add_plugins(accel, &choices, err) : aq_fail(err, ENOMEM, "accelerators");
+    choices_done(&choices);
+    if (r < 0) {
+        accel_free(accel);
+        return r;
+    }
+    while (is_waiting(accel) && uv_run(loop, UV_RUN_ONCE))
+        ;
+    accel->is_starting = false;
+    if (accel->count && rescan_msec)
+        (void)uv_timer_start(&accel->rescan, on_rescan, rescan_msec, rescan_msec);
+    *ret = accel;
+    return 0;
+}
+
+static void on_rescan_closed(uv_handle_t *handle)
+{
+    struct accel *accel = handle->data;
+
+    for (size_t i = 0; i < accel->count; i++) {
+        struct plugin *p = &accel->plugins[i];
+
+        description_done(&p->description);
+        free(p->said);
+        free(p->error);
+        choice_done(&p->choice);
+    }
+    free(accel->plugins);
+    free(accel->program);
+    free(accel);
+}
+
+void accel_free(struct accel *accel)
+{
+    if (!accel)
+        return;
+    accel_drop_calls(accel);
+    for (size_t i = 0; i < accel->count; i++) {
+        helper_free(accel->plugins[i].helper);
+        accel->plugins[i].helper = NULL;
+    }
+    uv_close((uv_handle_t *)&accel->rescan, on_rescan_closed);
+}

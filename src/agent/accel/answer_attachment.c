@@ -1,0 +1,160 @@
+/* What a plugin says that a container needs. */
+#include "agent/accel/answer_private.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "aliquot/accelerator.h"
+
+#define VALUE_MAX 65536
+#define PROCESSORS_MAX 1000000
+#define PARTS_MAX ACCEL_DEVICES_MAX
+
+static bool is_path(const char *path)
+{
+    size_t len = strlen(path);
+
+    return path[0] == '/' && !strstr(path, "/../") && (len < 3 || strcmp(path + len - 3, "/..") != 0);
+}
+
+static bool is_word(const char *text, const char *extra)
+{
+    for (; *text; text++) {
+        char c = *text;
+
+        if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'
+              || strchr(extra, c)))
+            return false;
+    }
+    return true;
+}
+
+static void read_path(struct answer_reader *in, int64_t kind, unsigned flags,
+                      struct accel_attachment *to)
+{
+    const char *target = answer_text(in, "value", PATH_MAX);
+
+    if (!target)
+        target = in->name;
+    if (!is_path(in->name) || !is_path(target))
+        answer_refuse(in, "name or value", "is not an absolute path without '..'");
+    else if (kind == AQ_ACCELERATOR_NODE)
+        to->nodes[to->node_count++]
+            = (struct accel_node){ .source = in->name, .target = target,
+                                   .may_read = flags & AQ_ACCELERATOR_READ,
+                                   .may_write = flags & AQ_ACCELERATOR_WRITE,
+                                   .may_mknod = flags & AQ_ACCELERATOR_MKNOD };
+    else
+        to->mounts[to->mount_count++]
+            = (struct accel_mount){ in->name, target, flags & AQ_ACCELERATOR_WRITE };
+}
+
+static void read_group(struct answer_reader *in, struct accel_attachment *to)
+{
+    char *end;
+    long number = strtol(in->name, &end, 10);
+
+    if (in->name[0] < '0' || in->name[0] > '9' || *end || number <= 0 || number >= INT32_MAX)
+        answer_refuse(in, "name", "is not the number of a group");
+    else
+        to->groups[to->group_count++] = (gid_t)number;
+}
+
+static void read_need(struct answer_reader *in, struct accel_attachment *to)
+{
+    int64_t kind = answer_int(in, "kind", AQ_ACCELERATOR_NODE, AQ_ACCELERATOR_GROUP);
+    unsigned flags = (unsigned)answer_int(in, "flags", 0, 7);
+    struct resource_pair pair;
+
+    in->name = "";
+    in->name = answer_need_text(in, "name", PATH_MAX);
+    if (in->r < 0)
+        return;
+    switch (kind) {
+    case AQ_ACCELERATOR_NODE:
+    case AQ_ACCELERATOR_MOUNT:
+        read_path(in, kind, flags, to);
+        return;
+    case AQ_ACCELERATOR_CDI:
+        if (!is_word(in->name, "./=-:"))
+            answer_refuse(in, "name", "is no CDI device");
+        to->cdi[to->cdi_count++] = in->name;
+        return;
+    case AQ_ACCELERATOR_GROUP:
+        read_group(in, to);
+        return;
+    default:
+        break;
+    }
+    pair = (struct resource_pair){ in->name, answer_text(in, "value", VALUE_MAX) };
+    if (!pair.value)
+        pair.value = "";
+    if (!is_word(in->name, ""))
+        answer_refuse(in, "name", "is not of letters, digits and '_'");
+    else if (kind == AQ_ACCELERATOR_ENVIRON)
+        to->environ[to->environ_count++] = pair;
+    else
+        to->pairs[to->pair_count++] = pair;
+}
+
+/* The array with room for 'more'; the old one stays in the arena. */
+static void *grow(struct answer_reader *in, const void *items, size_t count, size_t more, size_t size)
+{
+    void *grown = arena_array(in->arena, count + more + 1, size);
+
+    if (!grown)
+        answer_no_memory(in);
+    else if (count)
+        memcpy(grown, items, count * size);
+    return grown;
+}
+
+static bool make_room(struct answer_reader *in, size_t needs, size_t parts,
+                      struct accel_attachment *to)
+{
+    to->nodes = grow(in, to->nodes, to->node_count, needs, sizeof(*to->nodes));
+    to->mounts = grow(in, to->mounts, to->mount_count, needs, sizeof(*to->mounts));
+    to->environ = grow(in, to->environ, to->environ_count, needs, sizeof(*to->environ));
+    to->cdi = grow(in, to->cdi, to->cdi_count, needs, sizeof(*to->cdi));
+    to->pairs = grow(in, to->pairs, to->pair_count, needs, sizeof(*to->pairs));
+    to->groups = grow(in, to->groups, to->group_count, needs, sizeof(*to->groups));
+    to->parts = grow(in, to->parts, to->part_count, parts, sizeof(*to->parts));
+    return in->r == 0;
+}
+
+static void read_part(struct answer_reader *in, const char *kind, struct accel_attachment *to)
+{
+    struct accel_part *part = &to->parts[to->part_count++];
+
+    in->name = "";
+    in->name = part->device_id = answer_need_text(in, "device", DEVICE_ID_MAX);
+    part->kind = kind;
+    part->model = answer_text(in, "model", ANSWER_TEXT_MAX);
+    part->memory_bytes = (uint64_t)answer_int(in, "memory_bytes", 0, INT64_MAX);
+    part->processors = (uint32_t)answer_int(in, "processors", 0, PROCESSORS_MAX);
+}
+
+int answer_read_attachment(const json_t *result, const char *kind, struct accel_attachment *to,
+                           struct aq_error *err)
+{
+    struct answer_reader in = { .what = "what it needs", .name = "", .arena = &to->arena, .err = err };
+    const json_t *needs, *parts;
+    size_t need_count = answer_list(&in, result, "needs", ACCEL_NEEDS_MAX, &needs);
+    size_t part_count = answer_list(&in, result, "parts", PARTS_MAX, &parts);
+
+    kind = arena_strdup(&to->arena, kind);
+    if (!kind)
+        answer_no_memory(&in);
+    if (in.r < 0 || !make_room(&in, need_count, part_count, to))
+        return in.r;
+    for (size_t i = 0; in.r == 0 && i < need_count; i++) {
+        in.from = json_array_get(needs, i);
+        read_need(&in, to);
+    }
+    for (size_t i = 0; in.r == 0 && i < part_count; i++) {
+        in.from = json_array_get(parts, i);
+        read_part(&in, kind, to);
+    }
+    return in.r;
+}

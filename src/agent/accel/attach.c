@@ -1,0 +1,256 @@
+/* What a session's devices need, gathered from the plugins that have them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "accel/protocol.h"
+#include "agent/accel/plugins.h"
+#include "base/jsonw.h"
+
+struct question {
+    struct accel_call *call;
+    struct helper_call *asked;
+    char kind[ACCEL_KEY_MAX + 1];
+};
+
+struct accel_call {
+    struct list link;
+    accel_attached_fn done;
+    void *data;
+    struct accel_attachment attachment;
+    struct aq_error failed;
+    struct question *questions; /* one per plugin */
+    size_t count, open;
+};
+
+void accel_attachment_done(struct accel_attachment *attachment)
+{
+    arena_done(&attachment->arena);
+    *attachment = (struct accel_attachment){ .nodes = NULL };
+}
+
+bool accel_is_needed(const struct alloc_grant *grant)
+{
+    for (size_t i = 0; i < grant->count; i++)
+        if (strcmp(grant->items[i].slot_name, "cpu") != 0
+            && strcmp(grant->items[i].slot_name, "mem") != 0)
+            return true;
+    return false;
+}
+
+static void drop(struct accel_call *call)
+{
+    list_remove(&call->link);
+    for (size_t i = 0; i < call->count; i++)
+        helper_cancel(call->questions[i].asked);
+    accel_attachment_done(&call->attachment);
+    free(call->questions);
+    free(call);
+}
+
+void accel_cancel(struct accel_call *call)
+{
+    if (call)
+        drop(call);
+}
+
+void accel_drop_calls(struct accel *accel)
+{
+    LIST_FOREACH(link, &accel->calls)
+        drop(LIST_ENTRY(link, struct accel_call, link));
+}
+
+/* ---- the environment that images made for Backend.AI look at ---- */
+
+static bool add_environ(struct accel_attachment *a, const char *name, struct strbuf *value)
+{
+    struct resource_pair *grown
+        = arena_array(&a->arena, a->environ_count + 1, sizeof(*a->environ));
+    const char *copy = strbuf_ok(value) ? arena_strdup(&a->arena, value->data) : NULL;
+
+    if (!grown || !copy)
+        return false;
+    if (a->environ_count)
+        memcpy(grown, a->environ, a->environ_count * sizeof(*grown));
+    grown[a->environ_count] = (struct resource_pair){ name, copy };
+    a->environ = grown;
+    a->environ_count++;
+    strbuf_clear(value);
+    return true;
+}
+
+/* Of the first kind of accelerator; there are only counters without any. */
+static bool describe_gpus(struct accel_attachment *a)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf sizes = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf megabytes = STRBUF_INIT;
+    const struct accel_part *first = a->part_count ? &a->parts[0] : NULL;
+    size_t count = 0;
+    char amount[AMOUNT_TEXT_MAX];
+
+    for (size_t i = 0; i < a->part_count; i++) {
+        const struct accel_part *part = &a->parts[i];
+
+        if (strcmp(part->kind, first->kind) != 0)
+            continue;
+        slot_amount_short((int64_t)part->memory_bytes, SLOT_BYTES, amount);
+        strbuf_addf(&sizes, "%s%zu:%s", count ? "," : "", count, amount);
+        strbuf_addf(&megabytes, "%s%zu:%" PRIu64, count ? "," : "", count,
+                    part->memory_bytes >> 20);
+        count++;
+    }
+    if (first) {
+        strbuf_adds(&text, first->kind);
+        if (!add_environ(a, "GPU_TYPE", &text))
+            return false;
+        strbuf_adds(&text, first->model ? first->model : "");
+        if (!add_environ(a, "GPU_MODEL_NAME", &text) || !add_environ(a, "GPU_CONFIG", &sizes)
+            || !add_environ(a, "TF_GPU_MEMORY_ALLOC", &megabytes))
+            return false;
+    }
+    strbuf_addf(&text, "%zu", count);
+    strbuf_addf(&sizes, "%zu", count);
+    return add_environ(a, "GPU_COUNT", &text) && add_environ(a, "N_GPUS", &sizes);
+}
+
+int accel_attach_none(struct accel_attachment *ret, struct aq_error *err)
+{
+    struct accel_attachment attachment = { .nodes = NULL };
+
+    if (!describe_gpus(&attachment)) {
+        accel_attachment_done(&attachment);
+        return aq_fail(err, ENOMEM, "devices");
+    }
+    *ret = attachment;
+    return 0;
+}
+
+/* ---- asking ---- */
+
+static void conclude(struct accel_call *call)
+{
+    accel_attached_fn done = call->done;
+    void *data = call->data;
+    struct aq_error failed = call->failed;
+    struct accel_attachment attachment;
+
+    if (!failed.code && !describe_gpus(&call->attachment))
+        (void)aq_fail(&failed, ENOMEM, "devices");
+    attachment = call->attachment;
+    call->attachment = (struct accel_attachment){ .nodes = NULL };
+    drop(call);
+    done(data, failed.code ? NULL : &attachment, &failed);
+    accel_attachment_done(&attachment);
+}
+
+static bool on_answer(void *data, const json_t *result, struct aq_error *err)
+{
+    struct question *q = data;
+    struct accel_call *call = q->call;
+    bool is_good = true;
+
+    q->asked = NULL;
+    if (!result || answer_read_attachment(result, q->kind, &call->attachment, err) < 0) {
+        is_good = !result;
+        if (!call->failed.code)
+            call->failed = *err;
+        if (!is_good)
+            call->failed.kind = "accelerator-failed";
+    }
+    if (--call->open == 0)
+        conclude(call);
+    return is_good;
+}
+
+static char *write_request(const struct alloc_grant *grant, const char *kind)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    size_t len = strlen(kind);
+
+    strbuf_adds(&text, "\"call\":\"" ACCEL_ATTACH "\",\"grants\":");
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < grant->count; i++) {
+        const struct grant_item *item = &grant->items[i];
+
+        if (strncmp(item->slot_name, kind, len) != 0 || item->slot_name[len] != '.')
+            continue;
+        jsonw_array_begin(&w);
+        jsonw_str(&w, item->slot_name);
+        jsonw_str(&w, item->device_id);
+        jsonw_int(&w, item->amount);
+        jsonw_array_end(&w);
+    }
+    jsonw_array_end(&w);
+    return strbuf_steal(&text);
+}
+
+static int ask(struct accel_call *call, struct plugin *p, const struct alloc_grant *grant,
+               struct aq_error *err)
+{
+    struct question *q = &call->questions[call->count];
+    AQ_CLEANUP(aq_freep) char *request = NULL;
+    int r;
+
+    q->call = call;
+    (void)snprintf(q->kind, sizeof(q->kind), "%s", p->description.plugin.key);
+    request = write_request(grant, q->kind);
+    if (!request)
+        return aq_fail(err, ENOMEM, "devices");
+    r = helper_ask(p->helper, request, on_answer, q, &q->asked, err);
+    if (r == 0) {
+        call->count++;
+        call->open++;
+    }
+    return r;
+}
+
+static int ask_all(struct accel *accel, struct accel_call *call, const struct alloc_grant *grant,
+                   struct aq_error *err)
+{
+    int r = 0;
+
+    call->questions = calloc(grant->count + 1, sizeof(*call->questions));
+    if (!call->questions)
+        return aq_fail(err, ENOMEM, "devices");
+    for (size_t i = 0; r == 0 && i < grant->count; i++) {
+        const char *slot_name = grant->items[i].slot_name;
+        struct plugin *p;
+        bool is_asked = strcmp(slot_name, "cpu") == 0 || strcmp(slot_name, "mem") == 0;
+
+        for (size_t k = 0; !is_asked && k < call->count; k++)
+            is_asked = strlen(call->questions[k].kind) == slot_name_device_len(slot_name)
+                       && strncmp(call->questions[k].kind, slot_name,
+                                  slot_name_device_len(slot_name)) == 0;
+        if (is_asked)
+            continue;
+        p = accel_find(accel, slot_name);
+        r = p && p->helper ? ask(call, p, grant, err)
+                           : aq_fail_as(err, ENODEV, "accelerator-failed", slot_name,
+                                        "%s: no plugin on this node knows it any more", slot_name);
+    }
+    if (r == 0 && call->count == 0)
+        r = aq_fail(err, EINVAL, "no accelerator is to be attached");
+    return r;
+}
+
+int accel_attach(struct accel *accel, const struct alloc_grant *grant, accel_attached_fn done,
+                 void *data, struct accel_call **ret, struct aq_error *err)
+{
+    struct accel_call *call = calloc(1, sizeof(*call));
+    int r;
+
+    if (!call)
+        return aq_fail(err, ENOMEM, "devices");
+    call->done = done;
+    call->data = data;
+    list_add(&accel->calls, &call->link);
+    r = ask_all(accel, call, grant, err);
+    if (r < 0)
+        drop(call);
+    else if (ret)
+        *ret = call;
+    return r;
+}

@@ -1,0 +1,53 @@
+/* helper.h - the process of one plugin, kept alive
+ *
+ * Calls are queued and sent one at a time. Each has a time limit that counts
+ * from when it was queued. A process whose call exceeds it, which ends, or
+ * which says what is no answer, is killed; the call that it was busy with
+ * fails, the others wait for the next process. It is started again at once
+ * after it has served something, else after 1, 2, 4 ... 60 seconds.
+ */
+#ifndef AQ_AGENT_ACCEL_HELPER_H
+#define AQ_AGENT_ACCEL_HELPER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/error.h"
+
+struct helper;
+struct helper_call;
+
+struct helper_conf {
+    uv_loop_t *loop;
+    const char *program; /* aliquot-accel */
+    const char *plugin;  /* path of the shared object */
+    const char *config;  /* of the plugin's settings, or NULL */
+    const char *name;    /* for messages */
+    int64_t limit_usec;  /* of a call; of loading the plugin, too */
+    void (*on_failed)(void *data, const char *why); /* the process had to be ended, or ended */
+    void (*on_started)(void *data);                 /* a new process takes calls */
+    void *data;
+};
+
+/* Texts are copied. The first process is started by the loop. -ENOMEM. */
+int helper_new(const struct helper_conf *conf, struct helper **ret, struct aq_error *err);
+/* End the process; calls are dropped without their callback. NULL is fine. */
+void helper_free(struct helper *helper);
+
+/* 'result' is borrowed; NULL if the call failed, 'err' says why. Returns false
+ * if what the plugin said cannot be: its process is ended then, with err->text.
+ */
+typedef bool (*helper_done_fn)(void *data, const json_t *result, struct aq_error *err);
+
+/* Ask: 'members' is the inside of the request's JSON object after its id, e.g.
+ * "\"call\":\"describe\"". 'done' is called once, never from within this call.
+ * -ENOMEM.
+ */
+int helper_ask(struct helper *helper, const char *members, helper_done_fn done, void *data,
+               struct helper_call **ret, struct aq_error *err);
+/* 'done' will not be called. NULL is fine. */
+void helper_cancel(struct helper_call *call);
+
+#endif

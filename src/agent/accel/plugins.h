@@ -1,0 +1,61 @@
+/* plugins.h - inside accel*.c: the plugins of the settings and their state */
+#ifndef AQ_AGENT_ACCEL_PLUGINS_H
+#define AQ_AGENT_ACCEL_PLUGINS_H
+
+#include "agent/accel/accel.h"
+#include "agent/accel/answer.h"
+#include "agent/accel/helper.h"
+#include "base/list.h"
+
+/* Which shared object to load with which settings. */
+struct choice {
+    char *name;   /* "cuda"; of a path its last part */
+    char *path;   /* of the shared object */
+    char *config; /* NULL = none */
+    char *sign;   /* start it only once this file is there; NULL = always */
+};
+
+struct choices {
+    struct choice *items;
+    size_t count, cap;
+};
+
+/* What the settings choose. -EINVAL with the setting as field, -ENOMEM. */
+int choices_make(const struct settings *settings, struct choices *ret, struct aq_error *err);
+void choices_done(struct choices *choices);
+void choice_done(struct choice *choice);
+/* The path of aliquot-accel; NULL = no memory. */
+char *choices_find_helper(const struct settings *settings);
+
+struct plugin {
+    struct accel *accel;
+    struct choice choice;
+    struct helper *helper;      /* NULL until its sign is there */
+    struct helper_call *asked;  /* describe() under way */
+    struct description description; /* as it said last */
+    char *said;                 /* the JSON of that; NULL = differs from what is in force */
+    char *error;
+    bool was_heard;             /* it has answered or failed once */
+    int failures;               /* in a row */
+};
+
+struct accel {
+    uv_loop_t *loop;
+    const struct settings *settings;
+    void (*on_changed)(void *data);
+    void *data;
+    char *program;
+    struct plugin *plugins;
+    size_t count;
+    struct list calls;          /* attach.c */
+    bool is_starting;
+    uv_timer_t rescan;          /* its closing frees all this */
+};
+
+/* The plugin whose key the slot's name begins with, or NULL. */
+struct plugin *accel_find(const struct accel *accel, const char *slot_name);
+
+/* Forget every attach under way. */
+void accel_drop_calls(struct accel *accel);
+
+#endif

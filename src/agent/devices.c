@@ -1,0 +1,150 @@
+#include "agent/devices.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/order.h"
+#include "base/fault.h"
+#include "base/jsonw.h"
+#include "base/log.h"
+
+/* ---- grants ---- */
+
+void devices_detach(struct local_kernel *k)
+{
+    accel_cancel(AQ_TAKE(k->attaching));
+    accel_attachment_done(&k->attachment);
+    k->is_attached = k->is_describing = false;
+}
+
+void devices_release(struct local_kernel *k)
+{
+    struct aq_error err = { 0 };
+
+    devices_detach(k);
+    if (k->grant.count && alloc_map_release(k->agent->resources.map, &k->grant, &err) < 0)
+        log_error("devices are held wrongly: %s", err.text);
+    alloc_grant_done(&k->grant);
+}
+
+static int describe_grant(struct local_kernel *k)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    alloc_grant_write_json(&k->grant, &w);
+    free(k->alloc);
+    k->alloc = strbuf_steal(&text);
+    return k->alloc ? 0 : -ENOMEM;
+}
+
+int devices_allocate(struct local_kernel *k, struct aq_error *err)
+{
+    const struct alloc_request request = { .slots = &k->slots };
+    int r = alloc_map_allocate(k->agent->resources.map, &request, &k->grant, err);
+
+    if (r == 0 && describe_grant(k) < 0) {
+        devices_release(k);
+        r = aq_fail(err, ENOMEM, "devices");
+    }
+    AQ_FAULT("agent.alloc.done");
+    return r;
+}
+
+int devices_ensure(struct local_kernel *k, struct aq_error *err)
+{
+    AQ_CLEANUP(slots_donep) struct slots held = { .items = NULL };
+
+    if (k->grant.count) {
+        if (alloc_grant_sum(&k->grant, &held) < 0)
+            return aq_fail(err, ENOMEM, "devices");
+        if (slots_eq(&held, &k->slots))
+            return 0;
+        devices_release(k);
+    }
+    return devices_allocate(k, err);
+}
+
+int devices_apply_all(struct agent *agent, struct alloc_map *map, struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < agent->kernels.count; i++) {
+        const struct local_kernel *k = agent->kernels.entries[i].value;
+
+        r = alloc_map_apply(map, &k->grant, err);
+    }
+    return r;
+}
+
+/* ---- what they need ---- */
+
+static void on_described(void *data, const struct disk_job *job, const struct aq_error *err)
+{
+    struct local_kernel *k = kernel_find(data, &job->id);
+
+    if (!k || k->attempt != job->attempt || !k->is_describing)
+        return; /* another order or the end has come meanwhile */
+    k->is_describing = false;
+    AQ_FAULT("agent.devices.described");
+    if (err->code) {
+        kernel_fail(k, err);
+        return;
+    }
+    k->is_attached = true;
+    kernel_step(k);
+}
+
+/* The files of the config folder, now that all is known. */
+static int write_config(struct local_kernel *k, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *spec = disk_kernel_path(k->agent->disk, &k->id, "spec.json");
+    struct disk_job job = { .action = DISK_DESCRIBE, .id = k->id, .attempt = k->attempt,
+                            .program = STRBUF_INIT, .on_done = on_described, .data = k->agent };
+    struct message msg;
+    int r = spec ? order_read(spec, &msg, err) : aq_fail(err, ENOMEM, "kernel");
+
+    if (r < 0)
+        return r;
+    r = kernel_describe_config(k, &msg.kernel_create, &job, err);
+    message_done(&msg);
+    if (r < 0)
+        disk_job_done(&job);
+    else
+        r = disk_add(k->agent->disk, &job, err);
+    k->is_describing = r == 0;
+    return r;
+}
+
+static void on_attached(void *data, struct accel_attachment *attachment, const struct aq_error *err)
+{
+    struct local_kernel *k = data;
+    struct aq_error failed = *err;
+
+    k->attaching = NULL;
+    AQ_FAULT("agent.devices.attached");
+    if (attachment) {
+        accel_attachment_done(&k->attachment);
+        k->attachment = *attachment;
+        *attachment = (struct accel_attachment){ .nodes = NULL };
+    }
+    if (!attachment || write_config(k, &failed) < 0)
+        kernel_fail(k, &failed);
+}
+
+int devices_prepare(struct local_kernel *k, struct aq_error *err)
+{
+    int r = 0;
+
+    if (k->is_attached)
+        return 0;
+    if (k->attaching || k->is_describing)
+        return -EINPROGRESS;
+    if (!accel_is_needed(&k->grant)) {
+        r = accel_attach_none(&k->attachment, err);
+        k->is_attached = r == 0;
+        return r;
+    }
+    r = accel_attach(k->agent->accel, &k->grant, on_attached, k, &k->attaching, err);
+    return r < 0 ? r : -EINPROGRESS;
+}

@@ -1,0 +1,32 @@
+/* devices.h - the devices of one kernel: getting them, and what they need
+ *
+ * A kernel holds its devices from the order to its end (k->grant). Before each
+ * start the plugins of its accelerators say what its container needs
+ * (k->attachment); that goes into config/resource.txt and environ.txt, too.
+ */
+#ifndef AQ_AGENT_DEVICES_H
+#define AQ_AGENT_DEVICES_H
+
+#include "agent/kernel.h"
+
+/* Unknown slots that are zero are no request; all others must be ours. */
+int devices_allocate(struct local_kernel *k, struct aq_error *err);
+
+/* Keep the devices if they are what the order wants, else ask for others. */
+int devices_ensure(struct local_kernel *k, struct aq_error *err);
+
+/* Give them back; forgets what they need, too. */
+void devices_release(struct local_kernel *k);
+
+/* Have the attachment of k->grant ready: 0 if it is. -EINPROGRESS: the plugins are being
+ * asked; kernel_step() is called when they have answered, or kernel_fail().
+ */
+int devices_prepare(struct local_kernel *k, struct aq_error *err);
+
+/* Ask anew before the next start. */
+void devices_detach(struct local_kernel *k);
+
+/* The map is a new one: note in it what every kernel holds. */
+int devices_apply_all(struct agent *agent, struct alloc_map *map, struct aq_error *err);
+
+#endif

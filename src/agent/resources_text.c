@@ -1,0 +1,110 @@
+/* What a node has, as the manager is told.
+ *
+ * A device is {"id", "slot", "amount"} and, of accelerators, what is known of
+ * "model", "location", "memory" (bytes), "processors", "numa", "parent" (the
+ * device that it is a slice of), "status" (unless healthy) and "status_text".
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/resources.h"
+#include "base/jsonw.h"
+
+static int describe_slots(struct resources *res, struct aq_error *err)
+{
+    AQ_CLEANUP(slots_donep) struct slots capacity = { .items = NULL };
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    char amount[AMOUNT_TEXT_MAX];
+
+    if (alloc_map_sum(res->map, &capacity, NULL) < 0)
+        return aq_fail(err, ENOMEM, "resources");
+    jsonw_object_begin(&w);
+    for (size_t i = 0; i < capacity.count; i++) {
+        enum slot_type type = slot_types_get(res->types, capacity.items[i].name);
+
+        jsonw_key(&w, capacity.items[i].name);
+        jsonw_array_begin(&w);
+        jsonw_str(&w, slot_type_name(type));
+        jsonw_str(&w, slot_amount_format(capacity.items[i].amount, type, amount));
+        jsonw_array_end(&w);
+    }
+    jsonw_object_end(&w);
+    res->slots_json = strbuf_steal(&text);
+    return res->slots_json ? 0 : aq_fail(err, ENOMEM, "resources");
+}
+
+static void begin_device(struct jsonw *w, const char *id, const char *slot, enum slot_type type,
+                         int64_t amount)
+{
+    char text[AMOUNT_TEXT_MAX];
+
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "id", id);
+    jsonw_member_str(w, "slot", slot);
+    jsonw_member_str(w, "amount", slot_amount_format(amount, type, text));
+}
+
+static void write_text(struct jsonw *w, const char *key, const char *text)
+{
+    if (text)
+        jsonw_member_str(w, key, text);
+}
+
+static void write_accelerator(const struct accel_device *d, enum slot_type type, struct jsonw *w)
+{
+    begin_device(w, d->id, d->slot_name, type, d->amount);
+    write_text(w, "model", d->model);
+    write_text(w, "location", d->location);
+    if (d->memory_bytes)
+        jsonw_member_int(w, "memory", (int64_t)d->memory_bytes);
+    if (d->processors)
+        jsonw_member_int(w, "processors", d->processors);
+    if (d->numa_node >= 0)
+        jsonw_member_int(w, "numa", d->numa_node);
+    write_text(w, "parent", d->parent);
+    if (d->status != ACCEL_HEALTHY) {
+        jsonw_member_str(w, "status", accel_status_name(d->status));
+        write_text(w, "status_text", d->status_text);
+    }
+    jsonw_object_end(w);
+}
+
+static void write_accelerators(const struct resources *res, const struct accel *accel,
+                               struct jsonw *w)
+{
+    const struct accel_plugin *plugin;
+
+    for (size_t i = 0; accel && (plugin = accel_plugin(accel, i)); i++)
+        for (size_t k = 0; k < plugin->device_count; k++)
+            write_accelerator(&plugin->devices[k],
+                              slot_types_get(res->types, plugin->devices[k].slot_name), w);
+}
+
+static int describe_devices(struct resources *res, const struct accel *accel, struct aq_error *err)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    struct alloc_device_state device;
+
+    jsonw_array_begin(&w);
+    for (size_t i = 0; alloc_map_device(res->map, i, &device); i++) {
+        if (strchr(device.slot_name, '.'))
+            continue; /* of a plugin */
+        begin_device(&w, device.id, device.slot_name, device.type, device.capacity);
+        if (device.numa_node >= 0)
+            jsonw_member_int(&w, "numa", device.numa_node);
+        jsonw_object_end(&w);
+    }
+    write_accelerators(res, accel, &w);
+    jsonw_array_end(&w);
+    res->devices_json = strbuf_steal(&text);
+    return res->devices_json ? 0 : aq_fail(err, ENOMEM, "resources");
+}
+
+int resources_describe(struct resources *res, const struct accel *accel, struct aq_error *err)
+{
+    int r = describe_slots(res, err);
+
+    return r < 0 ? r : describe_devices(res, accel, err);
+}

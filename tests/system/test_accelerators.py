@@ -1,0 +1,214 @@
+"""Agents with mock accelerators: fractions, whole devices and slices, as people ask for them."""
+
+import json
+import os
+
+import pytest
+
+from cluster import BUILD, Cluster, interactive, processes_of, wait_for, wait_status
+
+A, B = "c59395cd-ac91-4cd3-a1b0-3d2568aa2d01", "c59395cd-ac91-4cd3-a1b0-3d2568aa2d02"
+
+TWO_GPUS = f"""\
+slot_name = "cuda"
+device_plugin_name = "CUDADevice"
+devices = [
+  {{ mother_uuid = "{A}", model_name = "CUDA GPU", numa_node = 0, subproc_count = 108, memory_size = "2G", is_mig_device = false }},
+  {{ mother_uuid = "{B}", model_name = "CUDA GPU", numa_node = 1, subproc_count = 108, memory_size = "2G", is_mig_device = false }},
+]
+"""
+
+QUERY = "query ($agent_id: String!) { agent(agent_id: $agent_id) { gpu_alloc_map } }"
+
+
+@pytest.fixture
+def cluster():
+    with Cluster(ALIQUOT_RESOURCE_CPUS="8", ALIQUOT_MANAGER_HEARTBEAT="0.2s",
+                 ALIQUOT_AGENTS_HEARTBEAT="1s", ALIQUOT_SESSIONS_KILL_GRACE="0.3s") as cluster:
+        yield cluster
+
+
+def start(cluster, toml, **settings):
+    """A cluster with one agent that pretends to have these devices."""
+    file = cluster.folder / "mock-accelerator.toml"
+    file.write_text(toml)
+    cluster.start_manager()
+    cluster.start_agent(ALIQUOT_ACCELERATORS_MOCK=str(file), **settings)
+    return cluster.client()
+
+
+def submit(client, name, command=None, **slots):
+    body = interactive(name) if command is None else {
+        "name": name, "image": "sh", "type": "batch", "startupCommand": command, "enqueueOnly": True}
+    body["config"] = {"resources": {"cpu": "1", "mem": "64m", **slots}}
+    return client.post("/session", body)
+
+
+def run(client, name, **slots):
+    reply = submit(client, name, **slots)
+    assert reply.status == 201, reply
+    return wait_status(client, reply.json["sessionId"], "RUNNING", "ERROR", "CANCELLED")
+
+
+def alloc_map(client, agent="agent"):
+    reply = client.post("/admin/gql", {"query": QUERY, "variables": {"agent_id": agent}})
+    return reply.json["data"]["agent"]["gpu_alloc_map"]
+
+
+def config_of(cluster, session, name):
+    kernels = list((cluster.folder / "agent" / "kernels").iterdir())
+    found = [folder for folder in kernels
+             if session in (folder / "spec.json").read_text()]
+    assert len(found) == 1, kernels
+    lines = (found[0] / "config" / name).read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def finish(cluster):
+    """End every session; nothing is left or held wrongly."""
+    client = cluster.client()
+    for session in cluster.live_sessions():
+        client.delete("/session/" + session["name"])
+    wait_for(lambda: not cluster.live_sessions(), what="the sessions to end")
+    assert alloc_map(client) == "{}"
+    cluster.check_audits()
+    cluster.check_nothing_left()
+    cluster.stop()
+
+
+def test_two_fractions_and_their_map(cluster):
+    """The worked example: 0.2 goes to the second device, 1.2 to both in halves."""
+    client = start(cluster, TWO_GPUS)
+    assert cluster.agent()["available_slots"]["cuda.shares"] == "2"
+    assert alloc_map(client) == "{}"
+    first = run(client, "first", **{"cuda.shares": "0.2"})
+    assert first["status"] == "RUNNING", first
+    assert json.loads(alloc_map(client)) == {B: "0.20"}
+    second = run(client, "second", **{"cuda.shares": "1.2"})
+    assert second["status"] == "RUNNING", second
+    assert list(json.loads(alloc_map(client)).items()) == [(B, "0.80"), (A, "0.60")]
+
+    told = config_of(cluster, first["id"], "resource.txt")
+    assert told["CUDA.SHARES_SHARES"] == f"{B}:0.20"
+    assert told["CUDA_MEMORY_LIMITS"] == f"{B}:429496729"
+    assert told["CUDA_PROCESSOR_LIMITS"] == f"{B}:4"
+    told = config_of(cluster, second["id"], "resource.txt")
+    assert told["CUDA.SHARES_SHARES"] == f"{A}:0.60,{B}:0.60"
+    assert told["CUDA_GLOBAL_DEVICE_IDS"] == f"0:{A},1:{B}"
+    assert told["CUDA_RESOURCE_VIRTUALIZED"] == "1"
+    assert told["CUDA_MEMORY_LIMITS"] == f"{A}:1288490188,{B}:1288490188"
+    assert told["CUDA_PROCESSOR_LIMITS"] == f"{A}:4,{B}:4"
+    assert told["CUDA_RESERVED_MEMORY"] == "67108864"
+    assert json.loads(told["SLOTS"]) == {"cpu": "1", "mem": "67108864", "cuda.shares": "1.2"}
+    variables = config_of(cluster, second["id"], "environ.txt")
+    assert variables["GPU_COUNT"] == variables["N_GPUS"] == "2"
+    assert variables["GPU_TYPE"] == "cuda" and variables["GPU_MODEL_NAME"] == "CUDA GPU"
+    assert variables["BACKENDAI_MOCK_CUDA_DEVICES"] == f"{A},{B}"
+    assert variables["TF_GPU_MEMORY_ALLOC"] == "0:1228,1:1228"
+
+    assert client.delete("/session/first").status in (200, 202)
+    wait_status(client, first["id"], "TERMINATED")
+    assert json.loads(alloc_map(client)) == {A: "0.60", B: "0.60"}
+    finish(cluster)
+
+
+def test_the_program_sees_its_share(cluster):
+    client = start(cluster, TWO_GPUS)
+    reply = submit(client, "the-job", "env > seen; cat ../config/resource.txt; exit 3",
+                   **{"cuda.shares": "0.5"})
+    ended = wait_status(client, reply.json["sessionId"], "TERMINATED", "ERROR")
+    assert ended["status"] == "TERMINATED", ended
+    log = client.get("/session/the-job/logs").json["result"]["logs"]
+    assert f"CUDA.SHARES_SHARES={B}:0.50" in log
+    assert "CUDA_RESERVED_MEMORY=67108864" in log
+
+
+def test_three_of_two(cluster):
+    """8 GB GPU set to 2 fGPU: of three sessions with 1 fGPU two run, the third follows."""
+    client = start(cluster, """\
+unit_mem = "4g"
+unit_proc = 20
+devices = [
+  { mother_uuid = "gpu0", model_name = "GPU", numa_node = 0, subproc_count = 40, memory_size = "8G" },
+]
+""")
+    assert cluster.agent()["available_slots"]["cuda.shares"] == "2"
+    ids = [submit(client, f"session{i}", **{"cuda.shares": "1"}).json["sessionId"] for i in range(3)]
+
+    def states():
+        return [client.get("/aliquot/v1/sessions/" + one).json["status"] for one in ids]
+    wait_for(lambda: sorted(states()) == ["PENDING", "RUNNING", "RUNNING"], what=states)
+    waiting = ids[states().index("PENDING")]
+    running = next(one for one in ids if one != waiting)
+    assert config_of(cluster, running, "resource.txt")["CUDA_MEMORY_LIMITS"] == f"gpu0:{4 << 30}"
+    name = client.get("/aliquot/v1/sessions/" + running).json["name"]
+    assert client.delete("/session/" + name).status in (200, 202)
+    wait_status(client, waiting, "RUNNING")
+    finish(cluster)
+
+
+def test_restart_of_the_agent_keeps_shares(cluster):
+    client = start(cluster, TWO_GPUS)
+    run(client, "first", **{"cuda.shares": "0.2"})
+    run(client, "second", **{"cuda.shares": "1.2"})
+    agent = cluster.programs["agent"]
+    agent.kill()
+    agent.start()
+    wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
+    wait_for(lambda: json.loads(alloc_map(client)) == {B: "0.80", A: "0.60"})
+    third = submit(client, "third", **{"cuda.shares": "0.6"})  # 0.4 and 0.2 are free
+    wait_status(client, third.json["sessionId"], "RUNNING")
+    assert json.loads(alloc_map(client)) == {B: "1.00", A: "1.00"}
+    finish(cluster)
+
+
+def test_slices_and_whole_devices(cluster):
+    client = start(cluster, """\
+allocation_mode = "discrete"
+devices = [
+  { mother_uuid = "aaa", model_name = "MIG-10g", numa_node = 0, subproc_count = 14, memory_size = "10G", is_mig_device = true },
+  { mother_uuid = "aaa", model_name = "MIG-10g", numa_node = 0, subproc_count = 14, memory_size = "10G", is_mig_device = true },
+  { mother_uuid = "bbb", model_name = "GPU", numa_node = 0, subproc_count = 108, memory_size = "40G", is_mig_device = false },
+]
+formats.10g-mig = { human_readable_name = "MIG" }
+""")
+    slots = cluster.agent()["available_slots"]
+    assert slots["cuda.device"] == "1" and slots["cuda.device:10g-mig"] == "2", slots
+    run(client, "slice", **{"cuda.device:10g-mig": "1"})
+    run(client, "whole", **{"cuda.device": "1"})
+    assert json.loads(alloc_map(client)) == {"bbb": "1.00"}
+    both = submit(client, "both", **{"cuda.device:10g-mig": "1", "cuda.device": "1"})
+    assert both.status != 201 or wait_status(client, both.json["sessionId"], "ERROR",
+                                             "PENDING", "CANCELLED")
+    finish(cluster)
+
+
+def test_settings_that_are_wrong_are_named(cluster):
+    file = cluster.folder / "mock-accelerator.toml"
+    file.write_text(TWO_GPUS.replace("memory_size", "memroy_size", 1))
+    cluster.start_manager()
+    cluster.start_agent(ALIQUOT_ACCELERATORS_MOCK=str(file))
+    assert "cuda.shares" not in cluster.agent()["available_slots"]
+    log = cluster.log_of("agent")
+    assert "mock-accelerator.toml:4: unknown key 'devices[0].memroy_size'" in log, log
+    file.write_text(TWO_GPUS)
+    wait_for(lambda: cluster.agent()["available_slots"].get("cuda.shares") == "2", 60,
+             lambda: cluster.log_of("agent"))
+
+
+def test_a_helper_that_dies_is_replaced(cluster):
+    client = start(cluster, TWO_GPUS)
+    run(client, "first", **{"cuda.shares": "0.2"})
+    helpers = helpers_of(cluster)
+    assert len(helpers) == 1
+    os.kill(helpers[0], 9)
+    wait_for(lambda: helpers_of(cluster) not in ([], helpers), what="another helper")
+    second = run(client, "second", **{"cuda.shares": "0.2"})
+    assert second["status"] == "RUNNING", second
+    assert "has crashed: Killed" in cluster.log_of("agent")
+    finish(cluster)
+
+
+def helpers_of(cluster):
+    return [pid for pid, line in processes_of(cluster.folder).items()
+            if line.startswith(str(BUILD / "aliquot-accel "))]
