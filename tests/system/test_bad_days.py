@@ -311,6 +311,24 @@ def test_expired_certificate(cluster, client):
     cluster.stop()
 
 
+def test_certificate_that_expires(cluster, client):
+    """Certificates last 825 days; the one clock of the programs says when these are over."""
+    agent = cluster.programs["agent"]
+    agent.kill()
+    cluster.jump(wall=826 * DAY)
+    client.shift = 826 * DAY
+    agent.start()
+    wait_for(lambda: "expired" in cluster.log_of("agent") + cluster.log_of("manager"), 30,
+             "a refusal")
+    assert not client.get("/aliquot/v1/agents/agent").json["connected"]
+    cluster.jump(wall=824 * DAY)
+    client.shift = 824 * DAY
+    wait_for(lambda: client.get("/aliquot/v1/agents/agent").json["connected"], 60, "the agent")
+    client.shift = 0
+    cluster.jump()
+    check_works(cluster)
+
+
 def test_foreign_certificate_and_token(cluster, client):
     with Cluster(**HASTY) as other:
         other.start_manager()

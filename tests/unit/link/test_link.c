@@ -219,7 +219,7 @@ static void start_server(struct scene *s, uint16_t port)
     AQ_CLEANUP(aq_freep) char *cert = NULL;
     struct aq_error err = { 0 };
 
-    assert_int_equal(pki_issue_server(ca, NULL, 0, 10, &cert, &key, &err), 0);
+    assert_int_equal(pki_issue_server(ca, NULL, 0, 30, &cert, &key, &err), 0);
     assert_row(link_server_new(&(struct link_server_conf){ .loop = &s->loop, .host = "127.0.0.1",
                                                            .port = port, .ca = ca, .cert = cert,
                                                            .key = key,
@@ -547,6 +547,52 @@ static void test_foreign_and_expired_are_refused(void **state)
     }
 }
 
+static int64_t wall_shift;
+
+static int64_t shifted_wall(void *data)
+{
+    struct timespec now;
+
+    (void)data;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * USEC_PER_SEC + now.tv_nsec / 1000 + wall_shift;
+}
+
+static int64_t plain_monotonic(void *data)
+{
+    struct timespec now;
+
+    (void)data;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * USEC_PER_SEC + now.tv_nsec / 1000;
+}
+
+/* A certificate of ten days is good on the ninth and not on the eleventh, by our clock. */
+static void test_certificate_expires(void **state)
+{
+    static const struct clock clock = { shifted_wall, plain_monotonic, NULL };
+    static const struct link_client_ops ops = {
+        .on_greet = on_greet,
+        .on_message = on_client_message,
+        .on_disconnected = on_try,
+        .on_refused = on_refused,
+    };
+    struct scene s;
+
+    (void)state;
+    for (int day = 9; day <= 11; day += 2) {
+        scene_init(&s);
+        wall_shift = day * 86400 * USEC_PER_SEC;
+        clock_set(&clock);
+        tries = 0;
+        s.client = start_client(&s, "node-1", &ops, &s);
+        RUN_UNTIL(&s, s.hellos || tries >= 2);
+        assert_row((s.hellos > 0) == (day == 9), "day %d", day);
+        scene_done(&s);
+        clock_set(NULL);
+    }
+}
+
 /* ---- fencing ---- */
 
 static void test_newer_process_fences_the_older(void **state)
@@ -822,6 +868,7 @@ int main(void)
         cmocka_unit_test(test_hello_may_be_refused),
         cmocka_unit_test(test_identity_is_the_certificate),
         cmocka_unit_test(test_revoked_is_refused),
+        cmocka_unit_test(test_certificate_expires),
         cmocka_unit_test(test_foreign_and_expired_are_refused),
         cmocka_unit_test(test_newer_process_fences_the_older),
         cmocka_unit_test(test_stream_carries_bytes_both_ways),
