@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -234,22 +235,33 @@ int64_t gc_collect(struct images *images, int64_t need_bytes)
 
 /* ---- pulls that nobody went on with ---- */
 
-static void remove_pulls(struct images *images)
+/* Of no more use: too old, or of an image that is here. */
+static bool is_stale_pull(struct images *images, int folder, const char *name)
 {
-    AQ_CLEANUP(aq_freep) char *folder = images_path(images, "pulls");
     time_t limit = (time_t)((clock_realtime_usec() - ORPHAN_USEC) / USEC_PER_SEC);
-    DIR *dir = folder ? opendir(folder) : NULL;
-    struct dirent *entry;
+    char digest[sizeof("sha256:") + NAME_MAX];
     struct stat st;
 
-    while (dir && (entry = readdir(dir))) {
-        char digest[sizeof("sha256:") + NAME_MAX];
+    (void)snprintf(digest, sizeof(digest), "sha256:%s", name);
+    return name[0] != '.' && !pulls_have(images, digest)
+           && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+           && (st.st_mtime < limit || map_gets(&images->records, digest));
+}
 
-        (void)snprintf(digest, sizeof(digest), "sha256:%s", entry->d_name);
-        if (entry->d_name[0] != '.' && !pulls_have(images, digest)
-            && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0
-            && st.st_mtime < limit)
+static void remove_pulls(struct images *images, bool is_start)
+{
+    AQ_CLEANUP(aq_freep) char *folder = images_path(images, "pulls");
+    DIR *dir = folder ? opendir(folder) : NULL;
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", folder, entry->d_name);
+
+        if (is_stale_pull(images, dirfd(dir), entry->d_name))
             (void)throw_away(images, "pulls", entry->d_name, NULL);
+        else if (is_start && path
+                 && strncmp(entry->d_name, FOLDER_GONE, strlen(FOLDER_GONE)) == 0)
+            (void)gc_add_rubbish(images, path);
     }
     if (dir)
         (void)closedir(dir);
@@ -259,12 +271,13 @@ static void on_timer(uv_timer_t *timer)
 {
     struct images *images = timer->data;
 
-    remove_pulls(images);
+    remove_pulls(images, false);
     (void)gc_collect(images, 0);
 }
 
 void gc_start(struct images *images)
 {
+    remove_pulls(images, true);
     (void)uv_timer_start(&images->gc_timer, on_timer, GC_MSEC, GC_MSEC);
     uv_unref((uv_handle_t *)&images->gc_timer);
 }
@@ -276,7 +289,7 @@ int64_t images_collect(struct images *images, bool all)
     int64_t freed, bytes = 0, unused;
     struct record *record;
 
-    remove_pulls(images);
+    remove_pulls(images, false);
     freed = gc_collect(images, 0);
     while (all && (record = oldest_unused(images, &unused))
            && gc_remove(images, record, &bytes, NULL) == 0)

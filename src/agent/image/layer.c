@@ -95,7 +95,7 @@ static int set_attributes(struct unpacking *u, int parent, const char *name,
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", parent, name);
     (void)archive_entry_xattr_reset(entry);
     while (archive_entry_xattr_next(entry, &key, &value, &size) == ARCHIVE_OK) {
-        if (!key || is_foreign(key))
+        if (!key || !size || is_foreign(key)) /* an empty record means none (POSIX pax) */
             continue;
         if (lsetxattr(path, key, value, size, 0) == 0)
             continue;
@@ -307,10 +307,13 @@ static int white_out(struct unpacking *u, const char *path, const char *name,
     size_t len = (size_t)(name - path);
     int parent, r;
 
-    if (strcmp(name, WHITEOUT_OPAQUE) == 0) {
-        r = tree_parent(u->tree, path, &parent, &unused, err);
-        return r < 0 ? r : tree_set_opaque(parent, err);
-    }
+    r = tree_parent(u->tree, path, &parent, &unused, err);
+    if (r == -ENOTDIR)
+        return 0; /* the layer replaces the folder by a file: what was in it is gone anyway */
+    if (r < 0)
+        return r;
+    if (strcmp(name, WHITEOUT_OPAQUE) == 0)
+        return tree_set_opaque(parent, err);
     if (strncmp(name, WHITEOUT_META, strlen(WHITEOUT_META)) == 0)
         return 0;
     if (!*hidden || strcmp(hidden, ".") == 0 || strcmp(hidden, "..") == 0)

@@ -65,7 +65,7 @@ static int get_layers(const json_t *root, struct manifest *manifest, struct aq_e
             return r;
         item->size_bytes = json_integer_value(size);
         if (!json_is_integer(size) || item->size_bytes < 0
-            || item->size_bytes > INT64_MAX / IMAGE_LAYERS_MAX)
+            || item->size_bytes > INT64_MAX / IMAGE_LAYERS_MAX / 16)
             return bad(err, "has a layer without a size");
         manifest->size_bytes += item->size_bytes;
     }

@@ -13,6 +13,8 @@
 #define PULLS_MAX 4          /* at a time; more wait */
 #define MEASURE_MSEC 200
 #define TRIES_MAX 2          /* of fetching, if a blob turns out to be wrong */
+#define ROOM_MSEC 100
+#define ROOM_FACTOR 4        /* of the blobs' size, for what is in them */
 
 struct pull {
     struct list link;
@@ -33,6 +35,7 @@ struct pull {
     size_t waiting;              /* of them, to come */
     struct aq_error err;         /* of a layer */
     int tries;
+    bool made_room;
     int64_t done_bytes, told_bytes, missing_bytes;
     /* in the worker thread */
     uv_work_t work;
@@ -233,9 +236,32 @@ static void start_publish(struct pull *pull, bool is_new)
     start_work(pull, on_publish, after_publish);
 }
 
-/* ---- 3: unpack ---- */
+/* ---- when the disk is full ---- */
 
 static void start_fetch(struct pull *pull);
+
+static void on_room(uv_timer_t *timer)
+{
+    struct pull *pull = timer->data;
+
+    if (!list_is_empty(&pull->images->rubbish))
+        return;
+    (void)uv_timer_stop(timer);
+    start_fetch(pull);
+}
+
+/* Once, unused images give way; then it is tried again. */
+static bool make_room(struct pull *pull)
+{
+    if (pull->made_room
+        || gc_collect(pull->images, pull->manifest.size_bytes * ROOM_FACTOR) == 0)
+        return false;
+    pull->made_room = true;
+    (void)uv_timer_start(&pull->timer, on_room, ROOM_MSEC, ROOM_MSEC);
+    return true;
+}
+
+/* ---- 3: unpack ---- */
 
 static void after_layers(struct pull *pull)
 {
@@ -246,6 +272,8 @@ static void after_layers(struct pull *pull)
         start_publish(pull, true);
         return;
     }
+    if (err.code == ENOSPC && make_room(pull))
+        return;
     if (is_wrong && ++pull->tries < TRIES_MAX) {
         log_warning("image %s: %s; fetching again", pull->ref.text, err.text);
         start_fetch(pull);
@@ -374,8 +402,8 @@ static void on_fetched(void *data, int status, const char *complaint)
     (void)uv_timer_stop(&pull->timer);
     AQ_FAULT("agent.image.fetched");
     if (status) {
-        (void)fetch_failed(&pull->ref, status, complaint, &err);
-        pull_failed(pull, &err);
+        if (fetch_failed(&pull->ref, status, complaint, &err) != -ENOSPC || !make_room(pull))
+            pull_failed(pull, &err);
         return;
     }
     tell_progress(pull, IMAGE_FETCHING, pull->manifest.size_bytes);
@@ -402,6 +430,8 @@ static void after_prepare(struct pull *pull, const struct aq_error *failure)
     if (!err.code)
         (void)fetch_blobs(pull->images, &pull->ref, pull->digest, pull->folder.path, &events, pull,
                           &pull->tool, &err);
+    if (err.code == ENOSPC && make_room(pull))
+        return;
     if (err.code) {
         pull_failed(pull, &err);
         return;

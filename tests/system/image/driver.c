@@ -145,7 +145,7 @@ static int act(struct driver *driver, const char *verb, int count, char **args)
         (void)printf("failed %s %s\n", err.kind ? err.kind : "-", err.text);
     else
         (void)printf("freed %lld\n", (long long)bytes);
-    (void)uv_run(&driver->loop, UV_RUN_NOWAIT);
+    (void)uv_run(&driver->loop, UV_RUN_DEFAULT); /* until what is removed is gone */
     images_free(driver->images);
     (void)uv_run(&driver->loop, UV_RUN_DEFAULT);
     return r < 0;
