@@ -45,12 +45,18 @@ static int64_t timeval_usec(struct timeval tv)
 static int write_exit(int folder, const struct strbuf *text, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd =
-        openat(folder, "exit.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        openat(folder, "exit.tmp", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    struct stat st;
     int r;
 
     if (fd < 0)
         return aq_fail_errno(err, "create 'exit.tmp'");
+    /* overwritten: truncating first would give the block back, for the disk to discard */
     r = fs_write_all(fd, text->data, text->len);
+    if (r == 0
+        && (fstat(fd, &st) < 0
+            || (st.st_size > (off_t)text->len && ftruncate(fd, (off_t)text->len) < 0)))
+        r = -errno;
     if (r == 0 && renameat(folder, "exit.tmp", folder, "exit.json") < 0)
         r = -errno;
     return r < 0 ? aq_fail(err, -r, "write 'exit.json': %s", strerror(-r)) : 0;

@@ -17,6 +17,7 @@
 #include "agent/runtime/exit_file.h"
 #include "agent/runtime/packets.h"
 #include "agent/runtime/program_file.h"
+#include "agent/runtime/spawn.h"
 #include "agent/runtime/terminal.h"
 #include "base/fault.h"
 #include "base/fs.h"
@@ -37,18 +38,12 @@ struct process_kernel {
     char *folder;
     const struct runtime_events *events;
     void *data;
-    struct monitor_process *monitor; /* spawned by us and not reaped yet, or NULL */
+    struct spawned *monitor; /* spawned by us and not reaped yet, or NULL */
     struct packets *packets;         /* the connection, or NULL */
     uv_timer_t timer;                /* its closing frees all this */
     int tries;                       /* of reaching a monitor in a row */
     bool is_running, has_tty, is_ended, wants_end;
     int64_t grace_usec;
-};
-
-/* Outlives its kernel's handle until it is reaped. */
-struct monitor_process {
-    uv_process_t process;
-    struct process_kernel *kernel; /* NULL after the release */
 };
 
 static void launch(struct process_kernel *k);
@@ -146,19 +141,10 @@ static void on_packet(void *data, const char *packet, size_t len)
 
 /* ---- the monitor process ---- */
 
-static void on_monitor_closed(uv_handle_t *handle)
+static void on_monitor_exit(void *data, int status, int signum)
 {
-    free(handle->data);
-}
+    struct process_kernel *k = data;
 
-static void on_monitor_exit(uv_process_t *process, int64_t status, int signum)
-{
-    struct monitor_process *monitor = process->data;
-    struct process_kernel *k = monitor->kernel;
-
-    uv_close((uv_handle_t *)process, on_monitor_closed);
-    if (!k)
-        return;
     k->monitor = NULL;
     if (k->is_ended || end_by_record(k))
         return;
@@ -170,54 +156,33 @@ static void on_monitor_exit(uv_process_t *process, int64_t status, int signum)
         if (fd >= 0 && packets_new(k->rt->loop, fd, on_packet, k, &k->packets, NULL) == 0)
             return;
     } else {
-        log_warning("monitor ended early status=%d signal=%d folder=%s", (int)status, signum,
+        log_warning("monitor ended early status=%d signal=%d folder=%s", status, signum,
                     k->folder);
     }
     look_again(k, RETRY_MSEC);
 }
 
-static int spawn(struct process_kernel *k, int client, struct monitor_process *monitor)
-{
-    char *args[] = { k->rt->monitor_path, k->folder, (char *)"3", NULL };
-    uv_stdio_container_t stdio[] = {
-        { .flags = UV_IGNORE }, { .flags = UV_IGNORE },
-        { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO },
-        { .flags = UV_INHERIT_FD, .data.fd = client },
-    };
-    const uv_process_options_t options = {
-        .exit_cb = on_monitor_exit, .file = k->rt->monitor_path, .args = args,
-        .flags = UV_PROCESS_DETACHED, .stdio_count = 4, .stdio = stdio,
-    };
-
-    monitor->kernel = k;
-    monitor->process.data = monitor;
-    return uv_spawn(k->rt->loop, &monitor->process, &options);
-}
-
 /* Run the monitor on the folder, connected to us. */
 static void launch(struct process_kernel *k)
 {
-    struct monitor_process *monitor = calloc(1, sizeof(*monitor));
-    int pair[2] = { -1, -1 }, r = UV_ENOMEM;
+    char *const args[] = { k->rt->monitor_path, k->folder, (char *)"3", NULL };
+    struct aq_error err = { 0 };
+    int pair[2] = { -1, -1 }, r;
 
     AQ_FAULT("agent.monitor.before");
-    if (monitor && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
-        r = spawn(k, pair[1], monitor);
-        aq_closep(&pair[1]);
-        AQ_FAULT("agent.monitor.spawned");
-        if (r == 0) {
-            k->monitor = monitor;
-            /* without the connection its exit status still comes */
-            (void)packets_new(k->rt->loop, pair[0], on_packet, k, &k->packets, NULL);
-            return;
-        }
-        aq_closep(&pair[0]);
+    r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0
+            ? aq_fail_errno(&err, "socket pair") : 0;
+    if (r == 0)
+        r = spawn(k->rt->loop, args, pair[1], on_monitor_exit, k, &k->monitor, &err);
+    aq_closep(&pair[1]);
+    AQ_FAULT("agent.monitor.spawned");
+    if (r == 0) {
+        /* without the connection its exit status still comes */
+        (void)packets_new(k->rt->loop, pair[0], on_packet, k, &k->packets, NULL);
+        return;
     }
-    log_error("cannot start '%s': %s", k->rt->monitor_path, uv_strerror(r));
-    if (r != UV_ENOMEM && monitor)
-        uv_close((uv_handle_t *)&monitor->process, on_monitor_closed);
-    else
-        free(monitor);
+    aq_closep(&pair[0]);
+    log_error("%s", err.text);
     look_again(k, RETRY_MSEC);
 }
 
@@ -320,10 +285,7 @@ static void release(struct runtime_kernel *kernel)
 
     packets_close(k->packets);
     k->packets = NULL;
-    if (k->monitor) {
-        k->monitor->kernel = NULL;
-        uv_unref((uv_handle_t *)&k->monitor->process); /* it may go on for days */
-    }
+    spawned_forget(k->monitor); /* it may go on for days */
     uv_close((uv_handle_t *)&k->timer, on_timer_closed);
 }
 

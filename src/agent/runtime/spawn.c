@@ -1,0 +1,122 @@
+#include "agent/runtime/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct spawned {
+    uv_poll_t poll; /* of the process's descriptor */
+    int fd;
+    spawned_end_fn *on_end; /* NULL after spawned_forget() */
+    void *data;
+};
+
+/* Signals as a new program expects them, whatever we do with ours. */
+static int set_attributes(posix_spawnattr_t *attr)
+{
+    sigset_t all, none;
+    int r;
+
+    (void)sigfillset(&all);
+    (void)sigemptyset(&none);
+    if ((r = posix_spawnattr_setsigdefault(attr, &all)) == 0
+        && (r = posix_spawnattr_setsigmask(attr, &none)) == 0)
+        r = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF
+                                               | POSIX_SPAWN_SETSIGMASK);
+    return r;
+}
+
+static int set_descriptors(posix_spawn_file_actions_t *actions, int client)
+{
+    int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+
+    if (r == 0)
+        r = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    /* also if they are the same: it is not closed then */
+    return r == 0 ? posix_spawn_file_actions_adddup2(actions, client, 3) : r;
+}
+
+/* A positive errno, or 0. */
+static int start(char *const args[], int client, pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    int r = posix_spawnattr_init(&attr);
+
+    if (r != 0)
+        return r;
+    r = posix_spawn_file_actions_init(&actions);
+    if (r == 0) {
+        if ((r = set_attributes(&attr)) == 0 && (r = set_descriptors(&actions, client)) == 0)
+            r = posix_spawn(ret_pid, args[0], &actions, &attr, args, environ);
+        (void)posix_spawn_file_actions_destroy(&actions);
+    }
+    (void)posix_spawnattr_destroy(&attr);
+    return r;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct spawned *spawned = handle->data;
+
+    aq_closep(&spawned->fd);
+    free(spawned);
+}
+
+static void on_ended(uv_poll_t *poll, int status, int events)
+{
+    struct spawned *spawned = poll->data;
+    siginfo_t info = { .si_code = CLD_EXITED };
+    bool was_signalled;
+
+    (void)status;
+    (void)events;
+    if (waitid(P_PIDFD, (id_t)spawned->fd, &info, WEXITED) < 0 && errno == EINTR)
+        return;
+    was_signalled = info.si_code != CLD_EXITED;
+    (void)uv_poll_stop(poll);
+    uv_close((uv_handle_t *)poll, on_closed);
+    if (spawned->on_end)
+        spawned->on_end(spawned->data, was_signalled ? 0 : info.si_status,
+                        was_signalled ? info.si_status : 0);
+}
+
+int spawn(uv_loop_t *loop, char *const args[], int client, spawned_end_fn *on_end, void *data,
+          struct spawned **ret, struct aq_error *err)
+{
+    struct spawned *spawned = calloc(1, sizeof(*spawned));
+    pid_t pid;
+    int r = spawned ? start(args, client, &pid) : ENOMEM;
+
+    if (r != 0) {
+        free(spawned);
+        return aq_fail(err, r, "start '%s': %s", args[0], strerror(r));
+    }
+    *spawned = (struct spawned){ .fd = pidfd_open(pid, 0), .on_end = on_end, .data = data };
+    spawned->poll.data = spawned;
+    if (spawned->fd < 0 || uv_poll_init(loop, &spawned->poll, spawned->fd) < 0) {
+        /* it runs all the same, and its end shows in its connection */
+        aq_closep(&spawned->fd);
+        free(spawned);
+        *ret = NULL;
+        return 0;
+    }
+    (void)uv_poll_start(&spawned->poll, UV_READABLE, on_ended);
+    *ret = spawned;
+    return 0;
+}
+
+void spawned_forget(struct spawned *spawned)
+{
+    if (!spawned)
+        return;
+    spawned->on_end = NULL;
+    uv_unref((uv_handle_t *)&spawned->poll);
+}
