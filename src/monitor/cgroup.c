@@ -76,7 +76,7 @@ int cgroups_make(const struct sandbox *sandbox, struct aq_error *err)
 
 int cgroups_join(const struct sandbox *sandbox)
 {
-    for (size_t i = 0; i < sandbox->cgroups.count; i++) {
+    for (size_t i = 0; !sandbox->is_outside && i < sandbox->cgroups.count; i++) {
         AQ_CLEANUP(aq_closep) int folder = open_folder(sandbox->cgroups.items[i]);
         int r = folder < 0 ? -errno : write_at(folder, "cgroup.procs", "0");
 

@@ -125,13 +125,17 @@ static int write_score(const char *score)
  */
 static int enter_sandbox(const struct sandbox *sandbox, struct aq_error *err)
 {
-    int r = cgroups_join(sandbox);
+    int r = rootfs_enter(sandbox, err);
 
+    if (r < 0)
+        return r;
+    /* not earlier: these may forbid the loop device */
+    r = cgroups_join(sandbox);
     if (r < 0)
         return aq_fail(err, -r, "join the cgroups: %s", strerror(-r));
     AQ_FAULT("monitor.cgroups.joined");
     (void)write_score("-900");
-    return rootfs_enter(sandbox, err);
+    return rootfs_hide(sandbox, err);
 }
 
 static int prepare(const struct program *p, const struct plumbing *pl, pid_t monitor,

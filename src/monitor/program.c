@@ -125,6 +125,8 @@ static int set_number(struct program *p, const char *key, uint64_t n)
         p->timeout_usec = (int64_t)n;
     } else if (strcmp(key, "grace_usec") == 0) {
         p->grace_usec = (int64_t)n;
+    } else if (strcmp(key, "outside") == 0) {
+        p->sandbox.is_outside = n != 0;
     } else if (strcmp(key, "id_base") == 0) {
         p->sandbox.id_base = (uint32_t)n;
     } else if (strcmp(key, "id_count") == 0) {

@@ -47,6 +47,7 @@
  *   id_base id_count  users of the container are these of the node [0 0 = the same]
  *   hide              mount points that the runtime must not see
  *   cgroup            folders to make, to run it in, and to remove
+ *   outside           1: it is not run in them but makes cgroups of its own below [0]
  *   limit             FILE=VALUE, written in this order once the folders are there
  *   device            "c 1:3 rwm": nodes it may use; for cgroup version 2
  *   pid_file runtime_log  that the runtime writes

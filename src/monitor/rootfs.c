@@ -22,13 +22,18 @@ static int make_folder(const char *path, mode_t mode, struct aq_error *err)
     return 0;
 }
 
-static int enter_namespace(const struct sandbox *sandbox, struct aq_error *err)
+static int enter_namespace(struct aq_error *err)
 {
     if (unshare(CLONE_NEWNS) < 0)
         return aq_fail_errno(err, "make a mount namespace");
     /* what the node unmounts goes here too, nothing goes the other way */
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return aq_fail_errno(err, "make mounts private");
+    return 0;
+}
+
+int rootfs_hide(const struct sandbox *sandbox, struct aq_error *err)
+{
     for (size_t i = 0; i < sandbox->hidden.count; i++)
         if (umount2(sandbox->hidden.items[i], MNT_DETACH) < 0 && errno != EINVAL)
             return aq_fail_errno(err, "hide '%s'", sandbox->hidden.items[i]);
@@ -156,7 +161,7 @@ static int mount_overlay(const struct sandbox *sandbox, struct aq_error *err)
 
 int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
 {
-    int r = enter_namespace(sandbox, err);
+    int r = enter_namespace(err);
 
     if (r == 0)
         r = enter_stage(sandbox, err);

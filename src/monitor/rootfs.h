@@ -19,4 +19,7 @@
 /* Take the calling process into a new mount namespace and mount there. After fork(). */
 int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err);
 
+/* Unmount there what the program must not see. After rootfs_enter(). */
+int rootfs_hide(const struct sandbox *sandbox, struct aq_error *err);
+
 #endif

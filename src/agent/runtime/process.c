@@ -1,226 +1,10 @@
-/* Plain processes under aliquot-monitor.
- *
- * The hot path of a short job: write 'program', spawn the monitor with one
- * end of a socket pair, read HELLO (it runs) and GONE (exit.json is there)
- * from the other end. Everything else is recovery, and one rule covers it:
- * whenever there is no connection and no exit record, the monitor is run once
- * more on the folder. If another one lives it says so, and we connect to its
- * socket; else it brings the folder to exit.json.
- */
+/* Plain processes of the node. */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "agent/runtime/exit_file.h"
-#include "agent/runtime/packets.h"
+#include "agent/runtime/monitored.h"
 #include "agent/runtime/program_file.h"
-#include "agent/runtime/spawn.h"
 #include "agent/runtime/terminal.h"
 #include "base/fault.h"
-#include "base/fs.h"
-#include "base/log.h"
-
-#define TRIES_MAX 100
-#define RETRY_MSEC 20
-
-struct process_runtime {
-    struct runtime super;
-    uv_loop_t *loop;
-    char *monitor_path;
-};
-
-struct process_kernel {
-    struct runtime_kernel super;
-    struct process_runtime *rt;
-    char *folder;
-    const struct runtime_events *events;
-    void *data;
-    struct spawned *monitor; /* spawned by us and not reaped yet, or NULL */
-    struct packets *packets;         /* the connection, or NULL */
-    uv_timer_t timer;                /* its closing frees all this */
-    int tries;                       /* of reaching a monitor in a row */
-    bool is_running, has_tty, is_ended, wants_end;
-    int64_t grace_usec;
-};
-
-static void launch(struct process_kernel *k);
-
-static void end(struct process_kernel *k, const struct runtime_exit *exit)
-{
-    packets_close(k->packets);
-    k->packets = NULL;
-    k->is_ended = true;
-    k->events->on_ended(k->data, exit);
-}
-
-static void end_without_record(struct process_kernel *k, const char *why)
-{
-    const struct runtime_exit exit = { .reason = MONITOR_LOST, .text = why };
-
-    log_error("%s folder=%s", why, k->folder);
-    end(k, &exit);
-}
-
-/* True if the folder has its exit record; the kernel's end was told then. */
-static bool end_by_record(struct process_kernel *k)
-{
-    struct exit_file record;
-    struct aq_error err = { 0 };
-    int r = exit_file_read(k->folder, &record, &err);
-
-    if (r == -ENOENT)
-        return false;
-    AQ_FAULT("agent.exit.seen");
-    if (r < 0) {
-        end_without_record(k, err.text);
-        return true;
-    }
-    end(k, &record.exit);
-    exit_file_done(&record);
-    return true;
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct process_kernel *k = timer->data;
-
-    if (!k->is_ended && !end_by_record(k))
-        launch(k);
-}
-
-/* Not from within a caller's call: by the loop, now or a little later. */
-static void look_again(struct process_kernel *k, uint64_t msec)
-{
-    if (k->tries++ < TRIES_MAX)
-        (void)uv_timer_start(&k->timer, on_timer, msec, 0);
-    else
-        end_without_record(k, "no monitor could be started");
-}
-
-static void send_wish(struct process_kernel *k)
-{
-    const struct monitor_terminate wish = { .type = MONITOR_TERMINATE,
-                                            .grace_usec = k->grace_usec };
-
-    if (k->packets)
-        (void)packets_send(k->packets, &wish, sizeof(wish));
-}
-
-static void on_hello(struct process_kernel *k, const struct monitor_hello *hello)
-{
-    bool is_first = !k->is_running;
-
-    k->is_running = true;
-    k->has_tty = hello->tty;
-    k->tries = 0;
-    if (k->wants_end)
-        send_wish(k);
-    if (is_first)
-        k->events->on_running(k->data, hello->started_usec);
-}
-
-static void on_packet(void *data, const char *packet, size_t len)
-{
-    struct process_kernel *k = data;
-    struct monitor_hello hello;
-
-    if (len == sizeof(hello) && packet[0] == MONITOR_HELLO) {
-        memcpy(&hello, packet, sizeof(hello));
-        on_hello(k, &hello);
-    } else if (len == 0 || packet[0] == MONITOR_GONE) {
-        packets_close(k->packets);
-        k->packets = NULL;
-        /* without a record, our own monitor's exit status comes and says more */
-        if (!end_by_record(k) && !k->monitor)
-            look_again(k, 0);
-    }
-}
-
-/* ---- the monitor process ---- */
-
-static void on_monitor_exit(void *data, int status, int signum)
-{
-    struct process_kernel *k = data;
-
-    k->monitor = NULL;
-    if (k->is_ended || end_by_record(k))
-        return;
-    packets_close(k->packets);
-    k->packets = NULL;
-    if (status == MONITOR_EXIT_BUSY) {
-        int fd = packets_connect(k->folder, NULL);
-
-        if (fd >= 0 && packets_new(k->rt->loop, fd, on_packet, k, &k->packets, NULL) == 0)
-            return;
-    } else {
-        log_warning("monitor ended early status=%d signal=%d folder=%s", status, signum,
-                    k->folder);
-    }
-    look_again(k, RETRY_MSEC);
-}
-
-/* Run the monitor on the folder, connected to us. */
-static void launch(struct process_kernel *k)
-{
-    char *const args[] = { k->rt->monitor_path, k->folder, (char *)"3", NULL };
-    struct aq_error err = { 0 };
-    int pair[2] = { -1, -1 }, r;
-
-    AQ_FAULT("agent.monitor.before");
-    r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0
-            ? aq_fail_errno(&err, "socket pair") : 0;
-    if (r == 0)
-        r = spawn(k->rt->loop, args, pair[1], on_monitor_exit, k, &k->monitor, &err);
-    aq_closep(&pair[1]);
-    AQ_FAULT("agent.monitor.spawned");
-    if (r == 0) {
-        /* without the connection its exit status still comes */
-        (void)packets_new(k->rt->loop, pair[0], on_packet, k, &k->packets, NULL);
-        return;
-    }
-    aq_closep(&pair[0]);
-    log_error("%s", err.text);
-    look_again(k, RETRY_MSEC);
-}
-
-/* ---- the vtable ---- */
-
-static int open_kernel(struct runtime *runtime, const char *folder,
-                       const struct runtime_events *events, void *data,
-                       struct runtime_kernel **ret, struct aq_error *err)
-{
-    struct process_runtime *rt = AQ_CONTAINER_OF(runtime, struct process_runtime, super);
-    struct process_kernel *k = calloc(1, sizeof(*k));
-
-    if (!k || !(k->folder = strdup(folder))) {
-        free(k);
-        return aq_fail(err, ENOMEM, "kernel of '%s'", folder);
-    }
-    k->super.ops = rt->super.ops;
-    k->rt = rt;
-    k->events = events;
-    k->data = data;
-    (void)uv_timer_init(rt->loop, &k->timer);
-    k->timer.data = k;
-    look_again(k, 0);
-    *ret = &k->super;
-    return 0;
-}
-
-static int adopt(struct runtime *runtime, const char *folder, const struct runtime_events *events,
-                 void *data, struct runtime_kernel **ret, struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *started = aq_format("%s/started", folder);
-
-    if (!started)
-        return aq_fail(err, ENOMEM, "kernel of '%s'", folder);
-    if (access(started, F_OK) < 0)
-        return aq_fail_errno(err, "'%s'", started);
-    return open_kernel(runtime, folder, events, data, ret, err);
-}
 
 static int describe(struct runtime *runtime, const struct runtime_spec *spec, struct strbuf *out,
                     struct aq_error *err)
@@ -236,64 +20,14 @@ static int start(struct runtime *runtime, const struct runtime_spec *spec,
     int r = spec->is_described ? 0 : program_file_write(spec, err);
 
     AQ_FAULT("agent.program.written");
-    return r < 0 ? r : open_kernel(runtime, spec->folder, events, data, ret, err);
-}
-
-static void terminate(struct runtime_kernel *kernel, int64_t grace_usec)
-{
-    struct process_kernel *k = AQ_CONTAINER_OF(kernel, struct process_kernel, super);
-
-    k->wants_end = true;
-    k->grace_usec = grace_usec;
-    if (k->is_running)
-        send_wish(k);
-}
-
-static void send_signal(struct runtime_kernel *kernel, int signum)
-{
-    struct process_kernel *k = AQ_CONTAINER_OF(kernel, struct process_kernel, super);
-    const struct monitor_signal packet = { .type = MONITOR_SIGNAL, .signal = signum };
-
-    if (k->packets)
-        (void)packets_send(k->packets, &packet, sizeof(packet));
-}
-
-static int attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
-                  void *data, struct runtime_terminal **ret, struct aq_error *err)
-{
-    struct process_kernel *k = AQ_CONTAINER_OF(kernel, struct process_kernel, super);
-
-    if (!k->is_running || k->is_ended)
-        return aq_fail(err, ENOTCONN, "the program does not run");
-    if (!k->has_tty)
-        return aq_fail_kind(err, ENOTTY, "no-terminal",
-                            "the program has no terminal; read its logs instead");
-    return terminal_open(k->rt->loop, k->folder, kernel->ops, ops, data, ret, err);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    struct process_kernel *k = handle->data;
-
-    free(k->folder);
-    free(k);
-}
-
-static void release(struct runtime_kernel *kernel)
-{
-    struct process_kernel *k = AQ_CONTAINER_OF(kernel, struct process_kernel, super);
-
-    packets_close(k->packets);
-    k->packets = NULL;
-    spawned_forget(k->monitor); /* it may go on for days */
-    uv_close((uv_handle_t *)&k->timer, on_timer_closed);
+    return r < 0 ? r : monitored_open(runtime, spec->folder, events, data, ret, err);
 }
 
 static void free_runtime(struct runtime *runtime)
 {
-    struct process_runtime *rt = AQ_CONTAINER_OF(runtime, struct process_runtime, super);
+    struct monitored_runtime *rt = AQ_CONTAINER_OF(runtime, struct monitored_runtime, super);
 
-    free(rt->monitor_path);
+    monitored_done(rt);
     free(rt);
 }
 
@@ -301,11 +35,11 @@ static const struct runtime_ops process_ops = {
     .name = "process",
     .describe = describe,
     .start = start,
-    .adopt = adopt,
-    .terminate = terminate,
-    .signal = send_signal,
-    .release = release,
-    .attach = attach,
+    .adopt = monitored_adopt,
+    .terminate = monitored_terminate,
+    .signal = monitored_signal,
+    .release = monitored_release,
+    .attach = monitored_attach,
     .input = terminal_input,
     .resize = terminal_resize,
     .pause = terminal_pause,
@@ -316,20 +50,14 @@ static const struct runtime_ops process_ops = {
 int runtime_new_process(uv_loop_t *loop, const char *monitor_path, struct runtime **ret,
                         struct aq_error *err)
 {
-    struct process_runtime *rt = calloc(1, sizeof(*rt));
+    struct monitored_runtime *rt = calloc(1, sizeof(*rt));
+    int r = rt ? monitored_init(rt, loop, monitor_path, err) : aq_fail(err, ENOMEM, "runtime");
 
-    if (!rt || !(rt->monitor_path = strdup(monitor_path))) {
+    if (r < 0) {
         free(rt);
-        return aq_fail(err, ENOMEM, "runtime");
-    }
-    if (access(monitor_path, X_OK) < 0) {
-        int r = aq_fail_errno(err, "the monitor '%s' cannot be executed", monitor_path);
-
-        free_runtime(&rt->super);
         return r;
     }
     rt->super.ops = &process_ops;
-    rt->loop = loop;
     *ret = &rt->super;
     return 0;
 }

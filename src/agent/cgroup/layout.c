@@ -1,0 +1,163 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/cgroup/cgroup.h"
+#include "base/fs.h"
+
+/* Their names in version 1 and in version 2 (NULL = needs no controller there). */
+static const struct {
+    const char *v1, *v2;
+} controllers[CGROUP_CONTROLLERS] = {
+    [CGROUP_CPU] = { "cpu", "cpu" },
+    [CGROUP_CPUACCT] = { "cpuacct", NULL },
+    [CGROUP_CPUSET] = { "cpuset", "cpuset" },
+    [CGROUP_MEMORY] = { "memory", "memory" },
+    [CGROUP_PIDS] = { "pids", "pids" },
+    [CGROUP_DEVICES] = { "devices", NULL },
+    [CGROUP_BLKIO] = { "blkio", "io" },
+};
+
+/* Is 'word' one of the words between the separators? */
+static bool has_word(const char *text, const char *separators, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (text += strspn(text, separators); *text; text += strspn(text, separators)) {
+        size_t part = strcspn(text, separators);
+
+        if (part == len && memcmp(text, word, len) == 0)
+            return true;
+        text += part;
+    }
+    return false;
+}
+
+/* mountinfo writes blanks and backslashes as \ooo, see proc(5). */
+static void unescape(char *text)
+{
+    char *out = text;
+
+    for (; *text; text++) {
+        if (text[0] == '\\' && text[1] && text[2] && text[3]) {
+            *out++ = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
+            text += 3;
+        } else {
+            *out++ = *text;
+        }
+    }
+    *out = '\0';
+}
+
+static unsigned find_v1_controllers(const char *options)
+{
+    unsigned found = 0;
+
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
+        if (has_word(options, ",", controllers[c].v1))
+            found |= 1u << c;
+    return found;
+}
+
+/* Accounting of time and the filter of devices are always there. */
+static unsigned find_v2_controllers(const char *mount)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/cgroup.controllers", mount);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    unsigned found = 0;
+
+    if (!path || fs_read(AT_FDCWD, path, 4096, &text, NULL) < 0)
+        return 0;
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
+        if (controllers[c].v2 && has_word(text.data, " \n", controllers[c].v2))
+            found |= 1u << c;
+    if (found & 1u << CGROUP_CPU)
+        found |= 1u << CGROUP_CPUACCT | 1u << CGROUP_DEVICES;
+    return found;
+}
+
+/* "36 35 0:31 / /sys/fs/cgroup/memory rw,... - cgroup cgroup rw,memory" */
+static int read_line(char *line, const char *root, struct cgroup_layout *layout)
+{
+    char *fields[6], *at = line, *dash = strstr(line, " - ");
+    char *type, *source, *options;
+    struct cgroup_hierarchy *h = &layout->items[layout->count];
+
+    if (!dash || layout->count == CGROUP_HIERARCHIES_MAX)
+        return 0;
+    *dash = '\0';
+    for (size_t i = 0; i < AQ_COUNT(fields); i++)
+        if (!(fields[i] = strsep(&at, " ")))
+            return 0;
+    at = dash + 3;
+    type = strsep(&at, " ");
+    source = strsep(&at, " ");
+    options = strsep(&at, " ");
+    if (!source || !options || (strcmp(type, "cgroup") != 0 && strcmp(type, "cgroup2") != 0))
+        return 0;
+    unescape(fields[4]);
+    *h = (struct cgroup_hierarchy){ .mount = aq_format("%s%s", root, fields[4]),
+                                    .is_v2 = strcmp(type, "cgroup2") == 0 };
+    if (!h->mount)
+        return -ENOMEM;
+    h->controllers = h->is_v2 ? find_v2_controllers(h->mount) : find_v1_controllers(options);
+    layout->count++;
+    return 0;
+}
+
+int cgroup_layout_read(const char *mountinfo, const char *root, struct cgroup_layout *ret,
+                       struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *copy = strdup(mountinfo);
+    struct cgroup_layout layout = { .count = 0 };
+    char *at = copy, *line;
+    int r = copy ? 0 : -ENOMEM;
+
+    while (r == 0 && (line = strsep(&at, "\n")))
+        r = read_line(line, root, &layout);
+    if (r < 0)
+        r = aq_fail(err, ENOMEM, "cgroups");
+    else if (layout.count == 0)
+        r = aq_fail(err, ENOENT, "no cgroups are mounted");
+    if (r < 0)
+        cgroup_layout_done(&layout);
+    else
+        *ret = layout;
+    return r;
+}
+
+void cgroup_layout_done(struct cgroup_layout *layout)
+{
+    for (size_t i = 0; i < layout->count; i++) {
+        free(layout->items[i].mount);
+        free(layout->items[i].parent);
+    }
+    *layout = (struct cgroup_layout){ .count = 0 };
+}
+
+const struct cgroup_hierarchy *cgroup_find(const struct cgroup_layout *layout,
+                                           enum cgroup_controller controller)
+{
+    for (size_t i = 0; i < layout->count; i++)
+        if (layout->items[i].controllers & 1u << controller)
+            return &layout->items[i];
+    return NULL;
+}
+
+const struct cgroup_hierarchy *cgroup_find_v2(const struct cgroup_layout *layout)
+{
+    for (size_t i = 0; i < layout->count; i++)
+        if (layout->items[i].is_v2)
+            return &layout->items[i];
+    return NULL;
+}
+
+const char *cgroup_layout_name(const struct cgroup_layout *layout)
+{
+    bool has_v1 = false, has_v2 = cgroup_find_v2(layout) != NULL;
+
+    for (size_t i = 0; i < layout->count; i++)
+        has_v1 |= !layout->items[i].is_v2;
+    return has_v1 && has_v2 ? "hybrid" : has_v2 ? "version 2" : "version 1";
+}

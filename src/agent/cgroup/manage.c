@@ -1,0 +1,211 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/cgroup/cgroup.h"
+#include "base/fs.h"
+#include "base/vec.h"
+#include "monitor/cgroup.h"
+
+static int write_file(const char *folder, const char *name, const char *value)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", folder, name);
+    AQ_CLEANUP(aq_closep) int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+
+    return fd < 0 || write(fd, value, strlen(value)) < 0 ? -errno : 0;
+}
+
+static int read_file(const char *folder, const char *name, struct strbuf *out)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", folder, name);
+    int r = path ? fs_read(AT_FDCWD, path, 4096, out, NULL) : -ENOMEM;
+
+    while (out->len && out->data[out->len - 1] == '\n')
+        strbuf_truncate(out, out->len - 1);
+    return r;
+}
+
+/* ---- our parent ---- */
+
+/* Cores and memory nodes of the folder above, unless it has its own already. */
+static void inherit(const char *above, const char *folder, const char *file)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf own = STRBUF_INIT, theirs = STRBUF_INIT;
+
+    if (read_file(folder, file, &own) == 0 && own.len == 0 && read_file(above, file, &theirs) == 0)
+        (void)write_file(folder, file, theirs.data);
+}
+
+/* Let the folders below 'folder' be limited; returns what is possible there. */
+static unsigned delegate(const struct cgroup_hierarchy *h, const char *folder)
+{
+    static const struct {
+        const char *name;
+        unsigned controllers;
+    } wanted[] = {
+        { "+cpu", 1u << CGROUP_CPU | 1u << CGROUP_CPUACCT | 1u << CGROUP_DEVICES },
+        { "+cpuset", 1u << CGROUP_CPUSET },
+        { "+memory", 1u << CGROUP_MEMORY },
+        { "+pids", 1u << CGROUP_PIDS },
+        { "+io", 1u << CGROUP_BLKIO },
+    };
+    unsigned possible = 0;
+
+    for (size_t i = 0; i < AQ_COUNT(wanted); i++)
+        if ((h->controllers & wanted[i].controllers)
+            && write_file(folder, "cgroup.subtree_control", wanted[i].name) == 0)
+            possible |= wanted[i].controllers;
+    return possible;
+}
+
+/* One level of our path: 'above' exists, 'folder' is below it. */
+static int make_level(struct cgroup_hierarchy *h, const char *above, const char *folder)
+{
+    if (h->is_v2)
+        h->controllers &= delegate(h, above);
+    if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+        return -errno;
+    if (h->controllers & 1u << CGROUP_CPUSET && !h->is_v2) {
+        inherit(above, folder, "cpuset.cpus");
+        inherit(above, folder, "cpuset.mems");
+        (void)write_file(folder, "cgroup.clone_children", "1");
+    }
+    return 0;
+}
+
+static int make_parent(struct cgroup_hierarchy *h, const char *path)
+{
+    AQ_CLEANUP(aq_freep) char *above = strdup(h->mount);
+    AQ_CLEANUP(aq_freep) char *parent = aq_format("%s%s", h->mount, path);
+    int r = 0;
+
+    if (!above || !parent)
+        return -ENOMEM;
+    for (char *slash = parent + strlen(h->mount); r == 0 && slash;) {
+        char *next = strchr(slash + 1, '/');
+
+        if (next)
+            *next = '\0';
+        r = make_level(h, above, parent);
+        free(above);
+        above = strdup(parent);
+        if (next)
+            *next = '/';
+        slash = next;
+        if (!above)
+            return -ENOMEM;
+    }
+    if (r == 0 && h->is_v2)
+        h->controllers &= delegate(h, parent);
+    if (r == 0)
+        h->parent = AQ_TAKE(parent);
+    return r;
+}
+
+static void name_missing(const struct cgroup_layout *layout, struct strbuf *missing)
+{
+    static const struct {
+        enum cgroup_controller controller;
+        const char *name;
+    } needed[] = { { CGROUP_CPU, "processor time" }, { CGROUP_CPUSET, "cores" },
+                   { CGROUP_MEMORY, "memory" },      { CGROUP_PIDS, "processes" },
+                   { CGROUP_DEVICES, "devices" } };
+
+    for (size_t i = 0; i < AQ_COUNT(needed); i++) {
+        const struct cgroup_hierarchy *h = cgroup_find(layout, needed[i].controller);
+
+        if (!h || !h->parent)
+            strbuf_addf(missing, "%s%s", missing->len ? ", " : "", needed[i].name);
+    }
+}
+
+int cgroup_prepare(struct cgroup_layout *layout, const char *path, struct strbuf *missing,
+                   struct aq_error *err)
+{
+    for (size_t i = 0; i < layout->count; i++)
+        if (make_parent(&layout->items[i], path) == -ENOMEM)
+            return aq_fail(err, ENOMEM, "cgroups");
+    name_missing(layout, missing);
+    return 0;
+}
+
+/* ---- kernels ---- */
+
+struct sweep {
+    const struct cgroup_layout *layout;
+    bool (*is_known)(void *data, const struct uuid *kernel);
+    void *data;
+    int count;
+};
+
+static int add_folder(struct sandbox *sandbox, const char *parent, const char *name)
+{
+    struct texts *list = &sandbox->cgroups;
+    char *path;
+
+    if (!vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items))
+        || !(path = aq_format("%s/%s", parent, name)))
+        return -ENOMEM;
+    list->items[list->count++] = path;
+    return 0;
+}
+
+/* In all hierarchies at once: what is killed in one may be in another still. */
+static void end_kernel(const struct sweep *sweep, const char *name)
+{
+    struct sandbox sandbox = { .stage = NULL };
+
+    for (size_t i = 0; i < sweep->layout->count; i++)
+        if (sweep->layout->items[i].parent)
+            (void)add_folder(&sandbox, sweep->layout->items[i].parent, name);
+    cgroups_kill(&sandbox);
+    cgroups_remove(&sandbox);
+    for (size_t i = 0; i < sandbox.cgroups.count; i++)
+        free(sandbox.cgroups.items[i]);
+    free(sandbox.cgroups.items);
+}
+
+static void sweep_folder(struct sweep *sweep, const char *parent)
+{
+    DIR *dir = opendir(parent);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        struct uuid id;
+
+        if (uuid_parse(entry->d_name, &id) < 0 || sweep->is_known(sweep->data, &id))
+            continue;
+        end_kernel(sweep, entry->d_name);
+        sweep->count++;
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+int cgroup_sweep(const struct cgroup_layout *layout,
+                 bool (*is_known)(void *data, const struct uuid *kernel), void *data)
+{
+    struct sweep sweep = { .layout = layout, .is_known = is_known, .data = data };
+
+    for (size_t i = 0; i < layout->count; i++)
+        if (layout->items[i].parent)
+            sweep_folder(&sweep, layout->items[i].parent);
+    return sweep.count;
+}
+
+void cgroup_leave(const struct cgroup_layout *layout)
+{
+    for (size_t i = 0; i < layout->count; i++) {
+        const struct cgroup_hierarchy *h = &layout->items[i];
+        AQ_CLEANUP(aq_freep) char *path = h->parent ? strdup(h->parent) : NULL;
+        char *slash;
+
+        /* the folders above are left to other agents, unless they are empty too */
+        while (path && strlen(path) > strlen(h->mount) && rmdir(path) == 0
+               && (slash = strrchr(path, '/')))
+            *slash = '\0';
+    }
+}

@@ -1,0 +1,307 @@
+#include "agent/runtime/bundle.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/jsonw.h"
+
+#define SHM_BYTES (INT64_C(64) << 20)
+#define FILES_MAX 1048576 /* fs.nr_open of most nodes: no process may have more */
+
+/* What the runner needs to set the program up, and package managers to
+ * install; programs themselves run as a user who has none of it.
+ */
+const char *const bundle_capabilities[] = {
+    "CAP_CHOWN",  "CAP_DAC_OVERRIDE", "CAP_FOWNER",  "CAP_FSETID", "CAP_KILL",       "CAP_NET_BIND_SERVICE",
+    "CAP_SETFCAP", "CAP_SETGID",      "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT", NULL,
+};
+
+static const char *const common_devices[] = {
+    "c *:* m",   "b *:* m",           /* a node that may be made need not be usable */
+    "c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm", "c 1:8 rwm", "c 1:9 rwm", /* null … urandom */
+    "c 5:0 rwm", "c 5:1 rwm", "c 5:2 rwm", "c 136:* rwm",            /* terminals */
+};
+
+const char *const *bundle_device_rules(const struct container_spec *container, struct arena *arena,
+                                       struct aq_error *err)
+{
+    size_t count = AQ_COUNT(common_devices);
+    const char **rules = arena_array(arena, count + container->device_count + 1, sizeof(*rules));
+
+    if (!rules)
+        return (void)aq_fail(err, ENOMEM, "devices"), NULL;
+    memcpy(rules, common_devices, sizeof(common_devices));
+    for (size_t i = 0; i < container->device_count; i++) {
+        const struct container_device *device = &container->devices[i];
+        char text[64];
+        struct stat st;
+
+        if (stat(device->source, &st) < 0)
+            return (void)aq_fail_errno(err, "device '%s'", device->source), NULL;
+        if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode))
+            return (void)aq_fail(err, EINVAL, "'%s' is no device", device->source), NULL;
+        (void)snprintf(text, sizeof(text), "%c %u:%u %s%s%s", S_ISCHR(st.st_mode) ? 'c' : 'b',
+                       major(st.st_rdev), minor(st.st_rdev), device->may_read ? "r" : "",
+                       device->may_write ? "w" : "", device->may_mknod ? "m" : "");
+        if (!(rules[count++] = arena_strdup(arena, text)))
+            return (void)aq_fail(err, ENOMEM, "devices"), NULL;
+    }
+    return rules;
+}
+
+/* ---- writing ---- */
+
+static void write_list(struct jsonw *w, const char *key, const char *const *texts)
+{
+    jsonw_key(w, key);
+    jsonw_array_begin(w);
+    for (; texts && *texts; texts++)
+        jsonw_str(w, *texts);
+    jsonw_array_end(w);
+}
+
+static void write_rlimit(struct jsonw *w, const char *type, uint64_t value)
+{
+    char number[24]; /* JSON's integers of ours are signed */
+    int len = snprintf(number, sizeof(number), "%" PRIu64, value);
+
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "type", type);
+    jsonw_key(w, "hard");
+    jsonw_raw(w, number, (size_t)len);
+    jsonw_key(w, "soft");
+    jsonw_raw(w, number, (size_t)len);
+    jsonw_object_end(w);
+}
+
+static void write_process(struct jsonw *w, const struct runtime_spec *spec)
+{
+    static const char *const sets[] = { "bounding", "effective", "permitted" };
+
+    jsonw_object_begin(w);
+    jsonw_member_bool(w, "terminal", false);
+    jsonw_key(w, "user");
+    jsonw_object_begin(w);
+    jsonw_member_int(w, "uid", 0);
+    jsonw_member_int(w, "gid", 0);
+    jsonw_object_end(w);
+    write_list(w, "args", spec->argv);
+    write_list(w, "env", spec->envp);
+    jsonw_member_str(w, "cwd", "/");
+    jsonw_key(w, "capabilities");
+    jsonw_object_begin(w);
+    for (size_t i = 0; i < AQ_COUNT(sets); i++)
+        write_list(w, sets[i], bundle_capabilities);
+    jsonw_object_end(w);
+    jsonw_key(w, "rlimits");
+    jsonw_array_begin(w);
+    write_rlimit(w, "RLIMIT_NOFILE", spec->files_max ? spec->files_max : FILES_MAX);
+    write_rlimit(w, "RLIMIT_MEMLOCK", UINT64_MAX); /* memory has a limit of its own */
+    write_rlimit(w, "RLIMIT_CORE", 0);
+    jsonw_array_end(w);
+    jsonw_member_bool(w, "noNewPrivileges", true);
+    jsonw_member_int(w, "oomScoreAdj", 0);
+    jsonw_object_end(w);
+}
+
+/* 'options' are separated by blanks. */
+static void write_mount(struct jsonw *w, const char *target, const char *type, const char *source,
+                        const char *options)
+{
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "destination", target);
+    jsonw_member_str(w, "type", type);
+    jsonw_member_str(w, "source", source);
+    jsonw_key(w, "options");
+    jsonw_array_begin(w);
+    while (*options) {
+        size_t len = strcspn(options, " ");
+
+        jsonw_strn(w, options, len);
+        options += len + (options[len] == ' ');
+    }
+    jsonw_array_end(w);
+    jsonw_object_end(w);
+}
+
+static void write_bind(struct jsonw *w, const char *target, const char *source, bool may_write)
+{
+    write_mount(w, target, "bind", source,
+                may_write ? "rbind nosuid nodev rw" : "rbind nosuid nodev ro");
+}
+
+static void write_shm(struct jsonw *w, int64_t bytes)
+{
+    char options[96];
+
+    (void)snprintf(options, sizeof(options), "nosuid noexec nodev mode=1777 size=%" PRId64,
+                   bytes ? bytes : SHM_BYTES);
+    write_mount(w, "/dev/shm", "tmpfs", "shm", options);
+}
+
+static void write_mounts(struct jsonw *w, const struct container_spec *c,
+                         const struct bundle_host *host)
+{
+    AQ_CLEANUP(aq_freep) char *home = aq_format("%s/scratch/home", host->stage);
+
+    jsonw_array_begin(w);
+    write_mount(w, "/proc", "proc", "proc", "nosuid noexec nodev");
+    write_mount(w, "/dev", "tmpfs", "tmpfs", "nosuid strictatime mode=755 size=65536k");
+    write_mount(w, "/dev/pts", "devpts", "devpts",
+                "nosuid noexec newinstance ptmxmode=0666 mode=0620 gid=5");
+    write_shm(w, c->shm_bytes);
+    write_mount(w, "/dev/mqueue", "mqueue", "mqueue", "nosuid noexec nodev");
+    write_mount(w, "/sys", "sysfs", "sysfs", "nosuid noexec nodev ro");
+    write_mount(w, "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid noexec nodev relatime ro");
+    write_bind(w, "/home/work", home, true);
+    for (size_t i = 0; i < c->mount_count; i++)
+        write_bind(w, c->mounts[i].target, c->mounts[i].source, c->mounts[i].may_write);
+    for (size_t i = 0; i < c->device_count; i++)
+        write_mount(w, c->devices[i].target, "bind", c->devices[i].source,
+                    c->devices[i].may_write ? "bind nosuid noexec rw" : "bind nosuid noexec ro");
+    jsonw_array_end(w);
+}
+
+static void write_namespace(struct jsonw *w, const char *type, const char *path)
+{
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "type", type);
+    if (path)
+        jsonw_member_str(w, "path", path);
+    jsonw_object_end(w);
+}
+
+static void write_namespaces(struct jsonw *w, const struct container_spec *c,
+                             const struct bundle_host *host)
+{
+    static const char *const own[] = { "pid", "ipc", "uts", "mount", "cgroup" };
+
+    jsonw_key(w, "namespaces");
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < AQ_COUNT(own); i++)
+        write_namespace(w, own[i], NULL);
+    write_namespace(w, "network", c->network);
+    if (host->id_count)
+        write_namespace(w, "user", NULL);
+    jsonw_array_end(w);
+}
+
+static void write_id_map(struct jsonw *w, const char *key, const struct bundle_host *host)
+{
+    jsonw_key(w, key);
+    jsonw_array_begin(w);
+    jsonw_object_begin(w);
+    jsonw_member_int(w, "containerID", 0);
+    jsonw_member_int(w, "hostID", host->id_base);
+    jsonw_member_int(w, "size", host->id_count);
+    jsonw_object_end(w);
+    jsonw_array_end(w);
+}
+
+/* "*" in a rule is a number that is not there. */
+static void write_number(struct jsonw *w, const char *key, const char *text)
+{
+    if (*text != '*')
+        jsonw_member_int(w, key, strtol(text, NULL, 10));
+}
+
+/* For a runtime that makes the innermost cgroup itself. */
+static void write_resources(struct jsonw *w, const char *const *rules)
+{
+    jsonw_key(w, "resources");
+    jsonw_object_begin(w);
+    jsonw_key(w, "devices");
+    jsonw_array_begin(w);
+    jsonw_object_begin(w);
+    jsonw_member_bool(w, "allow", false);
+    jsonw_member_str(w, "access", "rwm");
+    jsonw_object_end(w);
+    for (; *rules; rules++) {
+        const char *rule = *rules, *colon = strchr(rule, ':');
+
+        jsonw_object_begin(w);
+        jsonw_member_bool(w, "allow", true);
+        jsonw_key(w, "type");
+        jsonw_strn(w, rule, 1);
+        write_number(w, "major", rule + 2);
+        write_number(w, "minor", colon + 1);
+        jsonw_member_str(w, "access", strrchr(rule, ' ') + 1);
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+    jsonw_object_end(w);
+}
+
+static void write_masks(struct jsonw *w, const struct container_spec *c)
+{
+    static const char *const masked[] = {
+        "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+        "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
+        "/sys/firmware", "/sys/fs/selinux", "/sys/devices/virtual/powercap",
+    };
+    static const char *const read_only[] = { "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
+                                             "/proc/sysrq-trigger", NULL };
+
+    jsonw_key(w, "maskedPaths");
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < AQ_COUNT(masked); i++)
+        jsonw_str(w, masked[i]);
+    for (const char *const *path = c->hidden; path && *path; path++)
+        jsonw_str(w, *path);
+    jsonw_array_end(w);
+    write_list(w, "readonlyPaths", read_only);
+}
+
+static void write_linux(struct jsonw *w, const struct container_spec *c,
+                        const struct bundle_host *host, const char *const *device_rules)
+{
+    jsonw_object_begin(w);
+    write_namespaces(w, c, host);
+    if (host->id_count) {
+        write_id_map(w, "uidMappings", host);
+        write_id_map(w, "gidMappings", host);
+    }
+    if (host->cgroup)
+        jsonw_member_str(w, "cgroupsPath", host->cgroup);
+    write_resources(w, device_rules);
+    if (host->seccomp) {
+        jsonw_key(w, "seccomp");
+        jsonw_raw(w, host->seccomp, strlen(host->seccomp));
+    }
+    write_masks(w, c);
+    jsonw_object_end(w);
+}
+
+int bundle_write(const struct runtime_spec *spec, const struct container_spec *container,
+                 const struct bundle_host *host, const char *const *device_rules,
+                 struct strbuf *out, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *rootfs = aq_format("%s/rootfs", host->stage);
+    struct jsonw w = jsonw_make(out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "ociVersion", "1.0.2");
+    jsonw_key(&w, "root");
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "path", rootfs);
+    jsonw_member_bool(&w, "readonly", false);
+    jsonw_object_end(&w);
+    jsonw_member_str(&w, "hostname", container->hostname);
+    jsonw_key(&w, "process");
+    write_process(&w, spec);
+    jsonw_key(&w, "mounts");
+    write_mounts(&w, container, host);
+    jsonw_key(&w, "annotations");
+    jsonw_object_begin(&w);
+    for (size_t i = 0; i < container->label_count; i++)
+        jsonw_member_str(&w, container->labels[i].key, container->labels[i].value);
+    jsonw_object_end(&w);
+    jsonw_key(&w, "linux");
+    write_linux(&w, container, host, device_rules);
+    jsonw_object_end(&w);
+    return rootfs && strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "config.json");
+}

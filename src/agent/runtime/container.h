@@ -1,0 +1,51 @@
+/* container.h - what a kernel that runs in a container is made of
+ *
+ * Plain data between whoever decides (the life of a kernel) and whoever
+ * writes it down (bundle.h). All paths are absolute; everything is borrowed.
+ */
+#ifndef AQ_AGENT_RUNTIME_CONTAINER_H
+#define AQ_AGENT_RUNTIME_CONTAINER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct container_mount {
+    const char *source, *target; /* on the node, inside */
+    bool may_write;
+};
+
+struct container_device {
+    const char *source, *target; /* a device node on the node; its path inside */
+    bool may_read, may_write, may_mknod;
+};
+
+struct container_pair {
+    const char *key, *value;
+};
+
+struct container_spec {
+    const char *id;              /* of the kernel; unique on the node */
+    const char *hostname;
+    const char *const *layers;   /* of the image, topmost first */
+    size_t layer_count;
+    const char *const *hidden;   /* NULL-terminated paths inside that nobody may see; NULL = none */
+    const char *scratch;         /* what is written goes to this file or folder, made if missing */
+    const char *network;         /* path of a network namespace; NULL = one without any network */
+    const char *cpus;            /* cores "0,2"; NULL = all */
+    int64_t cpu_micro;           /* millionths of a core; 0 = no limit */
+    int64_t shm_bytes;           /* of /dev/shm; 0 = 64 MiB */
+    uid_t uid;                   /* of the program, as the container counts; 0 = its root */
+    gid_t gid;
+    const gid_t *groups;
+    size_t group_count;
+    const struct container_mount *mounts;
+    size_t mount_count;
+    const struct container_device *devices;
+    size_t device_count;
+    const struct container_pair *labels;
+    size_t label_count;
+};
+
+#endif

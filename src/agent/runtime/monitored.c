@@ -1,0 +1,284 @@
+/* monitored.c - what all runtimes have in common whose programs run under aliquot-monitor
+ *
+ * The hot path of a short job: write 'program', spawn the monitor with one
+ * end of a socket pair, read HELLO (it runs) and GONE (exit.json is there)
+ * from the other end. Everything else is recovery, and one rule covers it:
+ * whenever there is no connection and no exit record, the monitor is run once
+ * more on the folder. If another one lives it says so, and we connect to its
+ * socket; else it brings the folder to exit.json.
+ */
+#include "agent/runtime/monitored.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/runtime/exit_file.h"
+#include "agent/runtime/packets.h"
+#include "agent/runtime/spawn.h"
+#include "agent/runtime/terminal.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/log.h"
+
+#define TRIES_MAX 100
+#define RETRY_MSEC 20
+
+struct monitored_kernel {
+    struct runtime_kernel super;
+    struct monitored_runtime *rt;
+    char *folder;
+    const struct runtime_events *events;
+    void *data;
+    struct spawned *monitor; /* spawned by us and not reaped yet, or NULL */
+    struct packets *packets;         /* the connection, or NULL */
+    uv_timer_t timer;                /* its closing frees all this */
+    int tries;                       /* of reaching a monitor in a row */
+    bool is_running, has_tty, is_ended, wants_end;
+    int64_t grace_usec;
+};
+
+static void launch(struct monitored_kernel *k);
+
+static void end(struct monitored_kernel *k, const struct runtime_exit *exit)
+{
+    packets_close(k->packets);
+    k->packets = NULL;
+    k->is_ended = true;
+    k->events->on_ended(k->data, exit);
+}
+
+static void end_without_record(struct monitored_kernel *k, const char *why)
+{
+    const struct runtime_exit exit = { .reason = MONITOR_LOST, .text = why };
+
+    log_error("%s folder=%s", why, k->folder);
+    end(k, &exit);
+}
+
+/* True if the folder has its exit record; the kernel's end was told then. */
+static bool end_by_record(struct monitored_kernel *k)
+{
+    struct exit_file record;
+    struct aq_error err = { 0 };
+    int r = exit_file_read(k->folder, &record, &err);
+
+    if (r == -ENOENT)
+        return false;
+    AQ_FAULT("agent.exit.seen");
+    if (r < 0) {
+        end_without_record(k, err.text);
+        return true;
+    }
+    end(k, &record.exit);
+    exit_file_done(&record);
+    return true;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct monitored_kernel *k = timer->data;
+
+    if (!k->is_ended && !end_by_record(k))
+        launch(k);
+}
+
+/* Not from within a caller's call: by the loop, now or a little later. */
+static void look_again(struct monitored_kernel *k, uint64_t msec)
+{
+    if (k->tries++ < TRIES_MAX)
+        (void)uv_timer_start(&k->timer, on_timer, msec, 0);
+    else
+        end_without_record(k, "no monitor could be started");
+}
+
+static void send_wish(struct monitored_kernel *k)
+{
+    const struct monitor_terminate wish = { .type = MONITOR_TERMINATE,
+                                            .grace_usec = k->grace_usec };
+
+    if (k->packets)
+        (void)packets_send(k->packets, &wish, sizeof(wish));
+}
+
+static void on_hello(struct monitored_kernel *k, const struct monitor_hello *hello)
+{
+    bool is_first = !k->is_running;
+
+    k->is_running = true;
+    k->has_tty = hello->tty;
+    k->tries = 0;
+    if (k->wants_end)
+        send_wish(k);
+    if (is_first)
+        k->events->on_running(k->data, hello->started_usec);
+}
+
+static void on_packet(void *data, const char *packet, size_t len)
+{
+    struct monitored_kernel *k = data;
+    struct monitor_hello hello;
+
+    if (len == sizeof(hello) && packet[0] == MONITOR_HELLO) {
+        memcpy(&hello, packet, sizeof(hello));
+        on_hello(k, &hello);
+    } else if (len == 0 || packet[0] == MONITOR_GONE) {
+        packets_close(k->packets);
+        k->packets = NULL;
+        /* without a record, our own monitor's exit status comes and says more */
+        if (!end_by_record(k) && !k->monitor)
+            look_again(k, 0);
+    }
+}
+
+/* ---- the monitor process ---- */
+
+static void on_monitor_exit(void *data, int status, int signum)
+{
+    struct monitored_kernel *k = data;
+
+    k->monitor = NULL;
+    if (k->is_ended || end_by_record(k))
+        return;
+    packets_close(k->packets);
+    k->packets = NULL;
+    if (status == MONITOR_EXIT_BUSY) {
+        int fd = packets_connect(k->folder, NULL);
+
+        if (fd >= 0 && packets_new(k->rt->loop, fd, on_packet, k, &k->packets, NULL) == 0)
+            return;
+    } else {
+        log_warning("monitor ended early status=%d signal=%d folder=%s", status, signum,
+                    k->folder);
+    }
+    look_again(k, RETRY_MSEC);
+}
+
+/* Run the monitor on the folder, connected to us. */
+static void launch(struct monitored_kernel *k)
+{
+    char *const args[] = { k->rt->monitor_path, k->folder, (char *)"3", NULL };
+    struct aq_error err = { 0 };
+    int pair[2] = { -1, -1 }, r;
+
+    AQ_FAULT("agent.monitor.before");
+    r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0
+            ? aq_fail_errno(&err, "socket pair") : 0;
+    if (r == 0)
+        r = spawn(k->rt->loop, args, pair[1], on_monitor_exit, k, &k->monitor, &err);
+    aq_closep(&pair[1]);
+    AQ_FAULT("agent.monitor.spawned");
+    if (r == 0) {
+        /* without the connection its exit status still comes */
+        (void)packets_new(k->rt->loop, pair[0], on_packet, k, &k->packets, NULL);
+        return;
+    }
+    aq_closep(&pair[0]);
+    log_error("%s", err.text);
+    look_again(k, RETRY_MSEC);
+}
+
+/* ---- the vtable ---- */
+
+int monitored_open(struct runtime *runtime, const char *folder,
+                   const struct runtime_events *events, void *data, struct runtime_kernel **ret,
+                   struct aq_error *err)
+{
+    struct monitored_runtime *rt = AQ_CONTAINER_OF(runtime, struct monitored_runtime, super);
+    struct monitored_kernel *k = calloc(1, sizeof(*k));
+
+    if (!k || !(k->folder = strdup(folder))) {
+        free(k);
+        return aq_fail(err, ENOMEM, "kernel of '%s'", folder);
+    }
+    k->super.ops = rt->super.ops;
+    k->rt = rt;
+    k->events = events;
+    k->data = data;
+    (void)uv_timer_init(rt->loop, &k->timer);
+    k->timer.data = k;
+    look_again(k, 0);
+    *ret = &k->super;
+    return 0;
+}
+
+int monitored_adopt(struct runtime *runtime, const char *folder, const struct runtime_events *events,
+                 void *data, struct runtime_kernel **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *started = aq_format("%s/started", folder);
+
+    if (!started)
+        return aq_fail(err, ENOMEM, "kernel of '%s'", folder);
+    if (access(started, F_OK) < 0)
+        return aq_fail_errno(err, "'%s'", started);
+    return monitored_open(runtime, folder, events, data, ret, err);
+}
+
+void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec)
+{
+    struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, struct monitored_kernel, super);
+
+    k->wants_end = true;
+    k->grace_usec = grace_usec;
+    if (k->is_running)
+        send_wish(k);
+}
+
+void monitored_signal(struct runtime_kernel *kernel, int signum)
+{
+    struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, struct monitored_kernel, super);
+    const struct monitor_signal packet = { .type = MONITOR_SIGNAL, .signal = signum };
+
+    if (k->packets)
+        (void)packets_send(k->packets, &packet, sizeof(packet));
+}
+
+int monitored_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
+                  void *data, struct runtime_terminal **ret, struct aq_error *err)
+{
+    struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, struct monitored_kernel, super);
+
+    if (!k->is_running || k->is_ended)
+        return aq_fail(err, ENOTCONN, "the program does not run");
+    if (!k->has_tty)
+        return aq_fail_kind(err, ENOTTY, "no-terminal",
+                            "the program has no terminal; read its logs instead");
+    return terminal_open(k->rt->loop, k->folder, kernel->ops, ops, data, ret, err);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct monitored_kernel *k = handle->data;
+
+    free(k->folder);
+    free(k);
+}
+
+void monitored_release(struct runtime_kernel *kernel)
+{
+    struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, struct monitored_kernel, super);
+
+    packets_close(k->packets);
+    k->packets = NULL;
+    spawned_forget(k->monitor); /* it may go on for days */
+    uv_close((uv_handle_t *)&k->timer, on_timer_closed);
+}
+
+int monitored_init(struct monitored_runtime *rt, uv_loop_t *loop, const char *monitor_path,
+                   struct aq_error *err)
+{
+    if (access(monitor_path, X_OK) < 0)
+        return aq_fail_errno(err, "the monitor '%s' cannot be executed", monitor_path);
+    if (!(rt->monitor_path = strdup(monitor_path)))
+        return aq_fail(err, ENOMEM, "runtime");
+    rt->loop = loop;
+    return 0;
+}
+
+void monitored_done(struct monitored_runtime *rt)
+{
+    free(rt->monitor_path);
+}

@@ -1,0 +1,150 @@
+#include "agent/runtime/seccomp.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/jsonw.h"
+
+static const struct {
+    const char *machine, *go_name, *scmp;
+} architectures[] = {
+    { "x86_64", "amd64", "SCMP_ARCH_X86_64" },   { "aarch64", "arm64", "SCMP_ARCH_AARCH64" },
+    { "ppc64le", "ppc64le", "SCMP_ARCH_PPC64LE" }, { "s390x", "s390x", "SCMP_ARCH_S390X" },
+    { "riscv64", "riscv64", "SCMP_ARCH_RISCV64" },
+};
+
+static bool has_text(const json_t *list, const char *text)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item)
+        if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
+            return true;
+    return false;
+}
+
+static bool has_any_capability(const json_t *list, const struct seccomp_host *host)
+{
+    for (const char *const *name = host->capabilities; *name; name++)
+        if (has_text(list, *name))
+            return true;
+    return false;
+}
+
+static bool is_at_least(const char *release, const char *minimum)
+{
+    int have[2] = { 0 }, want[2] = { 0 };
+
+    (void)sscanf(release, "%d.%d", &have[0], &have[1]);
+    (void)sscanf(minimum, "%d.%d", &want[0], &want[1]);
+    return have[0] > want[0] || (have[0] == want[0] && have[1] >= want[1]);
+}
+
+static const char *go_name(const struct seccomp_host *host)
+{
+    for (size_t i = 0; i < AQ_COUNT(architectures); i++)
+        if (strcmp(architectures[i].machine, host->machine) == 0)
+            return architectures[i].go_name;
+    return host->machine;
+}
+
+/* All that "includes" names must hold, nothing that "excludes" names may. */
+static bool holds(const json_t *rule, const struct seccomp_host *host)
+{
+    const json_t *in = json_object_get(rule, "includes"), *ex = json_object_get(rule, "excludes");
+    const json_t *arches = json_object_get(in, "arches"), *caps = json_object_get(in, "caps");
+    const char *least = json_string_value(json_object_get(in, "minKernel"));
+
+    if (json_array_size(arches) && !has_text(arches, go_name(host)))
+        return false;
+    if (json_array_size(caps) && !has_any_capability(caps, host))
+        return false;
+    if (least && !is_at_least(host->release, least))
+        return false;
+    least = json_string_value(json_object_get(ex, "minKernel"));
+    return !has_text(json_object_get(ex, "arches"), go_name(host))
+           && !has_any_capability(json_object_get(ex, "caps"), host)
+           && !(least && is_at_least(host->release, least));
+}
+
+static void write_value(struct jsonw *w, const char *key, json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
+    if (text) {
+        jsonw_key(w, key);
+        jsonw_raw(w, text, strlen(text));
+    }
+    free(text);
+}
+
+static void write_architectures(struct jsonw *w, const json_t *map, const char *machine)
+{
+    const json_t *entry, *item;
+    const char *scmp = NULL;
+    size_t i, j;
+
+    for (i = 0; i < AQ_COUNT(architectures); i++)
+        if (strcmp(architectures[i].machine, machine) == 0)
+            scmp = architectures[i].scmp;
+    if (!scmp)
+        return; /* the runtime takes the native one */
+    jsonw_key(w, "architectures");
+    jsonw_array_begin(w);
+    jsonw_str(w, scmp);
+    json_array_foreach(map, i, entry) {
+        const char *name = json_string_value(json_object_get(entry, "architecture"));
+
+        if (!name || strcmp(name, scmp) != 0)
+            continue;
+        json_array_foreach(json_object_get(entry, "subArchitectures"), j, item)
+            jsonw_str(w, json_string_value(item));
+    }
+    jsonw_array_end(w);
+}
+
+static void write_rule(struct jsonw *w, const json_t *rule)
+{
+    static const char *const members[] = { "names", "action", "errnoRet" };
+    json_t *args = json_object_get(rule, "args");
+
+    jsonw_object_begin(w);
+    for (size_t i = 0; i < AQ_COUNT(members); i++)
+        write_value(w, members[i], json_object_get(rule, members[i]));
+    if (json_array_size(args))
+        write_value(w, "args", args);
+    jsonw_object_end(w);
+}
+
+int seccomp_translate(const char *profile, size_t len, const struct seccomp_host *host,
+                      struct strbuf *out, struct aq_error *err)
+{
+    json_error_t at;
+    json_t *root = json_loadb(profile, len, 0, &at), *rules, *rule;
+    struct jsonw w = jsonw_make(out);
+    size_t i;
+
+    if (!root)
+        return aq_fail(err, EINVAL, "line %d: %s", at.line, at.text);
+    rules = json_object_get(root, "syscalls");
+    if (!json_is_string(json_object_get(root, "defaultAction")) || !json_is_array(rules)) {
+        json_decref(root);
+        return aq_fail(err, EINVAL, "there is no defaultAction, or no syscalls");
+    }
+    jsonw_object_begin(&w);
+    write_value(&w, "defaultAction", json_object_get(root, "defaultAction"));
+    write_value(&w, "defaultErrnoRet", json_object_get(root, "defaultErrnoRet"));
+    write_architectures(&w, json_object_get(root, "archMap"), host->machine);
+    jsonw_key(&w, "syscalls");
+    jsonw_array_begin(&w);
+    json_array_foreach(rules, i, rule)
+        if (holds(rule, host))
+            write_rule(&w, rule);
+    jsonw_array_end(&w);
+    jsonw_object_end(&w);
+    json_decref(root);
+    return strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "system calls of containers");
+}

@@ -1,0 +1,28 @@
+/* seccomp.h - the node's profile of allowed system calls, for containers
+ *
+ * /usr/share/containers/seccomp.json (containers-common, seccomp.json(5))
+ * says for which architectures, capabilities and kernels each rule holds; an
+ * OCI runtime wants the rules that do.
+ */
+#ifndef AQ_AGENT_RUNTIME_SECCOMP_H
+#define AQ_AGENT_RUNTIME_SECCOMP_H
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+#define SECCOMP_PROFILE "/usr/share/containers/seccomp.json"
+#define SECCOMP_PROFILE_MAX (1u << 20)
+
+struct seccomp_host {
+    const char *machine; /* as in uname(2): "x86_64" */
+    const char *release; /* "6.1.0-18-amd64" */
+    const char *const *capabilities; /* NULL-terminated; what containers have */
+};
+
+/* Append the value of "linux.seccomp" of a runtime's config.json. -EINVAL for
+ * a profile that is none.
+ */
+int seccomp_translate(const char *profile, size_t len, const struct seccomp_host *host,
+                      struct strbuf *out, struct aq_error *err);
+
+#endif
