@@ -11,6 +11,7 @@
 #include "agent/devices.h"
 #include "agent/joining.h"
 #include "agent/kernel.h"
+#include "agent/runtime/oci.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
@@ -142,7 +143,8 @@ static void on_greet(void *data, struct msg_hello *hello)
     hello->slots = agent->resources.slots_json;
     hello->devices = agent->resources.devices_json;
     agent->has_new_devices = false;
-    hello->runtime = agent->runtime->ops->name;
+    hello->runtime = agent->containers ? runtime_oci_version(agent->containers)
+                                       : agent->runtime->ops->name;
 }
 
 static void on_connected(void *data, const struct msg_welcome *welcome)
@@ -287,8 +289,8 @@ static void on_timer_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-int agent_new(uv_loop_t *loop, const struct settings *settings, struct runtime *runtime,
-              const struct agent_events *events, void *data, struct agent **ret,
+int agent_new(uv_loop_t *loop, const struct settings *settings,
+              const struct agent_runtimes *runtimes, const struct agent_events *events, void *data, struct agent **ret,
               struct aq_error *err)
 {
     AQ_CLEANUP(agent_freep) struct agent *agent = calloc(1, sizeof(*agent));
@@ -296,8 +298,9 @@ int agent_new(uv_loop_t *loop, const struct settings *settings, struct runtime *
 
     if (!agent)
         return aq_fail(err, ENOMEM, "agent");
-    *agent = (struct agent){ .loop = loop, .settings = settings, .runtime = runtime,
-                             .events = events, .data = data, .lock = -1, .uid = (uid_t)-1,
+    *agent = (struct agent){ .loop = loop, .settings = settings,
+                             .runtime = runtimes->process, .containers = runtimes->containers,
+                             .no_containers = runtimes->no_containers, .events = events, .data = data, .lock = -1, .uid = (uid_t)-1,
                              .gid = (gid_t)-1, .incarnation = uuid_random(),
                              .started_usec = clock_realtime_usec() };
     list_init(&agent->receipts);
@@ -313,6 +316,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings, struct runtime *
         r = resources_init(&agent->resources, settings, agent->accel, NULL, err);
     if (r == 0)
         r = disk_new(loop, settings->state, &agent->disk, err);
+    if (r == 0)
+        r = images_new(loop, settings, &agent->images, err);
     if (r == 0)
         r = kept_load(agent, err);
     if (r == 0)
@@ -334,6 +339,7 @@ void agent_free(struct agent *agent)
     while (agent->kernels.count)
         kernel_drop(agent->kernels.entries[0].value);
     map_done(&agent->kernels);
+    images_free(agent->images);
     disk_free(agent->disk);
     LIST_FOREACH(it, &agent->receipts) {
         list_remove(it);

@@ -20,13 +20,20 @@ struct agent_events {
     void (*on_refused)(void *data, const char *kind, const char *text);
 };
 
+/* The ways in which kernels run here. */
+struct agent_runtimes {
+    struct runtime *process;
+    struct runtime *containers; /* NULL = none work, and 'no_containers' says why */
+    const char *no_containers;
+};
+
 /* Take over the state folder (-EBUSY if another agent has it), find again what
  * ran there, and connect. Needs the certificates of joining.h. 'settings' and
- * 'runtime' are borrowed for the agent's life.
+ * 'runtimes' are borrowed for the agent's life.
  */
-int agent_new(uv_loop_t *loop, const struct settings *settings, struct runtime *runtime,
-              const struct agent_events *events, void *data, struct agent **ret,
-              struct aq_error *err);
+int agent_new(uv_loop_t *loop, const struct settings *settings,
+              const struct agent_runtimes *runtimes, const struct agent_events *events, void *data,
+              struct agent **ret, struct aq_error *err);
 
 /* Say bye and let go; kernels run on. The loop ends when all is closed. */
 void agent_free(struct agent *agent);

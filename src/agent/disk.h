@@ -9,7 +9,8 @@
  *   kernels/ID/spec.json           the order, as a kernel.create message
  *   kernels/ID/config/resource.txt which devices it got (alloc/resource_txt.h)
  *   kernels/ID/config/environ.txt  NAME=value lines
- *   kernels/ID/work/               the program's folder
+ *   kernels/ID/work                the folder of a program that is a process of the node
+ *   kernels/ID/scratch.img         what a container writes, /home/work included; or scratch/
  *   kernels/ID/run/ATTEMPT/        as of monitor/protocol.h
  *   spares/NUMBER                  a folder that is filled, emptied or to be used
  *                                  again (folder.h). Gone after a restart

@@ -14,6 +14,7 @@
 #include "base/fs.h"
 
 #define NAME_TEXT_MAX 24
+#define CONFIG_MODE 0644 /* containers read it as other users; nobody else gets that far */
 
 /* ---- the folders of folders ---- */
 
@@ -75,18 +76,19 @@ static int open_kernel(const struct folders *folders, const struct uuid *id)
 
 /* ---- a new one ---- */
 
-static int make_folder(int at, const char *path, struct aq_error *err)
+static int make_folder(int at, const char *path, mode_t mode, struct aq_error *err)
 {
-    if (mkdirat(at, path, 0700) < 0 && errno != EEXIST)
+    if (mkdirat(at, path, mode) < 0 && errno != EEXIST)
         return aq_fail_errno(err, "mkdir '%s'", path);
     return 0;
 }
 
 /* Overwriting keeps the file's blocks, which truncating first would give back. */
-static int write_file(int at, const char *path, const char *text, size_t len, struct aq_error *err)
+static int write_file(int at, const char *path, const char *text, size_t len, mode_t mode,
+                      struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd =
-        openat(at, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        openat(at, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
     struct stat st;
     int r;
 
@@ -98,31 +100,32 @@ static int write_file(int at, const char *path, const char *text, size_t len, st
     return r < 0 ? aq_fail(err, -r, "write '%s': %s", path, strerror(-r)) : 0;
 }
 
-static int write_text(int at, const char *path, const char *text, struct aq_error *err)
+static int write_text(int at, const char *path, const char *text, mode_t mode,
+                      struct aq_error *err)
 {
-    return text ? write_file(at, path, text, strlen(text), err) : 0;
+    return text ? write_file(at, path, text, strlen(text), mode, err) : 0;
 }
 
 /* The parts that are given, below the kernel's folder. */
 static int write_parts(int folder, const struct disk_job *job, struct aq_error *err)
 {
     char run[32], program[48];
-    int r = make_folder(folder, "config", err);
+    int r = make_folder(folder, "config", 0755, err);
 
     (void)snprintf(run, sizeof(run), "run/%" PRId64, job->attempt);
     (void)snprintf(program, sizeof(program), "%s/program", run);
     if (r == 0)
-        r = make_folder(folder, "work", err);
+        r = make_folder(folder, "work", 0700, err);
     if (r == 0)
-        r = make_folder(folder, "run", err);
+        r = make_folder(folder, "run", 0700, err);
     if (r == 0)
-        r = make_folder(folder, run, err);
+        r = make_folder(folder, run, 0700, err);
     if (r == 0 && job->program.len)
-        r = write_file(folder, program, job->program.data, job->program.len, err);
+        r = write_file(folder, program, job->program.data, job->program.len, 0600, err);
     if (r == 0)
-        r = write_text(folder, "config/resource.txt", job->resource, err);
+        r = write_text(folder, "config/resource.txt", job->resource, CONFIG_MODE, err);
     if (r == 0)
-        r = write_text(folder, "config/environ.txt", job->environ, err);
+        r = write_text(folder, "config/environ.txt", job->environ, CONFIG_MODE, err);
     if (r == 0 && job->uid != (uid_t)-1 && fchownat(folder, "work", job->uid, job->gid, 0) < 0)
         r = aq_fail_errno(err, "give the work folder to user %u", (unsigned)job->uid);
     return r;
@@ -145,7 +148,7 @@ static int fill(const struct folders *folders, const char *name, bool is_used,
 
     if (folder < 0)
         return aq_fail_errno(err, "open 'spares/%s'", name);
-    r = write_text(folder, "spec.json", job->spec, err);
+    r = write_text(folder, "spec.json", job->spec, 0600, err);
     if (r == 0)
         r = write_parts(folder, job, err);
     if (r == 0 && is_used)
@@ -163,7 +166,7 @@ int folder_create(struct folders *folders, const struct disk_job *job, struct aq
     (void)name_text(is_used ? folders->spare_names[--folders->spare_count] : ++folders->last_name,
                     name);
     if (!is_used)
-        r = make_folder(folders->spares, name, err);
+        r = make_folder(folders->spares, name, 0700, err);
     if (r == 0)
         r = fill(folders, name, is_used, job, err);
     if (r == 0 && renameat(folders->spares, name, folders->kernels, uuid_format(&job->id, id)) < 0)

@@ -1,14 +1,19 @@
 #include "agent/kernel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/container.h"
 #include "agent/devices.h"
 #include "agent/order.h"
+#include "agent/prepare.h"
+#include "agent/runtime/oci.h"
 #include "alloc/resource_txt.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/fs.h"
 #include "base/jsonw.h"
 #include "base/log.h"
 #include "model/session.h"
@@ -42,7 +47,9 @@ void kernel_drop(struct local_kernel *k)
 {
     (void)map_remove(&k->agent->kernels, k->id.bytes, sizeof(k->id.bytes));
     devices_release(k);
+    prepare_release(k);
     runtime_release(k->run);
+    free(k->image_name);
     slots_done(&k->slots);
     free(k->alloc);
     free(k->reason);
@@ -140,6 +147,7 @@ int kernel_take_order(struct local_kernel *k, const struct msg_kernel_create *or
         return r;
     slots_done(&k->slots);
     k->slots = slots;
+    set_text(&k->image_name, order->image);
     k->session_id = order->session_id;
     k->is_batch = order->session_type && strcmp(order->session_type, "batch") == 0;
     return 0;
@@ -163,7 +171,7 @@ static const struct runtime_events run_events = { .on_running = on_running, .on_
 
 /* The paths of the kernel's folders; NULL if memory is short. */
 struct places {
-    char *work, *cwd, *run, *spec;
+    char *work, *cwd, *run, *spec, *config, *environ, *scratch;
 };
 
 static void places_done(struct places *places)
@@ -172,60 +180,108 @@ static void places_done(struct places *places)
     free(places->cwd);
     free(places->run);
     free(places->spec);
+    free(places->config);
+    free(places->environ);
+    free(places->scratch);
 }
 
 static int places_init(struct places *places, const struct local_kernel *k, struct aq_error *err)
 {
-    const struct disk *disk = k->agent->disk;
+    const struct agent *agent = k->agent;
+    bool is_limited = agent->containers && runtime_oci_host(agent->containers)->scratch_template;
+    const struct disk *disk = agent->disk;
 
     *places = (struct places){ .work = disk_kernel_path(disk, &k->id, "work"),
                                .run = disk_run_path(disk, &k->id, k->attempt),
-                               .spec = disk_kernel_path(disk, &k->id, "spec.json") };
-    return places->work && places->run && places->spec ? 0 : aq_fail(err, ENOMEM, "kernel");
+                               .spec = disk_kernel_path(disk, &k->id, "spec.json"),
+                               .config = disk_kernel_path(disk, &k->id, "config"),
+                               .environ = disk_kernel_path(disk, &k->id, "config/environ.txt"),
+                               .scratch = disk_kernel_path(disk, &k->id,
+                                                           is_limited ? "scratch.img" : "scratch") };
+    return places->work && places->run && places->spec && places->config && places->environ
+                   && places->scratch ? 0 : aq_fail(err, ENOMEM, "kernel");
 }
 
-/* What the runtime is to start; borrows from all its arguments. */
+/* What a process of the node is to be; borrows from all its arguments. */
 static int specify(const struct local_kernel *k, const struct msg_kernel_create *order,
                    struct places *places, struct arena *arena, struct runtime_spec *ret,
                    struct aq_error *err)
 {
     const struct agent *agent = k->agent;
     const struct settings *settings = agent->settings;
+    const struct order_place place = order_place_on_node(settings, places->work,
+                                                         &k->attachment);
 
     places->cwd = aq_format("%s%s%s", places->work, order->cwd ? "/" : "",
                             order->cwd ? order->cwd : "");
     *ret = (struct runtime_spec){
-        .folder = places->run,
-        .argv = order_argv(order, settings, arena),
-        .envp = order_environ(order, settings, places->work, &k->attachment, arena),
+        .envp = order_environ(order, &place, arena),
         .cwd = places->cwd,
         .tty = order->command == NULL,
         .has_ids = agent->uid != (uid_t)-1,
         .uid = agent->uid,
         .gid = agent->gid,
-        .timeout_usec = order->batch_timeout_usec,
-        .grace_usec = TIMEOUT_GRACE_USEC,
-        .log_max = (uint64_t)settings->log_bytes,
-        .memory_bytes = (uint64_t)slots_get(&k->slots, slot_name_intern("mem", 3)),
         .processes_max = (uint64_t)settings->processes_max,
         .files_max = (uint64_t)settings->files_max,
     };
-    return ret->argv && ret->envp && ret->cwd ? 0 : aq_fail(err, ENOMEM, "kernel");
+    return ret->envp && ret->cwd ? order_argv(order, &place, arena, &ret->argv, err)
+                                 : aq_fail(err, ENOMEM, "kernel");
+}
+
+/* What is the same for all. */
+static void specify_limits(const struct local_kernel *k, const struct msg_kernel_create *order,
+                           const struct places *places, struct runtime_spec *spec)
+{
+    spec->folder = places->run;
+    spec->timeout_usec = order->batch_timeout_usec;
+    spec->grace_usec = TIMEOUT_GRACE_USEC;
+    spec->log_max = (uint64_t)k->agent->settings->log_bytes;
+    spec->memory_bytes = (uint64_t)slots_get(&k->slots, slot_name_intern("mem", 3));
+}
+
+/* The image is here: write down what its program is told, and start it. */
+static int start_container(struct local_kernel *k, const struct msg_kernel_create *order,
+                           struct places *places, struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct container_spec container;
+    struct runtime_spec spec = { .folder = NULL };
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+    int r = container_specify(k, order, k->image, places->scratch, places->config, &arena,
+                              &container, &spec, err);
+
+    if (r < 0)
+        return r;
+    specify_limits(k, order, places, &spec);
+    text = order_write_environ(spec.envp);
+    r = text ? fs_write_quick(AT_FDCWD, places->environ, text, strlen(text), 0644, err)
+             : aq_fail(err, ENOMEM, "environ.txt");
+    return r < 0 ? r : runtime_start(k->agent->containers, &spec, &run_events, k, &k->run, err);
+}
+
+static int start_process(struct local_kernel *k, const struct msg_kernel_create *order,
+                         struct places *places, struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct runtime_spec spec;
+    int r = specify(k, order, places, &arena, &spec, err);
+
+    if (r < 0)
+        return r;
+    specify_limits(k, order, places, &spec);
+    return runtime_start(k->agent->runtime, &spec, &run_events, k, &k->run, err);
 }
 
 /* Start what spec.json says. */
 static int start_order(struct local_kernel *k, struct places *places, struct aq_error *err)
 {
-    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    struct runtime_spec spec;
     struct message msg;
     int r = order_read(places->spec, &msg, err);
 
     if (r < 0)
         return r;
-    r = specify(k, &msg.kernel_create, places, &arena, &spec, err);
-    if (r == 0)
-        r = runtime_start(k->agent->runtime, &spec, &run_events, k, &k->run, err);
+    r = k->is_container ? start_container(k, &msg.kernel_create, places, err)
+                        : start_process(k, &msg.kernel_create, places, err);
     message_done(&msg);
     return r;
 }
@@ -259,6 +315,8 @@ static const char *reason_of(const struct local_kernel *k, const struct runtime_
         return k->reason ? k->reason : REASON_USER_REQUESTED;
     if (strcmp(exit->reason, MONITOR_TIMEOUT) == 0)
         return REASON_TASK_TIMEOUT;
+    if (strcmp(exit->reason, MONITOR_OUT_OF_MEMORY) == 0)
+        return REASON_OUT_OF_MEMORY;
     if (strcmp(exit->reason, MONITOR_LOST) == 0)
         return REASON_MONITOR_LOST;
     if (strcmp(exit->reason, MONITOR_NOT_STARTED) == 0)
@@ -282,6 +340,7 @@ static void conclude(struct local_kernel *k, const struct runtime_exit *exit)
     if (!k->error_text)
         set_text(&k->error_text, exit->text);
     devices_release(k);
+    prepare_release(k);
     enter(k, never_ran || k->is_unreadable ? MSG_KERNEL_ERROR : MSG_KERNEL_TERMINATED,
           exit->ended_usec);
     AQ_FAULT("agent.exit.reported");
@@ -363,6 +422,8 @@ static void begin(struct local_kernel *k)
 
     if (r == 0 && !k->is_described)
         r = devices_prepare(k, &err);
+    if (r == 0 && !k->is_described)
+        r = prepare_container(k, &err);
     if (r == -EINPROGRESS)
         return;
     if (r == 0)
@@ -392,7 +453,7 @@ int kernel_adopt(struct local_kernel *k, int64_t attempt, struct aq_error *err)
 
     if (!folder)
         return aq_fail(err, ENOMEM, "kernel");
-    r = runtime_adopt(k->agent->runtime, folder, &run_events, k, &k->run, err);
+    r = runtime_adopt(k->is_container ? k->agent->containers : k->agent->runtime, folder, &run_events, k, &k->run, err);
     if (r == 0)
         k->run_attempt = attempt;
     return r;
@@ -441,18 +502,20 @@ static int write_job(struct local_kernel *k, const struct msg_kernel_create *ord
     struct runtime_spec spec;
     int r = places_init(&places, k, err);
 
-    if (r == 0)
+    if (r == 0 && !k->is_container)
         r = specify(k, order, &places, &arena, &spec, err);
     if (r == 0 && job->action != DISK_DESCRIBE)
         r = order_write(order, k->attempt, &job->spec, err);
     if (r == 0 && k->grant.count)
         r = order_write_resource(&k->slots, &k->grant, &k->attachment, k->agent->resources.types,
                                  &job->resource, err);
-    if (r == 0 && !(job->environ = order_write_environ(spec.envp)))
-        r = aq_fail(err, ENOMEM, "kernel");
-    if (r == 0 && job->action == DISK_CREATE && k->is_attached)
-        r = runtime_describe(k->agent->runtime, &spec, &job->program, err);
-    return r;
+    if (r < 0 || k->is_container)
+        return r; /* the rest depends on the image */
+    specify_limits(k, order, &places, &spec);
+    if (!(job->environ = order_write_environ(spec.envp)))
+        return aq_fail(err, ENOMEM, "kernel");
+    return job->action == DISK_CREATE && k->is_attached
+               ? runtime_describe(k->agent->runtime, &spec, &job->program, err) : 0;
 }
 
 int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_create *order,
@@ -479,7 +542,7 @@ static int save(struct local_kernel *k, enum disk_action action, uint64_t seq,
     if (r < 0)
         return r;
     k->is_saved = false;
-    k->is_described = action == DISK_CREATE && k->is_attached;
+    k->is_described = action == DISK_CREATE && k->is_attached && !k->is_container;
     agent_settle(k->agent, AQ_TAKE(k->receipt)); /* of an order that this one replaces */
     k->receipt = agent_receipt(k->agent, seq);
     return 0;
@@ -508,6 +571,8 @@ static void create_new(struct agent *agent, uint64_t seq, const struct msg_kerne
         k->attempt = order->attempt;
         r = kernel_take_order(k, order, &err);
     }
+    if (r == 0)
+        r = container_is_wanted(agent, order->image, &k->is_container, &err);
     if (r == 0)
         r = devices_allocate(k, &err);
     /* plugins are asked once the order is safe */

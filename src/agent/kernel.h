@@ -21,6 +21,10 @@ struct local_kernel {
     int64_t run_attempt;    /* of 'run' */
     enum msg_kernel_state state;
     bool is_batch;
+    bool is_container;
+    char *image_name;       /* as ordered; NULL = none */
+    struct image_request *image_request; /* the image is on its way */
+    struct image *image;    /* of a container: held until its end */
     bool is_saved;          /* the order of 'attempt' is durable */
     bool is_described;      /* and so is what the runtime starts */
     bool is_unreadable;     /* spec.json is damaged: it can only end */

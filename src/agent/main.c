@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/joining.h"
+#include "agent/runtime/oci.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -78,28 +79,29 @@ static void on_refused(void *data, const char *kind, const char *text)
     stop(program);
 }
 
-static char *find_monitor(const struct settings *settings)
+/* A program of ours: where the settings say, else beside the agent. */
+static char *find_program(const char *configured, const char *name)
 {
     static const char *const places[] = { "", "../libexec/aliquot/", "../bin/" };
     AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
 
-    if (settings->monitor)
-        return strdup(settings->monitor);
+    if (configured)
+        return strdup(configured);
     for (size_t i = 0; folder && i < AQ_COUNT(places); i++) {
-        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%saliquot-monitor", folder, places[i]);
+        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s%s", folder, places[i], name);
 
         if (path && access(path, X_OK) == 0)
             return AQ_TAKE(path);
     }
-    return strdup("aliquot-monitor");
+    return strdup(name);
 }
 
 static int run_loop(struct program *program, const struct settings *settings,
-                    struct runtime *runtime, struct aq_error *err)
+                    const struct agent_runtimes *runtimes, struct aq_error *err)
 {
     static const struct agent_events events = { .on_ready = on_ready, .on_refused = on_refused };
     uint64_t watchdog_msec = (uint64_t)(notify_watchdog_usec() / USEC_PER_MSEC);
-    int r = agent_new(&program->loop, settings, runtime, &events, program, &program->agent, err);
+    int r = agent_new(&program->loop, settings, runtimes, &events, program, &program->agent, err);
 
     program->terminated.data = program->interrupted.data = program;
     (void)uv_signal_init(&program->loop, &program->terminated);
@@ -117,20 +119,46 @@ static int run_loop(struct program *program, const struct settings *settings,
     return r;
 }
 
+/* Which way containers are run here is said once, and if there is none, why. */
+static int find_containers(uv_loop_t *loop, const struct settings *settings, const char *monitor,
+                           struct agent_runtimes *runtimes, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *runner = find_program(settings->runner, "aliquot-runner");
+    int r;
+
+    if (strcmp(settings->driver, "process") == 0)
+        return 0;
+    r = runner ? runtime_new_oci(loop, settings, monitor, runner, &runtimes->containers, err)
+               : aq_fail(err, ENOMEM, "agent");
+    if (r < 0 && strcmp(settings->driver, "container") == 0)
+        return r;
+    if (r < 0)
+        log_info("no containers here: %s", err->text);
+    else
+        log_info("containers by %s%s%s", runtime_oci_version(runtimes->containers),
+                 runtime_oci_host(runtimes->containers)->notes.len ? "; " : "",
+                 runtime_oci_host(runtimes->containers)->notes.data);
+    return 0;
+}
+
 static int run(const struct settings *settings, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *monitor = find_monitor(settings);
+    AQ_CLEANUP(aq_freep) char *monitor = find_program(settings->monitor, "aliquot-monitor");
     struct program program = { .status = 0 };
-    struct runtime *runtime = NULL;
+    struct aq_error why = { 0 };
+    struct agent_runtimes runtimes = { .no_containers = why.text };
     int r = monitor ? 0 : aq_fail(err, ENOMEM, "agent");
 
     if (uv_loop_init(&program.loop) < 0)
         return aq_fail(err, ENOMEM, "event loop");
     if (r == 0)
-        r = runtime_new_process(&program.loop, monitor, &runtime, err);
+        r = runtime_new_process(&program.loop, monitor, &runtimes.process, err);
+    if (r == 0 && find_containers(&program.loop, settings, monitor, &runtimes, &why) < 0)
+        r = aq_fail(err, why.code, "%s", why.text);
     if (r == 0)
-        r = run_loop(&program, settings, runtime, err);
-    runtime_free(runtime);
+        r = run_loop(&program, settings, &runtimes, err);
+    runtime_free(runtimes.containers);
+    runtime_free(runtimes.process);
     (void)uv_loop_close(&program.loop);
     return r < 0 ? r : program.status;
 }

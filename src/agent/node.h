@@ -10,6 +10,7 @@
 #include "agent/accel/accel.h"
 #include "agent/agent.h"
 #include "agent/disk.h"
+#include "agent/image/image.h"
 #include "agent/resources.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -33,7 +34,10 @@ struct kept {
 struct agent {
     uv_loop_t *loop;
     const struct settings *settings;
-    struct runtime *runtime;
+    struct runtime *runtime;     /* of processes of the node */
+    struct runtime *containers;  /* NULL = none, and why not */
+    const char *no_containers;
+    struct images *images;
     const struct agent_events *events;
     void *data;
     int lock;

@@ -82,39 +82,98 @@ int order_write_resource(const struct slots *slots, const struct alloc_grant *gr
     return *ret ? 0 : aq_fail(err, ENOMEM, "resource.txt");
 }
 
-static const char *choose_shell(const struct settings *settings)
+struct order_place order_place_on_node(const struct settings *settings, const char *work,
+                                       const struct accel_attachment *attachment)
 {
-    if (settings->shell)
-        return settings->shell;
-    return access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+    const char *shell = settings->shell                     ? settings->shell
+                        : access("/bin/bash", X_OK) == 0 ? "/bin/bash"
+                                                            : "/bin/sh";
+
+    return (struct order_place){ .settings = settings, .work = work, .shell = shell,
+                                 .attachment = attachment };
 }
 
-const char *const *order_argv(const struct msg_kernel_create *order,
-                              const struct settings *settings, struct arena *arena)
+/* ---- arguments ---- */
+
+/* One word of a command into 'out'; where the next begins, NULL = not without a shell. */
+static const char *take_word(const char *at, struct strbuf *out)
+{
+    while (*at && !strchr(" \t\n", *at)) {
+        const char *end;
+
+        if (strchr("|&;<>()$`*?[#~!{}", *at))
+            return NULL;
+        if (*at == '\\' && at[1]) {
+            strbuf_addc(out, at[1]);
+            at += 2;
+        } else if (*at == '\'' || *at == '"') {
+            end = strchr(at + 1, *at);
+            if (!end || (*at == '"' && memchr(at, '$', (size_t)(end - at))))
+                return NULL;
+            strbuf_add(out, at + 1, (size_t)(end - at - 1));
+            at = end + 1;
+        } else {
+            strbuf_addc(out, *at++);
+        }
+    }
+    return at + strspn(at, " \t\n");
+}
+
+static int split_command(const char *command, struct arena *arena, const char *const **ret,
+                         struct aq_error *err)
+{
+    const char **argv = arena_array(arena, strlen(command) / 2 + 2, sizeof(*argv));
+    const char *at = command + strspn(command, " \t\n");
+    size_t count = 0;
+
+    while (argv && *at) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf word = STRBUF_INIT;
+
+        at = take_word(at, &word);
+        if (!at)
+            return aq_fail_kind(err, ENOTSUP, "no-shell",
+                                "the image has no shell, which '%.100s' needs", command);
+        argv[count] = strbuf_ok(&word) ? arena_strdup(arena, word.data) : NULL;
+        if (!argv[count++])
+            return aq_fail(err, ENOMEM, "command");
+    }
+    if (!argv)
+        return aq_fail(err, ENOMEM, "command");
+    *ret = argv;
+    return 0;
+}
+
+int order_argv(const struct msg_kernel_create *order, const struct order_place *place,
+               struct arena *arena, const char *const **ret, struct aq_error *err)
 {
     const char **argv = arena_array(arena, 7, sizeof(*argv));
-    const char *shell = choose_shell(settings);
     size_t n = 0;
 
     if (!argv)
-        return NULL;
+        return aq_fail(err, ENOMEM, "command");
+    *ret = argv;
+    if (!place->shell && order->bootstrap)
+        return aq_fail_as(err, ENOTSUP, "no-shell", "bootstrap",
+                          "the image has no shell, which a bootstrap script needs");
+    if (!place->shell)
+        return order->command ? split_command(order->command, arena, ret, err) : 0;
     if (!order->command && !order->bootstrap) {
-        argv[0] = shell;
+        argv[0] = place->shell;
         argv[1] = "-l";
-        return argv;
+        return 0;
     }
     argv[n++] = "/bin/sh";
     argv[n++] = "-c";
     if (!order->bootstrap) {
         argv[n++] = order->command;
-        return argv;
+        return 0;
     }
     argv[n++] = order->command ? "/bin/sh -c \"$1\" || exit\nexec /bin/sh -c \"$2\""
                                : "/bin/sh -c \"$1\" || exit\nexec \"$2\" -l";
     argv[n++] = "sh";
     argv[n++] = order->bootstrap;
-    argv[n++] = order->command ? order->command : shell;
-    return argv;
+    argv[n++] = order->command ? order->command : place->shell;
+    return 0;
 }
 
 /* ---- environment ---- */
@@ -160,17 +219,30 @@ static void set_number(struct environ *env, const char *name, int64_t value)
 }
 
 static void set_defaults(struct environ *env, const struct msg_kernel_create *order,
-                         const struct settings *settings, const char *work)
+                         const struct order_place *place)
 {
-    const char *lang = getenv("LANG");
+    const char *lang = place->environ ? NULL : getenv("LANG"), *user = place->settings->user;
 
     set(env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    set(env, "HOME", work);
     set(env, "LANG", lang ? lang : "C.UTF-8");
-    set(env, "SHELL", choose_shell(settings));
-    set(env, "USER", settings->user ? settings->user : "work");
+    for (const char *const *item = place->environ; item && *item; item++) {
+        AQ_CLEANUP(aq_freep) char *name = strndup(*item, strcspn(*item, "="));
+
+        if (name && (*item)[strlen(name)] == '=')
+            set(env, name, *item + strlen(name) + 1);
+    }
+    set(env, "HOME", place->work);
+    set_optional(env, "SHELL", place->shell);
+    set(env, "USER", user && !place->environ ? user : "work");
     if (!order->command)
         set(env, "TERM", "xterm-256color");
+}
+
+/* What images made for Backend.AI start their programs by. */
+static void set_container(struct environ *env, const struct settings *settings)
+{
+    set_number(env, "LOCAL_USER_ID", settings->container_uid);
+    set_number(env, "LOCAL_GROUP_ID", settings->container_gid);
 }
 
 static void set_identity(struct environ *env, const struct msg_kernel_create *order)
@@ -201,18 +273,19 @@ static void set_identity(struct environ *env, const struct msg_kernel_create *or
 }
 
 const char *const *order_environ(const struct msg_kernel_create *order,
-                                 const struct settings *settings, const char *work,
-                                 const struct accel_attachment *attachment, struct arena *arena)
+                                 const struct order_place *place, struct arena *arena)
 {
     struct environ env = { .arena = arena };
     const char **kept;
 
-    set_defaults(&env, order, settings, work);
+    set_defaults(&env, order, place);
     for (size_t i = 0; i < order->environ_count; i++)
         set(&env, order->environ[i].name, order->environ[i].value);
-    for (size_t i = 0; i < attachment->environ_count; i++)
-        set(&env, attachment->environ[i].key, attachment->environ[i].value);
+    for (size_t i = 0; i < place->attachment->environ_count; i++)
+        set(&env, place->attachment->environ[i].key, place->attachment->environ[i].value);
     set_identity(&env, order);
+    if (place->environ)
+        set_container(&env, place->settings);
     kept = env.failed ? NULL : arena_array(arena, env.count + 1, sizeof(*kept));
     if (kept)
         memcpy(kept, env.items, env.count * sizeof(*kept));

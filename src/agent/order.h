@@ -28,14 +28,28 @@ int order_write_resource(const struct slots *slots, const struct alloc_grant *gr
                          const struct accel_attachment *attachment,
                          const struct slot_types *types, char **ret, struct aq_error *err);
 
-/* NULL-terminated, in the arena; NULL if memory is short. 'work' is the
- * absolute path of the work folder.
+/* Where a program runs: what argv and environment depend on beside the order. */
+struct order_place {
+    const struct settings *settings;
+    const char *work;           /* absolute path of the work folder, as the program sees it */
+    const char *shell;          /* of interactive kernels, and for commands; NULL = there is none */
+    const char *const *environ; /* of the image, NULL-terminated; NULL = no container */
+    const struct accel_attachment *attachment; /* of its devices */
+};
+
+/* The place of a process of the node. */
+struct order_place order_place_on_node(const struct settings *settings, const char *work,
+                                       const struct accel_attachment *attachment);
+
+/* NULL-terminated, in the arena. Without a shell a command is taken apart by
+ * blanks and quotes alone, and an interactive kernel has nothing to run:
+ * argv[0] is NULL. -ENOTSUP for what needs a shell, -ENOMEM.
  */
-const char *const *order_argv(const struct msg_kernel_create *order,
-                              const struct settings *settings, struct arena *arena);
+int order_argv(const struct msg_kernel_create *order, const struct order_place *place,
+               struct arena *arena, const char *const **ret, struct aq_error *err);
+/* NULL if memory is short. */
 const char *const *order_environ(const struct msg_kernel_create *order,
-                                 const struct settings *settings, const char *work,
-                                 const struct accel_attachment *attachment, struct arena *arena);
+                                 const struct order_place *place, struct arena *arena);
 
 /* The text of config/environ.txt; caller frees; NULL if memory is short. */
 char *order_write_environ(const char *const *variables);

@@ -6,7 +6,9 @@
 
 #include "agent/kernel.h"
 #include "agent/order.h"
+#include "agent/prepare.h"
 #include "agent/runtime/exit_file.h"
+#include "agent/runtime/oci.h"
 #include "alloc/resource_txt.h"
 #include "base/fault.h"
 #include "base/fs.h"
@@ -102,6 +104,7 @@ static int recover(struct agent *agent, const struct uuid *id, struct aq_error *
     if (end_by_record(k))
         return 0;
     find_grant(k);
+    prepare_adopt(k);
     r = adopt_newest(k, newest, err);
     AQ_FAULT("agent.recover.adopted");
     if (r < 0 && r != -ENOENT)
@@ -109,6 +112,14 @@ static int recover(struct agent *agent, const struct uuid *id, struct aq_error *
     /* starts what was never started, ends what must end */
     kernel_step(k);
     return 0;
+}
+
+/* Of all others whatever is left on this node is removed. */
+static bool is_alive(void *data, const struct uuid *kernel_id)
+{
+    const struct local_kernel *k = kernel_find(data, kernel_id);
+
+    return k && !kernel_is_final(k);
 }
 
 int recover_all(struct agent *agent, struct aq_error *err)
@@ -127,6 +138,8 @@ int recover_all(struct agent *agent, struct aq_error *err)
             r = recover(agent, &id, err);
     }
     (void)closedir(dir);
+    if (r == 0 && agent->containers)
+        runtime_oci_sweep(agent->containers, is_alive, agent);
     AQ_FAULT("agent.recover.done");
     return r;
 }

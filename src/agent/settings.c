@@ -100,6 +100,37 @@ const struct conf_item settings_items[] = {
     { "accelerators", "time-limit", CONF_DURATION, AT(accel_limit_usec), "10s", USEC_PER_SEC / 10,
       600 * USEC_PER_SEC, 0, "A plugin that does not answer for so long is ended and started anew" },
 
+    { "runtime", "driver", CONF_STR, AT(driver), "auto", 0, 0, 0,
+      "auto: sessions of the image 'process' are processes of the node, others are containers; "
+      "process or container: all are" },
+    { "runtime", "oci", CONF_STR, AT(oci_runtime), "auto", 0, 0, 0,
+      "What makes containers: crun, runc or a path; auto takes the first of them that works" },
+    { "runtime", "folder", CONF_PATH, AT(run), "/run/aliquot", 0, 0, 0,
+      "Folder for what lives as long as containers do" },
+    { "runtime", "cgroup-parent", CONF_PATH, AT(cgroup_parent), "/aliquot", 0, 0, 0,
+      "Cgroup below which containers have theirs" },
+    { "runtime", "seccomp", CONF_PATH, AT(seccomp), "/usr/share/containers/seccomp.json", 0, 0, 0,
+      "Profile of the system calls that containers may use" },
+    { "runtime", "runner", CONF_PATH, AT(runner), NULL, 0, 0, 0,
+      "The program aliquot-runner; beside the agent by default" },
+
+    { "container", "scratch-size", CONF_SIZE, AT(scratch_bytes), "10g", 16 << 20,
+      INT64_C(1) << 44, 0,
+      "What a container may write, /home/work included" },
+    { "container", "shm-size", CONF_SIZE, AT(shm_bytes), "64m", 4096, INT64_C(1) << 44, 0,
+      "Size of /dev/shm unless the session says" },
+    { "container", "max-processes", CONF_INT, AT(container_processes_max), "4096", 16, 4194304, 0,
+      "Processes and threads of a container" },
+    { "container", "max-files", CONF_INT, AT(container_files_max), "1048576", 64, 1048576, 0,
+      "Open files of each of its processes" },
+    { "container", "uid", CONF_INT, AT(container_uid), "1000", 0, 65535, 0,
+      "User that programs run as, as the container counts" },
+    { "container", "gid", CONF_INT, AT(container_gid), "1000", 0, 65535, 0, "And the group" },
+    { "container", "id-start", CONF_INT, AT(id_start), "1879048192", 65536, 4293918720, 0,
+      "First user id of the node for users of containers" },
+    { "container", "id-ranges", CONF_INT, AT(id_ranges), "4096", 0, 32768, 0,
+      "Ranges of 65536 users from there on; 0: no user namespaces" },
+
     { "logs", "keep-age", CONF_DURATION, AT(keep_usec), "7d", 0, 3650 * DAY_USEC, 0,
       "How long output is kept after a kernel's end" },
     { "logs", "keep-count", CONF_INT, AT(keep_count), "10000", 0, 1000000, 0,
@@ -107,6 +138,26 @@ const struct conf_item settings_items[] = {
     { "logs", "keep-size", CONF_SIZE, AT(keep_bytes), "1g", 0, 0, 0, "In how much space" },
     CONF_TABLE_END,
 };
+
+static int check(const struct settings *settings, struct aq_error *err)
+{
+    static const char *const drivers[] = { "auto", "process", "container" };
+    size_t i = 0;
+
+    while (i < AQ_COUNT(drivers) && strcmp(settings->driver, drivers[i]) != 0)
+        i++;
+    if (i == AQ_COUNT(drivers))
+        return aq_fail_field(err, EINVAL, "runtime.driver",
+                             "runtime.driver '%s' is none of auto, process, container",
+                             settings->driver);
+    if (strpbrk(settings->cgroup_parent, "=:\\ \n") || strlen(settings->cgroup_parent) < 2)
+        return aq_fail_field(err, EINVAL, "runtime.cgroup-parent",
+                             "'%s' cannot be a cgroup's path", settings->cgroup_parent);
+    if (settings->id_start + settings->id_ranges * 65536 > UINT32_MAX)
+        return aq_fail_field(err, EINVAL, "container.id-ranges",
+                             "container.id-start and id-ranges go beyond the last user id");
+    return agent_id_check(settings->id, err);
+}
 
 static int fill_in(struct settings *settings, const char *state, struct aq_error *err)
 {
@@ -127,7 +178,7 @@ static int fill_in(struct settings *settings, const char *state, struct aq_error
     }
     if (!settings->state || !settings->id)
         return aq_fail(err, ENOMEM, "settings");
-    return agent_id_check(settings->id, err);
+    return check(settings, err);
 }
 
 int settings_load(const char *file, const char *state, struct settings *ret, struct aq_error *err)

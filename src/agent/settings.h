@@ -32,6 +32,13 @@ struct settings {
     char *accel_library;  /* folder of the plugins; NULL = beside the agent */
     char *accel_helper;   /* path of aliquot-accel; NULL = beside the agent */
     int64_t accel_rescan_usec, accel_limit_usec;
+    char *driver;         /* "auto", "process" or "container" */
+    char *oci_runtime;    /* "auto", "crun", "runc" or a path */
+    char *run;            /* folder of what does not outlive the machine's own run */
+    char *cgroup_parent, *seccomp;
+    char *runner;         /* path of aliquot-runner; NULL = beside the agent */
+    int64_t scratch_bytes, shm_bytes, container_processes_max, container_files_max;
+    int64_t container_uid, container_gid, id_start, id_ranges;
     int64_t keep_usec, keep_count, keep_bytes; /* logs of kernels that have ended */
 };
 

@@ -18,6 +18,8 @@
 #include "monitor/cgroup.h"
 #include "monitor/rootfs.h"
 
+#define ERROR_FD_FIRST 16
+
 /* What the child tells through the error pipe when it cannot become the program. */
 struct failure {
     int code;
@@ -54,7 +56,11 @@ static int open_plumbing(const struct program *p, struct plumbing *pl, struct aq
     if (pipe2(pair, O_CLOEXEC) < 0)
         return aq_fail_errno(err, "pipe");
     pl->error_read = pair[0];
-    pl->error_write = pair[1];
+    /* not where descriptors are put that the program gets */
+    pl->error_write = fcntl(pair[1], F_DUPFD_CLOEXEC, ERROR_FD_FIRST);
+    aq_closep(&pair[1]);
+    if (pl->error_write < 0)
+        return aq_fail_errno(err, "pipe");
     if (p->tty)
         return open_terminal(p, pl, err);
     if (pipe2(pair, O_CLOEXEC) < 0)
@@ -138,8 +144,8 @@ static int enter_sandbox(const struct sandbox *sandbox, struct aq_error *err)
     return rootfs_hide(sandbox, err);
 }
 
-static int prepare(const struct program *p, const struct plumbing *pl, pid_t monitor,
-                   struct aq_error *err)
+static int prepare(const struct program *p, const struct plumbing *pl,
+                   const struct runner_link *runner, pid_t monitor, struct aq_error *err)
 {
     const char *step = set_descriptors(p, pl);
 
@@ -153,15 +159,20 @@ static int prepare(const struct program *p, const struct plumbing *pl, pid_t mon
         return aq_fail_errno(err, "%s: %s", p->argv[0], step);
     if (getppid() != monitor)
         _exit(1); /* it is dead already */
-    return sandbox_is_used(&p->sandbox) ? enter_sandbox(&p->sandbox, err) : 0;
+    if (sandbox_is_used(&p->sandbox) && enter_sandbox(&p->sandbox, err) < 0)
+        return -err->code;
+    return runner && runner_link_pass(runner) < 0 ? aq_fail_errno(err, "descriptors of the runner")
+                                                  : 0;
 }
 
 __attribute__((noreturn)) static void become_program(const struct program *p,
-                                                     const struct plumbing *pl, pid_t monitor)
+                                                     const struct plumbing *pl,
+                                                     const struct runner_link *runner,
+                                                     pid_t monitor)
 {
     struct failure failure = { 0 };
     struct aq_error err = { 0 };
-    int r = prepare(p, pl, monitor, &err);
+    int r = prepare(p, pl, runner, monitor, &err);
 
     if (r == 0 && p->cwd && chdir(p->cwd) < 0)
         r = aq_fail_errno(&err, "%s: working directory", p->argv[0]);
@@ -194,7 +205,8 @@ static int await_exec(struct plumbing *pl, pid_t pid, struct aq_error *err)
     return aq_fail(err, failure.code, "%s", failure.text);
 }
 
-int child_start(const struct program *program, struct child *ret, struct aq_error *err)
+int child_start(const struct program *program, const struct runner_link *runner, struct child *ret,
+                struct aq_error *err)
 {
     struct plumbing pl = { -1, -1, -1, -1 };
     pid_t monitor = getpid(), pid = -1;
@@ -203,7 +215,7 @@ int child_start(const struct program *program, struct child *ret, struct aq_erro
     if (r == 0) {
         pid = fork();
         if (pid == 0)
-            become_program(program, &pl, monitor);
+            become_program(program, &pl, runner, monitor);
         r = pid < 0 ? aq_fail_errno(err, "fork") : await_exec(&pl, pid, err);
     }
     if (r < 0) {

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "monitor/program.h"
+#include "monitor/runner_link.h"
 
 struct child {
     pid_t pid;  /* leader of its own session and process group */
@@ -17,10 +18,11 @@ struct child {
     int input;  /* the terminal, or -1 */
 };
 
-/* Start it; it dies by SIGKILL when the calling process does. Returns when it
+/* Start it, with the descriptors of 'runner' unless that is NULL; it dies by SIGKILL when the calling process does. Returns when it
  * has been executed, or -errno with the step that failed.
  */
-int child_start(const struct program *program, struct child *ret, struct aq_error *err);
+int child_start(const struct program *program, const struct runner_link *runner, struct child *ret,
+                struct aq_error *err);
 
 /* SIGKILL to all children and their children, and wait for them. */
 void child_kill_all(void);

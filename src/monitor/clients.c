@@ -80,7 +80,8 @@ int clients_accept(struct clients *clients, const struct monitor_hello *hello)
     if (fd < 0 || slot == CLIENTS_MAX || !is_trusted(fd))
         return -1;
     clients->slots[slot] = (struct client){ .fd = AQ_TAKE_FD(fd) };
-    clients_greet(clients, slot, hello);
+    if (hello)
+        clients_greet(clients, slot, hello);
     return clients->slots[slot].fd < 0 ? -1 : slot;
 }
 

@@ -37,8 +37,8 @@ void clients_adopt(struct clients *clients, int fd);
 /* Send the first message of a connection. */
 void clients_greet(struct clients *clients, int slot, const struct monitor_hello *hello);
 
-/* Take a connection of the same user or root and greet it. Returns its slot,
- * or -1 if there was none to take.
+/* Take a connection of the same user or root and greet it, unless 'hello' is
+ * NULL: then that comes later. Returns its slot, or -1 if there was none to take.
  */
 int clients_accept(struct clients *clients, const struct monitor_hello *hello);
 void clients_drop(struct clients *clients, int slot);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,9 +18,10 @@
 
 static int copy_range(int from, int to, off_t start, off_t end)
 {
+    if (lseek(to, start, SEEK_SET) < 0)
+        return -errno;
     while (start < end) {
-        off_t out = start;
-        ssize_t copied = copy_file_range(from, &start, to, &out, (size_t)(end - start), 0);
+        ssize_t copied = sendfile(to, from, &start, (size_t)(end - start));
 
         if (copied < 0 && errno == EINTR)
             continue;
@@ -37,14 +39,15 @@ static int copy_data(int from, int to, off_t size)
 
     if (ftruncate(to, size) < 0)
         return -errno;
-    while (r == 0 && (start = lseek(from, start, SEEK_DATA)) >= 0) {
+    while (r == 0 && start < size) {
+        start = lseek(from, start, SEEK_DATA);
+        if (start < 0)
+            return errno == ENXIO ? 0 : -errno; /* a hole up to the end */
         end = lseek(from, start, SEEK_HOLE);
-        if (end < 0)
-            return -errno;
-        r = copy_range(from, to, start, end);
+        r = end < 0 ? -errno : copy_range(from, to, start, end);
         start = end;
     }
-    return r == 0 && errno != ENXIO && start < 0 ? -errno : r;
+    return r;
 }
 
 int image_file_copy(const char *original, const char *path, struct aq_error *err)

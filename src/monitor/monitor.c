@@ -24,11 +24,12 @@
 #include "monitor/log_ring.h"
 #include "monitor/protocol.h"
 #include "monitor/record.h"
+#include "monitor/runner_link.h"
 
 #define LISTEN_AGAIN_MSEC 1000
 
 /* What an epoll event is about; slots of clients follow from SOURCE_CLIENT. */
-enum { SOURCE_SIGNAL, SOURCE_OUTPUT, SOURCE_LISTENER, SOURCE_TIMER, SOURCE_CLIENT };
+enum { SOURCE_SIGNAL, SOURCE_OUTPUT, SOURCE_LISTENER, SOURCE_TIMER, SOURCE_RUNNER, SOURCE_CLIENT };
 
 struct monitor {
     int folder, lock, epoll, signals, timer;
@@ -37,6 +38,9 @@ struct monitor {
     struct child child;
     struct clients clients;
     struct log_ring log;
+    struct runner_link runner;
+    bool is_running, has_tty; /* as told to clients */
+    int64_t started_usec;
     bool is_ended;      /* the program itself; 'status' is of waitpid() */
     int status;
     const char *reason; /* why it was ended, NULL = it was not */
@@ -245,30 +249,43 @@ static void on_client(struct monitor *m, int slot)
 static struct monitor_hello make_hello(const struct monitor *m)
 {
     return (struct monitor_hello){
-        .type = MONITOR_HELLO, .protocol = MONITOR_PROTOCOL, .tty = m->child.input >= 0,
-        .pid = m->child.pid, .started_usec = record_get_started(m->folder),
+        .type = MONITOR_HELLO, .protocol = MONITOR_PROTOCOL, .tty = m->has_tty,
+        .pid = m->child.pid, .started_usec = m->started_usec,
     };
 }
 
 static void on_connection(struct monitor *m)
 {
     const struct monitor_hello hello = make_hello(m);
-    int slot = clients_accept(&m->clients, &hello);
+    int slot = clients_accept(&m->clients, m->is_running ? &hello : NULL);
 
     if (slot >= 0)
         watch(m, m->clients.slots[slot].fd, SOURCE_CLIENT + (uint32_t)slot);
 }
 
-/* The agent that gave us a socket hears of the start. */
-static void greet_first(struct monitor *m)
+/* The program runs: whoever is connected hears of it. */
+static void begin_running(struct monitor *m, bool has_tty, int64_t started_usec)
 {
-    const struct monitor_hello hello = make_hello(m);
+    struct monitor_hello hello;
 
-    if (m->clients.slots[0].fd < 0)
-        return;
-    clients_greet(&m->clients, 0, &hello);
-    if (m->clients.slots[0].fd >= 0)
-        watch(m, m->clients.slots[0].fd, SOURCE_CLIENT);
+    m->is_running = true;
+    m->has_tty = has_tty;
+    m->started_usec = started_usec;
+    hello = make_hello(m);
+    for (int slot = 0; slot < CLIENTS_MAX; slot++)
+        if (m->clients.slots[slot].fd >= 0)
+            clients_greet(&m->clients, slot, &hello);
+}
+
+static void on_runner(struct monitor *m)
+{
+    struct runner_hello hello;
+    int r = runner_link_receive(&m->runner, &hello);
+
+    if (r > 0)
+        begin_running(m, hello.tty, hello.started_usec);
+    if (r != 0) /* that was all that matters */
+        aq_closep(&m->runner.connection);
 }
 
 /* The program has ended; but a shell that minds SIGTERM must not cost those
@@ -298,6 +315,7 @@ static void loop(struct monitor *m)
             case SOURCE_OUTPUT: on_output(m); break;
             case SOURCE_LISTENER: on_connection(m); break;
             case SOURCE_TIMER: on_timer(m); break;
+            case SOURCE_RUNNER: on_runner(m); break;
             default: on_client(m, (int)(events[i].data.u32 - SOURCE_CLIENT));
             }
         }
@@ -315,28 +333,51 @@ static void clear_sandbox(const struct sandbox *sandbox)
         (void)fs_remove_tree(AT_FDCWD, sandbox->leftovers.items[i], NULL);
 }
 
-/* The runtime ended without a container: its last words, else NULL. */
-static char *find_complaint(const struct sandbox *sandbox)
+/* The last words of a runtime that could not make the container. */
+static char *read_complaint(const struct sandbox *sandbox)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    char *line;
+    char *line, *message;
 
-    if (!sandbox->runtime_log || (sandbox->pid_file && access(sandbox->pid_file, F_OK) == 0)
-        || fs_read(AT_FDCWD, sandbox->runtime_log, 1 << 16, &text, NULL) < 0 || text.len == 0)
-        return NULL;
+    if (sandbox->runtime_log)
+        (void)fs_read(AT_FDCWD, sandbox->runtime_log, 1 << 16, &text, NULL);
     while (text.len && text.data[text.len - 1] == '\n')
         strbuf_truncate(&text, text.len - 1);
     line = strrchr(text.data, '\n');
-    return aq_format("the container could not be made: %s", line ? line + 1 : text.data);
+    line = line ? line + 1 : text.data;
+    if ((message = strstr(line, "msg=\""))) { /* runc's form: time="..." level=error msg="..." */
+        line = message + strlen("msg=\"");
+        line[strcspn(line, "\"")] = '\0';
+    }
+    return aq_format("the container could not be made%s%s", line[0] ? ": " : "", line);
 }
 
-static const char *reason_of(const struct monitor *m, const struct memory_use *memory)
+/* waitpid()'s status of the program: the runner's is as precise as our own. */
+static int find_status(const struct monitor *m, const struct runner_report *report)
 {
+    return report && !report->code ? report->status : m->status;
+}
+
+static const char *reason_of(const struct monitor *m, int status, const struct memory_use *memory)
+{
+    bool was_killed = WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL
+                                          : WEXITSTATUS(status) == 128 + SIGKILL;
+
     if (m->reason)
         return m->reason;
-    if (memory->was_short && WIFEXITED(m->status) && WEXITSTATUS(m->status) == 128 + SIGKILL)
+    if (memory->was_short && was_killed)
         return MONITOR_OUT_OF_MEMORY;
-    return WIFSIGNALED(m->status) ? MONITOR_SIGNALLED : MONITOR_EXITED;
+    return WIFSIGNALED(status) ? MONITOR_SIGNALLED : MONITOR_EXITED;
+}
+
+/* The program did not start: why, else NULL. */
+static char *find_complaint(const struct monitor *m, const struct runner_report *report)
+{
+    if (!m->program.sandbox.has_runner || m->is_running || m->reason)
+        return NULL;
+    if (report && report->code)
+        return aq_format("%s: %s", report->text, strerror(report->code));
+    return report ? NULL : read_complaint(&m->program.sandbox);
 }
 
 /* The program has ended: end what it left, keep its last words, record. */
@@ -344,14 +385,17 @@ static int finish(struct monitor *m, struct aq_error *err)
 {
     const struct sandbox *sandbox = &m->program.sandbox;
     const struct memory_use memory = cgroups_get_memory(sandbox, m->memory);
-    AQ_CLEANUP(aq_freep) char *complaint = find_complaint(sandbox);
-    bool signalled = WIFSIGNALED(m->status);
+    struct runner_report got;
+    const struct runner_report *report = runner_link_read_report(&m->runner, &got) ? &got : NULL;
+    AQ_CLEANUP(aq_freep) char *complaint = find_complaint(m, report);
+    int status = find_status(m, report);
+    bool signalled = WIFSIGNALED(status);
     struct exit_record record = {
         .kernel_id = program_kernel_id(&m->program),
-        .reason = complaint ? MONITOR_NOT_STARTED : reason_of(m, &memory),
+        .reason = complaint ? MONITOR_NOT_STARTED : reason_of(m, status, &memory),
         .text = complaint ? complaint : "", .has_code = true,
-        .signal = signalled ? WTERMSIG(m->status) : 0,
-        .code = signalled ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status),
+        .signal = signalled ? WTERMSIG(status) : 0,
+        .code = signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
         .memory_peak_bytes = memory.peak_bytes,
     };
 
@@ -396,9 +440,24 @@ static int open_sources(struct monitor *m, struct aq_error *err)
     return 0;
 }
 
+/* The agent that gave us a socket. */
+static void watch_first(struct monitor *m)
+{
+    if (m->clients.slots[0].fd >= 0)
+        watch(m, m->clients.slots[0].fd, SOURCE_CLIENT);
+}
+
+static void watch_runner(struct monitor *m)
+{
+    runner_link_connect(&m->runner);
+    if (m->runner.connection >= 0)
+        watch(m, m->runner.connection, SOURCE_RUNNER);
+}
+
 /* From here on every outcome is recorded. */
 static int run_program(struct monitor *m, struct aq_error *err)
 {
+    bool has_runner = m->program.sandbox.has_runner;
     int r = record_started(m->folder, err);
 
     if (r < 0)
@@ -408,9 +467,11 @@ static int run_program(struct monitor *m, struct aq_error *err)
         r = log_ring_open(&m->log, m->folder, m->program.log_max, err);
     if (r == 0)
         r = cgroups_make(&m->program.sandbox, err);
+    if (r == 0 && has_runner)
+        r = runner_link_open(&m->runner, err);
     if (r == 0) {
         m->memory = cgroups_watch_memory(&m->program.sandbox);
-        r = child_start(&m->program, &m->child, err);
+        r = child_start(&m->program, has_runner ? &m->runner : NULL, &m->child, err);
     }
     AQ_FAULT("monitor.program.started");
     if (r < 0)
@@ -419,7 +480,11 @@ static int run_program(struct monitor *m, struct aq_error *err)
     watch(m, m->child.output, SOURCE_OUTPUT);
     watch(m, m->timer, SOURCE_TIMER);
     listen_if_needed(m); /* whoever hears of the start may connect */
-    greet_first(m);
+    watch_first(m);
+    if (has_runner)
+        watch_runner(m);
+    else
+        begin_running(m, m->child.input >= 0, record_get_started(m->folder));
     if (m->program.timeout_usec)
         set_timer(m, m->program.timeout_usec, false);
     loop(m);
@@ -471,7 +536,8 @@ int monitor_run(const char *folder, int client, struct aq_error *err)
     struct monitor m = { .folder = -1, .lock = -1, .epoll = -1, .signals = -1, .timer = -1,
                          .memory = -1,
                          .child = { .output = -1, .input = -1 }, .clients = { .listener = -1 },
-                         .log = { .fd = -1 }, .program = { .text = STRBUF_INIT } };
+                         .log = { .fd = -1 }, .program = { .text = STRBUF_INIT },
+                         .runner = { -1, -1, -1 } };
     int r;
 
     for (int i = 0; i < CLIENTS_MAX; i++)
@@ -489,6 +555,7 @@ int monitor_run(const char *folder, int client, struct aq_error *err)
         AQ_FAULT("monitor.gone.sent");
     }
     clients_close(&m.clients);
+    runner_link_close(&m.runner);
     log_ring_close(&m.log);
     aq_closep(&m.child.output);
     aq_closep(&m.memory);

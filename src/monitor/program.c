@@ -94,7 +94,8 @@ static int parse_rlimit(struct program *p, const char *key, const char *value, s
             continue;
         if (p->limit_count == AQ_COUNT(p->limits))
             break;
-        r = parse_number(key, value, INT64_MAX, &number, err);
+        r = strcmp(value, "unlimited") == 0
+                ? (int)(number = RLIM_INFINITY, 0) : parse_number(key, value, INT64_MAX, &number, err);
         if (r < 0)
             return r;
         p->limits[p->limit_count].resource = rlimits[i].resource;
@@ -125,8 +126,14 @@ static int set_number(struct program *p, const char *key, uint64_t n)
         p->timeout_usec = (int64_t)n;
     } else if (strcmp(key, "grace_usec") == 0) {
         p->grace_usec = (int64_t)n;
+    } else if (strcmp(key, "runner") == 0) {
+        p->sandbox.has_runner = n != 0;
     } else if (strcmp(key, "outside") == 0) {
         p->sandbox.is_outside = n != 0;
+    } else if (strcmp(key, "home_uid") == 0) {
+        p->sandbox.home_uid = (uint32_t)n;
+    } else if (strcmp(key, "home_gid") == 0) {
+        p->sandbox.home_gid = (uint32_t)n;
     } else if (strcmp(key, "id_base") == 0) {
         p->sandbox.id_base = (uint32_t)n;
     } else if (strcmp(key, "id_count") == 0) {
@@ -139,7 +146,8 @@ static int set_number(struct program *p, const char *key, uint64_t n)
 
 static int parse_entry(struct program *p, char *key, char *value, struct aq_error *err)
 {
-    bool is_id = strcmp(key, "uid") == 0 || strcmp(key, "gid") == 0 || strncmp(key, "id_", 3) == 0;
+    bool is_id = strcmp(key, "uid") == 0 || strcmp(key, "gid") == 0 || strncmp(key, "id_", 3) == 0
+                 || strncmp(key, "home_", 5) == 0;
     uint64_t number = 0;
     int r;
 

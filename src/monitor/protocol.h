@@ -13,6 +13,7 @@
  *   monitor.sock  SOCK_SEQPACKET, the messages below, host byte order. There
  *                 unless only the connection that is given is needed: with a
  *                 terminal, and as long as nobody is connected
+ *   runner.sock   of a container: its runner listens there (runner/protocol.h)
  *   exit.json     the exit record, whole before GONE is sent. It outlives every
  *                 process; who told others of it makes it durable there. A power
  *                 failure in between reads as monitor-lost:
@@ -36,7 +37,8 @@
  *   log_max           bytes of the ring [10485760]
  *   timeout_usec      run time after which it is terminated [0 = none]
  *   grace_usec        between SIGTERM and SIGKILL then [10000000]
- *   rlimit_NAME       as, core, data, fsize, memlock, nofile, nproc, stack
+ *   rlimit_NAME       as, core, data, fsize, memlock, nofile, nproc, stack;
+ *                     a number or "unlimited"
  * 
  * A container's program is an OCI runtime, which is started in a mount
  * namespace of its own where the root file system is put together (rootfs.h):
@@ -45,11 +47,13 @@
  *   scratch           folder for what is written, or, with
  *   scratch_template  an image of a file system, a file that is its copy
  *   id_base id_count  users of the container are these of the node [0 0 = the same]
+ *   home_uid home_gid who of these gets the folder 'home' [0 0]
  *   hide              mount points that the runtime must not see
  *   cgroup            folders to make, to run it in, and to remove
  *   outside           1: it is not run in them but makes cgroups of its own below [0]
  *   limit             FILE=VALUE, written in this order once the folders are there
  *   device            "c 1:3 rwm": nodes it may use; for cgroup version 2
+ *   runner            1: its process 1 is aliquot-runner (runner_link.h) [0]
  *   pid_file runtime_log  that the runtime writes
  *   remove            what the runtime may leave behind
  * The environment must contain ALIQUOT_KERNEL_ID=... : what a killed monitor

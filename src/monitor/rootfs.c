@@ -72,29 +72,28 @@ static int mount_scratch(const struct sandbox *sandbox, struct aq_error *err)
     return r < 0 ? r : image_file_mount(sandbox->scratch, "scratch", err);
 }
 
-static int give_away(const char *path, const struct sandbox *sandbox, struct aq_error *err)
+/* A new folder of the container's user 'uid'; one that is there stays as it is. */
+static int make_owned(const char *path, const struct sandbox *sandbox, uint32_t uid, uint32_t gid,
+                      struct aq_error *err)
 {
-    if (sandbox->id_count && chown(path, sandbox->id_base, sandbox->id_base) < 0)
-        return aq_fail_errno(err, "give '%s' to the container", path);
-    return 0;
+    bool is_new = access(path, F_OK) < 0;
+    int r = make_folder(path, 0755, err);
+
+    if (r == 0 && is_new && chown(path, sandbox->id_base + uid, sandbox->id_base + gid) < 0)
+        r = aq_fail_errno(err, "give '%s' to the container", path);
+    return r;
 }
 
-/* The container's root owns "/" and, until the runner gives it away, home. */
+/* The container's root owns "/". */
 static int make_scratch(const struct sandbox *sandbox, struct aq_error *err)
 {
-    static const char *const folders[] = { "scratch/upper", "scratch/home" };
     int r = fs_remove_tree(AT_FDCWD, "scratch/work", err); /* of a former attempt */
 
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++) {
-        bool is_new = access(folders[i], F_OK) < 0;
-
-        r = make_folder(folders[i], 0755, err);
-        if (r == 0 && is_new)
-            r = give_away(folders[i], sandbox, err);
-    }
     if (r == 0)
-        r = make_folder("scratch/work", 0700, err);
-    return r;
+        r = make_owned("scratch/upper", sandbox, 0, 0, err);
+    if (r == 0)
+        r = make_owned("scratch/home", sandbox, sandbox->home_uid, sandbox->home_gid, err);
+    return r == 0 ? make_folder("scratch/work", 0700, err) : r;
 }
 
 /* ---- layers ---- */

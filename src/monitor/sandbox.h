@@ -27,7 +27,9 @@ struct sandbox {
     const char *scratch;   /* folder, or image of a file system, for what is written */
     const char *scratch_template; /* image to begin with; NULL = 'scratch' is a folder */
     const char *pid_file, *runtime_log; /* of the OCI runtime */
+    bool has_runner;       /* process 1 is aliquot-runner */
     bool is_outside;       /* the program itself stays out of the cgroups, it makes inner ones */
+    uint32_t home_uid, home_gid; /* who gets the home folder, as the container counts */
     uint32_t id_base, id_count; /* users of the container on the host; count 0 = the same */
 };
 

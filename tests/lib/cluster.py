@@ -142,13 +142,16 @@ class Cluster:
 
     def __init__(self, **settings):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="aliquot-test-"))
+        self.folder.chmod(0o711)  # users of containers get to their part of it
         self.reaper = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE,
                                        text=True, start_new_session=True)
         print(self.folder, file=self.reaper.stdin, flush=True)
         self.env = {key: value for key, value in os.environ.items()
                     if not key.startswith(("ALIQUOT_", "BACKEND_", "NOTIFY_", "XDG_"))}
         self.env.update(HOME=str(self.folder / "home"), ALIQUOT_TEST_FOLDER=str(self.folder),
-                        ALIQUOT_CLOCK_FILE=str(self.folder / "clock"), **settings)
+                        ALIQUOT_CLOCK_FILE=str(self.folder / "clock"),
+                        ALIQUOT_RUNTIME_FOLDER=str(self.folder / "run"),
+                        **{"ALIQUOT_RUNTIME_DRIVER": "process", **settings})
         (self.folder / "home").mkdir()
         self.address = ("127.0.0.1", free_port())
         self.link = "127.0.0.1:%d" % free_port()

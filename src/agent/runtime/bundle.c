@@ -10,7 +10,6 @@
 #include "base/jsonw.h"
 
 #define SHM_BYTES (INT64_C(64) << 20)
-#define FILES_MAX 1048576 /* fs.nr_open of most nodes: no process may have more */
 
 /* What the runner needs to set the program up, and package managers to
  * install; programs themselves run as a user who has none of it.
@@ -78,7 +77,8 @@ static void write_rlimit(struct jsonw *w, const char *type, uint64_t value)
     jsonw_object_end(w);
 }
 
-static void write_process(struct jsonw *w, const struct runtime_spec *spec)
+static void write_process(struct jsonw *w, const struct runtime_spec *spec,
+                          const struct bundle_host *host)
 {
     static const char *const sets[] = { "bounding", "effective", "permitted" };
 
@@ -99,8 +99,8 @@ static void write_process(struct jsonw *w, const struct runtime_spec *spec)
     jsonw_object_end(w);
     jsonw_key(w, "rlimits");
     jsonw_array_begin(w);
-    write_rlimit(w, "RLIMIT_NOFILE", spec->files_max ? spec->files_max : FILES_MAX);
-    write_rlimit(w, "RLIMIT_MEMLOCK", UINT64_MAX); /* memory has a limit of its own */
+    write_rlimit(w, "RLIMIT_NOFILE", spec->files_max);
+    write_rlimit(w, "RLIMIT_MEMLOCK", host->memlock_max);
     write_rlimit(w, "RLIMIT_CORE", 0);
     jsonw_array_end(w);
     jsonw_member_bool(w, "noNewPrivileges", true);
@@ -209,11 +209,23 @@ static void write_number(struct jsonw *w, const char *key, const char *text)
         jsonw_member_int(w, key, strtol(text, NULL, 10));
 }
 
+/* Programs look for their limit in the innermost cgroup. */
+static void write_memory(struct jsonw *w, uint64_t bytes)
+{
+    jsonw_key(w, "memory");
+    jsonw_object_begin(w);
+    jsonw_member_int(w, "limit", (int64_t)bytes);
+    jsonw_object_end(w);
+}
+
 /* For a runtime that makes the innermost cgroup itself. */
-static void write_resources(struct jsonw *w, const char *const *rules)
+static void write_resources(struct jsonw *w, const struct runtime_spec *spec,
+                            const struct bundle_host *host, const char *const *rules)
 {
     jsonw_key(w, "resources");
     jsonw_object_begin(w);
+    if (host->cgroup && spec->memory_bytes)
+        write_memory(w, spec->memory_bytes);
     jsonw_key(w, "devices");
     jsonw_array_begin(w);
     jsonw_object_begin(w);
@@ -256,8 +268,8 @@ static void write_masks(struct jsonw *w, const struct container_spec *c)
     write_list(w, "readonlyPaths", read_only);
 }
 
-static void write_linux(struct jsonw *w, const struct container_spec *c,
-                        const struct bundle_host *host, const char *const *device_rules)
+static void write_linux(struct jsonw *w, const struct runtime_spec *spec,
+                        const struct container_spec *c, const struct bundle_host *host, const char *const *device_rules)
 {
     jsonw_object_begin(w);
     write_namespaces(w, c, host);
@@ -267,7 +279,7 @@ static void write_linux(struct jsonw *w, const struct container_spec *c,
     }
     if (host->cgroup)
         jsonw_member_str(w, "cgroupsPath", host->cgroup);
-    write_resources(w, device_rules);
+    write_resources(w, spec, host, device_rules);
     if (host->seccomp) {
         jsonw_key(w, "seccomp");
         jsonw_raw(w, host->seccomp, strlen(host->seccomp));
@@ -292,7 +304,7 @@ int bundle_write(const struct runtime_spec *spec, const struct container_spec *c
     jsonw_object_end(&w);
     jsonw_member_str(&w, "hostname", container->hostname);
     jsonw_key(&w, "process");
-    write_process(&w, spec);
+    write_process(&w, spec, host);
     jsonw_key(&w, "mounts");
     write_mounts(&w, container, host);
     jsonw_key(&w, "annotations");
@@ -301,7 +313,7 @@ int bundle_write(const struct runtime_spec *spec, const struct container_spec *c
         jsonw_member_str(&w, container->labels[i].key, container->labels[i].value);
     jsonw_object_end(&w);
     jsonw_key(&w, "linux");
-    write_linux(&w, container, host, device_rules);
+    write_linux(&w, spec, container, host, device_rules);
     jsonw_object_end(&w);
     return rootfs && strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "config.json");
 }

@@ -54,17 +54,20 @@ int program_file_text(const struct runtime_spec *spec, struct strbuf *out, struc
     return strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "program of '%s'", spec->folder);
 }
 
+int program_file_put(const char *path, const struct strbuf *text, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (folder < 0)
+        return aq_fail_errno(err, "open '%s'", path);
+    AQ_FAULT("agent.program.before");
+    return fs_write_quick(folder, "program", text->data, text->len, 0600, err);
+}
+
 int program_file_write(const struct runtime_spec *spec, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_closep) int folder = -1;
     int r = program_file_text(spec, &text, err);
 
-    if (r < 0)
-        return r;
-    folder = open(spec->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
-        return aq_fail_errno(err, "open '%s'", spec->folder);
-    AQ_FAULT("agent.program.before");
-    return fs_write_quick(folder, "program", text.data, text.len, 0600, err);
+    return r < 0 ? r : program_file_put(spec->folder, &text, err);
 }

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "agent/runtime/container.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 
@@ -36,6 +37,7 @@ struct runtime_spec {
     uint64_t log_max;       /* bytes */
     uint64_t memory_bytes;  /* 0 = no limit */
     uint64_t processes_max, files_max; /* 0 = no limit */
+    const struct container_spec *container; /* NULL = a process of the node */
     bool is_described;      /* the folder has what runtime_describe() gave: of all this only
                                'folder' counts any more */
 };

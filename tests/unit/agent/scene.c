@@ -159,7 +159,9 @@ void scene_start_agent(struct scene *s)
 
     assert_non_null(monitor);
     assert_row(runtime_new_process(&s->loop, monitor, &s->runtime, &err) == 0, "%s", err.text);
-    assert_row(agent_new(&s->loop, &s->settings, s->runtime, &events, s, &s->agent, &err) == 0,
+    assert_row(agent_new(&s->loop, &s->settings,
+                         &(struct agent_runtimes){ .process = s->runtime }, &events, s,
+                         &s->agent, &err) == 0,
                "%s", err.text);
     RUN_UNTIL(s, s->connects > connects && s->heartbeats > heartbeats);
 }
@@ -175,7 +177,7 @@ int scene_init(void **state)
     struct scene *s = calloc(1, sizeof(*s));
     static const char conf[] = "id = \"node\"\n[resource]\ncpus = 4\nmem = \"1g\"\n"
                                "reserved-mem = 0\n[process]\nshell = \"/bin/sh\"\n"
-                               "[logs]\nkeep-count = 3\n";
+                               "[logs]\nkeep-count = 3\n[runtime]\ndriver = \"process\"\n";
     AQ_CLEANUP(aq_freep) char *path = NULL;
     AQ_CLEANUP(aq_freep) char *file = NULL;
     struct aq_error err = { 0 };

@@ -524,7 +524,9 @@ static void test_state_folder_has_one_agent(void **state)
     struct agent *second = NULL;
     struct aq_error err = { 0 };
 
-    assert_int_equal(agent_new(&s->loop, &s->settings, s->runtime, &events, s, &second, &err),
+    assert_int_equal(agent_new(&s->loop, &s->settings,
+                               &(struct agent_runtimes){ .process = s->runtime }, &events, s,
+                               &second, &err),
                      -EBUSY);
     assert_null(second);
 }

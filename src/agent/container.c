@@ -1,0 +1,240 @@
+#include "agent/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/order.h"
+#include "model/slot.h"
+
+#define IMAGE_OF_PROCESSES "process" /* asks for no container at all */
+
+/* ---- which way it runs ---- */
+
+int container_is_wanted(const struct agent *agent, const char *image, bool *ret,
+                        struct aq_error *err)
+{
+    const char *driver = agent->settings->driver;
+    bool is_process = !image || strcmp(image, IMAGE_OF_PROCESSES) == 0;
+
+    if (strcmp(driver, "process") == 0) {
+        *ret = false;
+        return 0;
+    }
+    if (is_process && strcmp(driver, "container") == 0)
+        return aq_fail_as(err, ENOTSUP, "no-processes", "image",
+                          "this node runs containers only; name an image");
+    if (!is_process && !agent->containers)
+        return aq_fail_as(err, ENOTSUP, "no-containers", "image",
+                          "this node runs no containers: %s", agent->no_containers);
+    *ret = !is_process;
+    return 0;
+}
+
+/* ---- what is in the image ---- */
+
+static bool has_program(const struct image *image, const char *path)
+{
+    for (size_t i = 0; i < image->lower_count; i++) {
+        AQ_CLEANUP(aq_freep) char *below = aq_format("%s%s", image->lowers[i], path);
+
+        /* a link may point to where it only leads inside: being there is enough */
+        if (below && faccessat(AT_FDCWD, below, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The shell of an image, NULL if it has none. */
+static const char *find_shell(const struct image *image)
+{
+    static const char *const shells[][2] = { { "/bin/bash", "/usr/bin/bash" },
+                                             { "/bin/sh", "/usr/bin/sh" } };
+
+    for (size_t i = 0; i < AQ_COUNT(shells); i++)
+        if (has_program(image, shells[i][0]) || has_program(image, shells[i][1]))
+            return shells[i][0];
+    return NULL;
+}
+
+/* ---- what it gets ---- */
+
+static bool is_usable_core(const char *id)
+{
+    cpu_set_t allowed;
+    int core = atoi(id);
+
+    CPU_ZERO(&allowed);
+    return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && core >= 0
+           && core < CPU_SETSIZE && CPU_ISSET(core, &allowed);
+}
+
+/* The cores of the grant; NULL if any of them is not a real one, as where an
+ * administrator offers more cores than there are.
+ */
+static const char *list_cores(const struct alloc_grant *grant, struct arena *arena)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf list = STRBUF_INIT;
+    const char *cpu = slot_name_intern("cpu", 3);
+
+    for (size_t i = 0; i < grant->count; i++) {
+        const struct grant_item *item = &grant->items[i];
+
+        if (item->slot_name != cpu)
+            continue;
+        if (!is_usable_core(item->device_id))
+            return NULL;
+        strbuf_addf(&list, "%s%s", list.len ? "," : "", item->device_id);
+    }
+    return list.len && strbuf_ok(&list) ? arena_strdup(arena, list.data) : NULL;
+}
+
+/* {"shmem": "1g"} or {"shmem": 1073741824} */
+static int read_shm(const struct msg_kernel_create *order, int64_t usual, int64_t *ret,
+                    struct aq_error *err)
+{
+    json_t *opts = order->resource_opts ? json_loads(order->resource_opts, 0, NULL) : NULL;
+    const json_t *shm = json_object_get(opts, "shmem");
+    const char *text = json_string_value(shm);
+    int r = 0;
+
+    *ret = json_is_integer(shm) ? json_integer_value(shm) : usual;
+    if (text)
+        r = slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "mem", ret, err);
+    else if (shm && !json_is_integer(shm) && !json_is_null(shm))
+        r = -EINVAL;
+    json_decref(opts);
+    if (r < 0 || *ret < 0)
+        return aq_fail_field(err, EINVAL, "resource_opts", "shmem is no size: \"64m\", \"1g\"");
+    return 0;
+}
+
+static int add_labels(const struct msg_kernel_create *order, const struct agent *agent,
+                      struct arena *arena, struct container_spec *c, struct aq_error *err)
+{
+    struct container_pair *labels = arena_array(arena, 8, sizeof(*labels));
+    char *kernel = arena_alloc(arena, UUID_TEXT_MAX), *session = arena_alloc(arena, UUID_TEXT_MAX);
+    size_t n = 0;
+
+    if (!labels || !kernel || !session)
+        return aq_fail(err, ENOMEM, "container");
+    c->id = uuid_format(&order->kernel_id, kernel);
+    labels[n++] = (struct container_pair){ "ai.backend.kernel-id", c->id };
+    labels[n++] = (struct container_pair){ "ai.backend.session-id",
+                                           uuid_format(&order->session_id, session) };
+    labels[n++] = (struct container_pair){ "ai.backend.agent-id", agent->settings->id };
+    labels[n++] = (struct container_pair){ "ai.backend.owner", agent->settings->id };
+    if (order->user_id)
+        labels[n++] = (struct container_pair){ "ai.backend.owner-user-id", order->user_id };
+    c->labels = labels;
+    c->label_count = n;
+    return 0;
+}
+
+static int add_mounts(const struct accel_attachment *attachment, const char *config,
+                      struct arena *arena, struct container_spec *c, struct aq_error *err)
+{
+    struct container_mount *mounts = arena_array(arena, attachment->mount_count + 4,
+                                                 sizeof(*mounts));
+    size_t n = 0;
+
+    if (!mounts)
+        return aq_fail(err, ENOMEM, "container");
+    mounts[n++] = (struct container_mount){ .source = config, .target = CONTAINER_CONFIG };
+    for (size_t i = 0; i < attachment->mount_count; i++)
+        mounts[n++] = (struct container_mount){ .source = attachment->mounts[i].source,
+                                                .target = attachment->mounts[i].target,
+                                                .may_write = attachment->mounts[i].may_write };
+    c->mounts = mounts;
+    c->mount_count = n;
+    return 0;
+}
+
+static int add_devices(const struct accel_attachment *attachment, struct arena *arena,
+                       struct container_spec *c, struct aq_error *err)
+{
+    struct container_device *devices = arena_array(arena, attachment->node_count + 1,
+                                                   sizeof(*devices));
+
+    if (!devices)
+        return aq_fail(err, ENOMEM, "container");
+    for (size_t i = 0; i < attachment->node_count; i++) {
+        const struct accel_node *node = &attachment->nodes[i];
+
+        devices[i] = (struct container_device){ .source = node->source, .target = node->target,
+                                                .may_read = node->may_read,
+                                                .may_write = node->may_write,
+                                                .may_mknod = node->may_mknod };
+    }
+    c->devices = devices;
+    c->device_count = attachment->node_count;
+    c->groups = attachment->groups;
+    c->group_count = attachment->group_count;
+    return 0;
+}
+
+/* ---- the program in it ---- */
+
+static int specify_program(const struct local_kernel *k, const struct msg_kernel_create *order,
+                           const struct image *image, struct arena *arena,
+                           struct runtime_spec *ret, struct aq_error *err)
+{
+    static const char *const none[] = { NULL };
+    const struct order_place place = {
+        .settings = k->agent->settings,
+        .attachment = &k->attachment,
+        .work = CONTAINER_WORK,
+        .shell = find_shell(image),
+        .environ = image->config && image->config->env
+                       ? (const char *const *)(uintptr_t)image->config->env : none,
+    };
+    AQ_CLEANUP(aq_freep) char *cwd = aq_format("%s%s%s", CONTAINER_WORK, order->cwd ? "/" : "",
+                                               order->cwd ? order->cwd : "");
+    int r = order_argv(order, &place, arena, &ret->argv, err);
+
+    if (r < 0)
+        return r;
+    ret->envp = order_environ(order, &place, arena);
+    ret->cwd = cwd ? arena_strdup(arena, cwd) : NULL;
+    ret->tty = order->command == NULL && ret->argv[0] != NULL;
+    return ret->envp && ret->cwd ? 0 : aq_fail(err, ENOMEM, "container");
+}
+
+int container_specify(const struct local_kernel *k, const struct msg_kernel_create *order,
+                      const struct image *image, const char *scratch, const char *config,
+                      struct arena *arena, struct container_spec *c, struct runtime_spec *ret,
+                      struct aq_error *err)
+{
+    const struct settings *settings = k->agent->settings;
+    int r;
+
+    *c = (struct container_spec){
+        .hostname = order->hostname ? order->hostname : "main1",
+        .layers = image->lowers,
+        .layer_count = image->lower_count,
+        .hidden = image->hidden,
+        .scratch = scratch,
+        .cpus = list_cores(&k->grant, arena),
+        .cpu_micro = slots_get(&k->slots, slot_name_intern("cpu", 3)),
+        .uid = (uid_t)settings->container_uid,
+        .gid = (gid_t)settings->container_gid,
+    };
+    r = specify_program(k, order, image, arena, ret, err);
+    if (r == 0)
+        r = read_shm(order, settings->shm_bytes, &c->shm_bytes, err);
+    if (r == 0)
+        r = add_labels(order, k->agent, arena, c, err);
+    if (r == 0)
+        r = add_mounts(&k->attachment, config, arena, c, err);
+    if (r == 0)
+        r = add_devices(&k->attachment, arena, c, err);
+    if (r < 0)
+        return r;
+    ret->processes_max = (uint64_t)settings->container_processes_max;
+    ret->files_max = (uint64_t)settings->container_files_max;
+    ret->container = c;
+    return 0;
+}

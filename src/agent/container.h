@@ -1,0 +1,27 @@
+/* container.h - from an order and an image to the container of a kernel */
+#ifndef AQ_AGENT_CONTAINER_H
+#define AQ_AGENT_CONTAINER_H
+
+#include "agent/image/image.h"
+#include "agent/kernel.h"
+#include "agent/runtime/container.h"
+
+#define CONTAINER_WORK "/home/work"     /* the program's folder, inside */
+#define CONTAINER_CONFIG "/home/config" /* resource.txt and environ.txt, inside */
+
+/* Whether the order wants a container, by the settings and the image it
+ * names. -ENOTSUP (field "image") if this node does not run what it wants.
+ */
+int container_is_wanted(const struct agent *agent, const char *image, bool *ret,
+                        struct aq_error *err);
+
+/* Fill in both; they borrow from all arguments and the arena. 'scratch' and
+ * 'config' are paths on the node. -ENOTSUP for a command that the image cannot run, -EINVAL
+ * with the member as field, -ENOMEM.
+ */
+int container_specify(const struct local_kernel *k, const struct msg_kernel_create *order,
+                      const struct image *image, const char *scratch, const char *config,
+                      struct arena *arena, struct container_spec *ret_container,
+                      struct runtime_spec *ret, struct aq_error *err);
+
+#endif

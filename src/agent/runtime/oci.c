@@ -1,0 +1,453 @@
+#include "agent/runtime/oci.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/runtime/bundle.h"
+#include "agent/runtime/monitored.h"
+#include "agent/runtime/program_file.h"
+#include "agent/runtime/terminal.h"
+#include "agent/runtime/sync_tool.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/log.h"
+
+#define RUNNER_INSIDE "/opt/kernel/aliquot-runner"
+
+struct oci_runtime {
+    struct monitored_runtime monitored;
+    struct oci_host host;
+    char *runner_path; /* on the node */
+    char *program;     /* crun or runc, absolute */
+    char *version;     /* "crun 1.8.1" */
+    bool is_runc;
+};
+
+static struct oci_runtime *of(const struct runtime *rt)
+{
+    return AQ_CONTAINER_OF(rt, struct oci_runtime, monitored.super);
+}
+
+const char *oci_monitor_path(const struct oci_runtime *rt)
+{
+    return rt->monitored.monitor_path;
+}
+
+const char *runtime_oci_version(const struct runtime *rt)
+{
+    return of(rt)->version;
+}
+
+const struct oci_host *runtime_oci_host(const struct runtime *rt)
+{
+    return &of(rt)->host;
+}
+
+/* ---- what is written for one container ---- */
+
+/* All that start() decides for a container. */
+struct draft {
+    struct oci_runtime *rt;
+    const struct runtime_spec *spec;
+    const struct container_spec *container;
+    struct arena arena;
+    struct bundle_host bundle;
+    const char *const *device_rules;
+    char *files;       /* folder of the runtime's files about it */
+    char *cgroup;
+};
+
+static void draft_done(struct draft *d)
+{
+    free(d->files);
+    free(d->cgroup);
+    arena_done(&d->arena);
+}
+
+static const char *print(struct arena *arena, const char *fmt, ...) AQ_PRINTF(2, 3);
+
+static const char *print(struct arena *arena, const char *fmt, ...)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    va_list args;
+
+    va_start(args, fmt);
+    strbuf_vaddf(&text, fmt, args);
+    va_end(args);
+    return strbuf_ok(&text) ? arena_strdup(arena, text.data) : NULL;
+}
+
+static int draft_init(struct draft *d, struct oci_runtime *rt, const struct runtime_spec *spec,
+                      struct aq_error *err)
+{
+    const struct container_spec *c = spec->container;
+    bool is_mapped = oci_host_can_map(&rt->host, c->layers, c->layer_count);
+
+    *d = (struct draft){ .rt = rt, .spec = spec, .container = c };
+    d->files = oci_host_kernel_path(&rt->host, c->id, "");
+    if (!d->files)
+        return aq_fail(err, ENOMEM, "container");
+    if (rt->is_runc && rt->host.cgroups.count) {
+        AQ_CLEANUP(aq_freep) char *inner = aq_format("%s/container", c->id);
+
+        d->bundle.cgroup = d->cgroup = inner ? cgroup_path(&rt->host.cgroups, inner) : NULL;
+    }
+    d->bundle.stage = rt->host.stage;
+    d->bundle.seccomp = rt->host.seccomp;
+    d->bundle.memlock_max = rt->host.memlock_max;
+    d->bundle.id_base = is_mapped ? oci_host_id_base(&rt->host, c->id) : 0;
+    d->bundle.id_count = is_mapped ? ID_RANGE : 0;
+    d->device_rules = bundle_device_rules(c, &d->arena, err);
+    return d->device_rules ? 0 : -err->code;
+}
+
+/* Process 1 and what it is to start. */
+static const char *const *runner_argv(struct draft *d)
+{
+    const struct container_spec *c = d->container;
+    AQ_CLEANUP(strbuf_donep) struct strbuf groups = STRBUF_INIT;
+    size_t count = 0, n = 0;
+    const char **argv;
+
+    while (d->spec->argv[count])
+        count++;
+    argv = arena_array(&d->arena, count + 20, sizeof(*argv));
+    if (!argv)
+        return NULL;
+    argv[n++] = RUNNER_INSIDE;
+    argv[n++] = "--socket";
+    argv[n++] = "3";
+    argv[n++] = "--report";
+    argv[n++] = "4";
+    argv[n++] = "--uid";
+    argv[n++] = print(&d->arena, "%u", (unsigned)c->uid);
+    argv[n++] = "--gid";
+    argv[n++] = print(&d->arena, "%u", (unsigned)c->gid);
+    for (size_t i = 0; i < c->group_count; i++)
+        strbuf_addf(&groups, "%s%u", i ? "," : "", (unsigned)c->groups[i]);
+    if (groups.len) {
+        argv[n++] = "--groups";
+        argv[n++] = arena_strdup(&d->arena, groups.data);
+    }
+    argv[n++] = "--cwd";
+    argv[n++] = d->spec->cwd;
+    if (d->spec->tty) {
+        argv[n++] = "--tty";
+        argv[n++] = print(&d->arena, "%ux%u", d->spec->rows ? d->spec->rows : 24u,
+                          d->spec->cols ? d->spec->cols : 80u);
+    }
+    argv[n++] = "--";
+    memcpy(argv + n, d->spec->argv, count * sizeof(*argv));
+    for (size_t i = 0; i < n; i++)
+        if (!argv[i])
+            return NULL;
+    return argv;
+}
+
+/* Set before the runtime starts: from within a user namespace no limit can be raised. */
+static uint64_t files_max(const struct draft *d)
+{
+    uint64_t most = d->rt->host.files_max;
+
+    return d->spec->files_max ? AQ_MIN(d->spec->files_max, most) : most;
+}
+
+static int write_config(struct draft *d, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/config.json", d->spec->folder);
+    struct container_spec container = *d->container;
+    struct runtime_spec spec = *d->spec;
+    struct container_mount *mounts =
+        arena_array(&d->arena, container.mount_count + 1, sizeof(*mounts));
+    int r;
+
+    spec.argv = runner_argv(d);
+    spec.files_max = files_max(d);
+    if (!path || !mounts || !spec.argv)
+        return aq_fail(err, ENOMEM, "container");
+    if (container.mount_count)
+        memcpy(mounts, container.mounts, container.mount_count * sizeof(*mounts));
+    mounts[container.mount_count++] =
+        (struct container_mount){ .source = d->rt->runner_path, .target = RUNNER_INSIDE };
+    container.mounts = mounts;
+    r = bundle_write(&spec, &container, &d->bundle, d->device_rules, &text, err);
+    return r < 0 ? r : fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err);
+}
+
+/* ---- the monitor's program: the OCI runtime ---- */
+
+static void put(struct strbuf *out, const char *key, const char *value)
+{
+    strbuf_addf(out, "%s=%s", key, value);
+    strbuf_add(out, "", 1);
+}
+
+static void put_file(struct strbuf *out, const char *key, const char *folder, const char *name)
+{
+    strbuf_addf(out, "%s=%s/%s", key, folder, name);
+    strbuf_add(out, "", 1);
+}
+
+static void put_number(struct strbuf *out, const char *key, uint64_t value)
+{
+    strbuf_addf(out, "%s=%" PRIu64, key, value);
+    strbuf_add(out, "", 1);
+}
+
+/* What runc allows its containers unasked has to be allowed above them. */
+static const char *const *add_rule(struct draft *d, const char *rule)
+{
+    size_t count = 0;
+    const char **rules;
+
+    while (d->device_rules[count])
+        count++;
+    rules = arena_array(&d->arena, count + 2, sizeof(*rules));
+    if (!rules)
+        return d->device_rules;
+    memcpy(rules, d->device_rules, count * sizeof(*rules));
+    rules[count] = rule;
+    return rules;
+}
+
+static void put_limit(struct strbuf *out, const char *key, uint64_t value)
+{
+    if (value == RLIM_INFINITY)
+        put(out, key, "unlimited");
+    else
+        put_number(out, key, value);
+}
+
+static int put_limits(struct draft *d, struct strbuf *out, struct aq_error *err)
+{
+    const struct container_spec *c = d->container;
+    const char *const *devices = d->rt->is_runc ? add_rule(d, "c 10:200 rwm") : d->device_rules;
+    const struct cgroup_limits limits = { .cpus = c->cpus, .cpu_micro = c->cpu_micro,
+                                          .memory_bytes = (int64_t)d->spec->memory_bytes,
+                                          .pids_max = d->spec->processes_max,
+                                          .devices = devices };
+    const struct cgroup_hierarchy *v2 = cgroup_find_v2(&d->rt->host.cgroups);
+
+    /* crun refuses nodes where both versions are mounted and have controllers */
+    if (v2 && d->rt->host.cgroups.count > 1 && !d->rt->is_runc)
+        put(out, "hide", v2->mount);
+    if (d->rt->is_runc)
+        put_number(out, "outside", 1);
+    return cgroup_plan(&d->rt->host.cgroups, c->id, &limits, out, err);
+}
+
+static void put_rootfs(struct draft *d, struct strbuf *out)
+{
+    const struct container_spec *c = d->container;
+    const struct oci_host *host = &d->rt->host;
+
+    put(out, "stage", host->stage);
+    for (size_t i = 0; i < c->layer_count; i++)
+        put(out, "layer", c->layers[i]);
+    put(out, "scratch", c->scratch);
+    if (host->scratch_template)
+        put(out, "scratch_template", host->scratch_template);
+    put_number(out, "id_base", d->bundle.id_base);
+    put_number(out, "id_count", d->bundle.id_count);
+    put_number(out, "home_uid", c->uid);
+    put_number(out, "home_gid", c->gid);
+    put_number(out, "runner", 1);
+    put_file(out, "pid_file", d->files, "pid");
+    put_file(out, "runtime_log", d->files, "log");
+    put(out, "remove", d->files);
+    put_file(out, "remove", host->runtime, c->id);
+}
+
+static int write_program(struct draft *d, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const struct oci_runtime *rt = d->rt;
+    const char *id = d->container->id;
+    const char *argv[] = { rt->program, "--root", rt->host.runtime, "--log",
+                           print(&d->arena, "%s/log", d->files), "run", "--preserve-fds", "2",
+                           "--pid-file", print(&d->arena, "%s/pid", d->files), "--bundle",
+                           d->spec->folder, id, NULL, NULL };
+    const char *envp[] = { print(&d->arena, "ALIQUOT_KERNEL_ID=%s", id),
+                           "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    struct runtime_spec outer = *d->spec;
+    int r;
+
+    if (!argv[4] || !argv[9] || !envp[0])
+        return aq_fail(err, ENOMEM, "container");
+    if (!rt->is_runc) {
+        memmove(argv + 2, argv + 1, (AQ_COUNT(argv) - 2) * sizeof(*argv));
+        argv[1] = "--cgroup-manager=disabled"; /* the monitor's cgroups are those */
+    }
+    outer.argv = argv;
+    outer.envp = envp;
+    outer.cwd = "/";
+    outer.tty = outer.has_ids = false;
+    outer.memory_bytes = outer.processes_max = 0;
+    outer.files_max = files_max(d);
+    r = program_file_text(&outer, &text, err);
+    if (r == 0) {
+        put_limit(&text, "rlimit_memlock", rt->host.memlock_max);
+        put_rootfs(d, &text);
+        r = put_limits(d, &text, err);
+    }
+    if (r == 0 && !strbuf_ok(&text))
+        r = aq_fail(err, ENOMEM, "container");
+    return r < 0 ? r : program_file_put(d->spec->folder, &text, err);
+}
+
+int oci_write(struct oci_runtime *rt, const struct runtime_spec *spec, struct aq_error *err)
+{
+    AQ_CLEANUP(draft_done) struct draft draft;
+    int r = draft_init(&draft, rt, spec, err);
+
+    if (r == 0 && mkdir(draft.files, 0700) < 0 && errno != EEXIST)
+        r = aq_fail_errno(err, "make '%s'", draft.files);
+    AQ_FAULT("agent.bundle.before");
+    if (r == 0)
+        r = write_config(&draft, err);
+    AQ_FAULT("agent.bundle.written");
+    return r < 0 ? r : write_program(&draft, err);
+}
+
+/* ---- the vtable ---- */
+
+static int describe(struct runtime *runtime, const struct runtime_spec *spec, struct strbuf *out,
+                    struct aq_error *err)
+{
+    (void)runtime;
+    (void)spec;
+    (void)out;
+    return aq_fail(err, ENOTSUP, "a container is described when its image is there");
+}
+
+static int start(struct runtime *runtime, const struct runtime_spec *spec,
+                 const struct runtime_events *events, void *data, struct runtime_kernel **ret,
+                 struct aq_error *err)
+{
+    int r = oci_write(of(runtime), spec, err);
+
+    return r < 0 ? r : monitored_open(runtime, spec->folder, events, data, ret, err);
+}
+
+void runtime_oci_sweep(struct runtime *rt, bool (*is_known)(void *data, const struct uuid *kernel),
+                       void *data)
+{
+    oci_host_sweep(&of(rt)->host, is_known, data);
+}
+
+static void oci_done(struct oci_runtime *rt)
+{
+    oci_host_done(&rt->host);
+    monitored_done(&rt->monitored);
+    free(rt->runner_path);
+    free(rt->program);
+    free(rt->version);
+    free(rt);
+}
+
+static void free_runtime(struct runtime *runtime)
+{
+    oci_done(of(runtime));
+}
+
+static const struct runtime_ops oci_ops = {
+    .name = "container",
+    .describe = describe,
+    .start = start,
+    .adopt = monitored_adopt,
+    .terminate = monitored_terminate,
+    .signal = monitored_signal,
+    .release = monitored_release,
+    .attach = monitored_attach,
+    .input = terminal_input,
+    .resize = terminal_resize,
+    .pause = terminal_pause,
+    .detach = terminal_detach,
+    .free = free_runtime,
+};
+
+/* ---- which one ---- */
+
+/* "crun version 1.8.1\n..." */
+static char *ask_version(const char *program, const char *name)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *argv[] = { program, "--version", NULL };
+    const char *at;
+
+    if (tool_run(argv, &text, NULL) < 0 || !(at = strstr(text.data, "version ")))
+        return strdup(name);
+    at += strlen("version ");
+    return aq_format("%s %.*s", name, (int)strcspn(at, " \n"), at);
+}
+
+static int try_one(struct oci_runtime *rt, const char *name, const struct settings *settings,
+                   struct aq_error *err)
+{
+    const char *slash = strrchr(name, '/');
+
+    free(rt->program);
+    free(rt->version);
+    rt->version = NULL;
+    rt->program = tool_find(name);
+    if (!rt->program)
+        return aq_fail(err, ENOENT, "it is not installed");
+    rt->is_runc = strncmp(slash ? slash + 1 : name, "runc", 4) == 0;
+    rt->version = ask_version(rt->program, slash ? slash + 1 : name);
+    return rt->version ? oci_probe(rt, settings, err) : aq_fail(err, ENOMEM, "runtime");
+}
+
+static int choose(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err)
+{
+    const char *candidates[] = { "crun", "runc" };
+    bool is_open = strcmp(settings->oci_runtime, "auto") == 0;
+    struct aq_error why[AQ_COUNT(candidates)] = { { 0 } };
+
+    if (!is_open && try_one(rt, settings->oci_runtime, settings, &why[0]) < 0)
+        return aq_fail(err, ENOTSUP, "%s: %s", settings->oci_runtime, why[0].text);
+    for (size_t i = 0; is_open && i < AQ_COUNT(candidates); i++) {
+        if (try_one(rt, candidates[i], settings, &why[i]) == 0)
+            return 0;
+        log_warning("containers by %s: %s", candidates[i], why[i].text);
+    }
+    return is_open ? aq_fail(err, ENOTSUP, "crun: %.120s; runc: %.120s", why[0].text, why[1].text)
+                   : 0;
+}
+
+int runtime_new_oci(uv_loop_t *loop, const struct settings *settings, const char *monitor_path,
+                    const char *runner_path, struct runtime **ret, struct aq_error *err)
+{
+    struct oci_runtime *rt = NULL;
+    int r;
+
+    if (geteuid() != 0)
+        return aq_fail(err, ENOTSUP, "the agent is not run by root");
+    if (access(runner_path, X_OK) < 0)
+        return aq_fail(err, ENOTSUP, "the runner '%s' cannot be executed", runner_path);
+    rt = calloc(1, sizeof(*rt));
+    if (!rt)
+        return aq_fail(err, ENOMEM, "runtime");
+    rt->host.users = -1;
+    rt->host.notes = (struct strbuf)STRBUF_INIT;
+    rt->monitored.super.ops = &oci_ops;
+    rt->runner_path = strdup(runner_path);
+    r = rt->runner_path ? monitored_init(&rt->monitored, loop, monitor_path, err)
+                        : aq_fail(err, ENOMEM, "runtime");
+    if (r == 0)
+        r = oci_host_init(&rt->host, settings, err);
+    if (r == 0)
+        r = choose(rt, settings, err);
+    if (r < 0) {
+        oci_done(rt);
+        return r;
+    }
+    *ret = &rt->monitored.super;
+    return 0;
+}

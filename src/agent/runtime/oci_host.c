@@ -1,0 +1,299 @@
+#include "agent/runtime/oci_host.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent/runtime/bundle.h"
+#include "agent/runtime/seccomp.h"
+#include "agent/runtime/sync_tool.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "monitor/id_map.h"
+
+#define FILES_USUAL 1048576u
+
+static void note(struct oci_host *host, const char *text, const char *why)
+{
+    strbuf_addf(&host->notes, "%s%s%s%s", host->notes.len ? "\n" : "", text, why ? ": " : "",
+                why ? why : "");
+}
+
+/* 64-bit FNV-1a. */
+static uint64_t hash_text(const char *text)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* ---- folders ---- */
+
+/* Containers' own roots, who are nobody on the node, walk through them. */
+static int make_folder(const char *path, mode_t mode, struct aq_error *err)
+{
+    int r = path ? fs_mkdirs(path, mode, err) : aq_fail(err, ENOMEM, "folders of containers");
+
+    if (r == 0 && chmod(path, mode) < 0)
+        r = aq_fail_errno(err, "chmod '%s'", path);
+    return r;
+}
+
+static int make_folders(struct oci_host *host, const struct settings *settings,
+                        const char *instance, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *base = aq_format("%s/%s", settings->run, instance);
+    int r = make_folder(settings->run, 0711, err);
+
+    if (r == 0)
+        r = make_folder(base, 0711, err);
+    if (r < 0)
+        return r;
+    host->stage = aq_format("%s/stage", base);
+    host->runtime = aq_format("%s/runtime", base);
+    host->kernels = aq_format("%s/kernels", base);
+    r = make_folder(host->stage, 0755, err);
+    if (r == 0)
+        r = make_folder(host->runtime, 0700, err);
+    return r == 0 ? make_folder(host->kernels, 0700, err) : r;
+}
+
+static char *name_instance(const char *state)
+{
+    AQ_CLEANUP(aq_freep) char *path = realpath(state, NULL);
+
+    return path ? aq_format("%016" PRIx64, hash_text(path)) : NULL;
+}
+
+/* ---- scratch space ---- */
+
+static int make_template(const char *path, int64_t bytes, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path);
+    AQ_CLEANUP(aq_closep) int fd = -1;
+    /* no journal: nothing in it survives a crash of the node anyway */
+    const char *argv[] = { "mkfs.ext4", "-q", "-F", "-m", "0", "-O",
+                           "^has_journal,^resize_inode,sparse_super2", "-E",
+                           "lazy_itable_init=1,nodiscard,packed_meta_blocks=1,root_owner=0:0", fresh,
+                           NULL };
+    int r;
+
+    if (!fresh)
+        return aq_fail(err, ENOMEM, "scratch space");
+    fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, bytes) < 0)
+        return aq_fail_errno(err, "make '%s'", fresh);
+    r = tool_run(argv, NULL, err);
+    if (r == 0 && rename(fresh, path) < 0)
+        r = aq_fail_errno(err, "rename '%s'", fresh);
+    if (r < 0)
+        (void)unlink(fresh);
+    return r;
+}
+
+static void prepare_scratch(struct oci_host *host, const struct settings *settings)
+{
+    AQ_CLEANUP(aq_freep) char *path = NULL;
+    struct aq_error err = { 0 };
+
+    path = aq_format("%s/scratch-%" PRId64 ".img", settings->state, settings->scratch_bytes);
+    if (!path)
+        return;
+    if (access("/dev/loop-control", R_OK | W_OK) < 0) {
+        note(host, "scratch space has no limit", "there are no loop devices");
+    } else if (access(path, R_OK) == 0 || make_template(path, settings->scratch_bytes, &err) == 0) {
+        host->scratch_template = AQ_TAKE(path);
+    } else {
+        note(host, "scratch space has no limit", err.text);
+    }
+}
+
+/* ---- system calls ---- */
+
+static void prepare_seccomp(struct oci_host *host, const struct settings *settings)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf profile = STRBUF_INIT, text = STRBUF_INIT;
+    struct seccomp_host node = { .capabilities = bundle_capabilities };
+    struct aq_error err = { 0 };
+    struct utsname names;
+    int r = fs_read(AT_FDCWD, settings->seccomp, SECCOMP_PROFILE_MAX, &profile, &err);
+
+    (void)uname(&names);
+    node.machine = names.machine;
+    node.release = names.release;
+    if (r == 0)
+        r = seccomp_translate(profile.data, profile.len, &node, &text, &err);
+    if (r == 0)
+        host->seccomp = strbuf_steal(&text);
+    else
+        note(host, "system calls are not filtered", err.text);
+}
+
+/* ---- users ---- */
+
+static void prepare_users(struct oci_host *host, const struct settings *settings)
+{
+    struct aq_error err = { 0 };
+    int r;
+
+    host->id_start = (uint32_t)settings->id_start;
+    host->id_ranges = (uint32_t)settings->id_ranges;
+    if (settings->id_ranges == 0)
+        return;
+    host->users = id_map_open(host->id_start, ID_RANGE, &err);
+    if (host->users < 0) {
+        note(host, "no user namespaces", err.text);
+        return;
+    }
+    r = id_map_check(settings->state, host->users);
+    if (r < 0)
+        note(host, "no user namespaces where the file system of an image cannot map users",
+             strerror(-r));
+}
+
+bool oci_host_can_map(const struct oci_host *host, const char *const *folders, size_t count)
+{
+    bool can = host->users >= 0;
+
+    for (size_t i = 0; can && i < count; i++)
+        can = id_map_check(folders[i], host->users) == 0;
+    return can;
+}
+
+uint32_t oci_host_id_base(const struct oci_host *host, const char *kernel_id)
+{
+    return host->id_start + (uint32_t)(hash_text(kernel_id) % host->id_ranges) * ID_RANGE;
+}
+
+/* ---- cgroups ---- */
+
+static int prepare_cgroups(struct oci_host *host, const struct settings *settings,
+                           const char *instance, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, missing = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", settings->cgroup_parent, instance);
+    struct aq_error why = { 0 };
+    int r = path ? fs_read(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &text, err)
+                 : aq_fail(err, ENOMEM, "cgroups");
+
+    if (r < 0)
+        return r;
+    if (cgroup_layout_read(text.data, "", &host->cgroups, &why) < 0) {
+        note(host, "nothing is limited", why.text);
+        return 0;
+    }
+    r = cgroup_prepare(&host->cgroups, path, &missing, err);
+    if (r == 0 && missing.len)
+        note(host, "cgroups cannot limit these", missing.data);
+    return r;
+}
+
+/* ---- all of it ---- */
+
+/* The most that programs can get of a resource: 'wanted', unless the agent may
+ * not raise its limits.
+ */
+static uint64_t find_limit(int resource, rlim_t wanted)
+{
+    struct rlimit own, raised;
+
+    if (getrlimit(resource, &own) < 0 || own.rlim_max >= wanted)
+        return wanted;
+    raised = (struct rlimit){ own.rlim_cur, wanted };
+    if (setrlimit(resource, &raised) < 0)
+        return own.rlim_max;
+    (void)setrlimit(resource, &own);
+    return wanted;
+}
+
+static void prepare_limits(struct oci_host *host)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    uint64_t most = FILES_USUAL;
+
+    if (fs_read(AT_FDCWD, "/proc/sys/fs/nr_open", 64, &text, NULL) == 0)
+        most = AQ_MIN(most, strtoull(text.data, NULL, 10));
+    host->files_max = find_limit(RLIMIT_NOFILE, most);
+    host->memlock_max = find_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
+}
+
+int oci_host_init(struct oci_host *host, const struct settings *settings, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *instance = NULL;
+    int r = fs_mkdirs(settings->state, 0700, err);
+
+    *host = (struct oci_host){ .users = -1, .notes = STRBUF_INIT };
+    instance = name_instance(settings->state);
+    if (r == 0 && !instance)
+        r = aq_fail(err, ENOMEM, "containers");
+    if (r == 0)
+        r = make_folders(host, settings, instance, err);
+    if (r == 0)
+        r = prepare_cgroups(host, settings, instance, err);
+    if (r < 0) {
+        oci_host_done(host);
+        return r;
+    }
+    prepare_limits(host);
+    prepare_scratch(host, settings);
+    prepare_seccomp(host, settings);
+    prepare_users(host, settings);
+    return 0;
+}
+
+void oci_host_done(struct oci_host *host)
+{
+    cgroup_leave(&host->cgroups);
+    cgroup_layout_done(&host->cgroups);
+    free(host->stage);
+    free(host->runtime);
+    free(host->kernels);
+    free(host->scratch_template);
+    free(host->seccomp);
+    aq_closep(&host->users);
+    strbuf_done(&host->notes);
+}
+
+/* ---- what is left ---- */
+
+static void sweep_folder(const char *path, bool (*is_known)(void *data, const struct uuid *kernel),
+                         void *data)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        struct uuid id;
+
+        if (uuid_parse(entry->d_name, &id) == 0 && !is_known(data, &id))
+            (void)fs_remove_tree(dirfd(dir), entry->d_name, NULL);
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+void oci_host_sweep(const struct oci_host *host,
+                    bool (*is_known)(void *data, const struct uuid *kernel), void *data)
+{
+    int count = cgroup_sweep(&host->cgroups, is_known, data);
+
+    if (count)
+        log_warning("ended what was left of containers that are not known count=%d", count);
+    sweep_folder(host->kernels, is_known, data);
+    sweep_folder(host->runtime, is_known, data);
+}
+
+char *oci_host_kernel_path(const struct oci_host *host, const char *kernel_id, const char *name)
+{
+    return aq_format("%s/%s%s%s", host->kernels, kernel_id, name[0] ? "/" : "", name);
+}

@@ -1,0 +1,52 @@
+/* oci_host.h - what this node has for containers: folders, cgroups, users, profile
+ *
+ * Found once, at the agent's start. What is weaker here than it should be is
+ * said in 'notes', a sentence each, and the containers run without it.
+ *
+ *   FOLDER/INSTANCE/stage      monitor/rootfs.h; empty outside of containers
+ *   FOLDER/INSTANCE/runtime    the OCI runtime's own state
+ *   FOLDER/INSTANCE/kernels/ID files of the runtime about one container
+ *   STATE/scratch-BYTES.img    the file system that scratch spaces begin as
+ *
+ * FOLDER is [runtime] folder, INSTANCE a name for this agent's state folder:
+ * agents on one machine do not touch each other's.
+ */
+#ifndef AQ_AGENT_RUNTIME_OCI_HOST_H
+#define AQ_AGENT_RUNTIME_OCI_HOST_H
+
+#include "agent/cgroup/cgroup.h"
+#include "agent/settings.h"
+#include "base/strbuf.h"
+
+struct oci_host {
+    char *stage, *runtime, *kernels; /* folders */
+    char *scratch_template; /* NULL = scratch spaces are plain folders without a limit */
+    char *seccomp;          /* NULL = no profile */
+    struct cgroup_layout cgroups;
+    int users;              /* of id_map_open(), to check with; -1 = no user namespaces */
+    uint32_t id_start, id_ranges;
+    uint64_t files_max, memlock_max; /* the most that programs can get: files, bytes */
+    struct strbuf notes;    /* lines */
+};
+
+#define ID_RANGE 65536u /* users of a container */
+
+int oci_host_init(struct oci_host *host, const struct settings *settings, struct aq_error *err);
+void oci_host_done(struct oci_host *host);
+
+/* Can every one of these folders be shown with mapped users? */
+bool oci_host_can_map(const struct oci_host *host, const char *const *folders, size_t count);
+
+/* The first of the users of a kernel, the same every time. Two kernels may
+ * share a range: it protects the node, the other namespaces the kernels.
+ */
+uint32_t oci_host_id_base(const struct oci_host *host, const char *kernel_id);
+
+/* Kill and remove what is left of kernels for which is_known() is false. */
+void oci_host_sweep(const struct oci_host *host,
+                    bool (*is_known)(void *data, const struct uuid *kernel), void *data);
+
+/* FOLDER/INSTANCE/kernels/ID/name; caller frees. */
+char *oci_host_kernel_path(const struct oci_host *host, const char *kernel_id, const char *name);
+
+#endif

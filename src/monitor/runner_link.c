@@ -1,0 +1,84 @@
+#include "monitor/runner_link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define FD_FIRST 16 /* above those of the runner */
+
+static const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "runner.sock" };
+
+/* The same descriptor, high enough not to be in the way. */
+static int raise_fd(int fd)
+{
+    int raised = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
+
+    aq_closep(&fd);
+    return raised;
+}
+
+int runner_link_open(struct runner_link *link, struct aq_error *err)
+{
+    link->listener = raise_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    (void)unlink(address.sun_path);
+    if (link->listener < 0
+        || bind(link->listener, (const struct sockaddr *)&address, sizeof(address)) < 0
+        || listen(link->listener, RUNNER_CONNECTIONS_MAX) < 0)
+        return aq_fail_errno(err, "listen on runner.sock");
+    link->report = raise_fd(open("report", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                                 0600));
+    return link->report < 0 ? aq_fail_errno(err, "make 'report'") : 0;
+}
+
+int runner_link_pass(const struct runner_link *link)
+{
+    return dup2(link->listener, RUNNER_SOCKET_FD) < 0 || dup2(link->report, RUNNER_REPORT_FD) < 0
+               ? -errno : 0;
+}
+
+void runner_link_connect(struct runner_link *link)
+{
+    link->connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    /* whoever listens accepts later; only a queue of others would refuse */
+    if (link->connection >= 0
+        && connect(link->connection, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        aq_closep(&link->connection);
+    aq_closep(&link->listener);
+}
+
+int runner_link_receive(struct runner_link *link, struct runner_hello *ret)
+{
+    char packet[sizeof(*ret)];
+    ssize_t got = recv(link->connection, packet, sizeof(packet), 0);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got <= 0)
+        return got < 0 ? -errno : -ECONNRESET;
+    if (got != (ssize_t)sizeof(*ret) || packet[0] != RUNNER_HELLO)
+        return 0;
+    memcpy(ret, packet, sizeof(*ret));
+    return 1;
+}
+
+bool runner_link_read_report(const struct runner_link *link, struct runner_report *ret)
+{
+    return link->report >= 0
+           && pread(link->report, ret, sizeof(*ret), 0) == (ssize_t)sizeof(*ret)
+           && ret->magic == RUNNER_REPORT_MAGIC
+           && memchr(ret->text, '\0', sizeof(ret->text)) != NULL;
+}
+
+void runner_link_close(struct runner_link *link)
+{
+    if (link->report >= 0) {
+        (void)unlink("report");
+        (void)unlink("runner.sock");
+    }
+    aq_closep(&link->listener);
+    aq_closep(&link->report);
+    aq_closep(&link->connection);
+}
