@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/fs.h"
@@ -250,6 +251,17 @@ static void test_restarted_agent_adopts(void **state)
     assert_int_equal(scene_find(s, &big.kernel_id)->state, MSG_KERNEL_TERMINATED);
 }
 
+/* Its programs have written so many lines of "x" to the file 'count'. */
+static bool has_counted(const struct scene *s, const struct uuid *kernel_id, off_t lines)
+{
+    char path[256], id[UUID_TEXT_MAX];
+    struct stat st;
+
+    (void)snprintf(path, sizeof(path), "%s/state/kernels/%s/" "work/count", s->folder,
+                   uuid_format(kernel_id, id));
+    return stat(path, &st) == 0 && st.st_size >= 2 * lines;
+}
+
 static void test_restart_is_a_new_attempt(void **state)
 {
     struct scene *s = *state;
@@ -260,11 +272,12 @@ static void test_restart_is_a_new_attempt(void **state)
     AQ_CLEANUP(aq_freep) char *count = NULL;
 
     scene_create(s, &order);
-    RUN_UNTIL(s, scene_find(s, &order.kernel_id)->state == MSG_KERNEL_RUNNING);
+    RUN_UNTIL(s, has_counted(s, &order.kernel_id, 1));
     scene_send(s, &msg);
     scene_send(s, &msg);
     RUN_UNTIL(s, scene_find(s, &order.kernel_id)->state == MSG_KERNEL_RUNNING
                      && scene_find(s, &order.kernel_id)->attempt == 2);
+    RUN_UNTIL(s, has_counted(s, &order.kernel_id, 2));
     scene_create(s, &order); /* an old message comes late */
     scene_stop_agent(s);
     scene_start_agent(s);
