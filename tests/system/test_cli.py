@@ -315,6 +315,26 @@ def test_completion_in_bash(cluster):
     assert cluster("agent", "ls", "-o", "name").strip() in complete("agent", "info", "")
 
 
+def test_completion_in_zsh(cluster):
+    """With its line editor, as typed by a person."""
+    env = {**cluster.env, "PATH": f"{BUILD}:{cluster.env['PATH']}"}
+    zsh = Terminal("/usr/bin/zsh", "-f", "-i", env=env, rows=50, columns=200)
+    zsh.expect(b"\x1b[?2004h")  # it takes input
+    zsh.send(b"PS1='ready''> '; autoload -U compinit; compinit -D\r")
+    zsh.expect(b"ready> ")
+    zsh.send(b"source <(aliquot completion zsh)\r")
+    agent = cluster("agent", "ls", "-o", "name").strip().encode()
+    for typed, shown in ((b"aliquot ses\t", b"aliquot session"), (b"aliquot session ren\t", b"rename"),
+                         (b"aliquot ps --colu\t", b"--columns"), (b"aliquot ps -o ya\t", b"yaml"),
+                         (b"aliquot session re\t", b"-- Give a session another name"),
+                         (b"aliquot agent info \t", agent)):
+        zsh.expect(b"ready> ")
+        zsh.send(typed)
+        zsh.expect(shown)
+        zsh.send(b"\x15\r")  # on to an empty line
+    zsh.kill()
+
+
 def test_config_says_where_from(cluster):
     rows = {row["setting"]: row for row in json.loads(cluster("config", "show", "-o", "json"))}
     assert rows["endpoint"]["origin"] == "ALIQUOT_ENDPOINT"
