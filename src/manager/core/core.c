@@ -199,12 +199,13 @@ static int open_authority(struct core *core, struct aq_error *err)
 static int open_state(struct core *core, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *db = state_path(core, "aliquot.db");
+    AQ_CLEANUP(aq_freep) char *times = state_path(core, "clock");
     struct store_conf conf = { .path = db, .wake = wake_loop, .wake_data = core };
     int r;
 
-    if (!db)
+    if (!db || !times)
         return aq_fail(err, ENOMEM, "the manager's state");
-    if ((r = store_open(&conf, &core->store, err)) < 0)
+    if ((r = store_open(&conf, &core->store, err)) < 0 || (r = age_begin(core, times, err)) < 0)
         return r;
     if (core->conf.dev && (r = store_init_dev(core->store, err)) < 0)
         return r;

@@ -271,7 +271,7 @@ struct live *live_add(struct core *core, struct session *s)
         l->kernels[i].requested = &l->s.kernels[i].requested;
         list_init(&l->kernels[i].agent_link);
     }
-    l->since_usec = clock_monotonic_usec();
+    l->since_usec = age_since(core, l->s.status_changed_usec);
     if (read_spec(l) < 0 || index_live(core, l) < 0)
         return NULL; /* the caller ends the process */
     list_by_row(core, l);

@@ -37,6 +37,19 @@ void live_release(struct core *core, struct live *l, size_t rank);
 /* Forget what was said and sent about a kernel. */
 void live_forget_facts(struct kernel_live *k);
 
+/* ---- age.c ---- */
+
+/* Before anything is loaded: see how the clocks went since the last start,
+ * which 'path' tells, and leave there what the next one needs.
+ */
+int age_begin(struct core *core, const char *path, struct aq_error *err);
+/* The monotonic time at which a status was applied that is dated by the wall clock. */
+int64_t age_since(const struct core *core, int64_t changed_usec);
+/* When 'after_usec' in this state are over (monotonic). What became due while
+ * no manager was there waits a minute more: agents have to be heard first.
+ */
+int64_t age_due(const struct core *core, const struct live *l, int64_t after_usec);
+
 /* ---- queue.c ---- */
 
 void queue_add(struct core *core, struct live *l);

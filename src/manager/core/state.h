@@ -130,7 +130,18 @@ static inline struct agent_live *agent_of(const struct agent *a)
 
 struct proposal;
 
+#define BOOT_ID_MAX 40
+#define WALL_JUMPS_MAX 16
+
+/* By how much the wall clock was ahead of what is dated before 'until_usec'. */
+struct wall_jump {
+    int64_t until_usec, gained_usec;
+};
+
 struct core {
+    int64_t started_usec;    /* monotonic */
+    struct wall_jump jumps[WALL_JUMPS_MAX];
+    size_t jump_count;
     struct core_conf conf;
     uv_loop_t *loop;
     struct store *store;

@@ -183,7 +183,7 @@ static void step_pending(struct core *core, struct live *l, int64_t now)
 {
     int64_t timeout = l->rgroup->g.pending_timeout_usec;
 
-    if (timeout > 0 && now - l->since_usec >= timeout)
+    if (timeout > 0 && now >= age_due(core, l, timeout))
         l->end_reason = l->end_reason ? l->end_reason : REASON_PENDING_TIMEOUT;
     if (l->end_reason) {
         for (size_t i = 0; i < l->s.kernel_count; i++)
@@ -193,7 +193,7 @@ static void step_pending(struct core *core, struct live *l, int64_t now)
         return;
     }
     if (timeout > 0)
-        live_wake_at(core, l, l->since_usec + timeout);
+        live_wake_at(core, l, age_due(core, l, timeout));
     if (l->verdict == SCHED_TOO_EARLY) {
         int64_t wait = l->s.starts_usec - clock_realtime_usec();
 
@@ -325,12 +325,12 @@ static void step_running(struct core *core, struct live *l, int64_t now)
         finish(core, l, now);
         return;
     }
-    if (limit && now - l->since_usec >= limit) {
+    if (limit && now >= age_due(core, l, limit)) {
         begin_end(core, l, REASON_TASK_TIMEOUT, RESULT_FAILURE, NULL);
         return;
     }
     if (limit)
-        live_wake_at(core, l, l->since_usec + limit);
+        live_wake_at(core, l, age_due(core, l, limit));
     if (l->wants_restart) {
         restart(core, l);
         return;
@@ -476,12 +476,12 @@ void step(struct core *core, struct live *l)
         live_wake_at(core, l, l->retry_usec);
         return;
     }
-    if (d.after_usec && now - l->since_usec >= d.after_usec) {
+    if (d.after_usec && now >= age_due(core, l, d.after_usec)) {
         expire(core, l, d, now);
         return;
     }
     if (d.after_usec)
-        live_wake_at(core, l, l->since_usec + d.after_usec);
+        live_wake_at(core, l, age_due(core, l, d.after_usec));
     if (has_started(l->s.status)) {
         if (l->end_reason) {
             begin_end(core, l, l->end_reason, result_if_ended(l), NULL);

@@ -522,6 +522,42 @@ static void test_pending_timeout(void **state)
     assert_clean();
 }
 
+/* The time that a manager was not there counts, a jump of the clock does not. */
+static void test_timeout_across_restarts(void **state)
+{
+    struct uuid id;
+
+    (void)state;
+    set_pending_timeout(1000 * USEC_PER_SEC);
+    id = submit("waits-long");
+    pass(300 * USEC_PER_SEC);
+    restart_core();
+    assert_int_equal(status_of(&id), SESSION_PENDING);
+    world_wall += 400 * 86400 * USEC_PER_SEC;
+    restart_core();
+    pass(300 * USEC_PER_SEC);
+    world_wall -= 800 * 86400 * USEC_PER_SEC;
+    restart_core();
+    pass(100 * USEC_PER_SEC);
+    assert_int_equal(status_of(&id), SESSION_PENDING);
+    world_wall += 400 * 86400 * USEC_PER_SEC; /* right again */
+    restart_core();
+    pass(200 * USEC_PER_SEC);
+    assert_int_equal(status_of(&id), SESSION_PENDING);
+
+    id = submit("waits-again");
+    pass(300 * USEC_PER_SEC);
+    world_wall += 690 * USEC_PER_SEC; /* nobody is there */
+    world_mono += 690 * USEC_PER_SEC;
+    restart_core();
+    assert_int_equal(status_of(&id), SESSION_PENDING);
+    pass(20 * USEC_PER_SEC);
+    assert_int_equal(status_of(&id), SESSION_PENDING); /* agents are to be heard first */
+    pass(45 * USEC_PER_SEC);
+    assert_int_equal(grave_of(&id).status, SESSION_CANCELLED);
+    assert_clean();
+}
+
 static void test_cluster(void **state)
 {
     struct session_request req = { .name = "cluster", .type = SESSION_BATCH, .image = "sh",
@@ -566,7 +602,8 @@ int main(void)
         TEST(test_queue_order), TEST(test_explain), TEST(test_requests),
         TEST(test_several), TEST(test_same_name_at_once), TEST(test_rename_restart),
         TEST(test_dependencies), TEST(test_busy_dependent),
-        TEST(test_starts_at), TEST(test_pending_timeout), TEST(test_cluster),
+        TEST(test_starts_at), TEST(test_pending_timeout),
+        TEST(test_timeout_across_restarts), TEST(test_cluster),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
