@@ -370,6 +370,15 @@ static const char *reason_of(const struct monitor *m, int status, const struct m
     return WIFSIGNALED(status) ? MONITOR_SIGNALLED : MONITOR_EXITED;
 }
 
+/* For people, if that is what ended it; else NULL. */
+static char *describe_lack(const char *reason, const struct memory_use *memory)
+{
+    if (strcmp(reason, MONITOR_OUT_OF_MEMORY) != 0)
+        return NULL;
+    return aq_format("it was killed because its memory was used up; the most it had was %lld MiB",
+                     (long long)(memory->peak_bytes >> 20));
+}
+
 /* The program did not start: why, else NULL. */
 static char *find_complaint(const struct monitor *m, const struct runner_report *report)
 {
@@ -390,10 +399,12 @@ static int finish(struct monitor *m, struct aq_error *err)
     AQ_CLEANUP(aq_freep) char *complaint = find_complaint(m, report);
     int status = find_status(m, report);
     bool signalled = WIFSIGNALED(status);
+    const char *reason = complaint ? MONITOR_NOT_STARTED : reason_of(m, status, &memory);
+    AQ_CLEANUP(aq_freep) char *lack = describe_lack(reason, &memory);
     struct exit_record record = {
         .kernel_id = program_kernel_id(&m->program),
-        .reason = complaint ? MONITOR_NOT_STARTED : reason_of(m, status, &memory),
-        .text = complaint ? complaint : "", .has_code = true,
+        .reason = reason,
+        .text = complaint ? complaint : lack ? lack : "", .has_code = true,
         .signal = signalled ? WTERMSIG(status) : 0,
         .code = signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
         .memory_peak_bytes = memory.peak_bytes,

@@ -48,6 +48,8 @@
  *   scratch_template  an image of a file system, a file that is its copy
  *   id_base id_count  users of the container are these of the node [0 0 = the same]
  *   home_uid home_gid who of these gets the folder 'home' [0 0]
+ *   home              its path inside; there are entries of both in /etc/passwd
+ *                     and /etc/group then
  *   hide              mount points that the runtime must not see
  *   cgroup            folders to make, to run it in, and to remove
  *   outside           1: it is not run in them but makes cgroups of its own below [0]

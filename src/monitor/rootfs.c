@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
+#include "monitor/accounts.h"
 #include "monitor/id_map.h"
 #include "monitor/image_file.h"
 
@@ -158,6 +159,14 @@ static int mount_overlay(const struct sandbox *sandbox, struct aq_error *err)
                ? aq_fail_errno(err, "mount the layers of the image") : 0;
 }
 
+static int add_account(const struct sandbox *sandbox, struct aq_error *err)
+{
+    const struct account account = { .uid = sandbox->home_uid, .gid = sandbox->home_gid,
+                                     .id_base = sandbox->id_base, .home = sandbox->home };
+
+    return accounts_add("rootfs", &account, err);
+}
+
 int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
 {
     int r = enter_namespace(err);
@@ -172,5 +181,5 @@ int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
     if (r == 0)
         r = mount_overlay(sandbox, err);
     AQ_FAULT("monitor.rootfs.mounted");
-    return r;
+    return r == 0 && sandbox->home ? add_account(sandbox, err) : r;
 }

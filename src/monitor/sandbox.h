@@ -26,6 +26,7 @@ struct sandbox {
     const char *stage;     /* folder to build the root file system in; NULL = no container */
     const char *scratch;   /* folder, or image of a file system, for what is written */
     const char *scratch_template; /* image to begin with; NULL = 'scratch' is a folder */
+    const char *home;      /* path inside of the home folder's user; NULL = no user is added */
     const char *pid_file, *runtime_log; /* of the OCI runtime */
     bool has_runner;       /* process 1 is aliquot-runner */
     bool is_outside;       /* the program itself stays out of the cgroups, it makes inner ones */

@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 
+import containers
 from client import ADMIN, Client
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -57,7 +58,7 @@ def processes_of(folder):
                     or os.readlink(proc / "cwd").startswith(str(folder))):
                 if command and int(proc.name) != os.getpid():
                     found[int(proc.name)] = command.replace(b"\0", b" ").decode(errors="replace")
-    return found
+    return found | {pid: "in a container" for pid in containers.pids_of(folder) - found.keys()}
 
 
 def parent_of(pid):
@@ -77,6 +78,7 @@ def end_processes(folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)
+    containers.remove_cgroups(folder)
 
 
 def batch(name, command, **more):
@@ -151,6 +153,7 @@ class Cluster:
         self.env.update(HOME=str(self.folder / "home"), ALIQUOT_TEST_FOLDER=str(self.folder),
                         ALIQUOT_CLOCK_FILE=str(self.folder / "clock"),
                         ALIQUOT_RUNTIME_FOLDER=str(self.folder / "run"),
+                        ALIQUOT_RUNTIME_CGROUP_PARENT=containers.parent_of(self.folder),
                         **{"ALIQUOT_RUNTIME_DRIVER": "process", **settings})
         (self.folder / "home").mkdir()
         self.address = ("127.0.0.1", free_port())
@@ -290,6 +293,7 @@ class Cluster:
         names = [os.path.join(top, name) for top, folders, files in os.walk(self.folder)
                  for name in folders + files]
         return [*(line for pid, line in processes_of(self.folder).items() if pid not in own),
+                *containers.leftovers_of(self.folder),
                 *(name for name in names
                   if ".tmp." in name or re.search("/kernels/[^/]+$", name))]
 

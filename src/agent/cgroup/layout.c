@@ -60,7 +60,6 @@ static unsigned find_v1_controllers(const char *options)
     return found;
 }
 
-/* Accounting of time and the filter of devices are always there. */
 static unsigned find_v2_controllers(const char *mount)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/cgroup.controllers", mount);
@@ -72,9 +71,21 @@ static unsigned find_v2_controllers(const char *mount)
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
         if (controllers[c].v2 && has_word(text.data, " \n", controllers[c].v2))
             found |= 1u << c;
-    if (found & 1u << CGROUP_CPU)
-        found |= 1u << CGROUP_CPUACCT | 1u << CGROUP_DEVICES;
     return found;
+}
+
+/* Version 2 accounts time and filters devices without a controller. */
+static void add_inherent(struct cgroup_layout *layout)
+{
+    static const enum cgroup_controller inherent[] = { CGROUP_CPUACCT, CGROUP_DEVICES };
+
+    for (size_t i = 0; i < AQ_COUNT(inherent); i++) {
+        bool is_found = cgroup_find(layout, inherent[i]) != NULL;
+
+        for (size_t j = 0; !is_found && j < layout->count; j++)
+            if (layout->items[j].is_v2)
+                layout->items[j].controllers |= 1u << inherent[i];
+    }
 }
 
 /* "36 35 0:31 / /sys/fs/cgroup/memory rw,... - cgroup cgroup rw,memory" */
@@ -120,10 +131,12 @@ int cgroup_layout_read(const char *mountinfo, const char *root, struct cgroup_la
         r = aq_fail(err, ENOMEM, "cgroups");
     else if (layout.count == 0)
         r = aq_fail(err, ENOENT, "no cgroups are mounted");
-    if (r < 0)
+    if (r < 0) {
         cgroup_layout_done(&layout);
-    else
+    } else {
+        add_inherent(&layout);
         *ret = layout;
+    }
     return r;
 }
 

@@ -46,13 +46,13 @@ static unsigned delegate(const struct cgroup_hierarchy *h, const char *folder)
         const char *name;
         unsigned controllers;
     } wanted[] = {
-        { "+cpu", 1u << CGROUP_CPU | 1u << CGROUP_CPUACCT | 1u << CGROUP_DEVICES },
+        { "+cpu", 1u << CGROUP_CPU },
         { "+cpuset", 1u << CGROUP_CPUSET },
         { "+memory", 1u << CGROUP_MEMORY },
         { "+pids", 1u << CGROUP_PIDS },
         { "+io", 1u << CGROUP_BLKIO },
     };
-    unsigned possible = 0;
+    unsigned possible = h->controllers & (1u << CGROUP_CPUACCT | 1u << CGROUP_DEVICES);
 
     for (size_t i = 0; i < AQ_COUNT(wanted); i++)
         if ((h->controllers & wanted[i].controllers)

@@ -256,6 +256,7 @@ static void put_rootfs(struct draft *d, struct strbuf *out)
         put(out, "scratch_template", host->scratch_template);
     put_number(out, "id_base", d->bundle.id_base);
     put_number(out, "id_count", d->bundle.id_count);
+    put(out, "home", "/home" "/work");
     put_number(out, "home_uid", c->uid);
     put_number(out, "home_gid", c->gid);
     put_number(out, "runner", 1);
