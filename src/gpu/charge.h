@@ -1,0 +1,47 @@
+/* charge.h - how much device memory a container and each process of it hold
+ *
+ * The container's counter of a device changes by one compare-and-swap, which
+ * also checks the limit. SIGKILL may come between any two instructions, and
+ * afterwards it must be known whether the last change of the dead process
+ * took effect. So a process first writes down what it is about to add
+ * ('intent', operation N), the swap marks the counter with (slot, N), and
+ * whoever replaces such a mark notes in the other's slot that it was 'seen'.
+ * An operation has taken effect if its mark stands in the counter or was seen.
+ *
+ * One operation at a time per slot and device: the caller serialises its
+ * threads. Memory that a stranger scribbled over gives wrong numbers, never
+ * a fault. Words are described in aliquot/gpu_region.h.
+ */
+#ifndef AQ_GPU_CHARGE_H
+#define AQ_GPU_CHARGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "aliquot/gpu_region.h"
+
+/* Granules that 'bytes' occupy. */
+uint64_t charge_granules(uint64_t bytes);
+
+/* Reserve 'granules' more for 'slot' unless the container's sum would pass
+ * 'limit' granules. False = refused, nothing changed.
+ */
+bool charge_reserve(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device, uint64_t granules,
+                    uint64_t limit);
+
+/* Give 'granules' back; never below zero. */
+void charge_release(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device, uint64_t granules);
+
+/* What all processes of the container hold. */
+uint64_t charge_sum(const struct aq_gpu_usage *usage, uint32_t device);
+
+/* What one process holds. */
+uint64_t charge_of_slot(const struct aq_gpu_usage *usage, uint32_t slot, uint32_t device);
+
+/* The process of 'slot' is dead: finish or forget its last operation and give
+ * back all it holds, in its name. For one caller at a time; may itself be
+ * killed and started again.
+ */
+void charge_reclaim(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device);
+
+#endif

@@ -1,0 +1,54 @@
+/* cost.h - what a kernel or graph cost the last times
+ *
+ * A fixed table, written without a lock: two kernels that meet in one place
+ * displace each other, and a torn pair is one wrong estimate, which the next
+ * measurement puts right.
+ */
+#ifndef AQ_GPU_COST_H
+#define AQ_GPU_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cost {
+    uint64_t key;
+    uint32_t ns;       /* estimate; 0 = not measured yet */
+    uint16_t launches; /* since the last measurement, wraps */
+    uint16_t pending;  /* a first measurement is under way */
+};
+
+#define COST_TABLE_BITS 12
+
+extern struct cost cost_table[1u << COST_TABLE_BITS];
+
+/* The key of a launch: never 0. */
+static inline uint64_t cost_key(const void *function, uint64_t blocks, uint64_t threads)
+{
+    uint64_t key = (uintptr_t)function * UINT64_C(0x9e3779b97f4a7c15);
+
+    key ^= (blocks * UINT64_C(0xc2b2ae3d27d4eb4f)) ^ (threads << 48);
+    return key ? key : 1;
+}
+
+/* Its place; taken from another kernel if need be. */
+static inline struct cost *cost_find(uint64_t key)
+{
+    struct cost *cost = &cost_table[key >> (64 - COST_TABLE_BITS)];
+
+    if (__builtin_expect(cost->key != key, 0)) {
+        cost->ns = 0;
+        cost->pending = 0;
+        cost->launches = 0;
+        cost->key = key;
+    }
+    return cost;
+}
+
+/* A measurement; the estimate follows by an eighth, and not to outliers. */
+void cost_learn(uint64_t key, int64_t ns);
+
+/* Functions were unloaded: their addresses may come back as others. */
+void cost_forget(void);
+void cost_forget_key(uint64_t key);
+
+#endif

@@ -1,0 +1,121 @@
+#include "gpu/device.h"
+
+#include <string.h>
+
+#include "gpu/hooks.h"
+#include "gpu/region.h"
+
+#define CACHED_DEVICES 64
+#define NOT_ASKED 0 /* else index + 2, so that 1 = not granted */
+
+static signed char cached[CACHED_DEVICES];
+
+static int index_of_uuid(const char *bytes)
+{
+    if (!gpu_region_is_attached())
+        return -1;
+    for (uint32_t i = 0; i < gpu_region.device_count; i++)
+        if (memcmp(gpu_region.limits->devices[i].uuid, bytes, 16) == 0)
+            return (int)i;
+    return -1;
+}
+
+static bool uuid_of(CUdevice device, CUuuid *ret)
+{
+    fn_cuDeviceGetUuid *get =
+        gpu_real.cuDeviceGetUuid_v2 ? gpu_real.cuDeviceGetUuid_v2 : gpu_real.cuDeviceGetUuid;
+
+    return get && get(ret, device) == CUDA_SUCCESS;
+}
+
+int gpu_device_index(CUdevice device)
+{
+    CUuuid uuid;
+    int index;
+
+    if (device < 0 || device >= CACHED_DEVICES || !gpu_region_is_attached())
+        return -1;
+    index = __atomic_load_n(&cached[device], __ATOMIC_RELAXED);
+    if (index != NOT_ASKED)
+        return index - 2;
+    if (!uuid_of(device, &uuid))
+        return -1;
+    index = index_of_uuid(uuid.bytes);
+    __atomic_store_n(&cached[device], (signed char)(index + 2), __ATOMIC_RELAXED);
+    return index;
+}
+
+int gpu_device_current(void)
+{
+    CUdevice device;
+
+    if (!gpu_real.cuCtxGetDevice || gpu_real.cuCtxGetDevice(&device) != CUDA_SUCCESS)
+        return -1;
+    return gpu_device_index(device);
+}
+
+bool gpu_device_handle(int index, CUdevice *ret)
+{
+    int count = 0;
+
+    if (!gpu_real.cuDeviceGetCount || !gpu_real.cuDeviceGet
+        || gpu_real.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (gpu_real.cuDeviceGet(ret, i) == CUDA_SUCCESS && gpu_device_index(*ret) == index)
+            return true;
+    return false;
+}
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "GPU-xxxxxxxx-xxxx-...", or "MIG-..." */
+static bool read_uuid(const char *text, char bytes[16])
+{
+    int count = 0;
+
+    text = strchr(text, '-');
+    while (text && *++text && count < 32) {
+        int value = digit(*text);
+
+        if (*text == '-')
+            continue;
+        if (value < 0)
+            return false;
+        bytes[count / 2] = (char)(count % 2 ? (bytes[count / 2] | value) : value << 4);
+        count++;
+    }
+    return count == 32;
+}
+
+int gpu_device_of_nvml(nvmlDevice_t handle)
+{
+    char text[NVML_DEVICE_UUID_BUFFER_SIZE], bytes[16];
+
+    if (!handle || !gpu_region_is_attached() || !gpu_real.nvmlDeviceGetUUID)
+        return -1;
+    if (gpu_real.nvmlDeviceGetUUID(handle, text, sizeof(text)) != NVML_SUCCESS
+        || !read_uuid(text, bytes))
+        return -1;
+    return index_of_uuid(bytes);
+}
+
+bool gpu_device_nvml_handle(int index, nvmlDevice_t *ret)
+{
+    fn_nvmlDeviceGetCount *get_count =
+        gpu_real.nvmlDeviceGetCount_v2 ? gpu_real.nvmlDeviceGetCount_v2 : gpu_real.nvmlDeviceGetCount;
+    fn_nvmlDeviceGetHandleByIndex *get = gpu_real.nvmlDeviceGetHandleByIndex_v2
+                                             ? gpu_real.nvmlDeviceGetHandleByIndex_v2
+                                             : gpu_real.nvmlDeviceGetHandleByIndex;
+    unsigned int count = 0;
+
+    if (!get_count || !get || get_count(&count) != NVML_SUCCESS)
+        return false;
+    for (unsigned int i = 0; i < count; i++)
+        if (get(i, ret) == NVML_SUCCESS && gpu_device_of_nvml(*ret) == index)
+            return true;
+    return false;
+}

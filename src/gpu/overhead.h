@@ -1,0 +1,27 @@
+/* overhead.h - memory that the driver takes for itself: contexts, code, heaps
+ *
+ * No call says how much it is. The driver's process list does: what it shows
+ * for this process, less what the ledger knows, is overhead and is charged to
+ * the slice. Looked up where overhead changes, never where a program allocates.
+ */
+#ifndef AQ_GPU_OVERHEAD_H
+#define AQ_GPU_OVERHEAD_H
+
+#include <stdbool.h>
+
+#include "gpu/cuda.h"
+
+/* Look again; false = it does not fit into the slice, and the charge stayed.
+ * Without NVML, or where its list does not show this process, nothing changes.
+ */
+bool overhead_follow(int device);
+
+/* After a call that made a context or loaded code: keep its result if that
+ * fits, else undo it and say out of memory.
+ */
+#define OVERHEAD_CHECK(result, device, undo)                                                       \
+    ((result) == CUDA_SUCCESS && (device) >= 0 && !overhead_follow(device)                         \
+         ? ((void)(undo), CUDA_ERROR_OUT_OF_MEMORY)                                                \
+         : (result))
+
+#endif

@@ -1,0 +1,384 @@
+#include "gpu/throttle.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpu/device.h"
+#include "gpu/pace.h"
+
+#define LEASE_NS 500000         /* credit taken at once */
+#define MEASURE_ALWAYS_NS 500000 /* kernels this long are measured each time */
+#define MEASURE_EVERY 64        /* shorter ones so often */
+#define GRACE_NS 100000000      /* a launch waits no longer than its debt and this */
+#define SLEEP_MIN_NS 20000
+#define SLEEP_MAX_NS 2000000
+#define FRESH_MAX 16 /* launches of unknown cost under way at once */
+#define SAMPLES 64
+#define LONG_FACTOR 4 /* outstanding work may take so many times its estimate */
+
+enum sample_state { SAMPLE_FREE, SAMPLE_TAKEN, SAMPLE_RUNNING, SAMPLE_SETTLING };
+
+struct throttle_sample {
+    int state;
+    int device;
+    CUcontext context; /* whose events these are */
+    CUevent start, end;
+    uint64_t key;
+    int64_t paid_ns;    /* in advance, by estimate */
+    int64_t entered_ns; /* when it was launched */
+};
+
+struct local {
+    int64_t credit_ns; /* paid to the bucket and not used yet */
+    int running;       /* samples under way */
+    int fresh;         /* of them, of unknown cost */
+    CUevent last_end;  /* of the last settled sample: what it covered is paid */
+    CUcontext last_context;
+    struct throttle_sample samples[SAMPLES];
+} __attribute__((aligned(64)));
+
+static struct local locals[AQ_GPU_DEVICES_MAX];
+static int captures;
+
+static const struct aq_gpu_limits_device *limits_of(int device)
+{
+    return &gpu_region.limits->devices[device];
+}
+
+static struct aq_gpu_usage_device *usage_of(int device)
+{
+    return &gpu_region.usage->devices[device];
+}
+
+static int64_t grant_now(int device, int64_t now)
+{
+    return pace_clock(&limits_of(device)->grant, now, gpu_region.limits->alive_ns,
+                      limits_of(device)->share);
+}
+
+static int64_t own_clock(int device, int64_t at)
+{
+    return pace_clock(&limits_of(device)->own, at, at, AQ_GPU_WHOLE);
+}
+
+static void pay(int device, int64_t now, int64_t ns)
+{
+    struct aq_gpu_slot_device *slot = &gpu_region.usage->slots[gpu_region.slot].devices[device];
+
+    pace_pay(usage_of(device), grant_now(device, now), ns);
+    (void)__atomic_fetch_add(&slot->used_ns, ns, __ATOMIC_RELAXED);
+}
+
+/* Tell the agent until when this process's work keeps the device busy. */
+static void show_busy(int device, int64_t until)
+{
+    __atomic_store_n(&gpu_region.usage->slots[gpu_region.slot].devices[device].busy_ns, until,
+                     __ATOMIC_RELAXED);
+}
+
+static int64_t busy_until(int device)
+{
+    return __atomic_load_n(&gpu_region.usage->slots[gpu_region.slot].devices[device].busy_ns,
+                           __ATOMIC_RELAXED);
+}
+
+/* Calls of our own while the program captures: allowed in relaxed mode only. */
+static void relax(int *mode)
+{
+    *mode = 2; /* CU_STREAM_CAPTURE_MODE_RELAXED */
+    if (__atomic_load_n(&captures, __ATOMIC_RELAXED) && gpu_real.cuThreadExchangeStreamCaptureMode)
+        (void)gpu_real.cuThreadExchangeStreamCaptureMode(mode);
+}
+
+/* The union with what is paid already: the part before the last settled end. */
+static int64_t without_overlap(struct local *local, const struct throttle_sample *sample,
+                               int64_t ns)
+{
+    float ms = 0;
+
+    if (local->last_end && local->last_context == sample->context
+        && gpu_real.cuEventElapsedTime(&ms, local->last_end, sample->start) == CUDA_SUCCESS
+        && ms < 0)
+        ns += (int64_t)((double)ms * 1e6);
+    return ns < 0 ? 0 : ns;
+}
+
+/* Its end event becomes the mark up to which device time is paid. */
+static void keep_end(struct local *local, struct throttle_sample *sample)
+{
+    CUevent spare = local->last_context == sample->context ? local->last_end : NULL;
+
+    local->last_end = sample->end;
+    local->last_context = sample->context;
+    sample->end = spare;
+}
+
+/* Pay the difference between the measured time and what was paid in advance. */
+static void account(struct local *local, struct throttle_sample *sample, int64_t now)
+{
+    int64_t waited = now - sample->entered_ns, own, ns;
+    float ms = 0;
+
+    if (gpu_real.cuEventElapsedTime(&ms, sample->start, sample->end) != CUDA_SUCCESS)
+        return;
+    own = own_clock(sample->device, now) - own_clock(sample->device, sample->entered_ns);
+    ns = without_overlap(local, sample, (int64_t)((double)ms * 1e6));
+    if (waited > 0 && own > 0 && own < waited)
+        ns = (int64_t)((double)ns * ((double)own / (double)waited));
+    cost_learn(sample->key, ns);
+    pay(sample->device, now, ns - sample->paid_ns);
+    keep_end(local, sample);
+}
+
+static void finish(struct local *local, struct throttle_sample *sample)
+{
+    if (!sample->paid_ns)
+        (void)__atomic_fetch_sub(&local->fresh, 1, __ATOMIC_RELAXED);
+    (void)__atomic_fetch_sub(&local->running, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
+}
+
+static void settle_device(int device)
+{
+    struct local *local = &locals[device];
+    int64_t now;
+    int mode;
+
+    if (!__atomic_load_n(&local->running, __ATOMIC_RELAXED))
+        return;
+    relax(&mode);
+    now = gpu_now_ns();
+    for (int i = 0; i < SAMPLES; i++) {
+        struct throttle_sample *sample = &local->samples[i];
+        int running = SAMPLE_RUNNING;
+        CUresult result;
+
+        if (!__atomic_compare_exchange_n(&sample->state, &running, SAMPLE_SETTLING, false,
+                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        result = gpu_real.cuEventQuery(sample->end);
+        if (result == CUDA_ERROR_NOT_READY) {
+            __atomic_store_n(&sample->state, SAMPLE_RUNNING, __ATOMIC_RELEASE);
+            continue;
+        }
+        if (result == CUDA_SUCCESS)
+            account(local, sample, now);
+        finish(local, sample);
+    }
+    relax(&mode);
+    if (!__atomic_load_n(&local->running, __ATOMIC_RELAXED))
+        show_busy(device, now + __atomic_load_n(&local->credit_ns, __ATOMIC_RELAXED));
+}
+
+static void sleep_ns(int64_t ns)
+{
+    struct timespec span;
+
+    ns = ns < SLEEP_MIN_NS ? SLEEP_MIN_NS : ns > SLEEP_MAX_NS ? SLEEP_MAX_NS : ns;
+    span = (struct timespec){ .tv_nsec = (long)ns };
+    (void)nanosleep(&span, NULL);
+}
+
+/* A cost that nobody knows yet may be anything: of one kernel, only one launch
+ * at a time; of all, a few.
+ */
+static bool is_crowded(const struct local *local, const struct cost *cost)
+{
+    return (!cost->ns && cost->pending)
+           || __atomic_load_n(&local->fresh, __ATOMIC_RELAXED) >= FRESH_MAX;
+}
+
+/* Until the container is out of debt, for the debt at the begin and GRACE_NS at most. */
+static void wait_turn(int device, const struct cost *cost)
+{
+    struct local *local = &locals[device];
+    int64_t now = gpu_now_ns(), debt = pace_debt(usage_of(device), grant_now(device, now));
+    uint32_t rate = __atomic_load_n(&limits_of(device)->grant.rate, __ATOMIC_RELAXED);
+    int64_t deadline = now + pace_wait_ns(debt, rate ? rate : 1);
+
+    deadline += GRACE_NS;
+    for (;;) {
+        settle_device(device);
+        now = gpu_now_ns();
+        debt = pace_debt(usage_of(device), grant_now(device, now));
+        if ((debt <= 0 && !is_crowded(local, cost)) || now >= deadline)
+            return;
+        if (local->running)
+            show_busy(device, now + SLEEP_MAX_NS * 10);
+        rate = __atomic_load_n(&limits_of(device)->grant.rate, __ATOMIC_RELAXED);
+        sleep_ns(debt > 0 ? pace_wait_ns(debt, rate) : SLEEP_MIN_NS * 5);
+        if (!gpu_region_is_attached() || limits_of(device)->share >= AQ_GPU_WHOLE)
+            return;
+    }
+}
+
+static struct throttle_sample *take_sample(struct local *local)
+{
+    for (int i = 0; i < SAMPLES; i++) {
+        int state = SAMPLE_FREE;
+
+        if (__atomic_compare_exchange_n(&local->samples[i].state, &state, SAMPLE_TAKEN, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return &local->samples[i];
+    }
+    return NULL;
+}
+
+/* Events of the current context; what another context left is not ours to destroy here. */
+static bool has_events(struct throttle_sample *sample)
+{
+    CUcontext context = NULL;
+
+    if (gpu_real.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+        return false;
+    if (sample->context != context) {
+        sample->start = sample->end = NULL;
+        sample->context = context;
+    }
+    return (sample->start || gpu_real.cuEventCreate(&sample->start, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
+           && (sample->end || gpu_real.cuEventCreate(&sample->end, CU_EVENT_DEFAULT) == CUDA_SUCCESS);
+}
+
+/* The form of the record call does not matter: streams that are numbers say which. */
+static bool record(CUevent event, CUstream stream)
+{
+    return gpu_real.cuEventRecord(event, stream) == CUDA_SUCCESS;
+}
+
+static bool can_measure(void)
+{
+    return gpu_real.cuEventCreate && gpu_real.cuEventRecord && gpu_real.cuEventQuery
+           && gpu_real.cuEventElapsedTime && gpu_real.cuCtxGetCurrent;
+}
+
+static void start_sample(struct throttle_launch *launch, int device, struct cost *cost,
+                         int64_t paid)
+{
+    struct local *local = &locals[device];
+    struct throttle_sample *sample = can_measure() ? take_sample(local) : NULL;
+    int mode;
+
+    if (!sample)
+        return;
+    relax(&mode);
+    if (has_events(sample) && record(sample->start, launch->stream)) {
+        sample->device = device;
+        sample->key = cost->key;
+        sample->paid_ns = paid;
+        sample->entered_ns = gpu_now_ns();
+        if (!paid) {
+            cost->pending = 1;
+            (void)__atomic_fetch_add(&local->fresh, 1, __ATOMIC_RELAXED);
+        }
+        (void)__atomic_fetch_add(&local->running, 1, __ATOMIC_RELAXED);
+        launch->sample = sample;
+    } else {
+        __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
+    }
+    relax(&mode);
+}
+
+void throttle_leave(struct throttle_launch *launch, CUresult result)
+{
+    struct throttle_sample *sample = launch->sample;
+    int mode, saved = errno;
+
+    relax(&mode);
+    if (result == CUDA_SUCCESS && record(sample->end, launch->stream)) {
+        __atomic_store_n(&sample->state, SAMPLE_RUNNING, __ATOMIC_RELEASE);
+    } else {
+        cost_find(sample->key)->pending = 0;
+        finish(&locals[sample->device], sample);
+    }
+    relax(&mode);
+    errno = saved;
+}
+
+/* Credit for a launch of 'ns', and some more. */
+static void take_credit(int device, int64_t ns)
+{
+    struct local *local = &locals[device];
+    int64_t lease = ns > LEASE_NS ? ns : LEASE_NS, now = gpu_now_ns(), until = busy_until(device);
+
+    pay(device, now, lease);
+    (void)__atomic_fetch_add(&local->credit_ns, lease, __ATOMIC_RELAXED);
+    show_busy(device, (until > now ? until : now)
+                          + (lease > LEASE_NS ? lease * LONG_FACTOR : lease));
+}
+
+static void enter_slowly(struct throttle_launch *launch, int device, struct cost *cost)
+{
+    int saved = errno;
+    int64_t ns = cost->ns;
+
+    wait_turn(device, cost);
+    ns = cost->ns; /* may have become known */
+    if (__atomic_load_n(&locals[device].credit_ns, __ATOMIC_RELAXED) < 0)
+        take_credit(device, -__atomic_load_n(&locals[device].credit_ns, __ATOMIC_RELAXED));
+    if (!ns)
+        show_busy(device, gpu_now_ns() + GRACE_NS * 2);
+    start_sample(launch, device, cost, ns);
+    errno = saved;
+}
+
+void throttle_enter(struct throttle_launch *launch, uint64_t key, CUstream stream)
+{
+    int device = gpu_device_current();
+    struct cost *cost;
+    int64_t left;
+
+    if (device < 0 || limits_of(device)->share >= AQ_GPU_WHOLE || throttle_is_capturing(stream))
+        return;
+    launch->stream = stream;
+    cost = cost_find(key);
+    left = __atomic_sub_fetch(&locals[device].credit_ns, (int64_t)cost->ns, __ATOMIC_RELAXED);
+    if (__builtin_expect(left < 0 || !cost->ns || cost->ns >= MEASURE_ALWAYS_NS
+                             || ++cost->launches % MEASURE_EVERY == 0,
+                         0))
+        enter_slowly(launch, device, cost);
+}
+
+void throttle_settle(void)
+{
+    int saved = errno;
+
+    for (uint32_t i = 0; gpu_region_is_attached() && i < gpu_region.device_count; i++)
+        settle_device((int)i);
+    errno = saved;
+}
+
+bool throttle_is_capturing(CUstream stream)
+{
+    int status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    return __builtin_expect(__atomic_load_n(&captures, __ATOMIC_RELAXED) > 0, 0)
+           && gpu_real.cuStreamIsCapturing
+           && gpu_real.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS
+           && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void throttle_count_capture(int change)
+{
+    int now = __atomic_add_fetch(&captures, change, __ATOMIC_RELAXED);
+
+    if (now < 0)
+        __atomic_store_n(&captures, 0, __ATOMIC_RELAXED);
+}
+
+void throttle_forget_device(int device)
+{
+    memset(&locals[device], 0, sizeof(locals[device]));
+}
+
+void throttle_forget_costs(void)
+{
+    cost_forget();
+}
+
+void throttle_forget(void)
+{
+    memset(locals, 0, sizeof(locals));
+    captures = 0;
+    cost_forget();
+}

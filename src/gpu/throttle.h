@@ -1,0 +1,76 @@
+/* throttle.h - launches under a share of the device's time
+ *
+ * A launch whose cost is known takes it from this process's credit, a small
+ * part of the container's bucket taken in advance (pace.h): no system call, no
+ * clock, one atomic operation. When the credit is used up, or the cost is not
+ * known, or it is time to measure again, the slow way: settle measurements
+ * that are done, wait while the container is in debt, take new credit, and
+ * put an event before and after the launch.
+ *
+ * Measured is the time between the two events, without what another
+ * measured launch of this process overlapped, times the device's part that
+ * the container had to itself (the agent's 'own' clock): with time slicing,
+ * an interval contains other containers' turns.
+ *
+ * Waiting is bounded by the debt at its begin and 100 ms, so kernels that wait
+ * for kernels not launched yet cannot hang. A stream that is being captured
+ * is left alone: its graph pays when it is launched.
+ */
+#ifndef AQ_GPU_THROTTLE_H
+#define AQ_GPU_THROTTLE_H
+
+#include <stdbool.h>
+
+#include "gpu/cost.h"
+#include "gpu/hooks.h"
+#include "gpu/region.h"
+
+/* What a launch carries from before to after the driver's call. */
+struct throttle_launch {
+    struct throttle_sample *sample; /* NULL = not measured */
+    CUstream stream;
+};
+
+/* Is any device of the slice limited now? */
+static inline bool throttle_is_on(void)
+{
+    if (!gpu_region_is_attached())
+        return false;
+    for (uint32_t i = 0; i < gpu_region.device_count; i++)
+        if (gpu_region.limits->devices[i].share < AQ_GPU_WHOLE)
+            return true;
+    return false;
+}
+
+/* Before and after the driver's launch call. */
+void throttle_enter(struct throttle_launch *launch, uint64_t key, CUstream stream);
+void throttle_leave(struct throttle_launch *launch, CUresult result);
+
+static inline void throttle_begin(struct throttle_launch *launch, uint64_t key, CUstream stream)
+{
+    launch->sample = NULL;
+    if (__builtin_expect(throttle_is_on(), 0))
+        throttle_enter(launch, key, stream);
+}
+
+static inline void throttle_end(struct throttle_launch *launch, CUresult result)
+{
+    if (__builtin_expect(launch->sample != NULL, 0))
+        throttle_leave(launch, result);
+}
+
+/* A synchronising call has returned: measurements are done, work is not outstanding. */
+void throttle_settle(void);
+
+/* Streams that are being captured. */
+bool throttle_is_capturing(CUstream stream);
+void throttle_count_capture(int change);
+
+/* Contexts or code are gone, and with them events and function addresses. */
+void throttle_forget_device(int device);
+void throttle_forget_costs(void);
+
+/* In the child after fork. */
+void throttle_forget(void);
+
+#endif
