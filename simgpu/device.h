@@ -1,0 +1,152 @@
+/* device.h - a graphics card made of one shared file
+ *
+ * Every process that loads the simulated libcuda.so.1 or libnvidia-ml.so.1
+ * maps the file that SIMGPU_DEVICE names. In it are the cards, and for each
+ * client process what it holds and what it has queued. A client holds a
+ * record lock on its slot's byte, so the kernel says who is dead, also across
+ * pid namespaces; whoever needs the room or a list takes what the dead left.
+ *
+ * Time: multiprocessors run by the real clock, but nothing runs: whoever
+ * looks brings the card's state forward to now (clock.c).
+ */
+#ifndef SIMGPU_DEVICE_H
+#define SIMGPU_DEVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_MAGIC 0x73696d67u
+#define SIM_DEVICES_MAX 8
+#define SIM_CLIENTS_MAX 160
+#define SIM_STREAMS 16 /* hardware queues of a client on a card; streams share them */
+#define SIM_RING 128   /* launches in a queue; the next one waits for room */
+#define SIM_EVENTS 2048
+#define SIM_BUCKETS 64
+#define SIM_BUCKET_NS 20000000 /* use is remembered in pieces of 20 ms */
+
+#define SIM_GRANULE ((uint64_t)2 << 20)
+#define SIM_LARGE ((uint64_t)1 << 20) /* below this, allocations share granules */
+
+enum sim_kind { SIM_KERNEL, SIM_EVENT, SIM_WAIT };
+
+struct sim_item {
+    int64_t left_ns; /* of a kernel, on the processors it can use */
+    uint32_t blocks;
+    uint16_t kind;
+    uint16_t event; /* to mark, or to wait for */
+    uint64_t event_turn;
+};
+
+struct sim_queue {
+    uint64_t pushed, done;
+    struct sim_item items[SIM_RING];
+};
+
+struct sim_event {
+    uint64_t recorded, done; /* turns: done once 'done' reaches the turn recorded */
+    int64_t at_ns;
+};
+
+struct sim_use { /* by one client on one card */
+    uint64_t memory, contexts;
+    int64_t busy_ns;
+    uint64_t launches;
+    int64_t bucket_id[SIM_BUCKETS];
+    int64_t bucket_ns[SIM_BUCKETS];
+    struct sim_queue queues[SIM_STREAMS];
+};
+
+struct sim_client {
+    int32_t pid; /* 0 = free */
+    int32_t unused;
+    struct sim_event events[SIM_EVENTS];
+    struct sim_use uses[SIM_DEVICES_MAX];
+};
+
+struct sim_device {
+    unsigned char uuid[16];
+    char name[64];
+    uint64_t memory;
+    uint32_t processors;
+    uint32_t current; /* client that has the processors */
+    int64_t now_ns, turn_end_ns;
+};
+
+/* Errors on demand: every Nth call fails, 0 = none. */
+struct sim_faults {
+    uint32_t alloc_every, launch_every, nvml_delay_us, hide_process_list;
+    uint64_t alloc_count, launch_count;
+    char hidden_symbol[64];
+};
+
+struct sim_card {
+    uint32_t magic, device_count;
+    uint64_t context_bytes, module_bytes;
+    int64_t slice_ns; /* of a client, while others wait */
+    pthread_mutex_t lock;
+    struct sim_faults faults;
+    struct sim_device devices[SIM_DEVICES_MAX];
+    struct sim_client clients[SIM_CLIENTS_MAX];
+};
+
+struct sim_options {
+    uint32_t devices, processors;
+    uint64_t memory, context_bytes, module_bytes;
+    int64_t slice_ns;
+};
+
+/* Make the file. 0 or -errno. */
+int sim_create(const char *path, const struct sim_options *options);
+
+/* Map it; NULL with errno. 'fd' stays open for the locks. */
+struct sim_card *sim_open(const char *path, int *ret_fd);
+
+/* This process's card: maps the file and takes a slot once. NULL = no card. After
+ * fork a child has none.
+ */
+struct sim_card *sim_card(void);
+struct sim_client *sim_self(void);
+
+/* The same without taking a client's slot: for who only looks. */
+struct sim_card *sim_card_to_look(int *ret_fd);
+
+void sim_lock(struct sim_card *card);
+void sim_unlock(struct sim_card *card);
+
+/* Free the slots of dead clients; under the lock. */
+void sim_reclaim(struct sim_card *card, int fd);
+
+/* A client's pid as the caller knows it; 0 = dead. */
+int sim_pid_of(const struct sim_card *card, int fd, uint32_t client);
+
+/* Memory that all clients hold; under the lock. */
+uint64_t sim_memory_used(const struct sim_card *card, uint32_t device);
+
+/* Change what this process holds. False = not enough memory on the card. */
+bool sim_memory_take(uint32_t device, uint64_t bytes);
+void sim_memory_give(uint32_t device, uint64_t bytes);
+
+/* --- clock.c, under the lock --- */
+
+int64_t sim_now_ns(void);
+
+/* Bring a card to 'now'; returns when something will next be done, or INT64_MAX. */
+int64_t sim_advance(struct sim_card *card, uint32_t device, int64_t now);
+
+/* Percent of the last second in which the client, or any (-1), had the processors. */
+uint32_t sim_utilization(const struct sim_card *card, uint32_t device, int client, int64_t now);
+
+/* --- clock.c, takes the lock --- */
+
+/* Queue an item of this process, waiting for room. Returns its number in the queue. */
+uint64_t sim_push(uint32_t device, uint32_t queue, const struct sim_item *item);
+
+/* Wait until a queue has done 'number' items, or an event its turn. */
+void sim_wait_queue(uint32_t device, uint32_t queue, uint64_t number);
+void sim_wait_event(uint32_t device, uint32_t event, uint64_t turn);
+bool sim_is_event_done(uint32_t device, uint32_t event, uint64_t turn);
+bool sim_is_queue_done(uint32_t device, uint32_t queue);
+
+#endif
