@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_PATH "/run/simgpu/device"
@@ -113,11 +114,23 @@ int sim_pid_of(const struct sim_card *card, int fd, uint32_t client)
     return lock.l_pid > 0 ? lock.l_pid : card->clients[client].pid;
 }
 
+/* Only what was used is touched: most pages of the file never exist. */
+static void clear(struct sim_client *client)
+{
+    client->pid = 0;
+    memset(client->events, 0, sizeof(client->events));
+    for (uint32_t i = 0; i < SIM_DEVICES_MAX; i++) {
+        struct sim_use *use = &client->uses[i];
+
+        memset(use, 0, use->launches ? sizeof(*use) : offsetof(struct sim_use, queues));
+    }
+}
+
 void sim_reclaim(struct sim_card *card, int fd)
 {
     for (uint32_t i = 0; i < SIM_CLIENTS_MAX; i++)
         if (card->clients[i].pid && !sim_pid_of(card, fd, i))
-            memset(&card->clients[i], 0, sizeof(card->clients[i]));
+            clear(&card->clients[i]);
 }
 
 static struct sim_client *take_slot(struct sim_card *card, int fd)

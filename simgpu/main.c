@@ -1,0 +1,156 @@
+/* simgpu - make and look after simulated graphics cards
+ *
+ *   simgpu create FILE [KEY=VALUE...]   devices, processors, memory, context, module, slice_us
+ *   simgpu set FILE KEY=VALUE...        alloc_every, launch_every, nvml_delay_us,
+ *                                       hide_process_list, hidden_symbol
+ *   simgpu show FILE                    who holds and does what, as JSON
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+static int usage(void)
+{
+    (void)fputs("usage: simgpu create FILE [devices=1] [processors=80] [memory=8G] [context=64M]\n"
+                "              [module=2M] [slice_us=2000]\n"
+                "       simgpu set FILE [alloc_every=N] [launch_every=N] [nvml_delay_us=N]\n"
+                "              [hide_process_list=0|1] [hidden_symbol=NAME]\n"
+                "       simgpu show FILE\n",
+                stderr);
+    return 2;
+}
+
+/* A number with K, M or G. */
+static bool number(const char *text, uint64_t *ret)
+{
+    char *end;
+    int shift = 0;
+
+    errno = 0;
+    *ret = strtoull(text, &end, 10);
+    if (*end == 'K')
+        shift = 10;
+    else if (*end == 'M')
+        shift = 20;
+    else if (*end == 'G')
+        shift = 30;
+    *ret <<= shift;
+    return end != text && !errno && end[shift != 0] == '\0';
+}
+
+/* KEY=VALUE for one of the keys; its place in 'keys', or -1. */
+static int read_pair(const char *pair, const char *const *keys, uint64_t *ret)
+{
+    for (int i = 0; keys[i]; i++) {
+        size_t len = strlen(keys[i]);
+
+        if (strncmp(pair, keys[i], len) == 0 && pair[len] == '=')
+            return number(pair + len + 1, ret) ? i : -1;
+    }
+    return -1;
+}
+
+static int create(const char *path, char **pairs)
+{
+    static const char *const keys[] = { "devices", "processors", "memory", "context",
+                                        "module",  "slice_us",   NULL };
+    uint64_t values[] = { 1, 80, (uint64_t)8 << 30, (uint64_t)64 << 20, (uint64_t)2 << 20, 2000 };
+    uint64_t value;
+    int r;
+
+    for (; *pairs; pairs++) {
+        int key = read_pair(*pairs, keys, &value);
+
+        if (key < 0) {
+            (void)fprintf(stderr, "simgpu: '%s' is not a KEY=NUMBER\n", *pairs);
+            return usage();
+        }
+        values[key] = value;
+    }
+    r = sim_create(path, &(struct sim_options){ .devices = (uint32_t)values[0],
+                                                .processors = (uint32_t)values[1],
+                                                .memory = values[2],
+                                                .context_bytes = values[3],
+                                                .module_bytes = values[4],
+                                                .slice_ns = (int64_t)values[5] * 1000 });
+    if (r < 0)
+        (void)fprintf(stderr, "simgpu: create %s: %s\n", path, strerror(-r));
+    return r < 0;
+}
+
+static int set(struct sim_card *card, char **pairs)
+{
+    static const char *const keys[] = { "alloc_every", "launch_every", "nvml_delay_us",
+                                        "hide_process_list", NULL };
+    uint32_t *const places[] = { &card->faults.alloc_every, &card->faults.launch_every,
+                                 &card->faults.nvml_delay_us, &card->faults.hide_process_list };
+    uint64_t value;
+
+    for (; *pairs; pairs++) {
+        int key;
+
+        if (strncmp(*pairs, "hidden_symbol=", 14) == 0) {
+            (void)snprintf(card->faults.hidden_symbol, sizeof(card->faults.hidden_symbol), "%s",
+                           *pairs + 14);
+            continue;
+        }
+        key = read_pair(*pairs, keys, &value);
+        if (key < 0) {
+            (void)fprintf(stderr, "simgpu: '%s' is not a KEY=VALUE\n", *pairs);
+            return usage();
+        }
+        *places[key] = (uint32_t)value;
+    }
+    return 0;
+}
+
+static int show(struct sim_card *card, int fd)
+{
+    int64_t now = sim_now_ns();
+
+    sim_lock(card);
+    sim_reclaim(card, fd);
+    (void)printf("{\"devices\": [");
+    for (uint32_t d = 0; d < card->device_count; d++) {
+        (void)sim_advance(card, d, now);
+        (void)printf("%s{\"memory\": %llu, \"used\": %llu, \"utilization\": %u, \"clients\": [",
+                     d ? ", " : "", (unsigned long long)card->devices[d].memory,
+                     (unsigned long long)sim_memory_used(card, d),
+                     sim_utilization(card, d, -1, now));
+        for (uint32_t i = 0, shown = 0; i < SIM_CLIENTS_MAX; i++) {
+            const struct sim_use *use = &card->clients[i].uses[d];
+
+            if (card->clients[i].pid)
+                (void)printf("%s{\"pid\": %d, \"memory\": %llu, \"contexts\": %llu, \"busy_ns\": %lld}",
+                             shown++ ? ", " : "", sim_pid_of(card, fd, i),
+                             (unsigned long long)use->memory, (unsigned long long)use->contexts,
+                             (long long)use->busy_ns);
+        }
+        (void)printf("]}");
+    }
+    (void)printf("]}\n");
+    sim_unlock(card);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct sim_card *card;
+    int fd;
+
+    if (argc < 3)
+        return usage();
+    if (strcmp(argv[1], "create") == 0)
+        return create(argv[2], argv + 3);
+    card = sim_open(argv[2], &fd);
+    if (!card) {
+        (void)fprintf(stderr, "simgpu: %s: %s\n", argv[2], strerror(errno));
+        return 1;
+    }
+    if (strcmp(argv[1], "set") == 0)
+        return set(card, argv + 3);
+    return strcmp(argv[1], "show") == 0 ? show(card, fd) : usage();
+}
