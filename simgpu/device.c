@@ -107,8 +107,8 @@ int sim_pid_of(const struct sim_card *card, int fd, uint32_t client)
 
     if (!card->clients[client].pid)
         return 0;
-    if (own_client == &card->clients[client] && own_pid == getpid())
-        return own_pid;
+    if (card->clients[client].pid == getpid())
+        return getpid(); /* a process's own lock, taken through either library, is no obstacle */
     if (fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
         return 0;
     return lock.l_pid > 0 ? lock.l_pid : card->clients[client].pid;

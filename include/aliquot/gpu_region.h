@@ -134,9 +134,9 @@ static_assert(sizeof(struct aq_gpu_usage) == 788608, "frozen");
 
 struct aq_gpu_hello {
     uint32_t magic, version;
-    int32_t own_pid;
-    uint32_t reserved;
-    int64_t now_ns; /* on the process's own clock: time namespaces shift it */
+    int32_t own_pid; /* 0 = only looks: gets no slot */
+    uint32_t slot;   /* 0, or the caller's: it has one and wants the limits of a new agent */
+    int64_t now_ns;  /* on the process's own clock: time namespaces shift it */
 };
 static_assert(sizeof(struct aq_gpu_hello) == 24, "frozen");
 

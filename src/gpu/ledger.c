@@ -40,6 +40,7 @@ static void count_refusal(uint32_t device)
 
     (void)__atomic_fetch_add(&shared->refused, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&shared->refused_ns, gpu_now_ns(), __ATOMIC_RELAXED);
+    gpu_region_renew();
 }
 
 static bool has_device(uint32_t device)

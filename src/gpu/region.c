@@ -23,6 +23,7 @@
 
 #define REPLY_TIMEOUT_MS 5000
 #define RETRY_NS 50000000
+#define SILENT_NS 1000000000
 
 struct gpu_region gpu_region;
 static struct gpu_lock lock;
@@ -70,12 +71,13 @@ static int connect_to_agent(void)
     return fd;
 }
 
-static bool say_hello(int fd)
+static bool say_hello(int fd, uint32_t slot)
 {
     const struct aq_gpu_hello hello = {
         .magic = AQ_GPU_MAGIC,
         .version = AQ_GPU_VERSION,
         .own_pid = (int32_t)syscall(SYS_getpid), /* old C libraries remember the parent's */
+        .slot = slot,
         .now_ns = own_clock_ns(),
     };
 
@@ -151,13 +153,13 @@ static bool take(const struct aq_gpu_welcome *welcome, const int fds[2])
     return true;
 }
 
-static bool shake_hands(void)
+static bool shake_hands(uint32_t slot)
 {
     struct aq_gpu_welcome welcome = { 0 };
     int fd = connect_to_agent(), fds[2] = { -1, -1 };
     bool attached;
 
-    attached = fd >= 0 && say_hello(fd) && receive(fd, &welcome, fds) == 0 && take(&welcome, fds);
+    attached = fd >= 0 && say_hello(fd, slot) && receive(fd, &welcome, fds) == 0 && take(&welcome, fds);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -177,12 +179,30 @@ bool gpu_region_attach(void)
     gpu_lock_take(&lock);
     now = own_clock_ns();
     if (!gpu_region_is_attached() && (!tried_ns || now - tried_ns >= RETRY_NS)) {
-        (void)shake_hands();
+        (void)shake_hands(0);
         tried_ns = own_clock_ns();
     }
     gpu_lock_give(&lock);
     errno = saved;
     return gpu_region_is_attached();
+}
+
+/* The old limits stay mapped: another thread may be reading them. */
+void gpu_region_renew(void)
+{
+    int saved = errno;
+    int64_t now = gpu_now_ns(), silent;
+
+    if (!gpu_region_is_attached())
+        return;
+    silent = now - __atomic_load_n(&gpu_region.limits->alive_ns, __ATOMIC_RELAXED);
+    if (silent < SILENT_NS || now - __atomic_load_n(&tried_ns, __ATOMIC_RELAXED) < SILENT_NS)
+        return;
+    gpu_lock_take(&lock);
+    tried_ns = own_clock_ns();
+    (void)shake_hands(gpu_region.slot);
+    gpu_lock_give(&lock);
+    errno = saved;
 }
 
 void gpu_region_count_unknown(void)

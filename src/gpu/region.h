@@ -27,6 +27,9 @@ extern struct gpu_region gpu_region;
 /* Attach if that has not happened; tries again at most every 50 ms. errno stays. */
 bool gpu_region_attach(void);
 
+/* If the agent has been silent for a second, ask for the limits of its successor. */
+void gpu_region_renew(void);
+
 static inline bool gpu_region_is_attached(void)
 {
     return __builtin_expect(

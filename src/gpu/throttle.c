@@ -310,8 +310,9 @@ static void take_credit(int device, int64_t ns)
 static void enter_slowly(struct throttle_launch *launch, int device, struct cost *cost)
 {
     int saved = errno;
-    int64_t ns = cost->ns;
+    int64_t ns;
 
+    gpu_region_renew();
     wait_turn(device, cost);
     ns = cost->ns; /* may have become known */
     if (__atomic_load_n(&locals[device].credit_ns, __ATOMIC_RELAXED) < 0)

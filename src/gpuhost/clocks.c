@@ -1,0 +1,136 @@
+#include "gpuhost/clocks.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "gpu/pace.h"
+
+#define TICK_CONTENDED_NS 2000000 /* several containers have work: see who when */
+#define TICK_BUSY_NS 10000000
+#define TICK_IDLE_NS 20000000
+#define WANTED_NS 50000000 /* so long after its last work a container counts as wanting time */
+
+int64_t gpu_clocks_now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void publish(struct aq_gpu_clock *clock, int64_t now_ns, uint32_t rate)
+{
+    int64_t value = pace_clock(clock, now_ns, now_ns, AQ_GPU_WHOLE);
+
+    if (clock->rate == rate && clock->at_ns)
+        return;
+    __atomic_store_n(&clock->seq, clock->seq + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_store_n(&clock->rate, rate, __ATOMIC_RELAXED);
+    __atomic_store_n(&clock->at_ns, now_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&clock->value_ns, value, __ATOMIC_RELAXED);
+    __atomic_store_n(&clock->seq, clock->seq + 1, __ATOMIC_RELEASE);
+}
+
+void gpu_clocks_start(struct aq_gpu_limits *limits, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < limits->device_count; i++) {
+        struct aq_gpu_limits_device *device = &limits->devices[i];
+
+        device->grant = (struct aq_gpu_clock){ .rate = device->share, .at_ns = now_ns };
+        device->own = (struct aq_gpu_clock){ .rate = AQ_GPU_WHOLE, .at_ns = now_ns };
+    }
+    __atomic_store_n(&limits->alive_ns, now_ns, __ATOMIC_RELAXED);
+}
+
+/* Place of the device in another region, -1 = not there. */
+static int place_of(const struct gpu_view *view, const uint8_t uuid[16])
+{
+    for (uint32_t i = 0; i < view->limits->device_count && i < AQ_GPU_DEVICES_MAX; i++)
+        if (memcmp(view->limits->devices[i].uuid, uuid, 16) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Processes of the container with work on the device now. */
+static uint32_t active(const struct gpu_view *view, int device, int64_t now_ns)
+{
+    uint32_t count = 0;
+
+    for (uint32_t slot = 1; slot < AQ_GPU_SLOTS_MAX; slot++)
+        count += view->limits->owners[slot].host_pid
+                 && __atomic_load_n(&view->usage->slots[slot].devices[device].busy_ns,
+                                    __ATOMIC_RELAXED)
+                        > now_ns;
+    return count;
+}
+
+static bool in_debt(const struct gpu_view *view, int device, int64_t now_ns)
+{
+    const struct aq_gpu_limits_device *limits = &view->limits->devices[device];
+    int64_t grant = pace_clock(&limits->grant, now_ns, now_ns, limits->share);
+
+    return pace_debt(&view->usage->devices[device], grant) > 0;
+}
+
+struct look {
+    uint32_t running, own_running; /* processes */
+    uint32_t containers;           /* that have work */
+    uint64_t wanted;               /* shares of those that want time, in sum */
+    bool own_wants;
+};
+
+static struct look look_at(struct gpu_view *views, size_t count, size_t own,
+                           const uint8_t uuid[16], int64_t now_ns)
+{
+    struct look look = { 0 };
+
+    for (size_t i = 0; i < count; i++) {
+        int device = place_of(&views[i], uuid);
+        uint32_t running = device < 0 ? 0 : active(&views[i], device, now_ns);
+
+        if (device < 0)
+            continue;
+        if (running || in_debt(&views[i], device, now_ns))
+            views[i].wanted_ns[device] = now_ns;
+        look.running += running;
+        look.containers += running > 0;
+        if (i == own)
+            look.own_running = running;
+        if (views[i].wanted_ns[device] && now_ns - views[i].wanted_ns[device] < WANTED_NS) {
+            look.wanted += views[i].limits->devices[device].share;
+            look.own_wants |= i == own;
+        }
+    }
+    return look;
+}
+
+static uint32_t rate_of(uint32_t share, const struct look *look, bool conserving)
+{
+    uint64_t rate = share;
+
+    if (conserving && look->own_wants && look->wanted)
+        rate = (uint64_t)share * AQ_GPU_WHOLE / look->wanted;
+    return (uint32_t)(rate < share ? share : rate > AQ_GPU_WHOLE ? AQ_GPU_WHOLE : rate);
+}
+
+int64_t gpu_clocks_tick(struct aq_gpu_limits *limits, struct gpu_view *views, size_t count,
+                        size_t own, bool conserving, int64_t now_ns)
+{
+    int64_t next = TICK_IDLE_NS;
+
+    for (uint32_t i = 0; i < limits->device_count; i++) {
+        struct aq_gpu_limits_device *device = &limits->devices[i];
+        struct look look = look_at(views, count, own, device->uuid, now_ns);
+        uint32_t sharers = look.running + (look.own_running == 0);
+
+        publish(&device->grant, now_ns, rate_of(device->share, &look, conserving));
+        publish(&device->own, now_ns, AQ_GPU_WHOLE / (sharers ? sharers : 1));
+        if (look.running && next > TICK_BUSY_NS)
+            next = TICK_BUSY_NS;
+        if (look.containers > 1 || (conserving && look.running))
+            next = TICK_CONTENDED_NS;
+    }
+    __atomic_store_n(&limits->alive_ns, now_ns, __ATOMIC_RELAXED);
+    return next;
+}

@@ -1,0 +1,37 @@
+/* clocks.h - what keeps shares of a device's time honest
+ *
+ * At each tick the agent looks which containers have work outstanding on a
+ * device (aq_gpu_slot_device.busy_ns) and publishes two clocks for each: how
+ * fast time is granted, and which part of passing time a container has the
+ * device for itself. In the work-conserving mode the time of containers that
+ * want none is granted to the others, by weight.
+ */
+#ifndef AQ_GPUHOST_CLOCKS_H
+#define AQ_GPUHOST_CLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aliquot/gpu_region.h"
+
+/* A region on this machine; the caller's own or another agent's. */
+struct gpu_view {
+    const struct aq_gpu_limits *limits;
+    const struct aq_gpu_usage *usage;
+    int64_t wanted_ns[AQ_GPU_DEVICES_MAX]; /* kept between ticks: when it last wanted time */
+};
+
+/* The clock of devices: not the injectable one, because devices do not wait. */
+int64_t gpu_clocks_now_ns(void);
+
+/* Set the clocks of new limits going. */
+void gpu_clocks_start(struct aq_gpu_limits *limits, int64_t now_ns);
+
+/* Publish the clocks of views[own], whose limits are 'limits', in the light of
+ * all views. Returns in how many nanoseconds to come again.
+ */
+int64_t gpu_clocks_tick(struct aq_gpu_limits *limits, struct gpu_view *views, size_t count,
+                        size_t own, bool conserving, int64_t now_ns);
+
+#endif

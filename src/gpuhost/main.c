@@ -1,0 +1,40 @@
+/* aliquot-gpu: what `aliquot gpu` runs */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpuhost/program.h"
+
+static const char help[] =
+    "usage: aliquot gpu run [OPTIONS] [--] PROGRAM [ARGUMENT...]\n"
+    "       aliquot gpu top [--once] [--json]\n"
+    "\n"
+    "run starts PROGRAM on a slice of one GPU:\n"
+    "  --memory SIZE        device memory, such as 8g; all of it unless given\n"
+    "  --compute PERCENT    of the GPU's time; 100 unless given\n"
+    "  --device N           index or UUID; the first one unless given\n"
+    "  --work-conserving    use time that other slices leave over\n"
+    "  --host-memory        past the limit, allocate managed memory instead of refusing\n"
+    "  --stop               end processes that use the GPU past their limits\n"
+    "top shows the slices that are running; --json prints them once in the end as JSON.\n";
+
+int main(int argc, char **argv)
+{
+    struct aq_error err = { 0 };
+    const char *verb = argc > 1 ? argv[1] : "";
+    int r;
+
+    if (strcmp(verb, "--help") == 0 || (argc > 2 && strcmp(argv[2], "--help") == 0)) {
+        (void)fputs(help, stdout);
+        return 0;
+    }
+    if (strcmp(verb, "run") == 0)
+        r = program_run(argc - 1, argv + 1, &err);
+    else if (strcmp(verb, "top") == 0)
+        r = program_top(argc - 1, argv + 1, &err);
+    else
+        r = aq_fail(&err, EINVAL, "'%s' is no verb of 'aliquot gpu': run or top", verb);
+    if (r < 0)
+        (void)fprintf(stderr, "aliquot gpu: %s\n", err.text);
+    return r >= 0 ? r : err.code == EINVAL ? 2 : 125;
+}

@@ -1,0 +1,394 @@
+/* run.c - "aliquot gpu run": one program and its children on a slice of a GPU
+ *
+ * Serves the slice itself: makes the region, answers the hand-over, looks for
+ * processes that go past the library, and ends with the program. Several of
+ * them on one machine see each other through their sockets, so that shares
+ * of a device's time come out right among them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/strbuf.h"
+#include "gpuhost/look.h"
+#include "gpuhost/program.h"
+#include "gpuhost/watch.h"
+
+#define LOOK_NS 500000000
+#define WATCH_NS 1000000000
+#define FINDINGS_MAX 64
+
+struct run {
+    struct gpu_grant grant;
+    const char *device;
+    bool conserving, stop;
+    struct gpu_watch *watch;
+    struct gpu_share *share;
+    char *folder, *name;
+    pid_t child;
+    struct gpu_look looks[GPU_LOOK_MAX];
+    struct gpu_view views[GPU_LOOK_MAX + 1];
+    int64_t looked_ns, watched_ns;
+    pid_t reported[FINDINGS_MAX];
+};
+
+/* "8g", "512m", "1073741824" */
+static int read_bytes(const char *text, uint64_t *ret, struct aq_error *err)
+{
+    static const char units[] = "kmgt";
+    const char *unit;
+    char *end;
+    int shift = 0;
+
+    errno = 0;
+    *ret = strtoull(text, &end, 10);
+    if (end == text || errno || *text == '-')
+        return aq_fail_field(err, EINVAL, "memory", "--memory %s: a size like 8g or 512m is needed",
+                             text);
+    if (*end && (unit = strchr(units, *end | 0x20))) {
+        shift = 10 * (int)(unit - units + 1);
+        end++;
+        if (*end == 'i' || *end == 'I')
+            end++;
+        if (*end == 'b' || *end == 'B')
+            end++;
+    }
+    if (*end || *ret > UINT64_MAX >> shift)
+        return aq_fail_field(err, EINVAL, "memory", "--memory %s: a size like 8g or 512m is needed",
+                             text);
+    *ret <<= shift;
+    return 0;
+}
+
+static int read_percent(const char *text, uint32_t *ret, struct aq_error *err)
+{
+    char *end;
+    double percent = strtod(text, &end);
+
+    if (end == text || *end || !(percent >= 0.1 && percent <= 100))
+        return aq_fail_field(err, EINVAL, "compute",
+                             "--compute %s: a percentage from 0.1 to 100 is needed", text);
+    *ret = (uint32_t)(percent * (AQ_GPU_WHOLE / 100) + 0.5);
+    return 0;
+}
+
+static int read_options(struct run *run, int argc, char **argv, struct aq_error *err)
+{
+    static const struct option options[] = {
+        { "memory", required_argument, NULL, 'm' },     { "compute", required_argument, NULL, 'c' },
+        { "device", required_argument, NULL, 'd' },     { "work-conserving", no_argument, NULL, 'w' },
+        { "host-memory", no_argument, NULL, 'h' },      { "stop", no_argument, NULL, 's' },
+        { NULL, 0, NULL, 0 },
+    };
+    int option, r = 0;
+
+    run->grant.share = AQ_GPU_WHOLE;
+    opterr = 0;
+    while (r == 0 && (option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
+        if (option == 'm')
+            r = read_bytes(optarg, &run->grant.memory_bytes, err);
+        else if (option == 'c')
+            r = read_percent(optarg, &run->grant.share, err);
+        else if (option == 'd')
+            run->device = optarg;
+        else if (option == 'w')
+            run->conserving = true;
+        else if (option == 'h')
+            run->grant.flags |= AQ_GPU_HOST_MEMORY;
+        else if (option == 's')
+            run->stop = true;
+        else
+            r = aq_fail(err, EINVAL, "unknown or incomplete option '%s'", argv[optind - 1]);
+    }
+    if (r == 0 && optind == argc)
+        r = aq_fail(err, EINVAL, "no PROGRAM; see 'aliquot gpu run --help'");
+    return r;
+}
+
+static int pick_device(struct run *run, struct aq_error *err)
+{
+    struct gpu_device_info devices[AQ_GPU_DEVICES_MAX], *picked = NULL;
+    int count = gpu_watch_devices(run->watch, devices, AQ_COUNT(devices), err);
+
+    if (count < 0)
+        return count;
+    for (int i = 0; i < count && !picked; i++) {
+        char number[16];
+
+        (void)snprintf(number, sizeof(number), "%d", i);
+        if (!run->device || strcmp(run->device, number) == 0
+            || strcmp(run->device, devices[i].uuid_text) == 0)
+            picked = &devices[i];
+    }
+    if (!picked)
+        return aq_fail_field(err, ENODEV, "device", "no GPU '%s' here; there are %d",
+                             run->device ? run->device : "0", count);
+    memcpy(run->grant.uuid, picked->uuid, sizeof(run->grant.uuid));
+    if (!run->grant.memory_bytes)
+        run->grant.memory_bytes = picked->memory_bytes;
+    if (run->grant.memory_bytes > picked->memory_bytes)
+        return aq_fail_field(err, EINVAL, "memory", "%s has %llu MiB, fewer than the %llu asked for",
+                             picked->name, (unsigned long long)picked->memory_bytes >> 20,
+                             (unsigned long long)run->grant.memory_bytes >> 20);
+    return 0;
+}
+
+static char *find_library(struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
+    char *const candidates[] = {
+        aq_format("%s/libaliquot-gpu.so", folder ? folder : "."),
+        aq_format("%s/libaliquot-gpu.so", GPU_LIBRARY_DIR),
+    };
+    char *found = NULL;
+
+    for (size_t i = 0; i < AQ_COUNT(candidates); i++) {
+        if (!found && candidates[i] && access(candidates[i], R_OK) == 0)
+            found = candidates[i];
+        else
+            free(candidates[i]);
+    }
+    if (!found)
+        (void)aq_fail(err, ENOENT, "libaliquot-gpu.so is neither beside this program nor in %s",
+                      GPU_LIBRARY_DIR);
+    return found;
+}
+
+/* In the child; other preloaded libraries stay. */
+static int set_environment(const struct run *run, const char *library)
+{
+    const char *old = getenv("LD_PRELOAD");
+    AQ_CLEANUP(aq_freep) char *preload = old && *old ? aq_format("%s:%s", library, old)
+                                                     : aq_format("%s", library);
+    AQ_CLEANUP(aq_freep) char *socket = aq_format("%s/%s", run->folder, run->name);
+
+    if (!preload || !socket || setenv("LD_PRELOAD", preload, 1) < 0
+        || setenv("ALIQUOT_GPU_SOCKET", socket, 1) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+static int start(struct run *run, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *library = find_library(err);
+    sigset_t none;
+
+    if (!library)
+        return -err->code;
+    run->child = fork();
+    if (run->child < 0)
+        return aq_fail_errno(err, "fork");
+    if (run->child > 0)
+        return 0;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (set_environment(run, library) == 0)
+        (void)execvp(argv[0], argv);
+    (void)fprintf(stderr, "aliquot gpu run: start '%s': %s\n", argv[0], strerror(errno));
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char path[32];
+    const char *at;
+    int parent = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (fs_read(AT_FDCWD, path, 4096, &text, NULL) == 0 && (at = strrchr(text.data, ')')))
+        (void)sscanf(at + 1, " %*c %d", &parent);
+    return parent;
+}
+
+/* A descendant: this process is the subreaper of all of them. */
+static bool belongs(pid_t pid, void *data)
+{
+    pid_t self = getpid();
+
+    (void)data;
+    for (int depth = 0; pid > 1 && depth < 256; depth++) {
+        if (pid == self)
+            return true;
+        pid = parent_of(pid);
+    }
+    return false;
+}
+
+static bool is_reported(struct run *run, pid_t pid)
+{
+    for (size_t i = 0; i < AQ_COUNT(run->reported); i++) {
+        if (run->reported[i] == pid)
+            return true;
+        if (!run->reported[i]) {
+            run->reported[i] = pid;
+            return false;
+        }
+    }
+    return true;
+}
+
+static void watch_now(struct run *run)
+{
+    struct gpu_finding findings[FINDINGS_MAX];
+    int count = gpu_watch_scan(run->watch, run->share, belongs, NULL, findings, FINDINGS_MAX, NULL);
+
+    for (int i = 0; i < count && i < FINDINGS_MAX; i++) {
+        const struct gpu_finding *finding = &findings[i];
+
+        if (is_reported(run, finding->pid))
+            continue;
+        (void)fprintf(stderr, "aliquot gpu run: process %d %s (%llu MiB of device memory)%s\n",
+                      (int)finding->pid,
+                      finding->kind == GPU_UNREGISTERED
+                          ? "uses the GPU past its limits"
+                          : "holds more of the GPU than it is charged",
+                      (unsigned long long)finding->used_bytes >> 20,
+                      run->stop ? ": stopped" : "");
+        if (run->stop)
+            (void)kill(finding->pid, SIGKILL);
+    }
+}
+
+/* Returns milliseconds until it is to be called again. */
+static int tick(struct run *run)
+{
+    int64_t now = gpu_clocks_now_ns(), next;
+    size_t count = 1;
+
+    if (now - run->looked_ns >= LOOK_NS) {
+        gpu_look_scan(run->folder, run->name, run->looks);
+        run->looked_ns = now;
+    }
+    if (now - run->watched_ns >= WATCH_NS) {
+        watch_now(run);
+        run->watched_ns = now;
+    }
+    run->views[0].limits = gpu_share_limits(run->share);
+    run->views[0].usage = gpu_share_usage(run->share);
+    for (int i = 0; i < GPU_LOOK_MAX; i++)
+        if (run->looks[i].view.limits)
+            run->views[count++] = run->looks[i].view;
+    next = gpu_clocks_tick(gpu_share_limits(run->share), run->views, count, 0, run->conserving, now);
+    for (int i = 0, place = 1; i < GPU_LOOK_MAX; i++) /* remember when each wanted time */
+        if (run->looks[i].view.limits)
+            run->looks[i].view = run->views[place++];
+    return (int)((next + 999999) / 1000000);
+}
+
+/* Children that were left behind come to us; only the program's end counts. */
+static bool reap(const struct run *run, int *ret_status)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == run->child) {
+            *ret_status = status;
+            return true;
+        }
+    return false;
+}
+
+static int serve(struct run *run, int signals)
+{
+    struct pollfd fds[] = { { .fd = gpu_share_poll_fd(run->share), .events = POLLIN },
+                            { .fd = signals, .events = POLLIN } };
+    struct signalfd_siginfo info;
+    int status;
+
+    for (;;) {
+        (void)poll(fds, AQ_COUNT(fds), tick(run));
+        gpu_share_dispatch(run->share);
+        while (read(signals, &info, sizeof(info)) == sizeof(info))
+            if (info.ssi_signo != SIGCHLD)
+                (void)kill(run->child, (int)info.ssi_signo);
+        if (reap(run, &status))
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+}
+
+/* Ctrl-C reaches the program by itself, it is of the same process group. */
+static int take_signals(struct aq_error *err)
+{
+    sigset_t set;
+    int fd;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigaddset(&set, SIGUSR1);
+    (void)sigaddset(&set, SIGUSR2);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGQUIT);
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGQUIT, SIG_IGN);
+    (void)sigdelset(&set, SIGINT);
+    (void)sigdelset(&set, SIGQUIT);
+    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? aq_fail_errno(err, "signalfd") : fd;
+}
+
+static int open_share(struct run *run, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = NULL;
+    int r;
+
+    if ((r = gpu_watch_new(&run->watch, err)) < 0 || (r = pick_device(run, err)) < 0
+        || (r = gpu_share_new(&run->grant, 1, &run->share, err)) < 0)
+        return r;
+    run->folder = gpu_look_folder(err);
+    if (!run->folder)
+        return -err->code;
+    run->name = aq_format("%d.sock", (int)getpid());
+    path = run->name ? aq_format("%s/%s", run->folder, run->name) : NULL;
+    if (!path)
+        return aq_fail(err, ENOMEM, "GPU socket");
+    return gpu_share_listen(run->share, path, err);
+}
+
+static void close_run(struct run *run)
+{
+    for (int i = 0; i < GPU_LOOK_MAX; i++)
+        gpu_look_close(&run->looks[i].view);
+    gpu_share_free(run->share);
+    gpu_watch_free(run->watch);
+    free(run->folder);
+    free(run->name);
+    free(run);
+}
+
+int program_run(int argc, char **argv, struct aq_error *err)
+{
+    struct run *run = calloc(1, sizeof(*run));
+    AQ_CLEANUP(aq_closep) int signals = -1;
+    int r;
+
+    if (!run)
+        return aq_fail(err, ENOMEM, "aliquot gpu run");
+    r = read_options(run, argc, argv, err);
+    if (r == 0)
+        r = open_share(run, err);
+    if (r == 0)
+        r = signals = take_signals(err);
+    if (r >= 0) {
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+        (void)tick(run);
+        r = start(run, argv + optind, err);
+    }
+    if (r == 0)
+        r = serve(run, signals);
+    close_run(run);
+    return r;
+}
