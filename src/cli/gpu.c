@@ -1,0 +1,119 @@
+/* "gpu run" and "gpu top": hand over to aliquot-gpu, which needs no cluster. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/verbs.h"
+
+struct gpu_opts {
+    const char *memory, *compute, *device;
+    bool conserving, host_memory, stop, once, json;
+};
+
+static const struct cli_opt run_opts[] = {
+    { 0, "memory", CLI_STR, offsetof(struct gpu_opts, memory), "SIZE",
+      "device memory, such as 8g; all of it unless given" },
+    { 0, "compute", CLI_STR, offsetof(struct gpu_opts, compute), "PERCENT",
+      "of the GPU's time; 100 unless given" },
+    { 0, "device", CLI_STR, offsetof(struct gpu_opts, device), "N",
+      "index or UUID of the GPU; the first unless given" },
+    { 0, "work-conserving", CLI_FLAG, offsetof(struct gpu_opts, conserving), NULL,
+      "use time that other slices leave over" },
+    { 0, "host-memory", CLI_FLAG, offsetof(struct gpu_opts, host_memory), NULL,
+      "past the limit, use memory of the host instead of refusing" },
+    { 0, "stop", CLI_FLAG, offsetof(struct gpu_opts, stop), NULL,
+      "end processes that use the GPU past their limits" },
+    CLI_OPT_END,
+};
+
+static const struct cli_opt top_opts[] = {
+    { 0, "once", CLI_FLAG, offsetof(struct gpu_opts, once), NULL, "show once and end" },
+    { 0, "json", CLI_FLAG, offsetof(struct gpu_opts, json), NULL, "as JSON" },
+    CLI_OPT_END,
+};
+
+struct args {
+    char **list;
+    int count;
+};
+
+static void add(struct args *args, const char *one)
+{
+    args->list[args->count++] = (char *)one;
+}
+
+static void add_value(struct args *args, const char *option, const char *value)
+{
+    if (value) {
+        add(args, option);
+        add(args, value);
+    }
+}
+
+static void add_flag(struct args *args, const char *option, bool is_set)
+{
+    if (is_set)
+        add(args, option);
+}
+
+static int hand_over(const char *verb, const struct gpu_opts *opts, int argc, char **argv,
+                     struct aq_error *err)
+{
+    struct args args = { .list = calloc((size_t)argc + 16, sizeof(char *)) };
+    int r;
+
+    if (!args.list)
+        return aq_fail(err, ENOMEM, "aliquot gpu");
+    add(&args, "aliquot-gpu");
+    add(&args, verb);
+    add_value(&args, "--memory", opts->memory);
+    add_value(&args, "--compute", opts->compute);
+    add_value(&args, "--device", opts->device);
+    add_flag(&args, "--work-conserving", opts->conserving);
+    add_flag(&args, "--host-memory", opts->host_memory);
+    add_flag(&args, "--stop", opts->stop);
+    add_flag(&args, "--once", opts->once);
+    add_flag(&args, "--json", opts->json);
+    add_flag(&args, "--", argc > 0);
+    for (int i = 0; i < argc; i++)
+        add(&args, argv[i]);
+    r = cli_exec_program("aliquot-gpu", args.list, err);
+    free(args.list);
+    return r;
+}
+
+static int gpu_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    (void)cli;
+    return hand_over("run", data, argc, argv, err);
+}
+
+static int gpu_top(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    (void)cli;
+    return hand_over("top", data, argc, argv, err);
+}
+
+const struct cli_verb verb_gpu_run = {
+    .name = "gpu run",
+    .args = "PROGRAM [ARG...]",
+    .summary = "Run a program on a slice of this machine's GPU",
+    .details = "Needs no cluster, only an NVIDIA driver. The program and all it starts see a GPU of\n"
+               "their own with the memory and the part of the time that is given here.",
+    .examples = "aliquot gpu run --memory 8g --compute 50 -- python3 train.py",
+    .opts = run_opts,
+    .opts_size = sizeof(struct gpu_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .flags = CLI_NO_CONFIG | CLI_STOP_AT_FIRST | CLI_RUNS_PROGRAM,
+    .run = gpu_run,
+};
+
+const struct cli_verb verb_gpu_top = {
+    .name = "gpu top",
+    .args = "",
+    .summary = "Show the GPU slices of this machine",
+    .opts = top_opts,
+    .opts_size = sizeof(struct gpu_opts),
+    .flags = CLI_NO_CONFIG,
+    .run = gpu_top,
+};
