@@ -6,6 +6,8 @@
 
 /* up.c, login.c, misc.c */
 extern const struct cli_verb verb_up;
+extern const struct cli_verb verb_gpu_run;
+extern const struct cli_verb verb_gpu_top;
 extern const struct cli_verb verb_login, verb_logout, verb_whoami;
 extern const struct cli_verb verb_version, verb_help, verb_completion, verb_config_show;
 

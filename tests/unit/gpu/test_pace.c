@@ -1,0 +1,134 @@
+/* Clocks and the bucket of device time. */
+#include "testing.h"
+
+#include <stdlib.h>
+
+#include "gpu/pace.h"
+#include "gpuhost/clocks.h"
+
+#define MS 1000000LL
+
+static void test_clock(void **state)
+{
+    struct aq_gpu_clock clock = { .rate = 250000, .at_ns = 1000 * MS, .value_ns = 50 * MS };
+    static const struct {
+        int64_t now, alive, want;
+        uint32_t share;
+        const char *why;
+    } rows[] = {
+        { 1000 * MS, 1000 * MS, 50 * MS, 250000, "at its base" },
+        { 1400 * MS, 1400 * MS, 150 * MS, 250000, "a quarter of the time" },
+        { 500 * MS, 500 * MS, 50 * MS, 250000, "never back" },
+        { 4000 * MS, 1000 * MS, 800 * MS, 250000, "a silent agent changes nothing at the share" },
+        { 4000 * MS, 1000 * MS, 500 * MS, 100000, "a second later only the share is granted" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++)
+        assert_row(pace_clock(&clock, rows[i].now, rows[i].alive, rows[i].share) == rows[i].want,
+                   "%s", rows[i].why);
+}
+
+static void test_bucket(void **state)
+{
+    struct aq_gpu_usage_device usage = { 0 };
+
+    (void)state;
+    pace_pay(&usage, 1000 * MS, 30 * MS); /* idle so far: 20 ms are in the bucket */
+    assert_int_equal(pace_debt(&usage, 1000 * MS), 10 * MS);
+    assert_int_equal(pace_wait_ns(10 * MS, 250000), 40 * MS);
+    assert_int_equal(pace_debt(&usage, 1010 * MS), 0);
+    pace_pay(&usage, 1010 * MS, -5 * MS); /* it was less than thought */
+    assert_int_equal(pace_debt(&usage, 1010 * MS), -5 * MS);
+    assert_int_equal(usage.used_ns, 25 * MS);
+    assert_int_equal(pace_wait_ns(-1, 250000), 0);
+    assert_true(pace_wait_ns(INT64_MAX, 1) > 0);
+    assert_true(pace_wait_ns(MS, 0) > 0);
+}
+
+struct pair {
+    struct aq_gpu_limits *limits[2];
+    struct aq_gpu_usage *usage[2];
+    struct gpu_view views[2];
+};
+
+static void set_up(struct pair *pair, uint32_t share0, uint32_t share1)
+{
+    const uint32_t shares[2] = { share0, share1 };
+
+    *pair = (struct pair){ 0 };
+    for (int i = 0; i < 2; i++) {
+        pair->limits[i] = calloc(1, sizeof(struct aq_gpu_limits));
+        pair->usage[i] = calloc(1, sizeof(struct aq_gpu_usage));
+        pair->limits[i]->device_count = 1;
+        pair->limits[i]->devices[0].share = shares[i];
+        pair->limits[i]->owners[1].host_pid = 100 + i;
+        gpu_clocks_start(pair->limits[i], 1000 * MS);
+        pair->views[i] = (struct gpu_view){ .limits = pair->limits[i], .usage = pair->usage[i] };
+    }
+}
+
+static void tear_down(struct pair *pair)
+{
+    for (int i = 0; i < 2; i++) {
+        free(pair->limits[i]);
+        free(pair->usage[i]);
+    }
+}
+
+static void tick(struct pair *pair, bool conserving, int64_t now)
+{
+    for (size_t i = 0; i < 2; i++)
+        (void)gpu_clocks_tick(pair->limits[i], pair->views, 2, i, conserving, now);
+}
+
+static void test_own_time(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    set_up(&pair, 500000, 500000);
+    tick(&pair, false, 1001 * MS);
+    assert_int_equal(pair.limits[0]->devices[0].own.rate, AQ_GPU_WHOLE);
+    pair.usage[1]->slots[1].devices[0].busy_ns = 2000 * MS;
+    tick(&pair, false, 1002 * MS);
+    /* who works has it alone; who came would have to share */
+    assert_int_equal(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE);
+    assert_int_equal(pair.limits[0]->devices[0].own.rate, AQ_GPU_WHOLE / 2);
+    pair.usage[0]->slots[1].devices[0].busy_ns = 2000 * MS;
+    tick(&pair, false, 1003 * MS);
+    assert_int_equal(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE / 2);
+    tear_down(&pair);
+}
+
+static void test_conserving(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    set_up(&pair, 300000, 700000);
+    pair.usage[0]->slots[1].devices[0].busy_ns = 9000 * MS;
+    tick(&pair, false, 1001 * MS);
+    assert_int_equal(pair.limits[0]->devices[0].grant.rate, 300000); /* hard cap */
+    tick(&pair, true, 1002 * MS);
+    assert_int_equal(pair.limits[0]->devices[0].grant.rate, AQ_GPU_WHOLE);
+    pair.usage[1]->slots[1].devices[0].busy_ns = 1500 * MS;
+    tick(&pair, true, 1004 * MS);
+    assert_int_equal(pair.limits[0]->devices[0].grant.rate, 300000);
+    assert_int_equal(pair.limits[1]->devices[0].grant.rate, 700000);
+    tick(&pair, true, 1600 * MS); /* the other has been idle for 100 ms */
+    assert_int_equal(pair.limits[0]->devices[0].grant.rate, AQ_GPU_WHOLE);
+    tear_down(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_bucket),
+        cmocka_unit_test(test_own_time),
+        cmocka_unit_test(test_conserving),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
