@@ -1,0 +1,56 @@
+/* What a container says for hello, and what it writes into the memory it shares. */
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gpu/charge.h"
+#include "gpuhost/clocks.h"
+#include "gpuhost/share.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct gpu_share *make(void)
+{
+    const struct gpu_grant grant = { .uuid = { 1 }, .memory_bytes = (uint64_t)1 << 30,
+                                     .share = AQ_GPU_WHOLE / 4 };
+    struct gpu_share *share = NULL;
+
+    if (gpu_share_new(&grant, 1, &share, NULL) < 0)
+        __builtin_trap();
+    return share;
+}
+
+/* The rest of the input lies in the slots and in the device's words. */
+static void scribble(struct aq_gpu_usage *usage, const uint8_t *data, size_t size)
+{
+    size_t half = size / 2;
+
+    memcpy(&usage->slots[1], data,
+           half < sizeof(usage->slots[0]) ? half : sizeof(usage->slots[0]));
+    memcpy(&usage->devices[0], data + half,
+           size - half < sizeof(usage->devices[0]) ? size - half : sizeof(usage->devices[0]));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct gpu_share *share;
+    size_t hello = size < sizeof(struct aq_gpu_hello) ? size : sizeof(struct aq_gpu_hello);
+    struct gpu_view view;
+    int pair[2], r;
+
+    if (!share)
+        share = make();
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return 0;
+    r = gpu_share_answer(share, pair[0], data, hello);
+    if (r > 0 && r >= AQ_GPU_SLOTS_MAX)
+        __builtin_trap();
+    scribble(gpu_share_usage(share), data + hello, size - hello);
+    view = (struct gpu_view){ .limits = gpu_share_limits(share), .usage = gpu_share_usage(share) };
+    (void)gpu_clocks_tick(gpu_share_limits(share), &view, 1, 0, true, gpu_clocks_now_ns());
+    charge_reclaim(gpu_share_usage(share), 1, 0);
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+    return 0;
+}
