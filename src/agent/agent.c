@@ -12,6 +12,7 @@
 #include "agent/joining.h"
 #include "agent/kernel.h"
 #include "agent/runtime/oci.h"
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
@@ -284,6 +285,42 @@ static int find_user(struct agent *agent, struct aq_error *err)
     return 0;
 }
 
+/* NULL-terminated; NULL if memory is short. */
+static const char *const *texts_of(const struct conf_list *list, struct arena *arena)
+{
+    const char **texts = arena_array(arena, list->count + 1, sizeof(*texts));
+
+    for (size_t i = 0; texts && i < list->count; i++)
+        texts[i] = list->items[i];
+    return texts;
+}
+
+/* Without one containers still run, each by itself. */
+static void find_network(struct agent *agent)
+{
+    const struct settings *s = agent->settings;
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    AQ_CLEANUP(aq_freep) char *folder = realpath(s->state, NULL);
+    AQ_CLEANUP(aq_freep) char *identity = folder ? aq_format("%s %s", s->id, folder) : NULL;
+    const struct net_settings settings = {
+        .identity = identity, .run_dir = s->run, .pool = s->network_pool,
+        .dns = texts_of(&s->network_dns, &arena), .denied = texts_of(&s->network_deny, &arena),
+        .allowed = texts_of(&s->network_allow, &arena), .port_min = (uint16_t)s->port_min,
+        .port_max = (uint16_t)s->port_max, .port_rest_usec = s->port_rest_usec,
+    };
+    struct aq_error err = { 0 };
+
+    if (!agent->containers || !s->network)
+        return;
+    if (!identity || !settings.dns || !settings.denied || !settings.allowed
+        || net_new(agent->loop, &settings, &agent->net, &err) < 0) {
+        agent->net = NULL;
+        log_warning("containers have no network: %s", err.code ? err.text : "memory is short");
+    } else if (net_get_note(agent->net)[0]) {
+        log_info("network of containers: %s", net_get_note(agent->net));
+    }
+}
+
 static void on_timer_closed(uv_handle_t *handle)
 {
     free(handle->data);
@@ -319,6 +356,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         r = images_new(loop, settings, &agent->images, err);
     if (r == 0)
+        find_network(agent);
+    if (r == 0)
         r = kept_load(agent, err);
     if (r == 0)
         r = recover_all(agent, err);
@@ -336,10 +375,12 @@ void agent_free(struct agent *agent)
         return;
     streams_free(agent);
     link_client_free(AQ_TAKE(agent->link));
+    agent->is_closing = true;
     while (agent->kernels.count)
         kernel_drop(agent->kernels.entries[0].value);
     map_done(&agent->kernels);
     images_free(agent->images);
+    net_free(agent->net);
     disk_free(agent->disk);
     LIST_FOREACH(it, &agent->receipts) {
         list_remove(it);

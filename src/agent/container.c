@@ -134,8 +134,9 @@ static int add_labels(const struct msg_kernel_create *order, const struct agent 
     return 0;
 }
 
-static int add_mounts(const struct accel_attachment *attachment, const char *config,
-                      struct arena *arena, struct container_spec *c, struct aq_error *err)
+static int add_mounts(const struct accel_attachment *attachment, const struct net_info *network,
+                      const char *config, struct arena *arena, struct container_spec *c,
+                      struct aq_error *err)
 {
     struct container_mount *mounts = arena_array(arena, attachment->mount_count + 4,
                                                  sizeof(*mounts));
@@ -144,6 +145,12 @@ static int add_mounts(const struct accel_attachment *attachment, const char *con
     if (!mounts)
         return aq_fail(err, ENOMEM, "container");
     mounts[n++] = (struct container_mount){ .source = config, .target = CONTAINER_CONFIG };
+    if (network) {
+        mounts[n++] = (struct container_mount){ .source = network->hosts_path,
+                                                .target = "/etc/hosts" };
+        mounts[n++] = (struct container_mount){ .source = network->resolv_path,
+                                                .target = "/etc/resolv.conf" };
+    }
     for (size_t i = 0; i < attachment->mount_count; i++)
         mounts[n++] = (struct container_mount){ .source = attachment->mounts[i].source,
                                                 .target = attachment->mounts[i].target,
@@ -208,6 +215,7 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
                       struct arena *arena, struct container_spec *c, struct runtime_spec *ret,
                       struct aq_error *err)
 {
+    const struct net_info *network = k->is_connected ? net_get_info(k->network) : NULL;
     const struct settings *settings = k->agent->settings;
     int r;
 
@@ -217,6 +225,7 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         .layer_count = image->lower_count,
         .hidden = image->hidden,
         .scratch = scratch,
+        .network = network ? network->namespace_path : NULL,
         .cpus = list_cores(&k->grant, arena),
         .cpu_micro = slots_get(&k->slots, slot_name_intern("cpu", 3)),
         .uid = (uid_t)settings->container_uid,
@@ -228,7 +237,7 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
     if (r == 0)
         r = add_labels(order, k->agent, arena, c, err);
     if (r == 0)
-        r = add_mounts(&k->attachment, config, arena, c, err);
+        r = add_mounts(&k->attachment, network, config, arena, c, err);
     if (r == 0)
         r = add_devices(&k->attachment, arena, c, err);
     if (r < 0)

@@ -50,6 +50,7 @@ void kernel_drop(struct local_kernel *k)
     prepare_release(k);
     runtime_release(k->run);
     free(k->image_name);
+    free(k->hostname);
     slots_done(&k->slots);
     free(k->alloc);
     free(k->reason);
@@ -148,6 +149,7 @@ int kernel_take_order(struct local_kernel *k, const struct msg_kernel_create *or
     slots_done(&k->slots);
     k->slots = slots;
     set_text(&k->image_name, order->image);
+    set_text(&k->hostname, order->hostname);
     k->session_id = order->session_id;
     k->is_batch = order->session_type && strcmp(order->session_type, "batch") == 0;
     return 0;

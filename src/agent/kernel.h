@@ -25,6 +25,9 @@ struct local_kernel {
     char *image_name;       /* as ordered; NULL = none */
     struct image_request *image_request; /* the image is on its way */
     struct image *image;    /* of a container: held until its end */
+    struct net_endpoint *network; /* as well */
+    bool is_connected;      /* the network is there */
+    char *hostname;         /* as ordered; NULL = none */
     bool is_saved;          /* the order of 'attempt' is durable */
     bool is_described;      /* and so is what the runtime starts */
     bool is_unreadable;     /* spec.json is damaged: it can only end */

@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/joining.h"
 #include "agent/runtime/oci.h"
+#include "agent/runtime/spawn.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -157,6 +158,8 @@ static int run(const struct settings *settings, struct aq_error *err)
         r = aq_fail(err, why.code, "%s", why.text);
     if (r == 0)
         r = run_loop(&program, settings, &runtimes, err);
+    spawned_leave();
+    (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     runtime_free(runtimes.containers);
     runtime_free(runtimes.process);
     (void)uv_loop_close(&program.loop);

@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "agent/disk.h"
 #include "agent/image/image.h"
+#include "agent/net/net.h"
 #include "agent/resources.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -38,6 +39,7 @@ struct agent {
     struct runtime *containers;  /* NULL = none, and why not */
     const char *no_containers;
     struct images *images;
+    struct net *net;             /* of containers; NULL = they have none */
     const struct agent_events *events;
     void *data;
     int lock;
@@ -57,6 +59,7 @@ struct agent {
     uv_timer_t heartbeat;
     int64_t heartbeat_usec, heartbeat_seq;
     bool is_draining, is_refused, was_ready;
+    bool is_closing; /* kernels run on, with what they hold */
     bool has_new_devices;  /* that the manager has not been told of */
 };
 

@@ -27,16 +27,51 @@ static void on_image_failed(void *data, const struct aq_error *err)
 static const struct image_events image_events = { .on_ready = on_image_ready,
                                                   .on_failed = on_image_failed };
 
+static int want_image(struct local_kernel *k, struct aq_error *err)
+{
+    if (k->image_request)
+        return 0;
+    return images_get(k->agent->images, k->image_name, NULL, IMAGE_PULL_MISSING, &image_events, k,
+                      &k->image_request, err);
+}
+
+static void on_connected(void *data, const struct aq_error *err)
+{
+    struct local_kernel *k = data;
+
+    if (err) {
+        kernel_fail(k, err);
+        return;
+    }
+    k->is_connected = true;
+    AQ_FAULT("agent.network.ready");
+    kernel_step(k);
+}
+
+static int want_network(struct local_kernel *k, struct aq_error *err)
+{
+    const struct net_request request = { .kernel_id = k->id, .session_id = k->session_id,
+                                         .hostname = k->hostname ? k->hostname : "main1" };
+
+    return k->network ? 0
+                      : net_open(k->agent->net, &request, on_connected, k, &k->network, err);
+}
+
 int prepare_container(struct local_kernel *k, struct aq_error *err)
 {
     int r = container_is_wanted(k->agent, k->image_name, &k->is_container, err);
 
-    if (r < 0 || !k->is_container || k->image)
+    if (r < 0 || !k->is_container)
         return r;
-    if (!k->image_request)
-        r = images_get(k->agent->images, k->image_name, NULL, IMAGE_PULL_MISSING, &image_events, k,
-                       &k->image_request, err);
-    return r < 0 ? r : -EINPROGRESS;
+    if (!k->image) {
+        r = want_image(k, err);
+        return r < 0 ? r : -EINPROGRESS;
+    }
+    if (k->agent->net && !k->is_connected) {
+        r = want_network(k, err);
+        return r < 0 ? r : -EINPROGRESS;
+    }
+    return 0;
 }
 
 void prepare_adopt(struct local_kernel *k)
@@ -44,8 +79,12 @@ void prepare_adopt(struct local_kernel *k)
     struct aq_error err = { 0 };
 
     (void)container_is_wanted(k->agent, k->image_name, &k->is_container, &err);
-    if (k->is_container && images_find(k->agent->images, k->image_name, &k->image, &err) < 0)
+    if (!k->is_container)
+        return;
+    if (images_find(k->agent->images, k->image_name, &k->image, &err) < 0)
         log_info("the image of a kernel is got anew if that is started again: %s", err.text);
+    if (k->agent->net && net_adopt(k->agent->net, &k->id, &k->network, &err) == 0)
+        k->is_connected = true;
 }
 
 void prepare_release(struct local_kernel *k)
@@ -53,4 +92,7 @@ void prepare_release(struct local_kernel *k)
     if (k->image_request)
         images_cancel(AQ_TAKE(k->image_request));
     image_unref(AQ_TAKE(k->image));
+    if (k->network && !k->agent->is_closing)
+        net_close(AQ_TAKE(k->network), NULL, NULL);
+    k->is_connected = false;
 }

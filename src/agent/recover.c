@@ -140,6 +140,8 @@ int recover_all(struct agent *agent, struct aq_error *err)
     (void)closedir(dir);
     if (r == 0 && agent->containers)
         runtime_oci_sweep(agent->containers, is_alive, agent);
+    if (r == 0 && agent->net)
+        net_sweep(agent->net);
     AQ_FAULT("agent.recover.done");
     return r;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/net/net.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "model/agent.h"
@@ -113,6 +114,22 @@ const struct conf_item settings_items[] = {
       "Profile of the system calls that containers may use" },
     { "runtime", "runner", CONF_PATH, AT(runner), NULL, 0, 0, 0,
       "The program aliquot-runner; beside the agent by default" },
+
+    { "network", "enabled", CONF_BOOL, AT(network), "true", 0, 0, 0,
+      "Whether containers have a network; without, they see nothing but themselves" },
+    { "network", "pool", CONF_STR, AT(network_pool), NET_POOL, 0, 0, 0,
+      "Addresses of containers on this node, as ADDRESS/BITS; agents of one machine share it" },
+    { "network", "dns", CONF_LIST, AT(network_dns), NULL, 0, 0, 0,
+      "Name servers of containers; those of the node by default" },
+    { "network", "deny", CONF_LIST, AT(network_deny), NULL, 0, 0, 0,
+      "ADDRESS[/BITS] that containers cannot reach, besides the node, the manager and each other" },
+    { "network", "allow", CONF_LIST, AT(network_allow), NULL, 0, 0, 0,
+      "ADDRESS[/BITS][:PORT] that they can in spite of that" },
+    { "network", "port-min", CONF_INT, AT(port_min), "30000", 1024, 65535, 0,
+      "First port of the node to publish ports of containers on" },
+    { "network", "port-max", CONF_INT, AT(port_max), "31000", 1024, 65535, 0, "And the last" },
+    { "network", "port-rest", CONF_DURATION, AT(port_rest_usec), "60s", 0, 3600 * USEC_PER_SEC, 0,
+      "Before a published port is used again" },
 
     { "container", "scratch-size", CONF_SIZE, AT(scratch_bytes), "10g", 16 << 20,
       INT64_C(1) << 44, 0,

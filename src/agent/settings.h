@@ -32,6 +32,10 @@ struct settings {
     char *accel_library;  /* folder of the plugins; NULL = beside the agent */
     char *accel_helper;   /* path of aliquot-accel; NULL = beside the agent */
     int64_t accel_rescan_usec, accel_limit_usec;
+    bool network;         /* containers have one */
+    char *network_pool;
+    struct conf_list network_dns, network_deny, network_allow;
+    int64_t port_min, port_max, port_rest_usec;
     char *driver;         /* "auto", "process" or "container" */
     char *oci_runtime;    /* "auto", "crun", "runc" or a path */
     char *run;            /* folder of what does not outlive the machine's own run */

@@ -333,6 +333,19 @@ static void clear_sandbox(const struct sandbox *sandbox)
         (void)fs_remove_tree(AT_FDCWD, sandbox->leftovers.items[i], NULL);
 }
 
+/* Up to the quote that ends it; a backslash stands before those that do not. */
+static void unquote(char *text)
+{
+    char *out = text;
+
+    for (; *text && *text != '"'; text++) {
+        if (*text == '\\' && text[1])
+            text++;
+        *out++ = *text;
+    }
+    *out = '\0';
+}
+
 /* The last words of a runtime that could not make the container. */
 static char *read_complaint(const struct sandbox *sandbox)
 {
@@ -347,7 +360,7 @@ static char *read_complaint(const struct sandbox *sandbox)
     line = line ? line + 1 : text.data;
     if ((message = strstr(line, "msg=\""))) { /* runc's form: time="..." level=error msg="..." */
         line = message + strlen("msg=\"");
-        line[strcspn(line, "\"")] = '\0';
+        unquote(line);
     }
     return aq_format("the container could not be made%s%s", line[0] ? ": " : "", line);
 }

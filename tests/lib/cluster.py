@@ -154,7 +154,8 @@ class Cluster:
                         ALIQUOT_CLOCK_FILE=str(self.folder / "clock"),
                         ALIQUOT_RUNTIME_FOLDER=str(self.folder / "run"),
                         ALIQUOT_RUNTIME_CGROUP_PARENT=containers.parent_of(self.folder),
-                        **{"ALIQUOT_RUNTIME_DRIVER": "process", **settings})
+                        **{"ALIQUOT_RUNTIME_DRIVER": "process",
+                           "ALIQUOT_NETWORK_ENABLED": "false", **settings})
         (self.folder / "home").mkdir()
         self.address = ("127.0.0.1", free_port())
         self.link = "127.0.0.1:%d" % free_port()

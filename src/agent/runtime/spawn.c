@@ -11,12 +11,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/list.h"
+
 struct spawned {
     uv_poll_t poll; /* of the process's descriptor */
     int fd;
     spawned_end_fn *on_end; /* NULL after spawned_forget() */
     void *data;
+    struct list link; /* in 'forgotten', if it is */
+    bool is_forgotten;
 };
+
+/* Nobody waits for these, but each is reaped. */
+static struct list forgotten;
 
 /* Signals as a new program expects them, whatever we do with ours. */
 static int set_attributes(posix_spawnattr_t *attr)
@@ -65,6 +72,9 @@ static int start(char *const args[], int client, pid_t *ret_pid)
 static void on_closed(uv_handle_t *handle)
 {
     struct spawned *spawned = handle->data;
+
+    if (spawned->is_forgotten)
+        list_remove(&spawned->link);
 
     aq_closep(&spawned->fd);
     free(spawned);
@@ -118,5 +128,21 @@ void spawned_forget(struct spawned *spawned)
     if (!spawned)
         return;
     spawned->on_end = NULL;
+    spawned->is_forgotten = true;
+    if (!forgotten.next)
+        list_init(&forgotten);
+    list_add(&forgotten, &spawned->link);
     uv_unref((uv_handle_t *)&spawned->poll);
+}
+
+void spawned_leave(void)
+{
+    if (!forgotten.next)
+        return;
+    LIST_FOREACH(it, &forgotten) {
+        uv_handle_t *handle = (uv_handle_t *)&LIST_ENTRY(it, struct spawned, link)->poll;
+
+        if (!uv_is_closing(handle))
+            uv_close(handle, on_closed);
+    }
 }

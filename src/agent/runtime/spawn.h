@@ -26,4 +26,9 @@ int spawn(uv_loop_t *loop, char *const args[], int client, spawned_end_fn *on_en
 /* No callback follows, and the loop does not wait for it any more. NULL is fine. */
 void spawned_forget(struct spawned *spawned);
 
+/* The loop has ended: let go of all that were forgotten and run on. It has to
+ * run once more to close them.
+ */
+void spawned_leave(void);
+
 #endif
