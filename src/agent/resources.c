@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include "alloc/reserve.h"
 #include "base/fs.h"
@@ -98,6 +99,8 @@ static int find_node(int core)
 static int add_cores(struct found *found, const struct settings *settings, struct aq_error *err)
 {
     const char *cpu = slot_name_intern("cpu", 3);
+    /* more than there are: they are nowhere */
+    bool is_real = settings->cpus <= sysconf(_SC_NPROCESSORS_CONF);
     cpu_set_t allowed;
 
     CPU_ZERO(&allowed);
@@ -111,14 +114,26 @@ static int add_cores(struct found *found, const struct settings *settings, struc
             .id = found->ids[i],
             .slot_name = cpu,
             .capacity = settings->cpu_factor * AMOUNT_ONE,
-            .numa_node = find_node(i),
+            .numa_node = is_real ? find_node(i) : -1,
         };
     }
     return 0;
 }
 
-static int find_devices(struct found *found, const struct settings *settings, struct aq_error *err)
+static int64_t sum_of(const struct found *found, const char *slot_name)
 {
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < found->count; i++)
+        if (found->devices[i].slot_name == slot_name)
+            sum += found->devices[i].capacity;
+    return sum;
+}
+
+static int find_devices(struct resources *res, struct found *found, const struct settings *settings,
+                        struct aq_error *err)
+{
+    const char *cpu = slot_name_intern("cpu", 3);
     const char *mem = slot_name_intern("mem", 3);
     int64_t bytes = settings->memory_bytes ? settings->memory_bytes : resources_host_memory();
     int r = add_cores(found, settings, err);
@@ -133,12 +148,16 @@ static int find_devices(struct found *found, const struct settings *settings, st
         .capacity = bytes * settings->memory_factor,
         .numa_node = -1,
     };
-    r = alloc_reserve(found->devices, &found->count, slot_name_intern("cpu", 3),
-                      settings->reserved_cpu * AMOUNT_ONE, 0, err);
+    res->reserved_cpu = sum_of(found, cpu);
+    res->reserved_memory = sum_of(found, mem);
+    r = alloc_reserve(found->devices, &found->count, cpu, settings->reserved_cpu * AMOUNT_ONE, 0,
+                      err);
     if (r < 0)
         return (void)aq_error_wrap(err, "resource.reserved-cpu"), r;
     r = alloc_reserve(found->devices, &found->count, mem, settings->reserved_memory_bytes,
                       MEM_ALIGN, err);
+    res->reserved_cpu -= sum_of(found, cpu);
+    res->reserved_memory -= sum_of(found, mem);
     return r < 0 ? (void)aq_error_wrap(err, "resource.reserved-mem"), r : 0;
 }
 
@@ -256,7 +275,7 @@ int resources_init(struct resources *res, const struct settings *settings,
     if (!found.devices || !found.ids || !res->types)
         r = aq_fail(err, ENOMEM, "resources");
     if (r == 0)
-        r = find_devices(&found, settings, err);
+        r = find_devices(res, &found, settings, err);
     if (r == 0)
         r = make_map(res, &found, accel, err);
     if (r == 0)

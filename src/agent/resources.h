@@ -9,6 +9,7 @@
 struct resources {
     struct alloc_map *map;
     struct slot_types *types; /* also of slots that were there once */
+    int64_t reserved_cpu, reserved_memory; /* kept for the node: 10^-6 cores, bytes */
     char *slots_json;   /* {"cpu":["count","4"],"mem":["bytes","..."]}: what is offered */
     char *devices_json; /* [{"id":"0","slot":"cpu","amount":"1"},...]: resources_text.c */
 };

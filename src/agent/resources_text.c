@@ -1,8 +1,9 @@
 /* What a node has, as the manager is told.
  *
- * A device is {"id", "slot", "amount"} and, of accelerators, what is known of
- * "model", "location", "memory" (bytes), "processors", "numa", "parent" (the
+ * A device is {"id", "slot", "amount"} and, of accelerators, "quantum" (if it
+ * can be had in parts) and what is known of "model", "location", "memory" (bytes), "processors", "numa", "parent" (the
  * device that it is a slice of), "status" (unless healthy) and "status_text".
+ * The device "reserved" of cpu and mem has what the node keeps, as "reserved".
  */
 #include <errno.h>
 #include <string.h>
@@ -51,9 +52,14 @@ static void write_text(struct jsonw *w, const char *key, const char *text)
         jsonw_member_str(w, key, text);
 }
 
-static void write_accelerator(const struct accel_device *d, enum slot_type type, struct jsonw *w)
+static void write_accelerator(const struct accel_device *d, int64_t quantum, enum slot_type type,
+                              struct jsonw *w)
 {
+    char text[AMOUNT_TEXT_MAX];
+
     begin_device(w, d->id, d->slot_name, type, d->amount);
+    if (quantum)
+        jsonw_member_str(w, "quantum", slot_amount_format(quantum, type, text));
     write_text(w, "model", d->model);
     write_text(w, "location", d->location);
     if (d->memory_bytes)
@@ -70,6 +76,14 @@ static void write_accelerator(const struct accel_device *d, enum slot_type type,
     jsonw_object_end(w);
 }
 
+static int64_t quantum_of(const struct accel_plugin *plugin, const char *slot_name)
+{
+    for (size_t i = 0; i < plugin->slot_count; i++)
+        if (plugin->slots[i].name == slot_name)
+            return plugin->slots[i].quantum;
+    return 0;
+}
+
 static void write_accelerators(const struct resources *res, const struct accel *accel,
                                struct jsonw *w)
 {
@@ -77,8 +91,20 @@ static void write_accelerators(const struct resources *res, const struct accel *
 
     for (size_t i = 0; accel && (plugin = accel_plugin(accel, i)); i++)
         for (size_t k = 0; k < plugin->device_count; k++)
-            write_accelerator(&plugin->devices[k],
+            write_accelerator(&plugin->devices[k], quantum_of(plugin, plugin->devices[k].slot_name),
                               slot_types_get(res->types, plugin->devices[k].slot_name), w);
+}
+
+/* What the node keeps for itself. */
+static void write_reserved(struct jsonw *w, const char *slot, enum slot_type type, int64_t amount)
+{
+    char text[AMOUNT_TEXT_MAX];
+
+    if (amount <= 0)
+        return;
+    begin_device(w, "reserved", slot, type, 0);
+    jsonw_member_str(w, "reserved", slot_amount_format(amount, type, text));
+    jsonw_object_end(w);
 }
 
 static int describe_devices(struct resources *res, const struct accel *accel, struct aq_error *err)
@@ -96,6 +122,8 @@ static int describe_devices(struct resources *res, const struct accel *accel, st
             jsonw_member_int(&w, "numa", device.numa_node);
         jsonw_object_end(&w);
     }
+    write_reserved(&w, "cpu", SLOT_COUNT, res->reserved_cpu);
+    write_reserved(&w, "mem", SLOT_BYTES, res->reserved_memory);
     write_accelerators(res, accel, &w);
     jsonw_array_end(&w);
     res->devices_json = strbuf_steal(&text);

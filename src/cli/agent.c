@@ -1,5 +1,6 @@
 #include <errno.h>
 
+#include "cli/agent_picture.h"
 #include "cli/client.h"
 #include "cli/list.h"
 #include "cli/verbs.h"
@@ -20,7 +21,7 @@ static const struct column agent_columns[] = {
     { "first_contact", "AGE", COLUMN_TIME, 0 },
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "lost_at", "LOST", COLUMN_TIME, COLUMN_IS_EXTRA },
-    { "devices", "DEVICES", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "devices", "DEVICES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     COLUMN_END,
 };
 
@@ -70,6 +71,14 @@ const struct cli_verb verb_agent_ls = {
     .run = ls,
 };
 
+static int draw(struct cli *cli, const json_t *agent, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    agent_picture_write(&cli->output, agent, &out);
+    return cli_print(&out, err);
+}
+
 static int info(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     int r = 0;
@@ -77,11 +86,15 @@ static int info(struct cli *cli, void *data, int argc, char **argv, struct aq_er
     (void)data;
     for (int i = 0; r == 0 && i < argc; i++) {
         AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+        json_t *agent = NULL;
 
         agent_path(&path, argv[i], "");
-        r = record_show(cli, path.data, agent_columns, NULL, NULL, err);
+        r = record_show(cli, path.data, agent_columns, NULL, &agent, err);
+        if (r == 0 && output_is_human(&cli->output))
+            r = draw(cli, agent, err);
         if (r < 0)
             r = aq_error_wrap(err, "agent '%s'", argv[i]);
+        json_decref(agent);
     }
     return r;
 }
@@ -89,7 +102,7 @@ static int info(struct cli *cli, void *data, int argc, char **argv, struct aq_er
 const struct cli_verb verb_agent_info = {
     .name = "agent info",
     .args = "AGENT...",
-    .summary = "Show everything about an agent",
+    .summary = "Show everything about an agent, its devices as a picture",
     .examples = "aliquot agent info node1",
     .min_args = 1,
     .max_args = -1,

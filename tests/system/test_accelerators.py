@@ -156,9 +156,50 @@ def test_restart_of_the_agent_keeps_shares(cluster):
     agent.start()
     wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
     wait_for(lambda: json.loads(alloc_map(client)) == {B: "0.80", A: "0.60"})
-    third = submit(client, "third", **{"cuda.shares": "0.6"})  # 0.4 and 0.2 are free
+    third = submit(client, "third", **{"cuda.shares": "0.4"})  # 0.4 and 0.2 are free
     wait_status(client, third.json["sessionId"], "RUNNING")
-    assert json.loads(alloc_map(client)) == {B: "1.00", A: "1.00"}
+    assert json.loads(alloc_map(client)) == {B: "0.80", A: "1.00"}
+    finish(cluster)
+
+
+def test_no_card_can_hold_it(cluster):
+    """0.6 is free on the node but on no card: the request stays with the manager."""
+    client = start(cluster, TWO_GPUS)
+    run(client, "first", **{"cuda.shares": "0.7"})
+    run(client, "second", **{"cuda.shares": "0.7"})
+    assert json.loads(alloc_map(client)) == {A: "0.70", B: "0.70"}
+    third = submit(client, "third", **{"cuda.shares": "0.6"}).json["sessionId"]
+    fourth = submit(client, "fourth", **{"cuda.shares": "0.3"}).json["sessionId"]
+    wait_for(lambda: client.get("/aliquot/v1/sessions/" + third).json["reason"], 30)
+    shown = client.get("/aliquot/v1/sessions/" + third).json
+    assert shown["status"] == "PENDING", shown
+    assert client.delete("/session/first").status in (200, 202)
+    wait_status(client, third, "RUNNING")
+    wait_status(client, fourth, "RUNNING")
+    finish(cluster)
+
+
+def test_the_node_as_a_picture(cluster):
+    client = start(cluster, TWO_GPUS, ALIQUOT_RESOURCE_RESERVED_CPU="2",
+                   ALIQUOT_RESOURCE_MEM="4g", ALIQUOT_RESOURCE_RESERVED_MEM="1g")
+    run(client, "first", **{"cuda.shares": "0.2"})
+    run(client, "second", **{"cuda.shares": "1.2"})
+    shown = cluster.cli("agent", "info", "agent")
+    assert shown.returncode == 0, shown
+    lines = shown.stdout.splitlines()
+    def bar(word):
+        return next(line for line in lines if word in line).split("[")[1].split("]")[0]
+    assert bar("aa2d01") == "a" * 24 + "." * 16, shown.stdout
+    assert bar("aa2d02") == "b" * 8 + "a" * 24 + "." * 8, shown.stdout
+    assert bar("cores").endswith("-" * 10) and bar("memory").endswith("-" * 10), shown.stdout
+    assert "a second" in lines[-1] and "b first" in lines[-1], shown.stdout
+    assert "0.6 of 1" in shown.stdout and "CUDA GPU, 2 GiB, 108 processors" in shown.stdout
+    row = json.loads(cluster.cli("agent", "info", "agent", "-o", "json").stdout)
+    row = row[0] if isinstance(row, list) else row
+    device = next(device for device in row["devices"] if device["id"] == B)
+    assert device["used"] == "0.8" and device["numa"] == 1
+    assert [(one["session"], one["amount"]) for one in device["holders"]] == [
+        ("first", "0.2"), ("second", "0.6")]
     finish(cluster)
 
 

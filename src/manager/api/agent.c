@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "manager/api/agent_devices.h"
 #include "manager/api/api.h"
 
 /* ---- list and show ---- */
@@ -41,7 +42,10 @@ static void write_agent(const struct api_list *list, const struct store_page *pa
     slots_write_json(&agent->available, types, w);
     jsonw_key(w, "occupied_slots");
     slots_write_json(&page->agents[i].occupied, types, w);
-    api_write_raw(w, "devices", agent->devices);
+    if (list->one_of)
+        agent_devices_write(list->api->core, agent, w);
+    else
+        api_write_raw(w, "devices", agent->devices);
     api_write_time(w, "first_contact", agent->first_contact_usec);
     api_write_time(w, "status_changed", agent->status_changed_usec);
     api_write_time(w, "lost_at", agent->lost_usec);

@@ -59,6 +59,7 @@ void agent_drop(struct core *core, struct agent_live *a)
     agent_done(&a->a);
     agent_done(&a->offer);
     slots_done(&a->free);
+    agent_cards_free(a->cards);
     free(a->slots_text);
     free(a);
 }
@@ -119,7 +120,7 @@ static void save(struct core *core, struct agent *fresh)
     a->a = *fresh;
     *fresh = (struct agent){ 0 };
     a->is_known = true;
-    a->is_stale = true;
+    a->is_stale = a->cards_changed = true;
     if (a->a.status != AGENT_LOST) {
         a->lost_usec = 0;
         a->loss_handled = false;

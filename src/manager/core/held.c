@@ -57,6 +57,11 @@ static int add_kernel(const struct core *core, const struct core_holder *holder,
     return r;
 }
 
+const char *kernel_live_alloc(const struct kernel_live *f)
+{
+    return f->alloc ? f->alloc : f->live->s.kernels[f - f->live->kernels].alloc;
+}
+
 int core_find_held(const struct core *core, const char *agent_id, struct core_held *ret)
 {
     const struct agent_live *a = agent_find(core, agent_id);
@@ -69,7 +74,7 @@ int core_find_held(const struct core *core, const char *agent_id, struct core_he
         const struct kernel_live *f = LIST_ENTRY(link, struct kernel_live, agent_link);
         const struct core_holder holder = { .session = &f->live->s,
                                             .rank = (size_t)(f - f->live->kernels) };
-        const char *text = f->alloc ? f->alloc : holder.session->kernels[holder.rank].alloc;
+        const char *text = kernel_live_alloc(f);
 
         if (r == 0 && text)
             r = add_kernel(core, &holder, text, &held);

@@ -76,7 +76,8 @@ static void take_fact(struct core *core, struct agent_live *a, struct live *l, s
     f->fact = heard;
     if (m->alloc && (!f->alloc || strcmp(f->alloc, m->alloc) != 0)) {
         free(f->alloc);
-        f->alloc = strdup(m->alloc); /* the last known ones if memory is short */
+        f->alloc = strdup(m->alloc); /* unknown if memory is short */
+        a->cards_stale = true;
     }
     if (heard == FACT_ENDED) {
         f->has_exit = m->has_exit;

@@ -126,7 +126,7 @@ void live_hold(struct core *core, struct live *l, size_t rank)
 
     list_add(&a->kernels, &l->kernels[rank].agent_link);
     a->kernel_count++;
-    a->is_stale = true;
+    a->is_stale = a->cards_stale = true;
     join_accounts(l);
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
         l->accounts[kind]->is_stale = true;
@@ -140,7 +140,7 @@ void live_release(struct core *core, struct live *l, size_t rank)
         return;
     list_remove(&l->kernels[rank].agent_link);
     a->kernel_count--;
-    a->is_stale = true;
+    a->is_stale = a->cards_stale = true;
     if (!holds_any(l))
         leave_accounts(l);
     queue_room(core, l->rgroup);

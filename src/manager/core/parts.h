@@ -141,6 +141,13 @@ struct agent_live *agent_find(const struct core *core, const char *id);
 struct agent_live *agent_add(struct core *core, const char *id);
 void agent_drop(struct core *core, struct agent_live *a);
 int agent_free_slots(struct agent_live *a, const struct slots **ret);
+/* Its accelerators that can be used, for the scheduler; good until the loop runs again. -ENOMEM. */
+struct agent_cards;
+int agent_find_cards(const struct core *core, struct agent_live *a, const struct sched_device **ret,
+                     size_t *ret_count);
+void agent_cards_free(struct agent_cards *cards);
+/* JSON of the devices that the kernel holds, NULL = it has not said. */
+const char *kernel_live_alloc(const struct kernel_live *f);
 void agents_tick(struct core *core, int64_t now);
 /* Its kernels are given up: it was removed, or is lost for longer than the
  * grace and the policy of its group is not to wait; 'forced': lost at all.

@@ -38,18 +38,23 @@ static int add_agents(struct core *core, const struct rgroup *g, struct snapshot
         return -ENOMEM;
     for (size_t i = 0; i < core->agent_count; i++) {
         struct agent_live *a = core->agents_sorted[i];
+        const struct sched_device *devices;
         const struct slots *free;
+        size_t device_count;
 
         if (!agent_is_ready(a) || !a->a.resource_group ||
             strcmp(a->a.resource_group, g->g.name) != 0)
             continue;
-        if (agent_free_slots(a, &free) < 0)
+        if (agent_free_slots(a, &free) < 0 ||
+            agent_find_cards(core, a, &devices, &device_count) < 0)
             return -ENOMEM;
         s->agents[s->snap.agent_count++] = (struct sched_agent){
             .id = a->a.id,
             .architecture = a->a.architecture,
             .free = free,
             .kernels = a->kernel_count,
+            .devices = devices,
+            .device_count = device_count,
         };
     }
     s->snap.agents = s->agents;

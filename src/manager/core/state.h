@@ -119,6 +119,8 @@ struct agent_live {
     uint32_t kernel_count;
     struct slots free;       /* available less held, unless is_stale */
     bool is_stale;
+    struct agent_cards *cards; /* cards.c; NULL = not looked at yet */
+    bool cards_changed, cards_stale; /* other devices; other holders */
 };
 
 static inline struct agent_live *agent_of(const struct agent *a)

@@ -1,0 +1,222 @@
+/* cards.c - the accelerators of an agent and what of each is free
+ *
+ * An agent says which devices it has; its kernels' reports say who holds what
+ * of them. For a kernel that has not reported yet, the same code that the
+ * agent will use guesses. Only for the scheduler: sums of what is held are
+ * the ledger's.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/vec.h"
+#include "manager/core/parts.h"
+
+#define CARDS_MAX 8192
+
+struct agent_cards {
+    struct arena arena;          /* owns all texts and arrays */
+    struct alloc_slot *slots;
+    size_t slot_count;
+    struct alloc_device *devices; /* by slot */
+    const char **models;          /* of each */
+    struct sched_device *items;   /* the answer */
+    size_t count;
+};
+
+void agent_cards_free(struct agent_cards *cards)
+{
+    if (!cards)
+        return;
+    arena_done(&cards->arena);
+    free(cards);
+}
+
+/* ---- what the agent has ---- */
+
+static bool is_offered(const json_t *device)
+{
+    const char *status = json_string_value(json_object_get(device, "status"));
+
+    return !status || strcmp(status, "healthy") == 0 || strcmp(status, "degraded") == 0;
+}
+
+static int64_t get_amount(const json_t *device, const char *key, const char *slot_name,
+                          enum slot_type type)
+{
+    const char *text = json_string_value(json_object_get(device, key));
+    int64_t amount = 0;
+
+    if (text && slot_amount_parse(text, strlen(text), type, false, slot_name, &amount, NULL) < 0)
+        return -1;
+    return amount;
+}
+
+static void add_slot(struct agent_cards *cards, const char *name, enum slot_type type,
+                     int64_t quantum)
+{
+    for (size_t i = 0; i < cards->slot_count; i++)
+        if (cards->slots[i].name == name)
+            return;
+    cards->slots[cards->slot_count++]
+        = (struct alloc_slot){ .name = name, .type = type, .quantum = quantum };
+}
+
+/* One device; what cannot be used is left out. */
+static bool add_device(struct agent_cards *cards, const struct slot_types *types, const json_t *device)
+{
+    const char *id = json_string_value(json_object_get(device, "id"));
+    const char *slot = json_string_value(json_object_get(device, "slot"));
+    const char *model = json_string_value(json_object_get(device, "model"));
+    const char *name = slot && strchr(slot, '.') ? slot_name_intern(slot, strlen(slot)) : NULL;
+    enum slot_type type = slot_types_get(types, name ? name : "");
+    const json_t *numa = json_object_get(device, "numa");
+    int64_t amount = name ? get_amount(device, "amount", name, type) : -1;
+    int64_t quantum = name ? get_amount(device, "quantum", name, type) : -1;
+
+    if (!id || !device_id_is_valid(id, strlen(id)) || amount < 0 || quantum < 0
+        || (type == SLOT_UNIQUE && amount != AMOUNT_ONE) || !is_offered(device))
+        return true;
+    add_slot(cards, name, type, quantum);
+    cards->devices[cards->count] = (struct alloc_device){
+        .id = arena_strdup(&cards->arena, id), .slot_name = name, .capacity = amount,
+        .numa_node = numa ? (int)json_integer_value(numa) : -1
+    };
+    cards->models[cards->count] = model ? arena_strdup(&cards->arena, model) : NULL;
+    return cards->devices[cards->count++].id != NULL;
+}
+
+/* NULL if memory is short. */
+static struct agent_cards *parse(const struct slot_types *types, const char *text)
+{
+    struct agent_cards *cards = calloc(1, sizeof(*cards));
+    json_t *list = text ? json_loads(text, 0, NULL) : NULL;
+    size_t count = AQ_MIN(json_array_size(list), (size_t)CARDS_MAX);
+    bool ok = cards != NULL;
+
+    if (ok) {
+        cards->slots = arena_array(&cards->arena, count + 1, sizeof(*cards->slots));
+        cards->devices = arena_array(&cards->arena, count + 1, sizeof(*cards->devices));
+        cards->models = arena_array(&cards->arena, count + 1, sizeof(*cards->models));
+        cards->items = arena_array(&cards->arena, count + 1, sizeof(*cards->items));
+        ok = cards->slots && cards->devices && cards->models && cards->items;
+    }
+    for (size_t i = 0; ok && i < count; i++)
+        ok = add_device(cards, types, json_array_get(list, i));
+    json_decref(list);
+    if (ok)
+        return cards;
+    agent_cards_free(cards);
+    return NULL;
+}
+
+/* ---- what of it is free ---- */
+
+/* Only of accelerators: cores and memory are no cards. */
+static int only_accelerators(const struct slots *requested, struct slots *ret)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < requested->count; i++)
+        if (requested->items[i].amount > 0 && strchr(requested->items[i].name, '.'))
+            r = slots_set(ret, requested->items[i].name, requested->items[i].amount);
+    return r;
+}
+
+/* A kernel that has not said what it got. What finds no place is left out: the
+ * sums, which hold anyway, keep others away.
+ */
+static int guess(struct alloc_map *map, const struct kernel_live *f)
+{
+    AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
+    const struct alloc_request request = { .slots = &wanted };
+
+    if (only_accelerators(f->requested, &wanted) < 0)
+        return -ENOMEM;
+    return wanted.count && alloc_map_allocate(map, &request, &grant, NULL) == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int fill(const struct core *core, struct agent_live *a, struct alloc_map *map)
+{
+    struct core_held held = { .holders = NULL };
+    int r = core_find_held(core, a->a.id, &held);
+
+    if (r == 0)
+        r = alloc_map_apply(map, &held.grant, NULL);
+    core_held_done(&held);
+    LIST_FOREACH(link, &a->kernels) {
+        const struct kernel_live *f = LIST_ENTRY(link, struct kernel_live, agent_link);
+
+        if (r == 0 && !kernel_live_alloc(f))
+            r = guess(map, f);
+    }
+    return r;
+}
+
+/* The map has them by slot, within a slot in our order. */
+static void read_map(struct agent_cards *cards, const struct alloc_map *map)
+{
+    struct alloc_device_state state;
+    size_t k = 0;
+
+    for (size_t i = 0; i < cards->count && alloc_map_device(map, i, &state); i++) {
+        while (cards->devices[k].slot_name != state.slot_name
+               || strcmp(cards->devices[k].id, state.id) != 0)
+            k = (k + 1) % cards->count; /* mostly the next one */
+        cards->items[i] = (struct sched_device){
+            .slot_name = state.slot_name,
+            .model = cards->models[k],
+            .capacity = state.capacity,
+            .free = state.held_as || state.allocated > state.capacity
+                        ? 0 : state.capacity - state.allocated,
+        };
+    }
+}
+
+static int refresh(const struct core *core, struct agent_live *a)
+{
+    AQ_CLEANUP(alloc_map_freep) struct alloc_map *map = NULL;
+    struct agent_cards *cards = a->cards;
+    const struct alloc_config config = { .slots = cards->slots, .slot_count = cards->slot_count,
+                                         .devices = cards->devices, .device_count = cards->count };
+    struct aq_error err = { 0 };
+    int r = alloc_map_new(&config, &map, &err);
+
+    if (r == -EINVAL || r == -EOVERFLOW) {
+        log_warning("the devices of agent '%s' cannot be: %s", a->a.id, err.text);
+        cards->count = 0;
+        return 0;
+    }
+    if (r == 0)
+        r = fill(core, a, map);
+    if (r == 0)
+        read_map(cards, map);
+    return r;
+}
+
+int agent_find_cards(const struct core *core, struct agent_live *a, const struct sched_device **ret,
+                     size_t *ret_count)
+{
+    if (a->cards_changed || !a->cards) {
+        struct agent_cards *fresh = parse(core->types, a->a.devices);
+
+        if (!fresh)
+            return -ENOMEM;
+        agent_cards_free(a->cards);
+        a->cards = fresh;
+        a->cards_changed = false;
+        a->cards_stale = true;
+    }
+    if (a->cards_stale && a->cards->count) {
+        int r = refresh(core, a);
+
+        if (r < 0)
+            return r;
+    }
+    a->cards_stale = false;
+    *ret = a->cards->items;
+    *ret_count = a->cards->count;
+    return 0;
+}
