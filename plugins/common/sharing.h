@@ -31,8 +31,8 @@ struct sharing_device {
 /* Rows of a table of items for a 'struct sharing' member; defaults are of the
  * plugin.
  */
-#define SHARING_ITEMS(type, member, unit_mem_initial, unit_proc_initial)                           \
-    { "", "allocation_mode", CONF_STR, offsetof(type, member.mode), "fractional", 0, 0, 0,         \
+#define SHARING_ITEMS(type, member, mode_initial, unit_mem_initial, unit_proc_initial)             \
+    { "", "allocation_mode", CONF_STR, offsetof(type, member.mode), mode_initial, 0, 0, 0,         \
       "discrete: whole devices; fractional: shares" },                                             \
     { "", "unit_mem", CONF_SIZE, offsetof(type, member.unit_mem), unit_mem_initial, 0, 0, 0,       \
       "Memory of one share; 0 does not count" },                                                   \

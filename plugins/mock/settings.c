@@ -42,7 +42,7 @@ static const struct conf_item items[] = {
     { "", "devices", CONF_TABLES, AT(mock, devices), NULL, 0, 0, 0, "", &device_table },
     { "", "formats", CONF_TABLES, AT(mock, formats), NULL, 0, 0, 0, "", &format_table },
     { "", "attributes", CONF_PAIRS, AT(mock, attributes), NULL, 0, 0, 0, "" },
-    SHARING_ITEMS(struct mock, sharing, "2g", "8"),
+    SHARING_ITEMS(struct mock, sharing, "fractional", "2g", "8"),
     CONF_TABLE_END,
 };
 

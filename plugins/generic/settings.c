@@ -1,0 +1,155 @@
+/* The description of a kind of device. */
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/conf_file.h"
+#include "generic/generic.h"
+
+#define AT(member) offsetof(struct generic, member)
+#define METRIC_AT(member) offsetof(struct generic_metric, member)
+
+static const struct conf_item metric_items[] = {
+    { "", "key", CONF_STR, METRIC_AT(key), NULL, 0, 0, CONF_REQUIRED, "" },
+    { "", "file", CONF_STR, METRIC_AT(file), NULL, 0, 0, CONF_REQUIRED, "" },
+    { "", "unit", CONF_STR, METRIC_AT(unit), "count", 0, 0, 0, "" },
+    { "", "capacity", CONF_INT, METRIC_AT(capacity), NULL, 0, 0, 0, "" },
+    { "", "capacity_file", CONF_STR, METRIC_AT(capacity_file), NULL, 0, 0, 0, "" },
+    { "", "scale", CONF_MICRO, METRIC_AT(scale_micro), "1", 0, 0, 0, "" },
+    CONF_TABLE_END,
+};
+static const struct conf_table metric_table = { sizeof(struct generic_metric), metric_items, false,
+                                                false };
+
+static const struct conf_item items[] = {
+    { "", "key", CONF_STR, AT(key), NULL, 0, 0, CONF_REQUIRED, "" },
+    { "", "name", CONF_STR, AT(name), NULL, 0, 0, 0, "" },
+    { "", "display_unit", CONF_STR, AT(unit), NULL, 0, 0, 0, "" },
+    { "", "display_icon", CONF_STR, AT(icon), NULL, 0, 0, 0, "" },
+    { "", "driver_version_file", CONF_STR, AT(driver), NULL, 0, 0, 0, "" },
+    { "", "device_mask", CONF_LIST, AT(masked), NULL, 0, 0, 0, "" },
+    { "devices", "files", CONF_STR, AT(pattern), NULL, 0, 0, CONF_REQUIRED, "" },
+    { "devices", "model", CONF_STR, AT(model), NULL, 0, 0, 0, "" },
+    { "devices", "model_file", CONF_STR, AT(model_file), NULL, 0, 0, 0, "" },
+    { "devices", "memory", CONF_SIZE, AT(memory_bytes), NULL, 0, 0, 0, "" },
+    { "devices", "processors", CONF_INT, AT(processors), NULL, 0, 1000000, 0, "" },
+    { "devices", "numa_file", CONF_STR, AT(numa_file), NULL, 0, 0, 0, "" },
+    { "devices", "location_file", CONF_STR, AT(location_file), NULL, 0, 0, 0, "" },
+    { "devices", "health_file", CONF_STR, AT(health_file), NULL, 0, 0, 0, "" },
+    { "devices", "healthy", CONF_LIST, AT(healthy), NULL, 0, 0, 0, "" },
+    { "container", "nodes", CONF_LIST, AT(nodes), NULL, 0, 0, 0, "" },
+    { "container", "mounts", CONF_LIST, AT(mounts), NULL, 0, 0, 0, "" },
+    { "container", "groups", CONF_LIST, AT(groups), NULL, 0, 0, 0, "" },
+    { "container", "environ", CONF_PAIRS, AT(environ), NULL, 0, 0, 0, "" },
+    { "", "metric", CONF_TABLES, AT(metrics), NULL, 0, 0, 0, "", &metric_table },
+    CONF_TABLE_END,
+};
+
+int generic_open(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
+                 void **ret)
+{
+    struct generic *g = calloc(1, sizeof(*g));
+    int r;
+
+    if (!host->config)
+        out->error(out->data, "the generic plugin needs a file that describes the devices");
+    r = !g ? -ENOMEM : !host->config ? -EINVAL : conf_file_read(host, items, g, out);
+    if (r == 0 && g->pattern[0] != '/') {
+        out->error(out->data, "devices.files: must be an absolute path, with '*' for what differs");
+        conf_done(items, g);
+        r = -EINVAL;
+    }
+    if (r < 0) {
+        free(g);
+        return r;
+    }
+    g->host = host;
+    *ret = g;
+    return 0;
+}
+
+void generic_close(void *self)
+{
+    conf_done(items, self);
+    free(self);
+}
+
+/* ---- devices ---- */
+
+static int compare(const void *a, const void *b)
+{
+    const struct generic_device *x = a, *y = b;
+
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static void name_device(struct generic_device *device, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len, digits = 0;
+
+    (void)snprintf(device->name, sizeof(device->name), "%s", slash ? slash + 1 : path);
+    len = strlen(device->name);
+    while (digits < len && digits < 9 && strchr("0123456789", device->name[len - digits - 1]))
+        digits++;
+    device->number = digits ? strtol(device->name + len - digits, NULL, 10) : -1;
+}
+
+static bool is_masked(const struct generic *g, const char *name)
+{
+    for (size_t i = 0; i < g->masked.count; i++)
+        if (strcmp(g->masked.items[i], name) == 0)
+            return true;
+    return false;
+}
+
+int generic_find(const struct generic *g, struct generic_device **ret, size_t *ret_count)
+{
+    AQ_CLEANUP(aq_freep) char *pattern = aq_format("%s%s", g->host->root, g->pattern);
+    struct generic_device *devices = NULL;
+    glob_t found = { .gl_pathc = 0 };
+    size_t count = 0;
+    int r = pattern ? glob(pattern, 0, NULL, &found) : GLOB_NOSPACE;
+
+    if (r != GLOB_NOSPACE)
+        devices = calloc(found.gl_pathc + 1, sizeof(*devices));
+    for (size_t i = 0; devices && i < found.gl_pathc && count < GENERIC_DEVICES_MAX; i++) {
+        name_device(&devices[count], found.gl_pathv[i]);
+        count += !is_masked(g, devices[count].name);
+    }
+    globfree(&found);
+    if (!devices)
+        return -ENOMEM;
+    qsort(devices, count, sizeof(*devices), compare);
+    *ret = devices;
+    *ret_count = count;
+    return 0;
+}
+
+char *generic_expand(const char *text, const struct generic_device *device, size_t index,
+                     const char *list)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    while (*text) {
+        if (strncmp(text, "{name}", 6) == 0) {
+            strbuf_adds(&out, device->name);
+            text += 6;
+        } else if (strncmp(text, "{number}", 8) == 0) {
+            strbuf_addf(&out, "%ld", device->number);
+            text += 8;
+        } else if (strncmp(text, "{index}", 7) == 0) {
+            strbuf_addf(&out, "%zu", index);
+            text += 7;
+        } else if (strncmp(text, "{list}", 6) == 0) {
+            strbuf_adds(&out, list);
+            text += 6;
+        } else {
+            strbuf_addc(&out, *text++);
+        }
+    }
+    return strbuf_steal(&out);
+}

@@ -1,0 +1,201 @@
+"""The plugins for real hardware, on device trees that the test makes, through aliquot-accel."""
+
+import json
+import os
+import socket
+import subprocess
+
+import pytest
+
+from cluster import BUILD, ROOT
+
+EXAMPLES = ROOT / "packaging" / "accelerators"
+
+
+class Tree:
+    """A folder that stands for "/"."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def write(self, files):
+        for path, text in files.items():
+            full = self.folder / path.lstrip("/")
+            full.parent.mkdir(parents=True, exist_ok=True)
+            full.write_text(text)
+
+    def env(self):
+        return {**os.environ, "ALIQUOT_ACCEL_ROOT": str(self.folder)}
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return Tree(tmp_path)
+
+
+class Plugin:
+    """A process of aliquot-accel, asked as the agent does."""
+
+    def __init__(self, tree, name, config=None):
+        ours, theirs = socket.socketpair()
+        command = [BUILD / "aliquot-accel", BUILD / f"aliquot-accel-{name}.so"]
+        self.process = subprocess.Popen(
+            [*command, *([config] if config else [])], env=tree.env(), pass_fds=[3],
+            preexec_fn=lambda: os.dup2(theirs.fileno(), 3, inheritable=True))
+        theirs.close()
+        self.lines = ours.makefile("rw")
+        self.count = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.lines.close()
+        self.process.kill()
+        self.process.wait()
+
+    def ask(self, call, **more):
+        self.count += 1
+        print(json.dumps({"id": self.count, "call": call, **more}), file=self.lines, flush=True)
+        answer = json.loads(self.lines.readline())
+        assert answer["id"] == self.count, answer
+        return answer.get("result", answer)
+
+
+def needs(result, kind):
+    """[(name, value)] of one kind: 0 nodes, 1 mounts, 2 variables, 4 lines of resource.txt, 5 groups."""
+    return [(one["name"], one.get("value")) for one in result["needs"] if one.get("kind", 0) == kind]
+
+
+# ---- generic ----
+
+def test_examples_without_hardware(tree):
+    for file in sorted(EXAMPLES.glob("*.toml")):
+        with Plugin(tree, "generic", file) as plugin:
+            shown = plugin.ask("describe")
+        assert shown["identity"]["key"] == file.stem
+        assert shown["identity"]["status"] == 3  # unavailable
+        assert "devices" not in shown and "slots" not in shown
+
+
+def test_atom(tree):
+    tree.write({f"dev/rbln{i}": "" for i in (0, 2, 10)})
+    tree.write({"sys/class/rebellions/rbln10/device/numa_node": "1\n",
+                "sys/class/rebellions/rbln2/product_name": "RBLN-CA22\n"})
+    with Plugin(tree, "generic", EXAMPLES / "atom.toml") as plugin:
+        shown = plugin.ask("describe")
+        result = plugin.ask("attach", grants=[["atom.device", "rbln2", 1000000],
+                                              ["atom.device", "rbln10", 1000000]])
+        assert plugin.ask("attach", grants=[["atom.device", "rbln7", 1000000]])["error"]
+    assert [one["id"] for one in shown["devices"]] == ["rbln0", "rbln2", "rbln10"]
+    assert [one["numa_node"] for one in shown["devices"]] == [-1, -1, 1]
+    assert shown["devices"][1]["model"] == "RBLN-CA22"
+    assert shown["slots"][0]["name"] == "atom.device"
+    assert needs(result, 0) == [("/dev/rbln2", None), ("/dev/rbln10", None)]
+    assert needs(result, 2) == [("RBLN_DEVICES", "2,10")]
+    assert needs(result, 1) == [("/usr/local/bin/rbln-stat", None)]
+
+
+def test_health_of_warboy(tree):
+    tree.write({"dev/npu0": "", "dev/npu1": "", "dev/npu0pe0": "",
+                "sys/class/npu_mgmt/npu0_mgmt/alive": "1\n",
+                "sys/class/npu_mgmt/npu1_mgmt/alive": "0\n"})
+    with Plugin(tree, "generic", EXAMPLES / "warboy.toml") as plugin:
+        shown = plugin.ask("describe")
+        result = plugin.ask("attach", grants=[["warboy.device", "npu0", 1000000]])
+    assert [one.get("status", 0) for one in shown["devices"]] == [0, 2]
+    assert shown["devices"][1]["status_text"] == "0"
+    assert ("/dev/npu0pe0-1", None) in needs(result, 0)
+
+
+def test_metrics_of_gaudi(tree):
+    accel = "sys/class/accel/accel0/device/"
+    tree.write({"dev/accel/accel0": "", accel + "status": "operational\n", accel + "power": "215000\n",
+                accel + "device_type": "GAUDI2\n", accel + "pci_addr": "0000:33:00.0\n"})
+    with Plugin(tree, "generic", EXAMPLES / "gaudi.toml") as plugin:
+        shown = plugin.ask("describe")
+        metrics = plugin.ask("measure", targets=[
+            {"grants": [["gaudi.device", "accel0", 1000000]], "pids": []}])["metrics"]
+        result = plugin.ask("attach", grants=[["gaudi.device", "accel0", 1000000]])
+    assert shown["devices"][0]["model"] == "GAUDI2"
+    assert shown["devices"][0]["location"] == "0000:33:00.0"
+    assert [(one.get("device"), one.get("target"), one["value"]) for one in metrics] == [
+        ("accel0", None, 215), (None, None, 215), (None, 0, 215)]
+    assert needs(result, 0) == [("/dev/accel/accel0", None), ("/dev/accel/accel_controlD0", None)]
+
+
+@pytest.mark.parametrize("text, why", [
+    ("", "key is not set"),
+    ('key = "npu"\n', "devices.files is not set"),
+    ('key = "npu"\n[devices]\nfiles = "npu*"\n', "must be an absolute path"),
+    ('key = "npu"\n[devices]\nfiles = "/dev/npu*"\nmodle = 1\n', ":4: unknown key 'devices.modle'"),
+    ('key = "npu"\n[devices]\nfiles = "/dev/npu*"\n[[metric]]\nfile = "x"\n', "metric[0]: key is not set"),
+    ('key = "npu"\n[devices\n', ":2: "),
+])
+def test_wrong_descriptions(tree, text, why):
+    tree.write({"npu.toml": text})
+    done = subprocess.run([BUILD / "aliquot-accel", "--describe", BUILD / "aliquot-accel-generic.so",
+                           tree.folder / "npu.toml"], env=tree.env(), capture_output=True, text=True)
+    assert done.returncode == 1 and why in done.stderr, done
+
+
+# ---- rocm ----
+
+def amd(node, minor, **more):
+    device = f"sys/class/drm/renderD{minor}/device/"
+    files = {f"sys/class/kfd/kfd/topology/nodes/{node}/properties":
+             f"cpu_cores_count 0\nsimd_count 880\nlocation_id 49920\ndomain 0\n"
+             f"device_id 29704\ndrm_render_minor {minor}\n",
+             f"dev/dri/renderD{minor}": "",
+             device + "mem_info_vram_total": str(64 << 30), device + "mem_info_vram_used": str(1 << 30),
+             device + "gpu_busy_percent": "37\n", device + "numa_node": "1\n",
+             device + "unique_id": f"a1b2c3d4e5f6{minor}\n",
+             device + "hwmon/hwmon5/power1_average": "90000000\n",
+             device + "hwmon/hwmon5/temp1_input": "43000\n"}
+    files.update({device + path: text for path, text in more.items()})
+    return files
+
+
+def test_rocm_without_hardware(tree):
+    with Plugin(tree, "rocm") as plugin:
+        shown = plugin.ask("describe")
+        assert shown["identity"]["status"] == 3
+        assert "devices" not in shown and "slots" not in shown
+        tree.write({"sys/class/kfd/kfd/topology/nodes/0/properties": "cpu_cores_count 8\nsimd_count 0\n"})
+        tree.write(amd(1, 128))  # the driver is loaded later
+        assert len(plugin.ask("describe")["devices"]) == 1
+
+
+def test_rocm_devices(tree):
+    tree.write({"sys/class/kfd/kfd/topology/nodes/0/properties": "cpu_cores_count 8\nsimd_count 0\n",
+                "sys/module/amdgpu/version": "6.7.0\n"})
+    tree.write(amd(1, 128))
+    tree.write(amd(2, 129, product_name="Instinct MI210", **{"ras/umc_err_count": "ue: 2\nce: 0\n"}))
+    with Plugin(tree, "rocm") as plugin:
+        shown = plugin.ask("describe")
+        result = plugin.ask("attach", grants=[["rocm.device", "a1b2c3d4e5f6128", 1000000]])
+        metrics = plugin.ask("measure", targets=[
+            {"grants": [["rocm.device", "a1b2c3d4e5f6128", 1000000]], "pids": []}])["metrics"]
+    first, second = shown["devices"]
+    assert shown["identity"]["version"] == "6.7.0"
+    assert first["processors"] == 220 and first["memory_bytes"] == 64 << 30
+    assert first["numa_node"] == 1 and first["location"] == "0000:c3:00.0"
+    assert first["slot"] == "rocm.device" and first["amount"] == 1000000
+    assert second["model"] == "Instinct MI210" and second["status"] == 2
+    assert needs(result, 0) == [("/dev/dri/renderD128", None), ("/dev/kfd", None)]
+    assert ("ROCM_GLOBAL_DEVICE_IDS", "0:a1b2c3d4e5f6128") in needs(result, 4)
+    mine = {one["key"]: one["value"] for one in metrics if one.get("target") == 0}
+    assert mine == {"rocm_mem": 1 << 30, "rocm_util": 37}
+    of_device = {one["key"]: one["value"] for one in metrics if one.get("device") == "a1b2c3d4e5f6128"}
+    assert of_device["rocm_power"] == 90 and of_device["rocm_temperature"] == 43
+
+
+def test_rocm_in_shares(tree):
+    tree.write(amd(0, 128))
+    tree.write({"rocm.toml": 'allocation_mode = "fractional"\nunit_mem = "16g"\nquantum_size = 0.25\n'})
+    with Plugin(tree, "rocm", tree.folder / "rocm.toml") as plugin:
+        shown = plugin.ask("describe")
+        result = plugin.ask("attach", grants=[["rocm.shares", "a1b2c3d4e5f6128", 500000]])
+    assert shown["devices"][0]["amount"] == 4000000
+    assert shown["slots"][0] == {**shown["slots"][0], "name": "rocm.shares", "quantum": 250000}
+    assert ("ROCM_MEMORY_LIMITS", f"a1b2c3d4e5f6128:{8 << 30}") in needs(result, 4)
