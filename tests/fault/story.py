@@ -153,6 +153,21 @@ class Story:
         self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
         self.ask("POST", "/aliquot/v1/agents/barred/drain", {})
 
+    def accelerated(self):
+        """On a node with a mock GPU, whose plugin is asked before each start."""
+        mock = self.cluster.folder / "mock-accelerator.toml"
+        mock.write_text('devices = [ { mother_uuid = "gpu", model_name = "GPU", numa_node = 0, '
+                        'subproc_count = 8, memory_size = "2g" } ]\n')
+        self.cluster.start_agent("gpu", ALIQUOT_ACCELERATORS_MOCK=str(mock))
+        bodies = [self.body(f"accelerated-{i}", "grep -q GPU_COUNT=1 ../config/environ.txt && "
+                            "grep -q CUDA.SHARES_SHARES=gpu:0.50 ../config/resource.txt")
+                  for i in range(3)]
+        for body in bodies:
+            body["config"]["resources"]["cuda.shares"] = "0.5"
+        for session in self.create(*bodies):
+            self.expected[session] = "SUCCESS"
+            self.wait(session)
+
     def pause(self):
         self.ask("POST", "/aliquot/v1/agents/agent/drain", {"reason": "test"})
         self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})

@@ -36,6 +36,7 @@ ACTS = (
     ("agent.destroy.recorded", ("first", "hasty")),
     ("agent.log.pruned", ("first", "several")),
     ("agent.recover.*", ("first", "kill_agent")),
+    ("agent.devices.*|agent.describe.*", ("accelerated",)),
     ("monitor.leftovers.*", ("first", "kill_monitor")),
     ("manager.stop.*", ("first", "stop_manager")),
     ("core.join.*|core.token.*|link.join.*|agent.join.*|store.migrate.*|store.key.*|store.open.*",

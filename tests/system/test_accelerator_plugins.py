@@ -36,11 +36,11 @@ def tree(tmp_path):
 class Plugin:
     """A process of aliquot-accel, asked as the agent does."""
 
-    def __init__(self, tree, name, config=None):
+    def __init__(self, tree, name, config=None, **env):
         ours, theirs = socket.socketpair()
         command = [BUILD / "aliquot-accel", BUILD / f"aliquot-accel-{name}.so"]
         self.process = subprocess.Popen(
-            [*command, *([config] if config else [])], env=tree.env(), pass_fds=[3],
+            [*command, *([config] if config else [])], env={**tree.env(), **env}, pass_fds=[3],
             preexec_fn=lambda: os.dup2(theirs.fileno(), 3, inheritable=True))
         theirs.close()
         self.lines = ours.makefile("rw")
@@ -199,3 +199,120 @@ def test_rocm_in_shares(tree):
     assert shown["devices"][0]["amount"] == 4000000
     assert shown["slots"][0] == {**shown["slots"][0], "name": "rocm.shares", "quantum": 250000}
     assert ("ROCM_MEMORY_LIMITS", f"a1b2c3d4e5f6128:{8 << 30}") in needs(result, 4)
+
+
+# ---- cuda ----
+
+def cuda_config(tree, library, more=""):
+    tree.write({"cuda.toml": f'library = "{library}"\n{more}'})
+    return tree.folder / "cuda.toml"
+
+
+def test_cuda_without_driver(tree):
+    with Plugin(tree, "cuda", cuda_config(tree, "libnvidia-ml-that-is-not.so.1")) as plugin:
+        shown = plugin.ask("describe")
+        assert plugin.ask("measure", targets=[]) == {}
+    assert shown["identity"]["status"] == 3 and "there is no" in shown["identity"]["status_text"]
+    assert "devices" not in shown and "slots" not in shown
+
+
+@pytest.fixture
+def simulated(tree):
+    """Two simulated cards of 8 GiB and 80 processors."""
+    file = tree.folder / "card"
+    subprocess.run([BUILD / "simgpu" / "simgpu", "create", file, "devices=2"], check=True)
+    return {"SIMGPU_DEVICE": str(file)}
+
+
+def test_cuda_on_simulated_cards(tree, simulated):
+    library = BUILD / "simgpu" / "12.8" / "libnvidia-ml.so.1"
+    config = cuda_config(tree, library, 'unit_mem = "4g"\nunit_proc = 40\n')
+    with Plugin(tree, "cuda", config, **simulated) as plugin:
+        shown = plugin.ask("describe")
+        version = shown["identity"]["version"]
+        first, second = shown["devices"]
+        tree.write({"dev/nvidiactl": "", "dev/nvidia-uvm": "", "usr/bin/nvidia-smi": "",
+                    f"usr/lib/x86_64-linux-gnu/libcuda.so.{version}": "",
+                    f"usr/lib64/libnvidia-ml.so.{version}": ""})
+        result = plugin.ask("attach", grants=[["cuda.shares", first["id"], 500000],
+                                              ["cuda.shares", second["id"], 2000000]])
+        metrics = plugin.ask("measure", targets=[
+            {"grants": [["cuda.shares", first["id"], 500000]], "pids": [1]}])["metrics"]
+    assert shown["info"]["cuda_version"] == "12.8"
+    assert first["id"].startswith("GPU-") and first["slot"] == "cuda.shares"
+    assert first["memory_bytes"] == 8 << 30 and first["processors"] == 80
+    assert first["amount"] == 2000000  # one GPU is two shares
+    assert needs(result, 0) == [("/dev/nvidia0", None), ("/dev/nvidia1", None),
+                                ("/dev/nvidiactl", None), ("/dev/nvidia-uvm", None)]
+    assert set(needs(result, 1)) == {
+        (f"/usr/lib/x86_64-linux-gnu/libcuda.so.{version}", "/usr/local/nvidia/lib64/libcuda.so.1"),
+        (f"/usr/lib64/libnvidia-ml.so.{version}", "/usr/local/nvidia/lib64/libnvidia-ml.so.1"),
+        ("/usr/bin/nvidia-smi", None)}
+    told = dict(needs(result, 4))
+    assert told["CUDA_MEMORY_LIMITS"] == f"{first['id']}:{2 << 30},{second['id']}:{8 << 30}"
+    assert told["CUDA_PROCESSOR_LIMITS"] == f"{first['id']}:20,{second['id']}:80"
+    of_node = {one["key"]: one["capacity"] for one in metrics
+               if "device" not in one and "target" not in one and "capacity" in one}
+    assert of_node["cuda_mem"] == 16 << 30 and of_node["cuda_util"] == 200
+    mine = {one["key"]: (one["value"], one["capacity"]) for one in metrics if one.get("target") == 0}
+    assert mine == {"cuda_mem": (0, 2 << 30), "cuda_util": (0, 100)}
+
+
+def test_cuda_whole_by_default_units(tree, simulated):
+    library = BUILD / "simgpu" / "12.8" / "libnvidia-ml.so.1"
+    with Plugin(tree, "cuda", cuda_config(tree, library), **simulated) as plugin:
+        shown = plugin.ask("describe")
+        id = shown["devices"][0]["id"]
+        result = plugin.ask("attach", grants=[["cuda.shares", id, 250000]])
+    assert shown["devices"][0]["amount"] == 1000000
+    assert dict(needs(result, 4))["CUDA_MEMORY_LIMITS"] == f"{id}:{2 << 30}"
+    assert dict(needs(result, 4))["CUDA_PROCESSOR_LIMITS"] == f"{id}:20"
+
+
+FAKE = BUILD / "tests" / "unit" / "agent" / "fake-nvml.so"
+
+
+def test_cuda_slices(tree):
+    caps = "proc/driver/nvidia/capabilities/gpu1/mig/gi9/"
+    tree.write({caps + "access": "DeviceFileMinor: 75\nDeviceFileMode: 292\n",
+                caps + "ci0/access": "DeviceFileMinor: 76\n"})
+    with Plugin(tree, "cuda", cuda_config(tree, FAKE)) as plugin:
+        shown = plugin.ask("describe")
+        result = plugin.ask("attach", grants=[["cuda.device:1g.5gb-mig", "MIG-1", 1000000]])
+    assert [(one["id"], one["slot"]) for one in shown["devices"]] == [
+        ("GPU-0", "cuda.shares"), ("MIG-0", "cuda.device:1g.5gb-mig"),
+        ("MIG-1", "cuda.device:1g.5gb-mig"), ("GPU-2", "cuda.shares")]
+    assert shown["devices"][1]["parent"] == "GPU-1" and shown["devices"][1]["processors"] == 14
+    assert shown["devices"][0]["processors"] == 108
+    assert [slot["type"] for slot in shown["slots"] if slot["name"].endswith("mig")] == [2]
+    assert needs(result, 0)[:3] == [("/dev/nvidia1", None), ("/dev/nvidia-caps/nvidia-cap75", None),
+                                    ("/dev/nvidia-caps/nvidia-cap76", None)]
+    assert dict(needs(result, 4)) == {"CUDA_GLOBAL_DEVICE_IDS": "0:MIG-1",
+                                      "CUDA_RESOURCE_VIRTUALIZED": "0"}
+
+
+@pytest.mark.parametrize("fault, status, text", [
+    ("", 0, None), ("xid 79", 2, "Xid 79"), ("xid 31", 0, None), ("ecc", 2, "3 memory errors"),
+    ("lost", 2, "fallen off the bus"), ("hot", 1, "shut down for heat")])
+def test_cuda_health(tree, fault, status, text):
+    file = tree.folder / "fault"
+    with Plugin(tree, "cuda", cuda_config(tree, FAKE), FAKE_NVML_FAULT=str(file)) as plugin:
+        assert plugin.ask("describe")["devices"][0].get("status", 0) == 0
+        file.write_text(fault)
+        first = plugin.ask("describe")["devices"][0]
+        assert plugin.ask("describe")["devices"][0] == first  # it stays so
+    assert first.get("status", 0) == status
+    assert text is None or text in first["status_text"]
+
+
+def test_cuda_driver_restarts(tree):
+    file = tree.folder / "fault"
+    file.write_text("no-driver")
+    with Plugin(tree, "cuda", cuda_config(tree, FAKE), FAKE_NVML_FAULT=str(file)) as plugin:
+        assert "driver is not loaded" in plugin.ask("describe")["identity"]["status_text"]
+        file.write_text("")
+        assert len(plugin.ask("describe")["devices"]) == 4
+        file.write_text("no-driver")
+        assert "devices" not in plugin.ask("describe")
+        file.write_text("")
+        assert len(plugin.ask("describe")["devices"]) == 4
