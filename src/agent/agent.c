@@ -162,6 +162,7 @@ static void on_connected(void *data, const struct msg_welcome *welcome)
         log_warning("this machine's clock and the manager's differ by %lld seconds",
                     (long long)(skew / USEC_PER_SEC));
     send_heartbeat(agent);
+    image_orders_list(agent);
     (void)uv_timer_start(&agent->heartbeat, on_heartbeat,
                          (uint64_t)(agent->heartbeat_usec / USEC_PER_MSEC),
                          (uint64_t)(agent->heartbeat_usec / USEC_PER_MSEC));
@@ -191,6 +192,9 @@ static void on_message(void *data, uint64_t seq, const struct message *msg)
     case MSG_DRAIN:
         AQ_FAULT("agent.drain.received");
         agent->is_draining = msg->drain.on;
+        break;
+    case MSG_IMAGE_ORDER:
+        image_orders_take(agent, &msg->image_order);
         break;
     case MSG_STREAM_OPEN:
         streams_open(agent, &msg->stream_open);
@@ -341,6 +345,7 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
                              .gid = (gid_t)-1, .incarnation = uuid_random(),
                              .started_usec = clock_realtime_usec() };
     list_init(&agent->receipts);
+    list_init(&agent->image_orders);
     list_init(&agent->streams);
     agent->heartbeat.data = agent;
     (void)uv_timer_init(loop, &agent->heartbeat);
@@ -357,6 +362,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
         r = images_new(loop, settings, &agent->images, err);
     if (r == 0)
         find_network(agent);
+    if (r == 0)
+        image_orders_start(agent);
     if (r == 0)
         r = kept_load(agent, err);
     if (r == 0)
@@ -379,6 +386,7 @@ void agent_free(struct agent *agent)
     while (agent->kernels.count)
         kernel_drop(agent->kernels.entries[0].value);
     map_done(&agent->kernels);
+    image_orders_free(agent);
     images_free(agent->images);
     net_free(agent->net);
     disk_free(agent->disk);

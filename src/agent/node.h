@@ -2,7 +2,7 @@
  *
  * agent.c owns the whole and speaks with the manager; kernel.c is the life of
  * one kernel, devices.c that of its devices; recover.c finds kernels again at the start; streams.c serves
- * logs and terminals; kept.c bounds what is kept of ended kernels.
+ * logs and terminals; image_orders.c pulls and removes images; kept.c bounds what is kept of ended kernels.
  */
 #ifndef AQ_AGENT_NODE_H
 #define AQ_AGENT_NODE_H
@@ -40,6 +40,7 @@ struct agent {
     const char *no_containers;
     struct images *images;
     struct net *net;             /* of containers; NULL = they have none */
+    struct list image_orders;    /* image_orders.c */
     const struct agent_events *events;
     void *data;
     int lock;
@@ -82,6 +83,18 @@ void streams_control(struct agent *agent, const struct msg_stream_control *contr
 /* The attempt has ended: no more output will come. */
 void streams_kernel_ended(struct agent *agent, const struct uuid *kernel_id);
 void streams_free(struct agent *agent);
+
+/* ---- image_orders.c ---- */
+
+void image_orders_take(struct agent *agent, const struct msg_image_order *order);
+/* Tell the manager which images are here. */
+void image_orders_list(struct agent *agent);
+/* How far the image of a kernel has come; call as often as you like. */
+void image_orders_progress(struct agent *agent, const struct uuid *session_id,
+                           const struct uuid *kernel_id, const char *image,
+                           const struct image_progress *progress, int64_t *told_usec);
+void image_orders_start(struct agent *agent);
+void image_orders_free(struct agent *agent);
 
 /* ---- kept.c ---- */
 

@@ -269,25 +269,39 @@ static int on_copy(void *data, const char *bytes, size_t len)
     return fs_write_all(STDOUT_FILENO, bytes, len);
 }
 
-int cli_copy(struct cli *cli, const char *path, struct aq_error *err)
+int cli_stream(struct cli *cli, enum method method, const char *path, const json_t *body,
+               client_sync_body_fn *on_body, void *data, struct aq_error *err)
 {
+    AQ_CLEANUP(aq_freep) char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = METHOD_GET, .body_max = UINT64_MAX };
+    struct client_request request = { .method = method, .body_max = UINT64_MAX };
     struct client_reply reply = CLIENT_REPLY_INIT;
-    int r = cli_request_prepare(cli, METHOD_GET, path, false, &url, &headers, err);
+    int r = client_need(cli, err);
 
+    if (r == 0 && body && !text)
+        r = aq_fail(err, ENOMEM, "request");
+    if (r == 0)
+        r = prepare(cli, method, path, body ? "application/json" : "text/plain", &url, &headers,
+                    err);
     if (r < 0)
         return r;
     request.url = url.data;
     request.headers = headers.data;
-    r = client_sync_stream(cli->client->sync, &request, on_copy, NULL, &reply, err);
+    request.body = text;
+    request.body_len = text ? strlen(text) : 0;
+    r = client_sync_stream(cli->client->sync, &request, on_body, data, &reply, err);
     if (r < 0)
         r = cli_fail_connection(cli, err);
-    else if (reply.status < 200 || reply.status > 299)
+    else if (r == 0 && (reply.status < 200 || reply.status > 299))
         r = cli_fail_status(reply.status, reply.body.data, reply.body.len, err);
     client_reply_done(&reply);
     return r;
+}
+
+int cli_copy(struct cli *cli, const char *path, struct aq_error *err)
+{
+    return cli_stream(cli, METHOD_GET, path, NULL, on_copy, NULL, err);
 }
 
 void cli_path_query(struct strbuf *path, const char *name, const char *value)

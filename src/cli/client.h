@@ -26,6 +26,12 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
 int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret,
                   size_t *ret_total, struct aq_error *err);
 
+/* The same with the answer given to 'on_body' as it comes; returns its result if
+ * that is not 0.
+ */
+int cli_stream(struct cli *cli, enum method method, const char *path, const json_t *body,
+               client_sync_body_fn *on_body, void *data, struct aq_error *err);
+
 /* GET 'path' and copy what comes to standard output, as it comes. */
 int cli_copy(struct cli *cli, const char *path, struct aq_error *err);
 

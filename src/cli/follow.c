@@ -218,12 +218,38 @@ static void ask_all(struct follow *f)
 
 /* ---- events ---- */
 
+/* The image of the only session comes. Elsewhere than on a terminal a line for
+ * each phase is enough.
+ */
+static void show_pull(struct follow *f, const json_t *image)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *name = json_string_value(json_object_get(image, "name"));
+    const char *state = json_string_value(json_object_get(image, "state"));
+
+    if (f->count != 1 || !name || !state)
+        return;
+    strbuf_addf(&text, "%s: %s %s", f->items[0].session->name, state, name);
+    if (f->progress.is_terminal) {
+        strbuf_adds(&text, "  ");
+        progress_write_bytes(&f->progress,
+                             json_integer_value(json_object_get(image, "doneBytes")),
+                             json_integer_value(json_object_get(image, "totalBytes")), &text);
+    }
+    progress_stage(&f->progress, text.data);
+}
+
 static int on_event(void *data, const struct sse_event *event)
 {
     struct follow *f = data;
     json_t *body = json_loadb(event->data, event->data_len, 0, NULL);
     const char *id = json_string_value(json_object_get(body, "sessionId"));
 
+    if (strcmp(event->event, "session_image_pull") == 0) {
+        show_pull(f, json_object_get(body, "image"));
+        json_decref(body);
+        return 0;
+    }
     for (size_t i = 0; id && i < f->count; i++)
         if (strcmp(f->items[i].session->id, id) == 0 && !f->items[i].is_final)
             follow_ask(&f->items[i]);

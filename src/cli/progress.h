@@ -23,6 +23,11 @@ void progress_init(struct progress *p, bool quiet, bool ascii);
 /* A new text replaces the old one; the same text changes nothing. "" clears. */
 void progress_stage(struct progress *p, const char *text);
 
+/* "12 MiB of 40 MiB  [######..............]"; without a total only the first. */
+struct strbuf;
+void progress_write_bytes(const struct progress *p, int64_t done_bytes, int64_t total_bytes,
+                          struct strbuf *out);
+
 /* Redraw if it is time: call a few times a second. */
 void progress_tick(struct progress *p);
 

@@ -154,6 +154,35 @@ static const struct field drain_fields[] = {
     FIELDS_END,
 };
 
+static const struct field image_order_fields[] = {
+    NEEDED(msg_image_order, job_id, FIELD_UUID),
+    NEEDED(msg_image_order, action, FIELD_STR),
+    MEMBER(msg_image_order, image, FIELD_STR),
+    MEMBER(msg_image_order, always, FIELD_BOOL),
+    MEMBER(msg_image_order, all, FIELD_BOOL),
+    FIELDS_END,
+};
+
+static const struct field image_status_fields[] = {
+    MEMBER(msg_image_status, job_id, FIELD_UUID),
+    MEMBER(msg_image_status, session_id, FIELD_UUID),
+    MEMBER(msg_image_status, kernel_id, FIELD_UUID),
+    MEMBER(msg_image_status, image, FIELD_STR),
+    NEEDED(msg_image_status, state, FIELD_STR),
+    MEMBER(msg_image_status, done_bytes, FIELD_INT),
+    MEMBER(msg_image_status, total_bytes, FIELD_INT),
+    MEMBER(msg_image_status, freed_bytes, FIELD_INT),
+    MEMBER(msg_image_status, digest, FIELD_STR),
+    MEMBER(msg_image_status, error_kind, FIELD_STR),
+    MEMBER(msg_image_status, error_text, FIELD_STR),
+    FIELDS_END,
+};
+
+static const struct field image_list_fields[] = {
+    NEEDED(msg_image_list, images, FIELD_JSON),
+    FIELDS_END,
+};
+
 static const struct field stream_open_fields[] = {
     NEEDED(msg_stream_open, stream_id, FIELD_UUID),
     NEEDED(msg_stream_open, key, FIELD_STR),
@@ -203,6 +232,9 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_KERNEL_FORGET] = { "kernel.forget", true, kernel_forget_fields },
     [MSG_KERNEL_STATUS] = { "kernel.status", true, kernel_status_fields },
     [MSG_DRAIN] = { "drain", true, drain_fields },
+    [MSG_IMAGE_ORDER] = { "image.order", false, image_order_fields },
+    [MSG_IMAGE_STATUS] = { "image.status", false, image_status_fields },
+    [MSG_IMAGE_LIST] = { "image.list", false, image_list_fields },
     [MSG_STREAM_OPEN] = { "stream.open", false, stream_open_fields },
     [MSG_STREAM_HELLO] = { "stream.hello", false, stream_hello_fields },
     [MSG_STREAM_REFUSED] = { "stream.refused", false, stream_refused_fields },

@@ -13,8 +13,8 @@
  * sends again what no manager has acknowledged; messages to an agent process
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
- * welcome, refused, heartbeat, fenced, bye, join, joined, stream.*) are
- * neither kept nor resent.
+ * welcome, refused, heartbeat, fenced, bye, join, joined, image.*, stream.*)
+ * are neither kept nor resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
 #define AQ_LINK_MESSAGE_H
@@ -47,6 +47,9 @@ enum message_type {
     MSG_KERNEL_FORGET,   /* "kernel.forget"   manager -> agent */
     MSG_KERNEL_STATUS,   /* "kernel.status"   agent -> manager */
     MSG_DRAIN,           /* "drain"           manager -> agent */
+    MSG_IMAGE_ORDER,     /* "image.order"     manager -> agent */
+    MSG_IMAGE_STATUS,    /* "image.status"    agent -> manager */
+    MSG_IMAGE_LIST,      /* "image.list"      agent -> manager */
     MSG_STREAM_OPEN,     /* "stream.open"     manager -> agent */
     MSG_STREAM_HELLO,    /* "stream.hello"    agent -> manager, first on a stream connection */
     MSG_STREAM_REFUSED,  /* "stream.refused"  agent -> manager */
@@ -195,6 +198,33 @@ struct msg_drain {
     bool on;                  /* true: kernel.create is answered with ERROR "draining" */
 };
 
+/* ---- images ---- */
+
+struct msg_image_order {
+    struct uuid job_id;       /* what image.status answers to */
+    const char *action;       /* "pull", "remove", "collect", "cancel" */
+    const char *image;        /* pull, remove: its name */
+    bool always;              /* pull: ask the registry although it is there */
+    bool all;                 /* collect: everything unused */
+};
+
+struct msg_image_status {
+    struct uuid job_id;       /* nil: not ordered, a kernel needs it */
+    struct uuid session_id, kernel_id; /* nil: ordered */
+    const char *image;
+    const char *state;        /* "resolving", "fetching", "unpacking", "ready", "failed"; the last
+                                 two end the job */
+    int64_t done_bytes, total_bytes;
+    int64_t freed_bytes;      /* remove, collect */
+    const char *digest;       /* pull: once ready */
+    const char *error_kind, *error_text;
+};
+
+struct msg_image_list {       /* all images of the node: after connecting and when they change */
+    const char *images;       /* JSON list [{"digest","names","size_bytes","architecture",
+                                 "fetched_at","used_at","holds","labels"}]; times in microseconds */
+};
+
 /* ---- streams: one further connection each, raw bytes after stream.hello ---- */
 
 struct msg_stream_open {
@@ -243,6 +273,9 @@ struct message {
         struct msg_kernel_forget kernel_forget;
         struct msg_kernel_status kernel_status;
         struct msg_drain drain;
+        struct msg_image_order image_order;
+        struct msg_image_status image_status;
+        struct msg_image_list image_list;
         struct msg_stream_open stream_open;
         struct msg_stream_hello stream_hello;
         struct msg_stream_refused stream_refused;

@@ -175,6 +175,7 @@ int gc_remove(struct images *images, struct record *record, int64_t *ret_bytes,
     }
     AQ_FAULT("agent.image.layers-gone");
     log_info("image %s was removed", record->digest);
+    images_changed(images);
     record_unref(record);
     return 0;
 }

@@ -65,6 +65,9 @@ struct image_events {
 int images_new(uv_loop_t *loop, const struct settings *settings, struct images **ret,
                struct aq_error *err);
 
+/* Called from the loop when images or names have come or gone. */
+void images_set_on_change(struct images *images, void (*on_change)(void *data), void *data);
+
 /* Ends pulls (what they fetched stays) without callbacks; images that are
  * still held stay usable. The loop ends when all is closed. NULL is fine.
  */

@@ -56,6 +56,10 @@ static void on_soon(uv_timer_t *timer)
     struct images *images = timer->data;
     struct image_request *request;
 
+    if (images->is_changed && images->on_change) {
+        images->is_changed = false;
+        images->on_change(images->change_data);
+    }
     do {
         request = NULL;
         LIST_FOREACH(it, &images->requests)
@@ -64,6 +68,19 @@ static void on_soon(uv_timer_t *timer)
         if (request)
             request_ready(request, request->found);
     } while (request);
+}
+
+void images_changed(struct images *images)
+{
+    images->is_changed = true;
+    if (!images->is_closing)
+        (void)uv_timer_start(&images->soon, on_soon, 0, 0);
+}
+
+void images_set_on_change(struct images *images, void (*on_change)(void *data), void *data)
+{
+    images->on_change = on_change;
+    images->change_data = data;
 }
 
 /* ---- root file systems as they are ---- */
@@ -374,6 +391,7 @@ void images_free(struct images *images)
     if (!images)
         return;
     images->is_closing = true;
+    images->on_change = NULL;
     LIST_FOREACH(it, &images->requests)
         images_cancel(LIST_ENTRY(it, struct image_request, link));
     uv_close((uv_handle_t *)&images->soon, on_closed);

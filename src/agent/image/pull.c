@@ -213,6 +213,7 @@ static void after_publish(struct pull *pull, const struct aq_error *failure)
     }
     log_info("image %s is here (%s, %lld bytes)", pull->ref.text, pull->digest,
              (long long)record->size_bytes);
+    images_changed(images);
     pull_ready(pull, record);
 }
 

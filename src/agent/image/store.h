@@ -32,6 +32,9 @@ struct images {
     uv_timer_t soon;         /* answers what is here already */
     uv_timer_t unpack_soon;
     uv_timer_t gc_timer;
+    void (*on_change)(void *data);
+    void *change_data;
+    bool is_changed;
     int open;                /* handles and work that must end before the memory goes */
     bool is_closing;
 };
@@ -63,6 +66,8 @@ void request_ready(struct image_request *request, struct record *record);
 void request_failed(struct image_request *request, const struct aq_error *err);
 /* One thing that had to end before images_free() was complete has ended. */
 void images_let_go(struct images *images);
+/* Tell the owner soon that images have come or gone. */
+void images_changed(struct images *images);
 /* STATE/images/rest; caller frees. */
 char *images_path(const struct images *images, const char *rest);
 /* A record of the index by name or digest, borrowed. -ENOENT, -EINVAL. */

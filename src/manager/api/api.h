@@ -153,6 +153,7 @@ API_ROUTES(pty);
 API_ROUTES(events);
 API_ROUTES(resource);
 API_ROUTES(agent);
+API_ROUTES(image);
 API_ROUTES(user);
 API_ROUTES(keypair);
 API_ROUTES(domain);

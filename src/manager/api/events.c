@@ -73,6 +73,18 @@ static bool is_wanted(const struct feed *feed, const struct core_event *event)
         && (uuid_is_nil(&feed->group_id) || uuid_equals(&s->group_id, &feed->group_id));
 }
 
+static void write_image(struct jsonw *w, const struct core_image_status *image)
+{
+    jsonw_key(w, "image");
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "name", image->image);
+    jsonw_member_str(w, "agent", image->agent_id);
+    jsonw_member_str(w, "state", image->state);
+    jsonw_member_int(w, "doneBytes", image->done_bytes);
+    jsonw_member_int(w, "totalBytes", image->total_bytes);
+    jsonw_object_end(w);
+}
+
 static int send_event(struct feed *feed, const struct core_event *event)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -91,6 +103,8 @@ static int send_event(struct feed *feed, const struct core_event *event)
     }
     if (event->has_exit)
         jsonw_member_int(&w, "exitCode", event->exit_code);
+    if (event->image)
+        write_image(&w, event->image);
     jsonw_object_end(&w);
     if (!strbuf_ok(&out))
         return -ENOMEM;

@@ -27,6 +27,7 @@ static int add_routes(struct api *api, struct aq_error *err)
         { events_routes, events_route_count },
         { resource_routes, resource_route_count },
         { agent_routes, agent_route_count },
+        { image_routes, image_route_count },
         { user_routes, user_route_count },
         { keypair_routes, keypair_route_count },
         { domain_routes, domain_route_count },

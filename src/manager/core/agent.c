@@ -61,6 +61,7 @@ void agent_drop(struct core *core, struct agent_live *a)
     slots_done(&a->free);
     agent_cards_free(a->cards);
     free(a->slots_text);
+    free(a->images);
     free(a);
 }
 

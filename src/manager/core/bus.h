@@ -4,11 +4,14 @@
  * _creating, _started, _restarting, _rescheduling, _terminating, _terminated
  * (also of one that ends as ERROR), _cancelled, and for a batch session that
  * has a result, just before its end, _success or _failure. Kernel events: kernel_preparing, _pulling,
- * _creating, _started, _terminating, _terminated, _cancelled.
+ * _creating, _started, _terminating, _terminated, _cancelled. Of passing
+ * interest only: session_image_pull, how far an agent has come with the
+ * session's image.
  */
 #ifndef AQ_MANAGER_CORE_BUS_H
 #define AQ_MANAGER_CORE_BUS_H
 
+#include "manager/core/images.h"
 #include "model/session.h"
 
 struct core;
@@ -21,6 +24,7 @@ struct core_event {
     bool has_exit;
     int exit_code;
     int64_t at_usec;
+    const struct core_image_status *image; /* of session_image_pull, else NULL */
 };
 
 struct core_subscriber;

@@ -259,6 +259,7 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     list_init(&core->graveyard);
     list_init(&core->deferred);
     list_init(&core->subscribers);
+    list_init(&core->image_jobs);
     init_handles(core);
     if (!(core->types = slot_types_new()))
         return aq_fail(err, ENOMEM, "the manager's core");
@@ -403,6 +404,7 @@ void core_free(struct core *core)
     core_stop(core);
     store_close(AQ_TAKE(core->store));
     free_memory(core);
+    images_free_jobs(core);
     bus_free(core);
     slot_types_unref(core->types);
     pki_ca_free(core->ca);

@@ -21,6 +21,7 @@
 #include "alloc/map.h"
 #include "link/link.h"
 #include "manager/core/bus.h"
+#include "manager/core/images.h"
 #include "manager/core/lookup.h"
 #include "model/event.h"
 #include "store/store.h"

@@ -206,6 +206,10 @@ static void on_message(void *data, const char *agent_id, const struct message *m
         handle_heartbeat(core, a, &msg->heartbeat);
     else if (msg->type == MSG_KERNEL_STATUS)
         handle_kernel(core, a, &msg->kernel_status);
+    else if (msg->type == MSG_IMAGE_STATUS)
+        images_take_status(core, a, &msg->image_status);
+    else if (msg->type == MSG_IMAGE_LIST)
+        images_take_list(a, &msg->image_list);
 }
 
 static void on_disconnected(void *data, const char *agent_id, const struct uuid *incarnation,
@@ -216,6 +220,7 @@ static void on_disconnected(void *data, const char *agent_id, const struct uuid 
     if (!a || !uuid_equals(&a->incarnation, incarnation))
         return;
     a->is_connected = a->is_synced = false;
+    images_fail_jobs(data, a);
     log_info("agent '%s' %s: %s", agent_id, orderly ? "has left" : "is disconnected", why);
 }
 

@@ -165,6 +165,13 @@ void offer_save(struct core *core, struct agent_live *a);
 void drains_finish(struct core *core, struct list *drains, int r);
 void join_request(void *data, struct link_join *join, const struct msg_join *msg);
 
+void images_take_status(struct core *core, const struct agent_live *a,
+                        const struct msg_image_status *msg);
+void images_take_list(struct agent_live *a, const struct msg_image_list *msg);
+/* Its connection has ended. */
+void images_fail_jobs(struct core *core, const struct agent_live *a);
+void images_free_jobs(struct core *core);
+
 /* Resource groups that were found allowed: read them again. */
 void access_forget(struct core *core);
 

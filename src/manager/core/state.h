@@ -121,6 +121,7 @@ struct agent_live {
     bool is_stale;
     struct agent_cards *cards; /* cards.c; NULL = not looked at yet */
     bool cards_changed, cards_stale; /* other devices; other holders */
+    char *images;            /* JSON, as it said; NULL = not yet */
 };
 
 static inline struct agent_live *agent_of(const struct agent *a)
@@ -176,6 +177,7 @@ struct core {
 
     struct proposal *open;   /* of this turn, under construction */
     struct list deferred;    /* callbacks for the next turn */
+    struct list image_jobs;  /* images.c */
     struct list subscribers; /* of all sessions */
     struct map session_subscribers;
     bool is_publishing;

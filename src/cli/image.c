@@ -1,0 +1,213 @@
+/* Images on the nodes: ls, pull, rm, gc. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/image_order.h"
+#include "cli/list.h"
+#include "cli/verbs.h"
+
+static const struct column image_columns[] = {
+    { "names", "IMAGE", COLUMN_NAMES, COLUMN_IS_NAME | COLUMN_MAY_SHRINK },
+    { "size_bytes", "SIZE", COLUMN_BYTES, 0 },
+    { "agents", "AGENTS", COLUMN_NAMES, COLUMN_MAY_SHRINK },
+    { "in_use", "IN-USE", COLUMN_BOOL, 0 },
+    { "fetched_at", "FETCHED", COLUMN_TIME, 0 },
+    { "architecture", "ARCHITECTURE", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "digest", "DIGEST", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "labels", "LABELS", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    COLUMN_END,
+};
+
+static const struct column order_columns[] = {
+    { "agent", "AGENT", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "state", "STATE", COLUMN_STATUS, 0 },
+    { "image", "IMAGE", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "freed_bytes", "FREED", COLUMN_BYTES, 0 },
+    { "digest", "DIGEST", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "error_kind", "KIND", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "error", "ERROR", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+/* ---- ls ---- */
+
+struct ls_opts {
+    struct list_opts list;
+    const char *agent;
+};
+
+static const struct cli_opt ls_opts[] = {
+    { 0, "agent", CLI_STR, offsetof(struct ls_opts, agent), "AGENT", "only those of this agent" },
+    { 'n', "limit", CLI_INT, offsetof(struct ls_opts, list.limit), "N",
+      "at most so many rows; 0 = all; 1000 unless given" },
+    { 'w', "watch", CLI_DURATION, offsetof(struct ls_opts, list.watch), "TIME",
+      "show it again after so long, until Ctrl-C" },
+    CLI_OPT_END,
+};
+
+static int ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    const struct ls_opts *opts = data;
+
+    (void)argc;
+    (void)argv;
+    strbuf_adds(&path, "/aliquot/v1/images");
+    cli_path_query(&path, "agent", opts->agent);
+    return list_show(cli, path.data, &opts->list, image_columns, NULL, err);
+}
+
+const struct cli_verb verb_image_ls = {
+    .name = "image ls",
+    .args = "",
+    .summary = "List the images on the nodes",
+    .examples = "aliquot image ls\naliquot image ls --agent node1 -o wide",
+    .opts = ls_opts,
+    .opts_size = sizeof(struct ls_opts),
+    .run = ls,
+};
+
+/* ---- orders to agents ---- */
+
+struct order_opts {
+    const char *agent;
+    bool everywhere, always, all, yes;
+};
+
+#define AGENT_ROWS                                                                                 \
+    { 0, "agent", CLI_STR, offsetof(struct order_opts, agent), "AGENT",                            \
+      "on this agent only; on all that are connected unless given" },                              \
+    { 'a', "all", CLI_FLAG, offsetof(struct order_opts, everywhere), NULL,                         \
+      "on all agents that are connected" }
+
+static json_t *order_body(const struct order_opts *opts, const char *image)
+{
+    json_t *body = json_object();
+
+    if (image)
+        (void)json_object_set_new(body, "image", json_string(image));
+    if (opts->agent)
+        (void)json_object_set_new(body, "agents", json_pack("[s]", opts->agent));
+    return body;
+}
+
+static int order(struct cli *cli, const char *action, const char *doing, json_t *body,
+                 struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct aq_error print_err = { 0 };
+    json_t *rows = NULL;
+    int r = image_order(cli, action, doing, body, &rows, err);
+
+    json_decref(body);
+    if (rows && output_list(&cli->output, order_columns, rows, &out, &print_err) == 0)
+        (void)cli_print(&out, &print_err);
+    json_decref(rows);
+    return r;
+}
+
+static const struct cli_opt pull_opts[] = {
+    AGENT_ROWS,
+    { 0, "always", CLI_FLAG, offsetof(struct order_opts, always), NULL,
+      "ask the registry although the image is there" },
+    CLI_OPT_END,
+};
+
+static int pull(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct order_opts *opts = data;
+    int r = 0;
+
+    if (opts->agent && opts->everywhere)
+        return aq_fail_kind(err, EINVAL, "usage", "--agent and --all exclude each other");
+    for (int i = 0; r == 0 && i < argc; i++) {
+        AQ_CLEANUP(aq_freep) char *doing = aq_format("pulling %s", argv[i]);
+        json_t *body = order_body(opts, argv[i]);
+
+        if (opts->always)
+            (void)json_object_set_new(body, "always", json_true());
+        r = order(cli, "pull", doing ? doing : "pulling", body, err);
+    }
+    return r;
+}
+
+const struct cli_verb verb_image_pull = {
+    .name = "image pull",
+    .args = "IMAGE...",
+    .summary = "Fetch images so that sessions start at once",
+    .details = "IMAGE is REGISTRY/REPOSITORY[:TAG][@DIGEST], oci-archive:/PATH, docker-archive:/PATH\n"
+               "or oci:/FOLDER[:NAME]; paths are the agent's. A pull that was interrupted goes on\n"
+               "where it stopped. Whether an image is admitted is in the agent's settings.",
+    .examples = "aliquot image pull python:3.11\n"
+                "aliquot image pull --agent node1 registry.example.com/team/train:7",
+    .opts = pull_opts,
+    .opts_size = sizeof(struct order_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = pull,
+};
+
+static const struct cli_opt rm_opts[] = {
+    AGENT_ROWS,
+    { 'y', "yes", CLI_FLAG, offsetof(struct order_opts, yes), NULL, "do not ask" },
+    CLI_OPT_END,
+};
+
+static int rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct order_opts *opts = data;
+    int r = argc == 1 ? 1 : cli_confirm(opts->yes, err, "Remove %d images?", argc);
+
+    if (r <= 0)
+        return r < 0 ? r : CLI_EXIT_FAILURE;
+    r = 0;
+    for (int i = 0; r == 0 && i < argc; i++)
+        r = order(cli, "remove", "removing", order_body(opts, argv[i]), err);
+    return r;
+}
+
+const struct cli_verb verb_image_rm = {
+    .name = "image rm",
+    .args = "IMAGE...",
+    .summary = "Remove images that nobody uses from the nodes",
+    .details = "IMAGE is a name or a digest as 'aliquot image ls' shows it.",
+    .examples = "aliquot image rm python:3.9\naliquot image rm --agent node1 python:3.9",
+    .opts = rm_opts,
+    .opts_size = sizeof(struct order_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = rm,
+};
+
+static const struct cli_opt gc_opts[] = {
+    { 0, "agent", CLI_STR, offsetof(struct order_opts, agent), "AGENT",
+      "on this agent only; on all that are connected unless given" },
+    { 0, "unused", CLI_FLAG, offsetof(struct order_opts, all), NULL,
+      "everything that is unused, not only what is too old or too much" },
+    CLI_OPT_END,
+};
+
+static int gc(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct order_opts *opts = data;
+    json_t *body = order_body(opts, NULL);
+
+    (void)argc;
+    (void)argv;
+    if (opts->all)
+        (void)json_object_set_new(body, "all", json_true());
+    return order(cli, "collect", "collecting", body, err);
+}
+
+const struct cli_verb verb_image_gc = {
+    .name = "image gc",
+    .args = "",
+    .summary = "Remove images that are unused and too old or too much",
+    .details = "What is too old or too much is in the agent's settings; agents also do this by\n"
+               "themselves.",
+    .examples = "aliquot image gc\naliquot image gc --unused --agent node1",
+    .opts = gc_opts,
+    .opts_size = sizeof(struct order_opts),
+    .run = gc,
+};
