@@ -24,6 +24,7 @@ struct local_kernel {
     bool is_container;
     char *image_name;       /* as ordered; NULL = none */
     struct image_request *image_request; /* the image is on its way */
+    int64_t image_told_usec; /* monotonic: the manager was told how far it is */
     struct image *image;    /* of a container: held until its end */
     struct net_endpoint *network; /* as well */
     bool is_connected;      /* the network is there */

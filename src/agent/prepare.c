@@ -24,7 +24,16 @@ static void on_image_failed(void *data, const struct aq_error *err)
     kernel_fail(k, err);
 }
 
-static const struct image_events image_events = { .on_ready = on_image_ready,
+static void on_image_progress(void *data, const struct image_progress *progress)
+{
+    struct local_kernel *k = data;
+
+    image_orders_progress(k->agent, &k->session_id, &k->id, k->image_name, progress,
+                          &k->image_told_usec);
+}
+
+static const struct image_events image_events = { .on_progress = on_image_progress,
+                                                  .on_ready = on_image_ready,
                                                   .on_failed = on_image_failed };
 
 static int want_image(struct local_kernel *k, struct aq_error *err)

@@ -1,0 +1,118 @@
+"""Images as users and administrators see them: aliquot image, the API, events of sessions."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from client import Client
+from cluster import Cluster, wait_for
+from images import Layout, Registry, archive, file
+
+for program in ("skopeo", "docker-registry"):
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed", allow_module_level=True)
+if os.geteuid() != 0:
+    pytest.skip("unpacking images needs root", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    """A cluster of two agents and a registry with three images."""
+    folder = tmp_path_factory.mktemp("images")
+    registry = Registry(folder / "registry").start()
+    layout = Layout(folder / "layout")
+    base = archive([file("base", os.urandom(1 << 20))])
+    names = {}
+    for tag in ("a", "b", "c"):
+        layout.image(tag, [base, archive([file(tag, tag.encode())])],
+                     Labels={"ai.backend.kernelspec": "1", "ai.backend.resource.min.cpu": "1"})
+        names[tag] = layout.push(tag, registry, f"team/image:{tag}")
+    settings = {"ALIQUOT_IMAGE_INSECURE": registry.address, "ALIQUOT_IMAGE_KEEP_FREE": "0",
+                "ALIQUOT_MANAGER_HEARTBEAT": "0.2s"}
+    try:
+        with Cluster(**settings) as cluster:
+            cluster.start_manager()
+            cluster.start_agent("node1")
+            cluster.start_agent("node2")
+            yield cluster, names
+    finally:
+        registry.stop()
+
+
+def cli(cluster, *args, status=0):
+    done = cluster.cli(*args)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done
+
+
+def images(cluster, *args):
+    return {row["names"][0]: row for row in
+            json.loads(cli(cluster, "image", "ls", "-o", "json", *args).stdout)}
+
+
+def test_pull_on_all_agents(scene):
+    cluster, names = scene
+    done = cli(cluster, "image", "pull", names["a"], "-o", "json")
+    rows = json.loads(done.stdout)
+    assert sorted(row["agent"] for row in rows) == ["node1", "node2"]
+    assert {row["state"] for row in rows} == {"ready"}
+    assert len({row["digest"] for row in rows}) == 1
+    assert "pulling" in done.stderr
+    row = wait_for(lambda: images(cluster).get(names["a"]), 10, "the list")
+    wait_for(lambda: images(cluster)[names["a"]]["agents"] == ["node1", "node2"], 10, "both")
+    assert row["size_bytes"] == (1 << 20) + 1 and not row["in_use"]
+    assert row["labels"]["ai.backend.kernelspec"] == "1"
+
+
+def test_pull_on_one_agent_and_remove(scene):
+    cluster, names = scene
+    cli(cluster, "image", "pull", "--agent", "node2", names["b"])
+    wait_for(lambda: images(cluster).get(names["b"], {}).get("agents") == ["node2"], 10, "node2")
+    assert names["b"] not in images(cluster, "--agent", "node1")
+    done = cli(cluster, "image", "rm", "--agent", "node2", names["b"], "-o", "json")
+    assert json.loads(done.stdout)[0]["freed_bytes"] >= 1
+    wait_for(lambda: names["b"] not in images(cluster), 10, "its end")
+    done = cli(cluster, "image", "rm", "--agent", "node2", names["b"], status=1)
+    assert "is not on this node" in done.stderr
+
+
+def test_collect_unused(scene):
+    cluster, names = scene
+    cli(cluster, "image", "pull", names["c"])
+    done = cli(cluster, "image", "gc", "-o", "json")
+    assert {row["freed_bytes"] for row in json.loads(done.stdout)} == {0}
+    done = cli(cluster, "image", "gc", "--unused", "-o", "json")
+    assert all(row["freed_bytes"] >= 1 << 20 for row in json.loads(done.stdout))
+    wait_for(lambda: images(cluster) == {}, 10, "nothing")
+
+
+def test_failures_are_told(scene):
+    cluster, names = scene
+    done = cli(cluster, "image", "pull", "--agent", "node1", names["a"] + "x", status=1)
+    assert "manifest unknown" in done.stderr and "check name and tag" in done.stderr
+    done = cli(cluster, "image", "pull", "Bad Name", status=4)
+    assert "image" in done.stderr
+    cli(cluster, "image", "pull", "--agent", "nobody", names["a"], status=5)
+    done = cli(cluster, "image", "pull", "--agent", "node1", "rootfs:/etc", status=1)
+    assert "does not admit" in done.stderr
+
+
+def test_only_superadmins_order(scene):
+    cluster, names = scene
+    user = Client(cluster.address, ("AKIANABBDUSEREXAMPLE",
+                                    "C8qnIo29EZvXkPK_MXcuAakYTy4NYrxwmCEyNPlf"))
+    assert user.get("/aliquot/v1/images").status == 200
+    assert user.post("/aliquot/v1/images/pull", {"image": names["a"]}).status == 403
+
+
+def test_agent_that_goes_away(scene):
+    """What was being pulled goes on when it is back."""
+    cluster, names = scene
+    cluster.programs["node1"].kill()
+    done = cli(cluster, "image", "pull", "--agent", "node1", names["b"], status=1)
+    assert "node1" in done.stderr
+    cluster.programs["node1"].start()
+    wait_for(lambda: cluster.cli("image", "pull", "--agent", "node1", names["b"]).returncode == 0,
+             30, "the agent")
