@@ -26,6 +26,20 @@ static struct sim_item *head(struct sim_queue *queue)
     return queue->done < queue->pushed ? &queue->items[queue->done % SIM_RING] : NULL;
 }
 
+/* Is there anything for the card to do? Waiting for an event is not. */
+static bool has_work(struct sim_client *client, uint32_t device)
+{
+    for (uint32_t i = 0; i < SIM_STREAMS; i++) {
+        const struct sim_item *item = head(&client->uses[device].queues[i]);
+
+        if (item
+            && (item->kind != SIM_WAIT
+                || client->events[item->event % SIM_EVENTS].done >= item->event_turn))
+            return true;
+    }
+    return false;
+}
+
 /* Do what takes no time; is a kernel left at the head of some queue? */
 static bool settle(struct sim_client *client, uint32_t device, int64_t at)
 {
@@ -58,34 +72,42 @@ static bool settle(struct sim_client *client, uint32_t device, int64_t at)
     return runnable;
 }
 
+/* Let the next client have its turn if this one's is over or has nothing to do.
+ * Events are marked in their client's turn, as on a real card. False = nobody
+ * has a kernel to run.
+ */
 static bool pick(struct sim_card *card, uint32_t device, int64_t at, bool *others)
 {
     struct sim_device *self = &card->devices[device];
-    uint32_t found = SIM_CLIENTS_MAX, count = 0;
-    bool current_runs = false;
 
-    for (uint32_t i = 1; i <= SIM_CLIENTS_MAX; i++) {
-        uint32_t candidate = (self->current + i) % SIM_CLIENTS_MAX;
-        struct sim_client *client = &card->clients[candidate];
+    for (;;) {
+        uint32_t next = SIM_CLIENTS_MAX, count = 0;
+        bool current_works = false;
 
-        if (!client->pid || !client->uses[device].launches || !settle(client, device, at))
-            continue;
-        count++;
-        if (candidate == self->current)
-            current_runs = true;
-        else if (found == SIM_CLIENTS_MAX)
-            found = candidate;
+        for (uint32_t i = 1; i <= SIM_CLIENTS_MAX; i++) {
+            uint32_t candidate = (self->current + i) % SIM_CLIENTS_MAX;
+            struct sim_client *client = &card->clients[candidate];
+
+            if (!client->pid || !client->uses[device].launches || !has_work(client, device))
+                continue;
+            count++;
+            if (candidate == self->current)
+                current_works = true;
+            else if (next == SIM_CLIENTS_MAX)
+                next = candidate;
+        }
+        *others = count > 1;
+        if (!count)
+            return false;
+        if (next != SIM_CLIENTS_MAX && (!current_works || at >= self->turn_end_ns)) {
+            self->current = next;
+            self->turn_end_ns = at + card->slice_ns;
+        } else if (at >= self->turn_end_ns) {
+            self->turn_end_ns = at + card->slice_ns;
+        }
+        if (settle(&card->clients[self->current], device, at))
+            return true;
     }
-    *others = count > 1;
-    if (!count)
-        return false;
-    if (!current_runs || (at >= self->turn_end_ns && found != SIM_CLIENTS_MAX)) {
-        self->current = found != SIM_CLIENTS_MAX ? found : self->current;
-        self->turn_end_ns = at + card->slice_ns;
-    } else if (at >= self->turn_end_ns) {
-        self->turn_end_ns = at + card->slice_ns;
-    }
-    return true;
 }
 
 static double fraction(const struct sim_item *item, uint32_t processors)

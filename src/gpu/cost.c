@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define OUTLIER_NS 20000 /* a preempted kernel takes a time slice longer */
+#define OUTLIER_NS 20000
 
 struct cost cost_table[1u << COST_TABLE_BITS];
 
@@ -16,7 +16,10 @@ void cost_learn(uint64_t key, int64_t ns)
         ns = 1;
     if (old && ns > most)
         ns = most;
-    ns = old ? old + (ns - old) / 8 : ns;
+    if (old)
+        ns = old + (ns < old ? (ns - old) / 2 : (ns - old) / 8);
+    if (cost->measured < COST_SURE)
+        cost->measured++;
     cost->ns = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)(ns ? ns : 1);
 }
 

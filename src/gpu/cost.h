@@ -13,9 +13,13 @@
 struct cost {
     uint64_t key;
     uint32_t ns;       /* estimate; 0 = not measured yet */
-    uint16_t launches; /* since the last measurement, wraps */
-    uint16_t pending;  /* a first measurement is under way */
+    uint16_t launches; /* counts, wraps */
+    uint8_t measured;  /* how often, up to COST_SURE */
+    uint8_t pending;   /* a first measurement is under way */
 };
+
+/* After so many measurements a cost is measured now and then only. */
+#define COST_SURE 16
 
 #define COST_TABLE_BITS 12
 
@@ -39,12 +43,15 @@ static inline struct cost *cost_find(uint64_t key)
         cost->ns = 0;
         cost->pending = 0;
         cost->launches = 0;
+        cost->measured = 0;
         cost->key = key;
     }
     return cost;
 }
 
-/* A measurement; the estimate follows by an eighth, and not to outliers. */
+/* A measurement. Other work can only make it longer, so the estimate goes down
+ * by half of the way, and up by an eighth, and not to outliers.
+ */
 void cost_learn(uint64_t key, int64_t ns);
 
 /* Functions were unloaded: their addresses may come back as others. */

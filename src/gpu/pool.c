@@ -50,6 +50,17 @@ static bool follow(CUmemoryPool pool, uint64_t spare)
     return ledger_follow(LEDGER_POOL, (uintptr_t)pool, whole(reserved), spare);
 }
 
+/* It holds granules that nobody uses, and may let go of them at any synchronisation. */
+static bool keeps_freed(CUmemoryPool pool)
+{
+    uint64_t reserved, used = 0;
+
+    return reserved_by(pool, &reserved)
+           && gpu_real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used)
+                  == CUDA_SUCCESS
+           && whole(used) < reserved;
+}
+
 static void collect(const struct ledger_entry *entry, void *data)
 {
     struct ledger_entry *list = data;
@@ -71,8 +82,13 @@ void pool_settle(void)
     for (int i = 0; i < POOLS_MAX; i++)
         list[i].is_used = 0;
     ledger_each(LEDGER_POOL, collect, list);
-    for (int i = 0; i < POOLS_MAX && list[i].is_used; i++)
-        (void)follow((CUmemoryPool)(uintptr_t)list[i].key, 0);
+    for (int i = 0; i < POOLS_MAX && list[i].is_used; i++) {
+        CUmemoryPool pool = (CUmemoryPool)(uintptr_t)list[i].key;
+
+        (void)follow(pool, 0);
+        if (keeps_freed(pool))
+            __atomic_store_n(&is_dirty, true, __ATOMIC_RELAXED);
+    }
 }
 
 /* The most that the pool may have to grow for 'bytes' is reserved beforehand,
@@ -141,7 +157,6 @@ CUresult pool_free(fn_cuMemFree_v2 *real, CUdeviceptr pointer)
 
     if (known && result == CUDA_SUCCESS) {
         __atomic_store_n(&is_dirty, true, __ATOMIC_RELAXED);
-        pool_settle();
     } else if (known) {
         (void)ledger_add(LEDGER_POOL_MEMORY, pointer, entry.device, entry.bytes, entry.link);
     }

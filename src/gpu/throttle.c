@@ -13,6 +13,10 @@
 #define GRACE_NS 100000000      /* a launch waits no longer than its debt and this */
 #define SLEEP_MIN_NS 20000
 #define SLEEP_MAX_NS 2000000
+#define TURN_NS 2000000 /* of a container, where several share the device's time */
+#define FRESH_NS 1000000000 /* work of unknown cost counts as outstanding so long at most */
+#define SURE_ENOUGH 4 /* measurements */
+#define GAP_NS 20000 /* between the two records; more, and the host was held up */
 #define FRESH_MAX 16 /* launches of unknown cost under way at once */
 #define SAMPLES 64
 #define LONG_FACTOR 4 /* outstanding work may take so many times its estimate */
@@ -26,7 +30,8 @@ struct throttle_sample {
     CUevent start, end;
     uint64_t key;
     int64_t paid_ns;    /* in advance, by estimate */
-    int64_t entered_ns; /* when it was launched */
+    int64_t entered_ns; /* when the first event was recorded */
+    int64_t gap_ns;     /* from then until the second was: the host's time */
 };
 
 struct local {
@@ -114,19 +119,51 @@ static void keep_end(struct local *local, struct throttle_sample *sample)
     sample->end = spare;
 }
 
-/* Pay the difference between the measured time and what was paid in advance. */
+/* What the measured time is worth while others use the device, too. A kernel
+ * shorter than a turn mostly runs within one, and where it did not, a turn of
+ * another container is in the figure: then the estimate is better, and grows a
+ * little in case it is the kernel after all. In a longer one the turns of
+ * others are as many as the agent's clock says.
+ */
+static int64_t worth(const struct throttle_sample *sample, int64_t ns, int64_t now)
+{
+    int64_t waited = now - sample->entered_ns, own;
+    const struct cost *cost = cost_find(sample->key);
+
+    if (cost->measured >= SURE_ENOUGH && ns > 4 * (int64_t)cost->ns + 2 * TURN_NS)
+        return cost->ns + cost->ns / 4; /* whoever was in between does not show it */
+    own = own_clock(sample->device, now) - own_clock(sample->device, sample->entered_ns);
+    if (waited <= 0 || own <= 0 || own >= waited - waited / 32)
+        return ns;
+    if (cost->measured >= SURE_ENOUGH && cost->ns < TURN_NS / 2 && ns > 2 * (int64_t)cost->ns)
+        return cost->ns + cost->ns / 4;
+    return ns < TURN_NS ? ns : (int64_t)((double)ns * ((double)own / (double)waited));
+}
+
+/* Pay the difference between the measured time and what was paid in advance.
+ * Where the host was held up between the two records, an idle device waited
+ * for it: what is left without that is surely the kernel's, and nothing is
+ * learned.
+ */
 static void account(struct local *local, struct throttle_sample *sample, int64_t now)
 {
-    int64_t waited = now - sample->entered_ns, own, ns;
+    int64_t ns;
     float ms = 0;
+    bool held_up;
 
     if (gpu_real.cuEventElapsedTime(&ms, sample->start, sample->end) != CUDA_SUCCESS)
         return;
-    own = own_clock(sample->device, now) - own_clock(sample->device, sample->entered_ns);
-    ns = without_overlap(local, sample, (int64_t)((double)ms * 1e6));
-    if (waited > 0 && own > 0 && own < waited)
-        ns = (int64_t)((double)ns * ((double)own / (double)waited));
-    cost_learn(sample->key, ns);
+    ns = (int64_t)((double)ms * 1e6);
+    held_up = sample->gap_ns > GAP_NS && sample->gap_ns > ns / 8;
+    if (held_up)
+        ns = ns > sample->gap_ns ? ns - sample->gap_ns : 0;
+    ns = worth(sample, ns, now);
+    if (!held_up)
+        cost_learn(sample->key, ns);
+    else if (ns < sample->paid_ns)
+        ns = sample->paid_ns;
+    ns = without_overlap(local, sample, ns);
+    cost_find(sample->key)->pending = 0;
     pay(sample->device, now, ns - sample->paid_ns);
     keep_end(local, sample);
 }
@@ -139,33 +176,57 @@ static void finish(struct local *local, struct throttle_sample *sample)
     __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
 }
 
+/* The oldest first: what one covers is not paid again by the next. */
+static int sort_running(struct local *local, struct throttle_sample *order[SAMPLES])
+{
+    int count = 0;
+
+    for (int i = 0; i < SAMPLES; i++) {
+        struct throttle_sample *sample = &local->samples[i];
+        int at = count;
+
+        if (__atomic_load_n(&sample->state, __ATOMIC_ACQUIRE) != SAMPLE_RUNNING)
+            continue;
+        for (; at > 0 && order[at - 1]->entered_ns > sample->entered_ns; at--)
+            order[at] = order[at - 1];
+        order[at] = sample;
+        count++;
+    }
+    return count;
+}
+
+static void settle_sample(struct local *local, struct throttle_sample *sample, int64_t now)
+{
+    int running = SAMPLE_RUNNING;
+    CUresult result;
+
+    if (!__atomic_compare_exchange_n(&sample->state, &running, SAMPLE_SETTLING, false,
+                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return;
+    result = gpu_real.cuEventQuery(sample->end);
+    if (result == CUDA_ERROR_NOT_READY) {
+        __atomic_store_n(&sample->state, SAMPLE_RUNNING, __ATOMIC_RELEASE);
+        return;
+    }
+    if (result == CUDA_SUCCESS)
+        account(local, sample, now);
+    finish(local, sample);
+}
+
 static void settle_device(int device)
 {
     struct local *local = &locals[device];
+    struct throttle_sample *order[SAMPLES];
     int64_t now;
-    int mode;
+    int mode, count;
 
     if (!__atomic_load_n(&local->running, __ATOMIC_RELAXED))
         return;
     relax(&mode);
     now = gpu_now_ns();
-    for (int i = 0; i < SAMPLES; i++) {
-        struct throttle_sample *sample = &local->samples[i];
-        int running = SAMPLE_RUNNING;
-        CUresult result;
-
-        if (!__atomic_compare_exchange_n(&sample->state, &running, SAMPLE_SETTLING, false,
-                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            continue;
-        result = gpu_real.cuEventQuery(sample->end);
-        if (result == CUDA_ERROR_NOT_READY) {
-            __atomic_store_n(&sample->state, SAMPLE_RUNNING, __ATOMIC_RELEASE);
-            continue;
-        }
-        if (result == CUDA_SUCCESS)
-            account(local, sample, now);
-        finish(local, sample);
-    }
+    count = sort_running(local, order);
+    for (int i = 0; i < count; i++)
+        settle_sample(local, order[i], now);
     relax(&mode);
     if (!__atomic_load_n(&local->running, __ATOMIC_RELAXED))
         show_busy(device, now + __atomic_load_n(&local->credit_ns, __ATOMIC_RELAXED));
@@ -262,11 +323,11 @@ static void start_sample(struct throttle_launch *launch, int device, struct cost
     if (!sample)
         return;
     relax(&mode);
-    if (has_events(sample) && record(sample->start, launch->stream)) {
+    if (has_events(sample) && (sample->entered_ns = gpu_now_ns())
+        && record(sample->start, launch->stream)) {
         sample->device = device;
         sample->key = cost->key;
         sample->paid_ns = paid;
-        sample->entered_ns = gpu_now_ns();
         if (!paid) {
             cost->pending = 1;
             (void)__atomic_fetch_add(&local->fresh, 1, __ATOMIC_RELAXED);
@@ -286,6 +347,7 @@ void throttle_leave(struct throttle_launch *launch, CUresult result)
 
     relax(&mode);
     if (result == CUDA_SUCCESS && record(sample->end, launch->stream)) {
+        sample->gap_ns = gpu_now_ns() - sample->entered_ns;
         __atomic_store_n(&sample->state, SAMPLE_RUNNING, __ATOMIC_RELEASE);
     } else {
         cost_find(sample->key)->pending = 0;
@@ -318,7 +380,7 @@ static void enter_slowly(struct throttle_launch *launch, int device, struct cost
     if (__atomic_load_n(&locals[device].credit_ns, __ATOMIC_RELAXED) < 0)
         take_credit(device, -__atomic_load_n(&locals[device].credit_ns, __ATOMIC_RELAXED));
     if (!ns)
-        show_busy(device, gpu_now_ns() + GRACE_NS * 2);
+        show_busy(device, gpu_now_ns() + FRESH_NS);
     start_sample(launch, device, cost, ns);
     errno = saved;
 }
@@ -334,7 +396,7 @@ void throttle_enter(struct throttle_launch *launch, uint64_t key, CUstream strea
     launch->stream = stream;
     cost = cost_find(key);
     left = __atomic_sub_fetch(&locals[device].credit_ns, (int64_t)cost->ns, __ATOMIC_RELAXED);
-    if (__builtin_expect(left < 0 || !cost->ns || cost->ns >= MEASURE_ALWAYS_NS
+    if (__builtin_expect(left < 0 || cost->ns >= MEASURE_ALWAYS_NS || cost->measured < COST_SURE
                              || ++cost->launches % MEASURE_EVERY == 0,
                          0))
         enter_slowly(launch, device, cost);

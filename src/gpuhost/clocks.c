@@ -8,6 +8,7 @@
 #define TICK_CONTENDED_NS 2000000 /* several containers have work: see who when */
 #define TICK_BUSY_NS 10000000
 #define TICK_IDLE_NS 20000000
+#define SMOOTH_NS 100000000
 #define WANTED_NS 50000000 /* so long after its last work a container counts as wanting time */
 
 int64_t gpu_clocks_now_ns(void)
@@ -73,7 +74,26 @@ static bool in_debt(const struct gpu_view *view, int device, int64_t now_ns)
     return pace_debt(&view->usage->devices[device], grant) > 0;
 }
 
+/* How much of the device a container uses, over the last SMOOTH_NS or so. */
+static double use_of(struct gpu_view *view, int device, int64_t now_ns)
+{
+    int64_t used = __atomic_load_n(&view->usage->devices[device].used_ns, __ATOMIC_RELAXED);
+    int64_t span = now_ns - view->seen_ns[device];
+    double rate, weight;
+
+    if (span > 0) {
+        rate = (double)(used - view->used_ns[device]) / (double)span;
+        weight = span < SMOOTH_NS ? (double)span / SMOOTH_NS : 1;
+        rate = rate < 0 ? 0 : rate > 1 ? 1 : rate;
+        view->used_rate[device] += weight * (rate - view->used_rate[device]);
+        view->used_ns[device] = used;
+        view->seen_ns[device] = now_ns;
+    }
+    return view->used_rate[device];
+}
+
 struct look {
+    double others_use;
     uint32_t running, own_running; /* processes */
     uint32_t containers;           /* that have work */
     uint64_t wanted;               /* shares of those that want time, in sum */
@@ -97,6 +117,8 @@ static struct look look_at(struct gpu_view *views, size_t count, size_t own,
         look.containers += running > 0;
         if (i == own)
             look.own_running = running;
+        else
+            look.others_use += use_of(&views[i], device, now_ns);
         if (views[i].wanted_ns[device] && now_ns - views[i].wanted_ns[device] < WANTED_NS) {
             look.wanted += views[i].limits->devices[device].share;
             look.own_wants |= i == own;
@@ -114,6 +136,19 @@ static uint32_t rate_of(uint32_t share, const struct look *look, bool conserving
     return (uint32_t)(rate < share ? share : rate > AQ_GPU_WHOLE ? AQ_GPU_WHOLE : rate);
 }
 
+/* In equal turns, or what the others leave; not finer than a hundredth. */
+static uint32_t own_rate(const struct look *look)
+{
+    uint32_t sharers = look->running + (look->own_running == 0);
+    uint32_t own = look->own_running ? look->own_running : 1;
+    double turn = 1.0 / (sharers ? sharers : 1), left = (1 - look->others_use) / own;
+
+    if (sharers <= 1)
+        return AQ_GPU_WHOLE;
+    left = left > turn ? left : turn;
+    return (uint32_t)(left * 100 + 0.5) * (AQ_GPU_WHOLE / 100);
+}
+
 int64_t gpu_clocks_tick(struct aq_gpu_limits *limits, struct gpu_view *views, size_t count,
                         size_t own, bool conserving, int64_t now_ns)
 {
@@ -122,10 +157,9 @@ int64_t gpu_clocks_tick(struct aq_gpu_limits *limits, struct gpu_view *views, si
     for (uint32_t i = 0; i < limits->device_count; i++) {
         struct aq_gpu_limits_device *device = &limits->devices[i];
         struct look look = look_at(views, count, own, device->uuid, now_ns);
-        uint32_t sharers = look.running + (look.own_running == 0);
 
         publish(&device->grant, now_ns, rate_of(device->share, &look, conserving));
-        publish(&device->own, now_ns, AQ_GPU_WHOLE / (sharers ? sharers : 1));
+        publish(&device->own, now_ns, own_rate(&look));
         if (look.running && next > TICK_BUSY_NS)
             next = TICK_BUSY_NS;
         if (look.containers > 1 || (conserving && look.running))

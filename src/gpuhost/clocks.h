@@ -3,7 +3,8 @@
  * At each tick the agent looks which containers have work outstanding on a
  * device (aq_gpu_slot_device.busy_ns) and publishes two clocks for each: how
  * fast time is granted, and which part of passing time a container has the
- * device for itself. In the work-conserving mode the time of containers that
+ * device for itself: its turn among those that have work, or more where these
+ * use less than their turns. In the work-conserving mode the time of containers that
  * want none is granted to the others, by weight.
  */
 #ifndef AQ_GPUHOST_CLOCKS_H
@@ -19,7 +20,10 @@
 struct gpu_view {
     const struct aq_gpu_limits *limits;
     const struct aq_gpu_usage *usage;
-    int64_t wanted_ns[AQ_GPU_DEVICES_MAX]; /* kept between ticks: when it last wanted time */
+    /* kept between ticks: when it last wanted time, and how much it uses */
+    int64_t wanted_ns[AQ_GPU_DEVICES_MAX];
+    int64_t used_ns[AQ_GPU_DEVICES_MAX], seen_ns[AQ_GPU_DEVICES_MAX];
+    double used_rate[AQ_GPU_DEVICES_MAX];
 };
 
 /* The clock of devices: not the injectable one, because devices do not wait. */

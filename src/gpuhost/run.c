@@ -23,7 +23,7 @@
 #include "gpuhost/program.h"
 #include "gpuhost/watch.h"
 
-#define LOOK_NS 500000000
+#define LOOK_NS 100000000
 #define WATCH_NS 1000000000
 #define FINDINGS_MAX 64
 
@@ -361,7 +361,7 @@ static int open_share(struct run *run, struct aq_error *err)
 static void close_run(struct run *run)
 {
     for (int i = 0; i < GPU_LOOK_MAX; i++)
-        gpu_look_close(&run->looks[i].view);
+        gpu_look_close(&run->looks[i]);
     gpu_share_free(run->share);
     gpu_watch_free(run->watch);
     free(run->folder);

@@ -11,6 +11,7 @@
 #include "gpuhost/program.h"
 
 #define INTERVAL_NS 1000000000
+#define ANSWER_NS 100000000 /* those who run look up so often */
 
 struct top {
     bool once, json;
@@ -127,6 +128,8 @@ int program_top(int argc, char **argv, struct aq_error *err)
         return r;
     if (!(folder = gpu_look_folder(err)))
         return -err->code;
+    gpu_look_scan(folder, NULL, top.looks);
+    (void)nanosleep(&(struct timespec){ .tv_nsec = ANSWER_NS }, NULL);
     do {
         gpu_look_scan(folder, NULL, top.looks);
         remember(&top);
@@ -136,6 +139,6 @@ int program_top(int argc, char **argv, struct aq_error *err)
         show(&top);
     } while (!top.once);
     for (int i = 0; i < GPU_LOOK_MAX; i++)
-        gpu_look_close(&top.looks[i].view);
+        gpu_look_close(&top.looks[i]);
     return 0;
 }

@@ -94,10 +94,17 @@ static void test_own_time(void **state)
     tick(&pair, false, 1002 * MS);
     /* who works has it alone; who came would have to share */
     assert_int_equal(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE);
-    assert_int_equal(pair.limits[0]->devices[0].own.rate, AQ_GPU_WHOLE / 2);
+    assert_in_range(pair.limits[0]->devices[0].own.rate, AQ_GPU_WHOLE / 2, AQ_GPU_WHOLE);
     pair.usage[0]->slots[1].devices[0].busy_ns = 2000 * MS;
-    tick(&pair, false, 1003 * MS);
-    assert_int_equal(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE / 2);
+    pair.usage[0]->devices[0].used_ns = pair.usage[1]->devices[0].used_ns = 50 * MS;
+    tick(&pair, false, 1100 * MS);
+    assert_in_range(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE / 2, AQ_GPU_WHOLE * 6 / 10);
+    /* who uses less than its turn leaves the rest */
+    pair.usage[0]->devices[0].used_ns += 10 * MS;
+    pair.usage[1]->devices[0].used_ns += 90 * MS;
+    tick(&pair, false, 1200 * MS);
+    assert_int_equal(pair.limits[0]->devices[0].own.rate, AQ_GPU_WHOLE / 2);
+    assert_in_range(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE * 8 / 10, AQ_GPU_WHOLE);
     tear_down(&pair);
 }
 

@@ -1,0 +1,76 @@
+/* client.h - a program that uses a GPU, for tests: functions by name, checks that speak */
+#ifndef TESTS_GPU_CLIENT_H
+#define TESTS_GPU_CLIENT_H
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/hooks.h"
+
+#define MIB ((size_t)1 << 20)
+
+static void *driver;
+
+/* The driver's function as a program finds it with dlsym; NULL if it has none. */
+#define FN(symbol) ((fn_##symbol *)dlsym(driver, #symbol))
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        int must_ = (int)(call);                                                                   \
+                                                                                                   \
+        if (must_) {                                                                               \
+            (void)fprintf(stderr, "%s:%d: %s gives %d\n", __FILE__, __LINE__, #call, must_);       \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#define CHECK(cond)                                                                                \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond);               \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static inline CUcontext start_cuda(void)
+{
+    CUcontext context;
+
+    driver = dlopen("libcuda.so.1", RTLD_NOW);
+    CHECK(driver);
+    MUST(FN(cuInit)(0));
+    MUST(FN(cuDevicePrimaryCtxRetain)(&context, 0));
+    MUST(FN(cuCtxSetCurrent)(context));
+    return context;
+}
+
+static inline size_t free_bytes(void)
+{
+    size_t left, all;
+
+    MUST(FN(cuMemGetInfo_v2)(&left, &all));
+    return left;
+}
+
+/* A kernel of the simulated GPU that works for so long. */
+static inline CUfunction work_function(long ns)
+{
+    CUmodule module;
+    CUfunction function;
+    char name[32];
+
+    MUST(FN(cuModuleLoadData)(&module, "image"));
+    (void)snprintf(name, sizeof(name), "work_%ld", ns);
+    MUST(FN(cuModuleGetFunction)(&function, module, name));
+    return function;
+}
+
+static inline CUresult launch(fn_cuLaunchKernel *call, CUfunction function, CUstream stream)
+{
+    return call(function, 80, 1, 1, 256, 1, 1, 0, stream, NULL, NULL);
+}
+
+#endif

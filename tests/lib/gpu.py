@@ -1,0 +1,74 @@
+"""A simulated GPU, and slices of it, for tests and benches."""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+BUILD = pathlib.Path(os.environ.get("ALIQUOT_BUILD", "build"))
+LIBRARY = BUILD / "libaliquot-gpu.so"
+SIMGPU = BUILD / "simgpu" / "simgpu"
+
+
+class Card:
+    """One file with simulated GPUs; 'version' is the CUDA version of the driver."""
+
+    def __init__(self, version="12.8", **options):
+        self.folder = tempfile.mkdtemp(prefix="simgpu")
+        self.path = os.path.join(self.folder, "device")
+        subprocess.run([SIMGPU, "create", self.path, *(f"{k}={v}" for k, v in options.items())],
+                       check=True)
+        self.env = {**os.environ, "SIMGPU_DEVICE": self.path, "XDG_RUNTIME_DIR": self.folder,
+                    "LD_LIBRARY_PATH": str((BUILD / "simgpu" / version).resolve())}
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def set(self, **options):
+        subprocess.run([SIMGPU, "set", self.path, *(f"{k}={v}" for k, v in options.items())],
+                       check=True)
+
+    def show(self):
+        out = subprocess.run([SIMGPU, "show", self.path], check=True, capture_output=True)
+        return json.loads(out.stdout)["devices"]
+
+    def command(self, *words, options=()):
+        """'aliquot gpu run' on this card."""
+        return [str(BUILD / "aliquot-gpu"), "run", *options, "--", *map(str, words)]
+
+    def run(self, *words, options=(), timeout=60, **more):
+        """Run to its end on a slice; output through files, so children that stay hold nothing."""
+        with open(os.path.join(self.folder, "out"), "w+") as out, \
+                open(os.path.join(self.folder, "err"), "w+") as err:
+            done = subprocess.run(self.command(*words, options=options), timeout=timeout,
+                                  env={**self.env, **more.pop("env", {})}, stdout=out, stderr=err,
+                                  stdin=subprocess.DEVNULL, **more)
+            out.seek(0)
+            err.seek(0)
+            done.stdout, done.stderr = out.read(), err.read()
+        return done
+
+    def run_plain(self, *words, timeout=60, env=None):
+        """Run without a slice."""
+        return subprocess.run([str(word) for word in words], timeout=timeout, capture_output=True,
+                              text=True, env={**self.env, **(env or {})})
+
+    @contextlib.contextmanager
+    def started(self, *words, options=(), env=None, **more):
+        """Run beside the test; killed with all of its children at the end."""
+        process = subprocess.Popen(self.command(*words, options=options), text=True,
+                                   env={**self.env, **(env or {})}, start_new_session=True, **more)
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+            process.wait()
