@@ -1,0 +1,246 @@
+"""Slices of a simulated GPU: what a program may, what it may not, and what is noticed."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gpu import BUILD, LIBRARY, Card
+
+CLIENTS = BUILD / "tests" / "gpu"
+VERSIONS = ["11.0", "11.4", "12.0", "12.8", "13.0", "13.4"]
+SLICE = ["--memory", "512m"]
+
+
+@pytest.fixture
+def card():
+    with Card() as made:
+        yield made
+
+
+def wait_for(check, seconds=10):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = check()
+        if value:
+            return value
+        time.sleep(0.02)
+    return check()
+
+
+def top(card):
+    return json.loads(card.run_plain(BUILD / "aliquot-gpu", "top", "--once", "--json").stdout)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_way_to_allocate(version):
+    with Card(version) as card:
+        done = card.run(CLIENTS / "gpu-entries", options=["--memory", "320m"])
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "ok cuMemAlloc_v2" in done.stdout and "BAD" not in done.stdout
+        assert card.show()[0]["used"] == 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_without_a_slice_the_simulation_grants_all(version):
+    with Card(version) as card:
+        done = card.run_plain(CLIENTS / "gpu-bypass", "dlsym")
+        assert done.returncode == 3 and "got 1 GiB" in done.stdout
+
+
+# What a preload library cannot hold, it has to notice.
+NOTICED = {"elf-walk", "no-preload"}
+WAYS = subprocess.run([CLIENTS / "gpu-bypass"], capture_output=True, text=True).stdout.split()
+
+
+def test_there_are_ways():
+    assert len(WAYS) >= 15 and NOTICED < set(WAYS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_round(card, way):
+    done = card.run(CLIENTS / "gpu-bypass", way, options=SLICE)
+    if way in NOTICED:
+        assert done.returncode == 3
+        assert re.search(r"process \d+ (uses the GPU past its limits|holds more of the GPU)",
+                         done.stderr), done.stderr
+    else:
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("way", sorted(NOTICED))
+def test_stopped_on_demand(card, way):
+    done = card.run(CLIENTS / "gpu-bypass", way, options=[*SLICE, "--stop"])
+    assert "stopped" in done.stderr
+    assert wait_for(lambda: card.show()[0]["used"] == 0)
+
+
+def test_killed_processes_give_back_at_once(card):
+    with card.started(CLIENTS / "gpu-churn", options=SLICE) as run:
+        assert wait_for(lambda: [line for line in top(card) if line["used_bytes"]])
+        child = wait_for(lambda: [c["pid"] for c in card.show()[0]["clients"]])[0]
+        os.kill(child, signal.SIGKILL)
+        assert run.wait(timeout=10) == 128 + signal.SIGKILL
+
+
+def test_many_processes_and_kills(card):
+    """The shared counter equals the sum of what lives, whoever dies when."""
+    script = f"for i in $(seq 16); do {CLIENTS}/gpu-churn 30 & done; wait"
+    with card.started("sh", "-c", script, options=["--memory", "4g"],
+                      stdout=subprocess.DEVNULL):
+        assert wait_for(lambda: len(card.show()[0]["clients"]) == 16, 20)
+        for _ in range(12):
+            victim = card.show()[0]["clients"][0]["pid"]
+            os.kill(victim, signal.SIGKILL)
+            assert wait_for(lambda: victim not in [c["pid"] for c in card.show()[0]["clients"]])
+            time.sleep(0.05)
+        line = wait_for(lambda: [line for line in top(card) if line["processes"] == 4])
+        assert line
+        for client in card.show()[0]["clients"]:
+            os.kill(client["pid"], signal.SIGKILL)
+        assert wait_for(lambda: card.show()[0]["used"] == 0)
+        wait_for(lambda: not top(card) or top(card)[0]["used_bytes"] == 0, 2)
+        assert all(line["used_bytes"] == 0 for line in top(card))
+
+
+def test_shares_of_time(card):
+    """Coarse, because machines that test are busy: bench/gpu_share measures."""
+    load = [CLIENTS / "gpu-load", "async", "1000000", "5"]
+    with card.started(*load, options=["--compute", "20"], stdout=subprocess.DEVNULL) as small, \
+            card.started(*load, options=["--compute", "80"], stdout=subprocess.DEVNULL) as large:
+        busy = []
+        while small.poll() is None and large.poll() is None:
+            clients = card.show()[0]["clients"]
+            busy = sorted(c["busy_ns"] for c in clients) if len(clients) == 2 else busy
+            time.sleep(0.1)
+    assert len(busy) == 2 and 0.08 < busy[0] / sum(busy) < 0.35, busy
+
+
+def test_run_exits_as_the_program(card):
+    assert card.run("sh", "-c", "exit 7").returncode == 7
+    assert card.run("/nonexistent").returncode == 127
+    done = card.run("true", options=["--memory", "9999g"])
+    assert done.returncode == 2 and "fewer than" in done.stderr
+    for bad in (["--memory", "x"], ["--compute", "0"], ["--compute", "101"], ["--what"]):
+        assert card.run("true", options=bad).returncode == 2
+
+
+def test_two_cards_show_the_granted_one():
+    with Card(devices=2) as card:
+        code = ("import ctypes; c = ctypes.CDLL('libcuda.so.1'); n = ctypes.c_int(); "
+                "c.cuInit(0); c.cuDeviceGetCount(ctypes.byref(n)); d = ctypes.c_int(); "
+                "print(n.value, c.cuDeviceGet(ctypes.byref(d), 0), d.value)")
+        done = card.run(sys.executable, "-c", code, options=["--device", "1", "--memory", "1g"])
+        assert done.stdout.split() == ["1", "0", "1"]
+
+
+def test_symbols_of_the_library():
+    """Runs on glibc 2.17 and newer, needs nothing but the C library, and exports only
+    what it stands in front of."""
+    text = subprocess.run(["objdump", "-T", LIBRARY], capture_output=True, text=True,
+                          check=True).stdout
+    versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", text)}
+    assert max(versions) <= (2, 17)
+    needed = subprocess.run(["readelf", "-d", LIBRARY], capture_output=True, text=True,
+                            check=True).stdout
+    assert re.findall(r"NEEDED.*\[(.*)\]", needed) == ["libc.so.6"]
+    assert "INIT_ARRAY" not in needed or "NODELETE" in needed
+    exported = {line.split()[-1] for line in text.splitlines() if " g " in line}
+    assert {"dlsym", "dlvsym", "cuMemAlloc_v2", "cuLaunchKernel_ptsz"} <= exported
+    assert all(re.match(r"(cu[A-Z]|nvml[A-Z]|dlv?sym$)", name) for name in exported), exported
+    forbidden = {"exit", "abort", "signal", "sigaction", "umask", "pthread_create", "printf",
+                 "fprintf", "syslog", "system", "putenv", "setenv"}
+    used = {line.split()[-1] for line in text.splitlines() if "*UND*" in line}
+    assert not used & forbidden
+
+
+def test_programs_without_a_gpu_are_left_alone(card):
+    plain = card.run_plain("ls", "/")
+    assert card.run("ls", "/").stdout == plain.stdout
+    env = {**os.environ, "LD_PRELOAD": str(LIBRARY.resolve())}
+    done = subprocess.run([sys.executable, "-c", "import socket, threading; print('fine')"],
+                          env=env, capture_output=True, text=True)
+    assert done.stdout == "fine\n" and done.stderr == ""
+
+
+def test_without_a_server_nothing_is_granted(card):
+    done = card.run_plain(CLIENTS / "gpu-bypass", "dlsym",
+                          env={"LD_PRELOAD": str(LIBRARY.resolve())})
+    assert done.returncode == 0 and "got" not in done.stdout
+
+
+NVML_CLIENT = """
+import json, os, pynvml as n
+n.nvmlInit()
+d = n.nvmlDeviceGetHandleByIndex(0)
+m, m2 = n.nvmlDeviceGetMemoryInfo(d), n.nvmlDeviceGetMemoryInfo(d, version=n.nvmlMemory_v2)
+def denied(call, *args):
+    try:
+        call(*args)
+    except n.NVMLError as error:
+        return error.value == n.NVML_ERROR_NO_PERMISSION
+print(json.dumps(dict(count=n.nvmlDeviceGetCount(), total=m.total, used=m.used, total2=m2.total,
+    pids=[p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(d)], index=n.nvmlDeviceGetIndex(d),
+    util=n.nvmlDeviceGetUtilizationRates(d).gpu, name=n.nvmlDeviceGetName(d),
+    denied=[denied(n.nvmlDeviceSetComputeMode, d, 0), denied(n.nvmlDeviceSetPersistenceMode, d, 0),
+            denied(n.nvmlDeviceSetPowerManagementLimit, d, 1)])))
+"""
+
+
+@pytest.fixture(scope="session")
+def pynvml(tmp_path_factory):
+    """NVIDIA's own client from PyPI."""
+    folder = tmp_path_factory.mktemp("nvml")
+    done = subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder],
+                          capture_output=True)
+    pip = subprocess.run(["pip", "install", "-q", "--target", folder / "lib", "nvidia-ml-py"],
+                         capture_output=True, text=True)
+    if done.returncode or pip.returncode:
+        pytest.skip("nvidia-ml-py cannot be installed here")
+    return {"PYTHONPATH": str(folder / "lib")}
+
+
+def test_a_client_of_nvml_sees_the_slice(card, pynvml):
+    script = (f"{CLIENTS}/gpu-churn 20 & sleep 1; {sys.executable} -c \"$CODE\"; kill $!")
+    done = card.run("sh", "-c", script, options=["--memory", "2g"],
+                    env={**pynvml, "CODE": NVML_CLIENT})
+    seen = json.loads(done.stdout.strip().splitlines()[-1])
+    assert seen["total"] == seen["total2"] == 2 << 30 and seen["count"] == 1
+    assert 0 < seen["used"] <= 2 << 30 and len(seen["pids"]) == 1 and seen["index"] == 0
+    assert seen["denied"] == [True, True, True]
+
+
+@pytest.mark.parametrize("fault", [{"alloc_every": 3}, {"hide_process_list": 1},
+                                   {"hidden_symbol": "cuGetProcAddress_v2"},
+                                   {"nvml_delay_us": 1000}])
+def test_a_faulty_driver_crashes_nothing(card, fault):
+    card.set(**fault)
+    done = card.run(CLIENTS / "gpu-churn", "2", options=SLICE)
+    assert done.returncode in (0, 1) and "signal" not in done.stderr, done.stderr
+
+
+@contextlib.contextmanager
+def stopped(process):
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+
+
+def test_limits_outlive_the_server(card):
+    """Who runs goes on under the limits; who comes waits for no answer for ever."""
+    with card.started(CLIENTS / "gpu-churn", "8", options=SLICE) as run:
+        assert wait_for(lambda: card.show()[0]["used"] > 0)
+        with stopped(run):
+            before = card.show()[0]["used"]
+            time.sleep(1.5)
+            assert card.show()[0]["clients"] and card.show()[0]["used"] <= 512 << 20
+            assert before <= 512 << 20
