@@ -10,6 +10,7 @@ import fnmatch
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -159,9 +160,16 @@ def allowed_skips():
     return [line.split(None, 1)[0] for line in lines if line.strip() and not line.startswith("#")]
 
 
+def is_contained(case):
+    """Does the case run real containers?"""
+    return (".test_container" in "." + case.get("classname", "")
+            or re.search(r"[\[-](crun|runc)\b", case.get("name", "")) is not None)
+
+
 def count():
-    """Count the cases of all JUnit files; returns passed, failed, skipped, unlisted skips."""
-    passed = failed = skipped = 0
+    """Count the cases of all JUnit files; returns passed, failed, skipped, unlisted skips
+    and how many of the passed ones run real containers."""
+    passed = failed = skipped = contained = 0
     unlisted, allowed = [], allowed_skips()
     for path in sorted(RESULTS.glob("*.xml")):
         suite = path.stem.split("-")[0]
@@ -176,7 +184,8 @@ def count():
                     unlisted.append(name)
             else:
                 passed += 1
-    return passed, failed, skipped, unlisted
+                contained += is_contained(case)
+    return passed, failed, skipped, unlisted, contained
 
 
 def main():
@@ -193,12 +202,13 @@ def main():
             good = False
             say(f"suite {name} FAILED")
         say(f"suite {name} took {time.monotonic() - started:.0f} s")
-    passed, failed, skipped, unlisted = count()
+    passed, failed, skipped, unlisted, contained = count()
     for name in unlisted:
         say(f"skipped but not in tests/SKIPS: {name}")
     if not good and not failed:
         failed = 1
-    print(f"{passed} passed, {failed + len(unlisted)} failed, {skipped} skipped", flush=True)
+    print(f"{passed} passed, {failed + len(unlisted)} failed, {skipped} skipped"
+          f" ({contained} of the passed with real containers)", flush=True)
     sys.exit(1 if failed or unlisted or not passed else 0)
 
 

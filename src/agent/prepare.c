@@ -12,7 +12,7 @@ static void on_image_ready(void *data, struct image *image)
 
     k->image_request = NULL;
     k->image = image;
-    AQ_FAULT("agent.image.ready");
+    AQ_FAULT("agent.container.image");
     kernel_step(k);
 }
 
@@ -53,7 +53,6 @@ static void on_connected(void *data, const struct aq_error *err)
         return;
     }
     k->is_connected = true;
-    AQ_FAULT("agent.network.ready");
     kernel_step(k);
 }
 

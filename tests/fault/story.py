@@ -14,7 +14,11 @@ from cluster import ENDED, GONE, batch, interactive, processes_of, wait_for, wai
 
 # What can be lost with a monitor: a program that may have run, but not to its recorded end.
 LOSING = ("monitor.started.made", "monitor.program.", "monitor.descendants.",
-          "monitor.exit.before", "monitor.leftovers.")
+          "monitor.exit.before", "monitor.leftovers.", "monitor.cgroups.")
+# Passed between fork and exec: a container that cannot be made, for a reason.
+UNMADE = ("monitor.scratch.", "monitor.rootfs.", "monitor.cgroups.joined")
+# What an agent passes already when it tries whether containers work.
+TRIED = ("agent.bundle.", "agent.program.")
 
 
 class Story:
@@ -25,6 +29,7 @@ class Story:
         self.expected = {}      # id of a session -> its result
         self.repeating = set()  # sessions that are started anew
         self.losing = set()     # sessions whose monitor is killed by the story
+        self.contained_ids = set() # in containers, which cannot write to 'ran'
 
     # ---- clients ----
 
@@ -168,6 +173,50 @@ class Story:
             self.expected[session] = "SUCCESS"
             self.wait(session)
 
+    def start_boxes(self):
+        """An agent of containers; nobody dies while it tries them."""
+        settings = {}
+        if self.point.startswith(TRIED):
+            settings["ALIQUOT_FAULT"] = self.point + ":2"
+        is_armed = not self.mark.exists()
+        self.mark.touch()
+        self.cluster.start_agent("boxes", ALIQUOT_RUNTIME_DRIVER="auto", **settings)
+        if is_armed:
+            self.mark.unlink()
+
+    def contained(self):
+        """Programs in containers: one succeeds, one fails, one has to be killed."""
+        self.ask("POST", "/aliquot/v1/agents/agent/drain", {})
+        self.start_boxes()
+        commands = {"box-good": "echo once", "box-bad": "echo once; exit 3",
+                    "box-stubborn": "trap '' TERM; echo once; sleep 600"}
+        ids = dict(zip(commands, self.create(*({**batch(name, command), "image": "host"}
+                                               for name, command in commands.items()))))
+        self.contained_ids = set(ids.values())
+        self.expected.update({ids["box-good"]: "SUCCESS", ids["box-bad"]: "FAILURE",
+                              ids["box-stubborn"]: "FAILURE"})
+        self.wait(ids["box-stubborn"], "RUNNING", *ENDED)
+        self.ask("DELETE", "/session/" + ids["box-stubborn"], again=(400, 404, 409))
+        for session in ids.values():
+            self.wait(session)
+        self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
+
+    def contained_orphan(self):
+        """A container's monitor is killed, and its agent with it."""
+        self.ask("POST", "/aliquot/v1/agents/agent/drain", {})
+        self.start_boxes()
+        [session] = self.create({**batch("box-orphan", "sleep 600"), "image": "host"})
+        self.contained_ids = {session}
+        self.expected[session] = "FAILURE"
+        self.losing.add(session)
+        kernel = self.wait(session, "RUNNING")["kernels"][0]["id"]
+        self.cluster.programs["boxes"].kill()
+        for pid, command in processes_of(self.cluster.folder).items():
+            if "aliquot-monitor" in command and kernel in command:
+                os.kill(pid, signal.SIGKILL)
+        assert self.wait(session)["reason"] == "monitor-lost"
+        self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
+
     def pause(self):
         self.ask("POST", "/aliquot/v1/agents/agent/drain", {"reason": "test"})
         self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
@@ -248,11 +297,12 @@ class Story:
     # ---- what must be true at the end ----
 
     def check_session(self, shown, runs):
-        lost = shown["reason"] == "monitor-lost"
+        lost = shown["reason"] == "monitor-lost" or (
+            self.point.startswith(UNMADE) and shown["status"] == "ERROR")
         if shown["id"] in self.expected:
             wanted = "FAILURE" if lost else self.expected[shown["id"]]
             assert shown["result"] == wanted, shown
-            if not lost and shown["id"] not in self.repeating:
+            if not lost and shown["id"] not in self.repeating | self.contained_ids:
                 assert runs == 1, f"it ran {runs} times: {shown}"
         assert runs <= 1 or shown["id"] in self.repeating, f"it ran {runs} times: {shown}"
         return lost
@@ -265,7 +315,8 @@ class Story:
         assert {session["id"] for session in shown} >= {*self.expected, *runs}
         assert all(session["status"] in ENDED for session in shown), shown
         lost = sum(self.check_session(session, runs[session["id"]]) for session in shown)
-        assert lost <= len(self.losing) + self.point.startswith(LOSING), "too many were lost"
+        assert lost <= len(self.losing) + self.point.startswith(LOSING + UNMADE), (
+            "too many were lost")
         cluster.check_nothing_left()
         cluster.check_audits()
         agent = wait_for(cluster.agent, 30, "the agent")
