@@ -59,6 +59,7 @@ class Cluster:
         self.env = {**os.environ, **KEYPAIR, "HOME": str(self.state),
                     "XDG_CONFIG_HOME": str(self.state / "config"),
                     "ALIQUOT_ENDPOINT": f"http://127.0.0.1:{self.port}",
+                    "ALIQUOT_RUNTIME_DRIVER": "process",
                     "ALIQUOT_RESOURCE_CPUS": str(cpus), "ALIQUOT_RESOURCE_MEM": "1t"}
         self.process = subprocess.Popen(
             [program("aliquot"), "up", "--dev", "--state", self.state / "state",

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -237,6 +238,8 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     (void)signal(SIGPIPE, SIG_IGN);
+    /* What containers read is for others too; all that is secret says so itself. */
+    (void)umask(022);
     log_init("agent", LOG_LEVEL_INFO);
     r = settings_load(options.config, options.state, &settings, &err);
     if (r == 0) {

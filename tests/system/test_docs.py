@@ -29,7 +29,7 @@ def blocks(path):
 def environment(home):
     env = {key: value for key, value in os.environ.items()
            if not key.startswith(("ALIQUOT_", "BACKEND_", "XDG_"))}
-    env.update(HOME=str(home), PATH=f"{ROOT / 'build'}:{env['PATH']}",
+    env.update(HOME=str(home), ALIQUOT_NETWORK_ENABLED="false", PATH=f"{ROOT / 'build'}:{env['PATH']}",
                XDG_STATE_HOME=str(home / "state"), XDG_CONFIG_HOME=str(home / "config"))
     return env
 

@@ -74,6 +74,7 @@ def test_watchdog_is_fed(tmp_path):
     """What WatchdogSec= of the units asks for comes from both daemons."""
     api, link, state = free_address(), free_address(), tmp_path / "agent"
     env = dict(os.environ, ALIQUOT_ENDPOINT=f"http://{api}", HOME=str(tmp_path),
+               ALIQUOT_RUNTIME_DRIVER="process",
                ALIQUOT_ACCESS_KEY="AKIAIOSFODNN7EXAMPLE",
                ALIQUOT_SECRET_KEY="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
     manager, said = heard([BUILD / "aliquot-manager", "--dev", "--state", tmp_path / "manager",
