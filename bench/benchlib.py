@@ -53,14 +53,15 @@ def free_port():
 class Cluster:
     """Manager and agent by `aliquot up --dev`, with a state folder of their own."""
 
-    def __init__(self, cpus=64):
+    def __init__(self, cpus=64, **settings):
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="aliquot-bench-"))
         self.port = free_port()
         self.env = {**os.environ, **KEYPAIR, "HOME": str(self.state),
                     "XDG_CONFIG_HOME": str(self.state / "config"),
                     "ALIQUOT_ENDPOINT": f"http://127.0.0.1:{self.port}",
                     "ALIQUOT_RUNTIME_DRIVER": "process",
-                    "ALIQUOT_RESOURCE_CPUS": str(cpus), "ALIQUOT_RESOURCE_MEM": "1t"}
+                    "ALIQUOT_RESOURCE_CPUS": str(cpus), "ALIQUOT_RESOURCE_MEM": "1t",
+                    **settings}
         self.process = subprocess.Popen(
             [program("aliquot"), "up", "--dev", "--state", self.state / "state",
              "--port", str(self.port), "--link-port", str(free_port())],

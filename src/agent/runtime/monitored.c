@@ -141,6 +141,8 @@ static void on_monitor_exit(void *data, int status, int signum)
     struct monitored_kernel *k = data;
 
     k->monitor = NULL;
+    if (k->packets && status != MONITOR_EXIT_BUSY)
+        return; /* what it has said comes first, then the connection's end */
     if (k->is_ended || end_by_record(k))
         return;
     packets_close(k->packets);
