@@ -100,9 +100,13 @@ static void tell_identity(const struct mock *mock, const struct aq_accelerator_o
 
 static int describe(void *self, const struct aq_accelerator_out *out)
 {
-    const struct mock *mock = self;
-    const struct mock_device *devices = mock->devices.items;
+    struct mock *mock = self;
+    const struct mock_device *devices;
+    int r = mock_refresh(mock, out);
 
+    if (r < 0)
+        return r;
+    devices = mock->devices.items;
     tell_identity(mock, out);
     tell_slots(mock, out);
     for (size_t i = 0; i < mock->devices.count; i++) {

@@ -2,6 +2,8 @@
 #ifndef AQ_PLUGINS_MOCK_MOCK_H
 #define AQ_PLUGINS_MOCK_MOCK_H
 
+#include <time.h>
+
 #include "aliquot/accelerator.h"
 #include "common/sharing.h"
 
@@ -25,6 +27,8 @@ struct mock_format {
 };
 
 struct mock {
+    const struct aq_accelerator_host *host;
+    struct timespec changed;  /* of the file, when it was read */
     char *key;                /* slot_name of the file */
     char *plugin_name;
     struct conf_tables devices;  /* struct mock_device */
@@ -38,6 +42,8 @@ struct mock {
 int mock_open(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
               void **ret);
 void mock_close(void *self);
+/* Read the file again if it has changed; what was read before stays if it is wrong now. */
+int mock_refresh(struct mock *mock, const struct aq_accelerator_out *out);
 
 struct mock_device *mock_find(const struct mock *mock, const char *id);
 

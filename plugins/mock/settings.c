@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/conf_file.h"
 #include "mock/mock.h"
@@ -112,22 +113,58 @@ static int prepare(struct mock *mock, const struct aq_accelerator_host *host,
     return 0;
 }
 
+static struct timespec time_of(const char *path)
+{
+    struct stat st;
+
+    return path && stat(path, &st) == 0 ? st.st_mtim : (struct timespec){ 0 };
+}
+
+/* 'mock' is zeroed; nothing is in it after a failure. */
+static int load(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
+                struct mock *mock)
+{
+    int r;
+
+    mock->changed = time_of(host->config);
+    r = conf_file_read(host, items, mock, out);
+    if (r < 0)
+        return r;
+    r = prepare(mock, host, out);
+    if (r < 0)
+        conf_done(items, mock);
+    mock->host = host;
+    return r;
+}
+
 int mock_open(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
               void **ret)
 {
     struct mock *mock = calloc(1, sizeof(*mock));
-    int r = mock ? conf_file_read(host, items, mock, out) : -ENOMEM;
+    int r = mock ? load(host, out, mock) : -ENOMEM;
 
-    if (r == 0)
-        r = prepare(mock, host, out);
     if (r < 0) {
-        if (mock)
-            conf_done(items, mock);
         free(mock);
         return r;
     }
     mock->random = 88172645463325252u;
     *ret = mock;
+    return 0;
+}
+
+int mock_refresh(struct mock *mock, const struct aq_accelerator_out *out)
+{
+    struct timespec now = time_of(mock->host->config);
+    struct mock fresh = { .random = mock->random };
+    int r;
+
+    if (now.tv_sec == mock->changed.tv_sec && now.tv_nsec == mock->changed.tv_nsec)
+        return 0;
+    r = load(mock->host, out, &fresh);
+    if (r < 0)
+        return r;
+    conf_done(items, mock);
+    *mock = fresh;
     return 0;
 }
 

@@ -32,6 +32,16 @@ void agent_send(struct agent *agent, const struct message *msg)
         log_debug("%s", err.text);
 }
 
+/* As it is now. */
+static const char *describe_slots(struct agent *agent)
+{
+    struct aq_error err = { 0 };
+
+    if (resources_describe_slots(&agent->resources, &err) < 0)
+        log_warning("%s: what is offered is told as before", err.text);
+    return agent->resources.slots_json;
+}
+
 static void send_heartbeat(struct agent *agent)
 {
     struct msg_kernel_status *kernels = calloc(agent->kernels.count + 1, sizeof(*kernels));
@@ -42,7 +52,7 @@ static void send_heartbeat(struct agent *agent)
                        .received_seq = (int64_t)agent->last_seq,
                        .at_usec = clock_realtime_usec(),
                        .is_draining = agent->is_draining,
-                       .slots = agent->resources.slots_json,
+                       .slots = describe_slots(agent),
                        .devices = agent->has_new_devices ? agent->resources.devices_json : NULL,
                        .kernels = kernels,
                        .kernel_count = agent->kernels.count },
@@ -141,7 +151,7 @@ static void on_greet(void *data, struct msg_hello *hello)
     hello->addr = agent->settings->address;
     hello->region = agent->settings->region;
     hello->resource_group = agent->settings->resource_group;
-    hello->slots = agent->resources.slots_json;
+    hello->slots = describe_slots(agent);
     hello->devices = agent->resources.devices_json;
     agent->has_new_devices = false;
     hello->runtime = agent->containers ? runtime_oci_version(agent->containers)

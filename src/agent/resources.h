@@ -30,6 +30,8 @@ int64_t resources_host_memory(void);
 /* ---- resources_text.c ---- */
 
 /* Fill in slots_json and devices_json from the map and 'accel'. -ENOMEM. */
+/* Only slots_json, anew: it follows what is held of devices that are gone. -ENOMEM. */
+int resources_describe_slots(struct resources *res, struct aq_error *err);
 int resources_describe(struct resources *res, const struct accel *accel, struct aq_error *err);
 
 #endif

@@ -11,28 +11,70 @@
 #include "agent/resources.h"
 #include "base/jsonw.h"
 
-static int describe_slots(struct resources *res, struct aq_error *err)
+/* The type of a slot that maybe no plugin knows any more: slices are unique. */
+static enum slot_type type_of(const struct resources *res, const char *name, enum slot_type noted)
 {
-    AQ_CLEANUP(slots_donep) struct slots capacity = { .items = NULL };
+    enum slot_type type;
+
+    if (slot_types_find(res->types, name, &type) == 0)
+        return type;
+    return strchr(name, ':') ? SLOT_UNIQUE : noted;
+}
+
+/* What is offered: capacities, and what is still held of devices that have
+ * none any more. So what is offered less what is held is always what is free.
+ */
+static int sum_offer(const struct resources *res, struct slots *ret)
+{
+    struct alloc_device_state device;
+    int r = alloc_map_sum(res->map, ret, NULL);
+
+    for (size_t i = 0; r == 0 && alloc_map_device(res->map, i, &device); i++) {
+        struct slot more = { device.slot_name, device.allocated - device.capacity };
+
+        if (more.amount > 0)
+            r = slots_add(ret, &(struct slots){ .items = &more, .count = 1 });
+    }
+    return r;
+}
+
+static enum slot_type noted_type(const struct resources *res, const char *name)
+{
+    struct alloc_device_state device;
+
+    for (size_t i = 0; alloc_map_device(res->map, i, &device); i++)
+        if (device.slot_name == name)
+            return device.type;
+    return slot_type_guess(name);
+}
+
+int resources_describe_slots(struct resources *res, struct aq_error *err)
+{
+    AQ_CLEANUP(slots_donep) struct slots offer = { .items = NULL };
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
-    char amount[AMOUNT_TEXT_MAX];
+    char amount[AMOUNT_TEXT_MAX], *fresh;
 
-    if (alloc_map_sum(res->map, &capacity, NULL) < 0)
+    if (sum_offer(res, &offer) < 0)
         return aq_fail(err, ENOMEM, "resources");
     jsonw_object_begin(&w);
-    for (size_t i = 0; i < capacity.count; i++) {
-        enum slot_type type = slot_types_get(res->types, capacity.items[i].name);
+    for (size_t i = 0; i < offer.count; i++) {
+        const char *name = offer.items[i].name;
+        enum slot_type type = type_of(res, name, noted_type(res, name));
 
-        jsonw_key(&w, capacity.items[i].name);
+        jsonw_key(&w, name);
         jsonw_array_begin(&w);
         jsonw_str(&w, slot_type_name(type));
-        jsonw_str(&w, slot_amount_format(capacity.items[i].amount, type, amount));
+        jsonw_str(&w, slot_amount_format(offer.items[i].amount, type, amount));
         jsonw_array_end(&w);
     }
     jsonw_object_end(&w);
-    res->slots_json = strbuf_steal(&text);
-    return res->slots_json ? 0 : aq_fail(err, ENOMEM, "resources");
+    fresh = strbuf_steal(&text);
+    if (!fresh)
+        return aq_fail(err, ENOMEM, "resources");
+    free(res->slots_json);
+    res->slots_json = fresh;
+    return 0;
 }
 
 static void begin_device(struct jsonw *w, const char *id, const char *slot, enum slot_type type,
@@ -132,7 +174,7 @@ static int describe_devices(struct resources *res, const struct accel *accel, st
 
 int resources_describe(struct resources *res, const struct accel *accel, struct aq_error *err)
 {
-    int r = describe_slots(res, err);
+    int r = resources_describe_slots(res, err);
 
     return r < 0 ? r : describe_devices(res, accel, err);
 }

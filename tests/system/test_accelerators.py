@@ -224,6 +224,65 @@ formats.10g-mig = { human_readable_name = "MIG" }
     finish(cluster)
 
 
+def test_a_device_falls_ill_and_recovers(cluster):
+    """Nothing new is placed on it, what runs there goes on and stays accounted."""
+    client = start(cluster, TWO_GPUS, ALIQUOT_ACCELERATORS_RESCAN="0.1s")
+    file = cluster.folder / "mock-accelerator.toml"
+
+    def offers(amount):
+        wait_for(lambda: cluster.agent()["available_slots"]["cuda.shares"] == amount, 30,
+                 lambda: cluster.logs())
+
+    def device(id):
+        return next(one for one in client.get("/aliquot/v1/agents/agent").json["devices"]
+                    if one["id"] == id)
+    first = run(client, "first", **{"cuda.shares": "0.2"})
+    file.write_text(TWO_GPUS.replace(f'mother_uuid = "{B}"',
+                                     f'status = "offline", status_text = "Xid 79", mother_uuid = "{B}"'))
+    offers("1.2")  # one device, and what is still held of the other
+    assert device(B)["status"] == "offline" and device(B)["status_text"] == "Xid 79"
+    assert device(B)["used"] == "0.2" and json.loads(alloc_map(client)) == {B: "0.20"}
+    second = submit(client, "second", **{"cuda.shares": "0.9"}).json["sessionId"]
+    third = submit(client, "third", **{"cuda.shares": "0.3"}).json["sessionId"]
+    wait_status(client, second, "RUNNING")
+    wait_for(lambda: client.get("/aliquot/v1/sessions/" + third).json["reason"], 30)
+    assert json.loads(alloc_map(client)) == {A: "0.90", B: "0.20"}
+    assert client.get("/aliquot/v1/sessions/" + first["id"]).json["status"] == "RUNNING"
+    assert "! offline: Xid 79" in cluster.cli("agent", "info", "agent").stdout
+
+    file.write_text("devices = [")  # nonsense: named, and nothing changes
+    wait_for(lambda: "mock-accelerator.toml:1:" in cluster.log_of("agent"))
+    offers("1.2")
+    file.write_text(TWO_GPUS)
+    offers("2")
+    wait_status(client, third, "RUNNING")
+    assert json.loads(alloc_map(client)) == {A: "0.90", B: "0.50"}
+    file.write_text(TWO_GPUS.split("  {", 1)[0] + "]\n")  # both are gone
+    offers("1.4")
+    assert device(A)["status"] == "gone" and device(A)["used"] == "0.9"
+    finish(cluster)
+
+
+def test_restart_without_the_plugin(cluster):
+    """A session runs on under a slot that its agent no longer knows."""
+    client = start(cluster, TWO_GPUS)
+    first = run(client, "first", **{"cuda.shares": "0.5"})
+    agent = cluster.programs["agent"]
+    agent.kill()
+    del agent.env["ALIQUOT_ACCELERATORS_MOCK"]
+    agent.start()
+    wait_for(lambda: cluster.agent().get("connected")
+             and cluster.agent()["available_slots"].get("cuda.shares") == "0.5", 60, "the agent")
+    assert client.get("/aliquot/v1/sessions/" + first["id"]).json["status"] == "RUNNING"
+    wait_for(lambda: json.loads(alloc_map(client)) == {B: "0.50"})
+    cluster.check_audits()
+    waiting = submit(client, "second", **{"cuda.shares": "0.1"}).json["sessionId"]
+    client.delete("/session/first")
+    wait_for(lambda: not cluster.agent()["available_slots"].get("cuda.shares"))
+    assert client.get("/aliquot/v1/sessions/" + waiting).json["status"] == "PENDING"
+    finish(cluster)
+
+
 def test_settings_that_are_wrong_are_named(cluster):
     file = cluster.folder / "mock-accelerator.toml"
     file.write_text(TWO_GPUS.replace("memory_size", "memroy_size", 1))

@@ -21,8 +21,10 @@ struct agent_cards {
     size_t slot_count;
     struct alloc_device *devices; /* by slot */
     const char **models;          /* of each */
-    struct sched_device *items;   /* the answer */
     size_t count;
+    struct sched_device *items;   /* the answer: those, then the missing ones */
+    size_t item_count;
+    bool is_listed;               /* the agent says which devices it has, cores included */
 };
 
 void agent_cards_free(struct agent_cards *cards)
@@ -75,7 +77,7 @@ static bool add_device(struct agent_cards *cards, const struct slot_types *types
     int64_t amount = name ? get_amount(device, "amount", name, type) : -1;
     int64_t quantum = name ? get_amount(device, "quantum", name, type) : -1;
 
-    if (!id || !device_id_is_valid(id, strlen(id)) || amount < 0 || quantum < 0
+    if (!id || !device_id_is_valid(id, strlen(id)) || amount <= 0 || quantum < 0
         || (type == SLOT_UNIQUE && amount != AMOUNT_ONE) || !is_offered(device))
         return true;
     add_slot(cards, name, type, quantum);
@@ -99,9 +101,10 @@ static struct agent_cards *parse(const struct slot_types *types, const char *tex
         cards->slots = arena_array(&cards->arena, count + 1, sizeof(*cards->slots));
         cards->devices = arena_array(&cards->arena, count + 1, sizeof(*cards->devices));
         cards->models = arena_array(&cards->arena, count + 1, sizeof(*cards->models));
-        cards->items = arena_array(&cards->arena, count + 1, sizeof(*cards->items));
-        ok = cards->slots && cards->devices && cards->models && cards->items;
+        ok = cards->slots && cards->devices && cards->models;
     }
+    if (ok)
+        cards->is_listed = count > 0;
     for (size_t i = 0; ok && i < count; i++)
         ok = add_device(cards, types, json_array_get(list, i));
     json_decref(list);
@@ -186,7 +189,7 @@ static int refresh(const struct core *core, struct agent_live *a)
 
     if (r == -EINVAL || r == -EOVERFLOW) {
         log_warning("the devices of agent '%s' cannot be: %s", a->a.id, err.text);
-        cards->count = 0;
+        cards->count = cards->item_count = 0;
         return 0;
     }
     if (r == 0)
@@ -196,12 +199,43 @@ static int refresh(const struct core *core, struct agent_live *a)
     return r;
 }
 
+static bool has_slot(const struct agent_cards *cards, const char *name)
+{
+    for (size_t i = 0; i < cards->slot_count; i++)
+        if (cards->slots[i].name == name)
+            return true;
+    return false;
+}
+
+/* A slot that is offered only because of what is held, and has no device any
+ * more: sums alone would let somebody in as soon as a holder ends.
+ */
+static int add_missing(struct agent_cards *cards, const struct slots *offered)
+{
+    struct sched_device *items = arena_array(&cards->arena, cards->count + offered->count + 1,
+                                             sizeof(*items));
+
+    if (!items)
+        return -ENOMEM;
+    cards->items = items;
+    cards->item_count = cards->count;
+    for (size_t i = 0; cards->is_listed && i < offered->count; i++)
+        if (strchr(offered->items[i].name, '.') && !has_slot(cards, offered->items[i].name))
+            items[cards->item_count++] = (struct sched_device){ .slot_name = offered->items[i].name,
+                                                                .capacity = AMOUNT_ONE };
+    return 0;
+}
+
 int agent_find_cards(const struct core *core, struct agent_live *a, const struct sched_device **ret,
                      size_t *ret_count)
 {
     if (a->cards_changed || !a->cards) {
         struct agent_cards *fresh = parse(core->types, a->a.devices);
 
+        if (fresh && add_missing(fresh, &a->a.available) < 0) {
+            agent_cards_free(fresh);
+            fresh = NULL;
+        }
         if (!fresh)
             return -ENOMEM;
         agent_cards_free(a->cards);
@@ -217,6 +251,6 @@ int agent_find_cards(const struct core *core, struct agent_live *a, const struct
     }
     a->cards_stale = false;
     *ret = a->cards->items;
-    *ret_count = a->cards->count;
+    *ret_count = a->cards->item_count;
     return 0;
 }
