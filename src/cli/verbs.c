@@ -57,6 +57,7 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_admin_policy_set,
     &verb_gpu_run,
     &verb_gpu_top,
+    &verb_sim,
     &verb_config_show,
     &verb_completion,
     &verb_version,

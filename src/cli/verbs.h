@@ -8,6 +8,7 @@
 extern const struct cli_verb verb_up;
 extern const struct cli_verb verb_gpu_run;
 extern const struct cli_verb verb_gpu_top;
+extern const struct cli_verb verb_sim;
 extern const struct cli_verb verb_login, verb_logout, verb_whoami;
 extern const struct cli_verb verb_version, verb_help, verb_completion, verb_config_show;
 

@@ -60,6 +60,7 @@ struct fit {
     double score;           /* selector's; for those that compare, how many slots are unutilized */
     int32_t device;         /* to take a single part from, in the state's order; -1 = best fit */
     bool has_room;
+    bool is_bound;          /* 'score' is what it is at most, 'device' not yet known */
 };
 
 /* What must go to one agent as a whole. */
@@ -141,7 +142,11 @@ void cluster_request_release(struct cluster *c, struct request *req);
 
 /* ---- room ---- */
 
-/* Whether an agent in this state has room; the device as in struct fit. */
+/* Whether an agent in this state has room, and how good it is; NULL if memory is
+ * short. The first may give only a bound.
+ */
+const struct fit *cluster_fit_bound(const struct cluster *c, struct request *req, uint32_t state,
+                                    const struct selector *selector);
 const struct fit *cluster_fit(const struct cluster *c, struct request *req, uint32_t state,
                               const struct selector *selector);
 /* Is the agent of the architecture asked for? */

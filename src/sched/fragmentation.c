@@ -10,8 +10,8 @@
  */
 #define TYPICAL 0.95
 #define FIRST_LOOK 100          /* arrivals before the mix is used */
-#define STREAMS 32
-#define STREAM_LENGTH 40
+#define STREAMS 16
+#define STREAM_LENGTH 24
 #define CACHE_SIZE (1u << 16)
 #define DEVICES_MAX 64          /* more are not looked at */
 
@@ -26,7 +26,15 @@ static const struct {
 
 struct cached {
     uint64_t key;
-    double potential;
+    double leftover;
+};
+
+/* A request of a stream. */
+struct drop {
+    int64_t cpu_milli;
+    uint64_t models;
+    int32_t part_milli;
+    uint16_t devices, column;
 };
 
 struct fragmentation {
@@ -36,7 +44,9 @@ struct fragmentation {
     double rate;                /* CPU (1/1000) per 1/1000 device that the mix needs */
     uint64_t random;
     uint64_t looks;             /* counts them: part of the keys */
-    struct shape streams[STREAMS][STREAM_LENGTH];
+    struct drop streams[STREAMS][STREAM_LENGTH];
+    int64_t least_cpu;          /* of any drop */
+    int32_t least_part;
     struct cached *cache;
 };
 
@@ -93,9 +103,12 @@ static void draw_streams(struct fragmentation *f)
     for (size_t i = 0; i < f->typical; i++)
         total += stream_weight(&f->mix.shapes[i].shape, f->mix.shapes[i].count);
     f->random = 1;
+    f->least_cpu = INT64_MAX;
+    f->least_part = INT32_MAX;
     for (size_t s = 0; s < STREAMS; s++)
         for (size_t t = 0; t < STREAM_LENGTH; t++) {
             double left = next_random(f) * total;
+            const struct shape *shape;
             size_t i = 0, last = 0;
 
             for (; i < f->typical && left >= 0; i++) {
@@ -105,7 +118,11 @@ static void draw_streams(struct fragmentation *f)
                     last = i;
                 left -= w;
             }
-            f->streams[s][t] = f->mix.shapes[last].shape;
+            shape = &f->mix.shapes[last].shape;
+            f->streams[s][t] = (struct drop){ shape->cpu_milli, shape->models, shape->part_milli,
+                                              (uint16_t)shape->devices, (uint16_t)shape->column };
+            f->least_cpu = AQ_MIN(f->least_cpu, shape->cpu_milli);
+            f->least_part = AQ_MIN(f->least_part, shape->part_milli);
         }
 }
 
@@ -150,59 +167,81 @@ static void note_arrival(void *data, struct cluster *c, const struct request *re
 
 /* ---- the potential ---- */
 
-/* Take the shape out of 'n'; false if it does not fit. */
-static bool pour(struct contents *n, const struct shape *shape)
+/* Devices of one kind, the fullest first. */
+struct vessel {
+    int64_t cpu_milli;
+    uint32_t count;
+    uint16_t column, model;
+    int32_t free[DEVICES_MAX];
+};
+
+/* Best fit: from the fullest device that has room, or from whole ones. What was taken. */
+static int32_t pour(struct vessel *v, const struct drop *drop)
 {
-    uint32_t best = UINT32_MAX, whole = 0;
+    uint32_t at = 0;
+    int32_t left;
 
-    if (n->cpu_milli < shape->cpu_milli)
-        return false;
-    for (uint32_t d = 0; d < n->device_count; d++) {
-        const struct free_device *dev = &n->devices[d];
+    if (v->cpu_milli < drop->cpu_milli || drop->column != v->column ||
+        !(drop->models >> v->model & 1))
+        return 0;
+    while (at < v->count && v->free[at] < drop->part_milli)
+        at++;
+    if (v->count - at < drop->devices)
+        return 0;
+    v->cpu_milli -= drop->cpu_milli;
+    for (uint32_t i = 0; i < drop->devices; i++, at++) {
+        left = v->free[at] - drop->part_milli;
+        uint32_t to = at;
 
-        if (dev->milli < shape->part_milli || dev->column != shape->column ||
-            !(shape->models >> dev->model & 1))
-            continue;
-        whole++;
-        if (best == UINT32_MAX || dev->milli < n->devices[best].milli)
-            best = d;
+        for (; to > 0 && v->free[to - 1] > left; to--)
+            v->free[to] = v->free[to - 1];
+        v->free[to] = left;
     }
-    if (whole < (uint32_t)shape->devices)
-        return false;
-    n->cpu_milli -= shape->cpu_milli;
-    if (shape->devices == 1) {
-        n->devices[best].milli -= shape->part_milli;
-        return true;
-    }
-    for (uint32_t d = 0, left = (uint32_t)shape->devices; left > 0; d++)
-        if (n->devices[d].milli >= shape->part_milli && n->devices[d].column == shape->column &&
-            (shape->models >> n->devices[d].model & 1)) {
-            n->devices[d].milli -= shape->part_milli;
-            left--;
-        }
-    return true;
+    return drop->devices * drop->part_milli;
 }
 
 /* The mean of what the streams leave free. */
-static double leftover(const struct fragmentation *f, const struct contents *n, int64_t free_milli)
+static double leftover(const struct fragmentation *f, const struct vessel *vessel,
+                       int64_t free_milli)
 {
     int64_t sum = 0;
 
-    for (size_t s = 0; s < STREAMS && free_milli > 0; s++) {
-        struct free_device devices[DEVICES_MAX];
-        struct contents copy = { n->cpu_milli, n->device_count, devices };
+    for (size_t s = 0; s < STREAMS; s++) {
+        struct vessel v;
         int64_t left = free_milli;
 
-        memcpy(devices, n->devices, n->device_count * sizeof(*devices));
-        for (size_t t = 0; t < STREAM_LENGTH && left > 0; t++)
-            if (pour(&copy, &f->streams[s][t]))
-                left -= f->streams[s][t].devices * f->streams[s][t].part_milli;
+        memcpy(&v, vessel, offsetof(struct vessel, free) + vessel->count * sizeof(v.free[0]));
+        for (size_t t = 0; t < STREAM_LENGTH && v.cpu_milli >= f->least_cpu &&
+                           v.free[v.count - 1] >= f->least_part; t++)
+            left -= pour(&v, &f->streams[s][t]);
         sum += left;
     }
     return (double)sum / STREAMS;
 }
 
-static double compute(const struct fragmentation *f, const struct contents *n)
+/* Over the kinds of devices, each with its part of the CPU. */
+static double leftovers(const struct fragmentation *f, const struct contents *n)
+{
+    double sum = 0;
+
+    for (uint32_t from = 0, to; from < n->device_count; from = to) {
+        struct vessel v = { .column = n->devices[from].column, .model = n->devices[from].model };
+        int64_t free_milli = 0;
+
+        for (to = from; to < n->device_count && n->devices[to].column == v.column &&
+                        n->devices[to].model == v.model; to++) {
+            free_milli += n->devices[to].milli;
+            v.free[v.count++] = n->devices[to].milli;
+        }
+        v.cpu_milli = n->cpu_milli * (to - from) / n->device_count;
+        if (free_milli > 0)
+            sum += leftover(f, &v, free_milli);
+    }
+    return sum;
+}
+
+/* Balance and whole devices. */
+static double simple_part(const struct fragmentation *f, const struct contents *n)
 {
     int64_t free_milli = 0;
     double whole = 0, partly = 0, served;
@@ -215,7 +254,7 @@ static double compute(const struct fragmentation *f, const struct contents *n)
     served = f->rate > 0 ? (double)n->cpu_milli / f->rate : (double)free_milli;
     return weights.unserved * fmax(0, (double)free_milli - served) +
            weights.unused_cpu * fmax(0, served - (double)free_milli) - weights.whole * whole * whole / 64 -
-           weights.partly * partly + weights.leftover * leftover(f, n, free_milli);
+           weights.partly * partly;
 }
 
 static uint64_t mix_word(uint64_t hash, uint64_t word)
@@ -224,7 +263,8 @@ static uint64_t mix_word(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-static double potential(struct fragmentation *f, const struct contents *n)
+/* The leftovers, remembered. */
+static double leftover_of(struct fragmentation *f, const struct contents *n)
 {
     uint64_t key = mix_word(f->looks, (uint64_t)n->cpu_milli);
     struct cached *cached;
@@ -235,8 +275,8 @@ static double potential(struct fragmentation *f, const struct contents *n)
     key |= 1;
     cached = &f->cache[key >> 40 & (CACHE_SIZE - 1)];
     if (cached->key != key)
-        *cached = (struct cached){ key, compute(f, n) };
-    return cached->potential;
+        *cached = (struct cached){ key, leftovers(f, n) };
+    return cached->leftover;
 }
 
 /* ---- the score ---- */
@@ -264,73 +304,124 @@ static void lower(struct free_device *devices, uint32_t at, int32_t milli)
     devices[at] = d;
 }
 
-/* With the amount of a single part taken from each device that would do. */
-static double best_device(struct fragmentation *f, const struct contents *before,
-                          const struct shape *shape, int32_t *ret_device)
+/* With a single part taken from the next device, from 'from' on, that would do
+ * and differs from the one before: its place, or UINT32_MAX.
+ */
+static uint32_t next_choice(const struct contents *before, const struct shape *shape, uint32_t from,
+                            struct free_device *ret)
 {
-    struct free_device devices[DEVICES_MAX];
-    struct contents after = { before->cpu_milli - shape->cpu_milli, before->device_count, devices };
-    double least = INFINITY;
+    for (uint32_t d = from; d < before->device_count; d++) {
+        const struct free_device *dev = &before->devices[d];
 
-    for (uint32_t d = 0; d < before->device_count; d++) {
-        double now;
-
-        if (before->devices[d].milli < shape->part_milli ||
-            before->devices[d].column != shape->column ||
-            !(shape->models >> before->devices[d].model & 1) ||
-            (d > 0 && memcmp(&before->devices[d], &before->devices[d - 1],
-                             sizeof(*devices)) == 0 && *ret_device >= 0))
+        if (dev->milli < shape->part_milli || dev->column != shape->column ||
+            !(shape->models >> dev->model & 1) ||
+            (d > 0 && memcmp(dev, dev - 1, sizeof(*dev)) == 0)) /* as the one before */
             continue;
-        memcpy(devices, before->devices, before->device_count * sizeof(*devices));
-        lower(devices, d, shape->part_milli);
-        now = potential(f, &after);
-        if (now < least) {
-            least = now;
-            *ret_device = (int32_t)d;
-        }
+        memcpy(ret, before->devices, before->device_count * sizeof(*ret));
+        lower(ret, d, shape->part_milli);
+        return d;
     }
-    return least;
+    return UINT32_MAX;
 }
 
-static double potential_with(struct fragmentation *f, const struct request *req,
-                             const struct node_state *s, const struct contents *before,
-                             const struct shape *shape)
+/* Several devices, or none: one choice. */
+static void only_choice(const struct request *req, const struct node_state *s,
+                        const struct contents *before, struct free_device *ret)
 {
-    struct free_device devices[DEVICES_MAX];
-    struct contents after = { before->cpu_milli - shape->cpu_milli, before->device_count, devices };
     struct part parts[DEVICES_MAX];
     int count = s->device_count <= DEVICES_MAX
                     ? state_choose_devices(req, s->devices, s->device_count, -1, parts)
                     : 0;
 
-    memcpy(devices, before->devices, before->device_count * sizeof(*devices));
+    memcpy(ret, before->devices, before->device_count * sizeof(*ret));
     /* from the front, so that places behind stay what they were */
     for (uint32_t d = 0; d < before->device_count; d++)
         for (int i = 0; i < count; i++)
             if (parts[i].device == d)
-                lower(devices, d, (int32_t)(parts[i].amount * 1000 / s->devices[d].capacity));
-    return potential(f, &after);
+                lower(ret, d, (int32_t)(parts[i].amount * 1000 / s->devices[d].capacity));
+}
+
+/* How far the leftovers can fall: not by more than is taken. */
+static double fall_of_leftover(struct fragmentation *f, double before, const struct contents *after,
+                               double taken)
+{
+    return fmin(before - leftover_of(f, after), taken);
+}
+
+struct view {
+    struct free_device devices[DEVICES_MAX], devices_after[DEVICES_MAX];
+    struct contents before, after;
+    struct shape shape;
+    double simple, taken;
+    bool is_single;
+};
+
+static bool view_init(const struct fragmentation *f, const struct cluster *c,
+                      const struct request *req, const struct node_state *s, struct view *v)
+{
+    v->before.devices = v->devices;
+    v->after.devices = v->devices_after;
+    if (!shape_of(c, req, &v->shape))
+        return false;
+    read_contents(c, s, &v->before);
+    v->after.cpu_milli = v->before.cpu_milli - v->shape.cpu_milli;
+    v->after.device_count = v->before.device_count;
+    v->simple = simple_part(f, &v->before);
+    v->taken = (double)v->shape.devices * v->shape.part_milli;
+    v->is_single = v->shape.devices == 1 && s->device_count <= DEVICES_MAX;
+    return true;
 }
 
 static double score_fragmentation(void *data, const struct cluster *c, const struct request *req,
                                   const struct node_state *s, int32_t *ret_device)
 {
     struct fragmentation *f = data;
-    struct free_device devices[DEVICES_MAX];
-    struct contents before = { .devices = devices };
-    struct shape shape;
-    double after;
+    struct view v;
+    double before, best = -INFINITY;
 
-    if (!shape_of(c, req, &shape))
+    if (!view_init(f, c, req, s, &v))
         return 0;
-    read_contents(c, s, &before);
-    if (shape.devices == 1 && s->device_count <= DEVICES_MAX)
-        after = best_device(f, &before, &shape, ret_device);
-    else
-        after = potential_with(f, req, s, &before, &shape);
-    return potential(f, &before) - after;
+    before = leftover_of(f, &v.before);
+    if (!v.is_single) {
+        only_choice(req, s, &v.before, v.devices_after);
+        return v.simple - simple_part(f, &v.after) + fall_of_leftover(f, before, &v.after, v.taken);
+    }
+    for (uint32_t d = 0; (d = next_choice(&v.before, &v.shape, d, v.devices_after)) != UINT32_MAX;
+         d++) {
+        double fall = v.simple - simple_part(f, &v.after), now;
+
+        if (fall + fmin(v.taken, before) <= best)
+            continue;
+        now = fall + fall_of_leftover(f, before, &v.after, v.taken);
+        if (now > best) {
+            best = now;
+            *ret_device = (int32_t)d;
+        }
+    }
+    return best;
+}
+
+/* The leftovers fall by no more than there are, and than is taken. */
+static double bound_fragmentation(void *data, const struct cluster *c, const struct request *req,
+                                  const struct node_state *s)
+{
+    struct fragmentation *f = data;
+    struct view v;
+    double most = -INFINITY;
+
+    if (!view_init(f, c, req, s, &v))
+        return 0;
+    if (!v.is_single) {
+        only_choice(req, s, &v.before, v.devices_after);
+        most = v.simple - simple_part(f, &v.after);
+    } else {
+        for (uint32_t d = 0;
+             (d = next_choice(&v.before, &v.shape, d, v.devices_after)) != UINT32_MAX; d++)
+            most = fmax(most, v.simple - simple_part(f, &v.after));
+    }
+    return most + fmin(v.taken, leftover_of(f, &v.before));
 }
 
 const struct selector_ops sched_fragmentation = { .name = "fragmentation",
     .open = open_fragmentation, .close = close_fragmentation, .score = score_fragmentation,
-    .arrive = note_arrival };
+    .bound = bound_fragmentation, .arrive = note_arrival };

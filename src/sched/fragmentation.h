@@ -22,13 +22,15 @@
 #define AQ_SCHED_FRAGMENTATION_H
 
 #include "sched/select.h"
+#include "sched/state.h"
 
 /* The shape of a request: what it takes of CPU and devices. */
 struct shape {
     int64_t cpu_milli;
     int32_t devices;        /* 0 = none */
     int32_t part_milli;     /* of each device: 1..1000 */
-    uint16_t column;        /* of the devices' slot */
+    uint32_t column;        /* of the devices' slot */
+    uint32_t unused;        /* 0: shapes are compared as bytes */
     uint64_t models;
 };
 
@@ -50,6 +52,8 @@ struct mix {
     double cpu_milli, device_milli; /* sums over all requests */
 };
 
+/* The shape of a single-node session in a scheduler. 0 or -ENOMEM. */
+int sched_shape(struct sched *s, const struct sched_session *session, struct shape *ret);
 bool shape_of(const struct cluster *c, const struct request *req, struct shape *ret);
 int mix_add(struct mix *m, const struct shape *shape);
 /* Sort; returns how many of the first make up 'part' of all requests. */

@@ -22,7 +22,7 @@ bool shape_of(const struct cluster *c, const struct request *req, struct shape *
             continue;
         ret->devices = (int32_t)AQ_MIN((amount - 1) / capacity + 1, INT64_C(1024));
         ret->part_milli = (int32_t)AQ_MAX(amount / ret->devices * 1000 / capacity, INT64_C(1));
-        ret->column = (uint16_t)i;
+        ret->column = (uint32_t)i;
         ret->models = req->models;
     }
     return true;

@@ -179,8 +179,10 @@ static int look_at_band(struct pass *p, size_t from, size_t to)
         if (look(p, handle, &out) < 0 || tell(p, handle, &out) < 0)
             return -ENOMEM;
         p->result.is_blocked = is_blocking(p, e, &out);
-        e->retries += out.verdict != SCHED_PLACED && e->retries < UINT32_MAX;
-        e->tried_in = p->s->passes; /* what it counts now, the next pass sees */
+        if (out.verdict != SCHED_PLACED && e->retries < UINT32_MAX) {
+            e->retries++;
+            e->tried_in = p->s->passes; /* the sequencer goes by what it was before */
+        }
     }
     return 0;
 }

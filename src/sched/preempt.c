@@ -366,7 +366,7 @@ int preempt_for(struct sched *s, struct entry *e, int64_t now_usec, struct arena
         return e->type == SESSION_SYSTEM ? 0 : -ENOMEM;
     wish = entry_wish(s, e, arena, &r);
     for (uint32_t q = 0; r == 0 && q < e->req_count; q++) {
-        struct price best;
+        struct price best = { .node = CLUSTER_NONE };
 
         if (!find_node(&h, e->reqs[q], wish, &best))
             return give_up(&h, e, q) < 0 ? -ENOMEM : 0;

@@ -163,12 +163,8 @@ static int count_unutilized(const struct cluster *c, const struct request *req,
     return count;
 }
 
-const struct fit *cluster_fit(const struct cluster *c, struct request *req, uint32_t state,
-                              const struct selector *selector)
+static struct fit *find_fit(const struct cluster *c, struct request *req, uint32_t state)
 {
-    const struct node_state *s = &c->states[state];
-    struct fit *fit;
-
     if (state >= req->fit_count) {
         uint32_t count = AQ_MAX(state + 1, (uint32_t)AQ_MIN(c->state_cap, (size_t)req->fit_count * 2));
         struct fit *grown = realloc(req->fits, count * sizeof(*grown));
@@ -179,14 +175,40 @@ const struct fit *cluster_fit(const struct cluster *c, struct request *req, uint
         req->fits = grown;
         req->fit_count = count;
     }
-    fit = &req->fits[state];
-    if (fit->birth == s->birth && fit->epoch == c->epoch)
+    return &req->fits[state];
+}
+
+const struct fit *cluster_fit_bound(const struct cluster *c, struct request *req, uint32_t state,
+                                    const struct selector *selector)
+{
+    const struct node_state *s = &c->states[state];
+    const struct selector_ops *ops = selector->ops;
+    struct fit *fit = find_fit(c, req, state);
+
+    if (!fit || (fit->birth == s->birth && fit->epoch == c->epoch))
         return fit;
     *fit = (struct fit){ .birth = s->birth, .epoch = c->epoch, .device = -1,
         .has_room = has_room(c, req, s) };
-    if (fit->has_room)
-        fit->score = selector->ops->score
-                         ? selector->ops->score(selector->data, c, req, s, &fit->device)
-                     : selector->ops->compare ? count_unutilized(c, req, s) : 0;
+    if (!fit->has_room)
+        return fit;
+    fit->is_bound = ops->bound != NULL;
+    if (ops->bound)
+        fit->score = ops->bound(selector->data, c, req, s);
+    else if (ops->score)
+        fit->score = ops->score(selector->data, c, req, s, &fit->device);
+    else if (ops->compare)
+        fit->score = count_unutilized(c, req, s);
+    return fit;
+}
+
+const struct fit *cluster_fit(const struct cluster *c, struct request *req, uint32_t state,
+                              const struct selector *selector)
+{
+    struct fit *fit = (struct fit *)(uintptr_t)cluster_fit_bound(c, req, state, selector);
+
+    if (fit && fit->is_bound) {
+        fit->score = selector->ops->score(selector->data, c, req, &c->states[state], &fit->device);
+        fit->is_bound = false;
+    }
     return fit;
 }

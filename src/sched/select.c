@@ -159,25 +159,62 @@ static int select_among_nodes(struct cluster *c, struct request *req,
 
 /* ---- the search ---- */
 
-static int select_among_states(struct cluster *c, struct request *req,
-                               const struct selector *selector, uint32_t *ret_state)
+/* Is 'state' better than the best so far? Of equals the first by id is. */
+static bool is_better(const struct cluster *c, struct request *req, const struct selector *selector,
+                      uint32_t state, uint32_t best)
 {
-    *ret_state = CLUSTER_NONE;
+    int order = best == CLUSTER_NONE ? -1 : select_compare(c, req, selector, state, best);
+
+    if (order == 0)
+        order = strcmp(c->nodes[c->states[state].members[0]].id,
+                       c->nodes[c->states[best].members[0]].id);
+    return order < 0;
+}
+
+/* The best of those whose score is known; and whose bound is highest. */
+static int scan_known(struct cluster *c, struct request *req, const struct selector *selector,
+                      uint32_t *ret_best, uint32_t *ret_promising)
+{
+    *ret_best = *ret_promising = CLUSTER_NONE;
     for (uint32_t s = 0; s < c->state_count; s++) {
         const struct fit *fit;
-        int order;
 
         if (!c->states[s].member_count)
             continue;
-        if (!(fit = cluster_fit(c, req, s, selector)))
+        if (!(fit = cluster_fit_bound(c, req, s, selector)))
             return -ENOMEM;
         if (!fit->has_room)
             continue;
-        order = *ret_state == CLUSTER_NONE ? -1 : select_compare(c, req, selector, s, *ret_state);
-        if (order == 0)
-            order = strcmp(c->nodes[c->states[s].members[0]].id,
-                           c->nodes[c->states[*ret_state].members[0]].id);
-        if (order < 0)
+        if (!fit->is_bound) {
+            if (is_better(c, req, selector, s, *ret_best))
+                *ret_best = s;
+        } else if (*ret_promising == CLUSTER_NONE ||
+                   fit->score > req->fits[*ret_promising].score) {
+            *ret_promising = s;
+        }
+    }
+    return 0;
+}
+
+static int select_among_states(struct cluster *c, struct request *req,
+                               const struct selector *selector, uint32_t *ret_state)
+{
+    uint32_t promising;
+    int r = scan_known(c, req, selector, ret_state, &promising);
+
+    if (r < 0 || promising == CLUSTER_NONE)
+        return r;
+    (void)cluster_fit(c, req, promising, selector);
+    if (is_better(c, req, selector, promising, *ret_state))
+        *ret_state = promising;
+    for (uint32_t s = 0; s < AQ_MIN((size_t)req->fit_count, c->state_count); s++) {
+        const struct fit *fit = &req->fits[s];
+
+        if (!c->states[s].member_count || !fit->has_room || !fit->is_bound ||
+            fit->score < req->fits[*ret_state].score)
+            continue;
+        (void)cluster_fit(c, req, s, selector);
+        if (is_better(c, req, selector, s, *ret_state))
             *ret_state = s;
     }
     return 0;
@@ -204,6 +241,7 @@ int select_node(struct cluster *c, struct request *req, const struct selector *s
     *ret_node = c->states[state].members[0];
     *ret_device = req->fits[state].device;
     if (selector->ops->pick)
-        *ret_node = selector->ops->pick(selector->data, c, req, selector, ret_device);
+        *ret_node = selector->ops->pick(selector->data, c, req, selector, *ret_node,
+                                        ret_device);
     return 0;
 }

@@ -19,9 +19,12 @@ struct selector_ops {
     /* Instead: how good; the most wins. 's' has room. */
     double (*score)(void *data, const struct cluster *c, const struct request *req,
                     const struct node_state *s, int32_t *ret_device);
-    /* Instead of both: the agent, of at least one that has room. */
+    /* Cheaper: a score that is not less than the real one. */
+    double (*bound)(void *data, const struct cluster *c, const struct request *req,
+                    const struct node_state *s);
+    /* The last word, beside or instead of these: 'node' is the best so far. */
     uint32_t (*pick)(void *data, struct cluster *c, struct request *req,
-                     const struct selector *self, int32_t *ret_device);
+                     const struct selector *self, uint32_t node, int32_t *device);
     /* A session that asks for this has come. May forget fits. */
     void (*arrive)(void *data, struct cluster *c, const struct request *req);
     /* A session of this request went to that agent. */

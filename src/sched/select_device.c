@@ -47,21 +47,22 @@ static int compare_turns(const char *a, const char *b, const char *last)
 }
 
 static uint32_t pick_turn(void *data, struct cluster *c, struct request *req,
-                          const struct selector *self, int32_t *ret_device)
+                          const struct selector *self, uint32_t node, int32_t *device)
 {
     struct turns *t = data;
     uint32_t best = CLUSTER_NONE;
 
+    (void)node;
+    (void)device;
     for (uint32_t s = 0; s < c->state_count; s++) {
-        uint32_t node;
+        uint32_t next;
 
         if (!c->states[s].member_count || !cluster_fit(c, req, s, self)->has_room)
             continue;
-        node = member_after(c, &c->states[s], t->last);
-        if (best == CLUSTER_NONE || compare_turns(c->nodes[node].id, c->nodes[best].id, t->last) < 0)
-            best = node;
+        next = member_after(c, &c->states[s], t->last);
+        if (best == CLUSTER_NONE || compare_turns(c->nodes[next].id, c->nodes[best].id, t->last) < 0)
+            best = next;
     }
-    *ret_device = -1;
     return best;
 }
 

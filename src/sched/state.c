@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "sched/fragmentation.h"
 #include "sched/state_private.h"
 
 int sched_new(const struct slot_types *types, const struct sched_options *options,
@@ -284,6 +285,19 @@ static int read_requests(struct sched *s, const struct sched_session *session, s
         e->req_count++;
     }
     return 0;
+}
+
+int sched_shape(struct sched *s, const struct sched_session *session, struct shape *ret)
+{
+    struct entry e = { 0 };
+    int r = read_requests(s, session, &e);
+
+    if (r == 0)
+        (void)shape_of(&s->cluster, e.reqs[0], ret);
+    for (uint32_t i = 0; i < e.req_count; i++)
+        cluster_request_release(&s->cluster, e.reqs[i]);
+    free(e.reqs);
+    return r;
 }
 
 static int read_session(struct sched *s, const struct sched_session *session, struct entry *e)

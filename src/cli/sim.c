@@ -1,0 +1,73 @@
+/* "sim": hands over to aliquot-sim, so that this program stays small. */
+#include "cli/verbs.h"
+
+struct sim_opts {
+    const char *nodes, *tasks, *policy, *arrival, *seeds, *load, *order, *svg;
+    bool time, json;
+};
+
+static const struct cli_opt sim_opts[] = {
+    { 0, "nodes", CLI_STR, offsetof(struct sim_opts, nodes), "FILE",
+      "CSV: sn, cpu_milli, memory_mib, gpu, model" },
+    { 0, "tasks", CLI_STR, offsetof(struct sim_opts, tasks), "FILE",
+      "CSV: name, cpu_milli, memory_mib, num_gpu, gpu_milli, ..." },
+    { 0, "policy", CLI_STR, offsetof(struct sim_opts, policy), "P,...",
+      "ways to choose an agent; fragmentation unless given" },
+    { 0, "arrival", CLI_STR, offsetof(struct sim_opts, arrival), "X",
+      "GPU demand over what there is; 1.3 unless given" },
+    { 0, "seeds", CLI_STR, offsetof(struct sim_opts, seeds), "N,...",
+      "draws of the task list; 42,43,44 unless given" },
+    { 0, "time", CLI_FLAG, offsetof(struct sim_opts, time), NULL,
+      "sessions come at their times, run and leave" },
+    { 0, "load", CLI_STR, offsetof(struct sim_opts, load), "X",
+      "with --time: GPUs asked for over GPUs there are; 1 unless given" },
+    { 0, "order", CLI_STR, offsetof(struct sim_opts, order), "O,...",
+      "with --time: fifo, lifo, drf, fair-share, each also +backfill; all" },
+    { 0, "svg", CLI_STR, offsetof(struct sim_opts, svg), "FILE", "draw the figures" },
+    { 0, "json", CLI_FLAG, offsetof(struct sim_opts, json), NULL,
+      "one JSON object as the last line" },
+    CLI_OPT_END,
+};
+
+static int sim(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct sim_opts *o = data;
+    const struct { const char *option, *value; } given[] = {
+        { "--nodes", o->nodes },   { "--tasks", o->tasks }, { "--policy", o->policy },
+        { "--arrival", o->arrival }, { "--seeds", o->seeds }, { "--load", o->load },
+        { "--order", o->order },   { "--svg", o->svg },
+    };
+    const char *args[2 * AQ_COUNT(given) + 4] = { "aliquot-sim" };
+    size_t count = 1;
+
+    (void)cli;
+    (void)argc;
+    (void)argv;
+    for (size_t i = 0; i < AQ_COUNT(given); i++)
+        if (given[i].value) {
+            args[count++] = given[i].option;
+            args[count++] = given[i].value;
+        }
+    if (o->time)
+        args[count++] = "--time";
+    if (o->json)
+        args[count++] = "--json";
+    return cli_exec_program("aliquot-sim", (char *const *)(uintptr_t)args, err);
+}
+
+const struct cli_verb verb_sim = {
+    .name = "sim",
+    .args = "",
+    .summary = "Replay a trace through the scheduler",
+    .details =
+        "Says how many GPUs of the nodes can be allocated before nothing more fits when the\n"
+        "tasks arrive in random order or, with --time, how long sessions wait. Several\n"
+        "policies are shown side by side. Nothing of a running cluster is asked or changed.",
+    .examples = "aliquot sim --nodes nodes.csv --tasks tasks.csv\n"
+                "aliquot sim --nodes nodes.csv --tasks tasks.csv --policy fgd,fragmentation\n"
+                "aliquot sim --nodes nodes.csv --tasks tasks.csv --time --order all --svg wait.svg",
+    .opts = sim_opts,
+    .opts_size = sizeof(struct sim_opts),
+    .flags = CLI_NO_CONFIG,
+    .run = sim,
+};

@@ -1,0 +1,116 @@
+#include "sim/chart.h"
+
+#include <math.h>
+
+#define WIDTH 760
+#define HEIGHT 360
+#define LEFT 70
+#define RIGHT 170
+#define TOP 40
+#define BOTTOM 50
+#define PLOT_WIDTH (WIDTH - LEFT - RIGHT)
+#define PLOT_HEIGHT (HEIGHT - TOP - BOTTOM)
+#define TICKS 5
+
+/* Told apart also without colour vision (Okabe and Ito). */
+static const char *const colours[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
+    "#56b4e9", "#000000", "#f0e442" };
+
+/* 1, 2 or 5 times a power of ten, not less. */
+static double round_up(double value)
+{
+    double power;
+
+    if (!(value > 0))
+        return 1;
+    power = pow(10, floor(log10(value)));
+    for (int i = 0; i < 3; i++) {
+        static const double steps[] = { 1, 2, 5 };
+
+        if (value <= steps[i] * power)
+            return steps[i] * power;
+    }
+    return 10 * power;
+}
+
+static void add_text(struct strbuf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '<')
+            strbuf_adds(out, "&lt;");
+        else if (*text == '&')
+            strbuf_adds(out, "&amp;");
+        else
+            strbuf_addc(out, *text);
+    }
+}
+
+static void find_ends(const struct chart *c, double *ret_x, double *ret_y)
+{
+    *ret_x = *ret_y = 0;
+    for (size_t s = 0; s < c->series_count; s++)
+        for (size_t i = 0; i < c->series[s].count; i++) {
+            *ret_x = fmax(*ret_x, c->series[s].x[i]);
+            *ret_y = fmax(*ret_y, c->series[s].y[i]);
+        }
+    *ret_x = round_up(*ret_x);
+    *ret_y = round_up(*ret_y);
+}
+
+static void draw_axes(const struct chart *c, double x_end, double y_end, struct strbuf *out)
+{
+    strbuf_addf(out, "<text x=\"%d\" y=\"22\" font-size=\"15\">", LEFT);
+    add_text(out, c->title);
+    strbuf_addf(out, "</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">",
+                LEFT + PLOT_WIDTH / 2, HEIGHT - 10);
+    add_text(out, c->x_name);
+    strbuf_addf(out, "</text>\n<text transform=\"translate(16 %d) rotate(-90)\" "
+                "text-anchor=\"middle\">", TOP + PLOT_HEIGHT / 2);
+    add_text(out, c->y_name);
+    strbuf_adds(out, "</text>\n");
+    for (int i = 0; i <= TICKS; i++) {
+        double x = LEFT + (double)PLOT_WIDTH * i / TICKS;
+        double y = TOP + PLOT_HEIGHT - (double)PLOT_HEIGHT * i / TICKS;
+
+        strbuf_addf(out, "<path d=\"M%d %.1fh%d\" stroke=\"#ddd\"/>\n", LEFT, y, PLOT_WIDTH);
+        strbuf_addf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 6,
+                    y + 4, y_end * i / TICKS);
+        strbuf_addf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x,
+                    TOP + PLOT_HEIGHT + 18, x_end * i / TICKS);
+    }
+}
+
+static void draw_series(const struct chart *c, size_t s, double x_end, double y_end,
+                        struct strbuf *out)
+{
+    const struct chart_series *series = &c->series[s];
+    const char *colour = colours[s % AQ_COUNT(colours)];
+
+    strbuf_addf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"", colour);
+    for (size_t i = 0; i < series->count; i++)
+        strbuf_addf(out, "%s%.1f,%.1f", i ? " " : "", LEFT + PLOT_WIDTH * series->x[i] / x_end,
+                    TOP + PLOT_HEIGHT - PLOT_HEIGHT * series->y[i] / y_end);
+    strbuf_addf(out, "\"/>\n<text x=\"%d\" y=\"%zu\" fill=\"%s\">", WIDTH - RIGHT + 12,
+                TOP + 14 + s * 18, colour);
+    add_text(out, series->name);
+    strbuf_adds(out, "</text>\n");
+}
+
+void chart_write(const struct chart *charts, size_t count, struct strbuf *out)
+{
+    strbuf_addf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%zu\" "
+                "font-family=\"sans-serif\" font-size=\"12\">\n"
+                "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+                WIDTH, HEIGHT * count);
+    for (size_t i = 0; i < count; i++) {
+        double x_end, y_end;
+
+        find_ends(&charts[i], &x_end, &y_end);
+        strbuf_addf(out, "<g transform=\"translate(0 %zu)\">\n", HEIGHT * i);
+        draw_axes(&charts[i], x_end, y_end, out);
+        for (size_t s = 0; s < charts[i].series_count; s++)
+            draw_series(&charts[i], s, x_end, y_end, out);
+        strbuf_adds(out, "</g>\n");
+    }
+    strbuf_adds(out, "</svg>\n");
+}

@@ -1,0 +1,142 @@
+/* aliquot-sim: replays a trace through the scheduler. `aliquot sim` runs it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "sim/report.h"
+
+struct sim {
+    struct sim_options options;
+    struct arena arena;
+    struct trace_nodes nodes;
+    struct trace_tasks tasks;
+    struct strbuf out, svg;
+};
+
+static double seconds_since(int64_t usec)
+{
+    return (double)(clock_monotonic_usec() - usec) / USEC_PER_SEC;
+}
+
+/* ---- arrival ---- */
+
+static int run_policy(const struct sim *sim, size_t policy, struct arrival_row *row,
+                      struct aq_error *err)
+{
+    const struct sim_options *o = &sim->options;
+    struct experiment e = { &sim->nodes, &sim->tasks, o->arrival, o->policies[policy] };
+    struct experiment_result result;
+    int64_t start = clock_monotonic_usec();
+
+    *row = (struct arrival_row){ .policy = o->policies[policy]->name, .points = SIZE_MAX };
+    for (size_t i = 0; i < o->seed_count; i++) {
+        int r = experiment_run(&e, o->seeds[i], &result, err);
+
+        if (r < 0)
+            return r;
+        row->per_seed[i] = result.gpu_allocation_pct;
+        row->mean += result.gpu_allocation_pct / (double)o->seed_count;
+        row->points = AQ_MIN(row->points, result.points);
+        for (size_t p = 0; p < result.points; p++)
+            row->curve[p] += result.curve[p] / (double)o->seed_count;
+    }
+    row->seconds = seconds_since(start);
+    return 0;
+}
+
+static int run_arrival(struct sim *sim, struct aq_error *err)
+{
+    const struct sim_options *o = &sim->options;
+    struct arrival_row rows[SIM_POLICIES_MAX];
+    int64_t start = clock_monotonic_usec();
+
+    for (size_t i = 0; i < o->policy_count; i++) {
+        int r = run_policy(sim, i, &rows[i], err);
+
+        if (r < 0)
+            return r;
+    }
+    if (o->json)
+        report_arrival_json(o, rows, o->policy_count, seconds_since(start), &sim->out);
+    else
+        report_arrival_table(o, rows, o->policy_count, &sim->out);
+    if (o->svg)
+        report_arrival_svg(rows, o->policy_count, &sim->svg);
+    return 0;
+}
+
+/* ---- in time ---- */
+
+static int run_time(struct sim *sim, struct aq_error *err)
+{
+    const struct sim_options *o = &sim->options;
+    size_t count = 0;
+    struct time_row *rows = calloc(o->order_count * o->policy_count, sizeof(*rows));
+    int64_t start = clock_monotonic_usec();
+    int r = rows ? 0 : aq_fail(err, ENOMEM, "a replay");
+
+    for (size_t i = 0; i < o->order_count && r == 0; i++)
+        for (size_t p = 0; p < o->policy_count && r == 0; p++, count++) {
+            struct replay replay = { &sim->nodes, &sim->tasks, o->load, o->policies[p],
+                o->orders[i].sequencer, o->orders[i].backfill, o->orders[i].retries_to_skip };
+            int64_t begin = clock_monotonic_usec();
+
+            rows[count].order = o->orders[i].name;
+            rows[count].policy = o->policies[p]->name;
+            r = replay_run(&replay, o->seeds[0], &rows[count].result, err);
+            rows[count].seconds = seconds_since(begin);
+        }
+    if (r == 0 && o->json)
+        report_time_json(rows, count, seconds_since(start), &sim->out);
+    else if (r == 0)
+        report_time_table(rows, count, &sim->out);
+    if (r == 0 && o->svg)
+        report_time_svg(rows, count, &sim->svg);
+    free(rows);
+    return r;
+}
+
+/* ---- the whole ---- */
+
+static int run(struct sim *sim, struct aq_error *err)
+{
+    const struct sim_options *o = &sim->options;
+    int r = trace_load_nodes(o->nodes, &sim->arena, &sim->nodes, err);
+
+    if (r == 0)
+        r = trace_load_tasks(o->tasks, &sim->arena, &sim->tasks, err);
+    if (r == 0)
+        r = o->in_time ? run_time(sim, err) : run_arrival(sim, err);
+    if (r == 0 && (!strbuf_ok(&sim->out) || !strbuf_ok(&sim->svg)))
+        r = aq_fail(err, ENOMEM, "the figures");
+    if (r == 0 && o->svg)
+        r = fs_write_quick(AT_FDCWD, o->svg, sim->svg.data, sim->svg.len, 0644, err);
+    if (r == 0 && (fputs(sim->out.data, stdout) < 0 || fflush(stdout) < 0))
+        r = aq_fail_errno(err, "write the figures");
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    struct sim sim = { .out = STRBUF_INIT, .svg = STRBUF_INIT };
+    struct aq_error err = { 0 };
+    int r = sim_options_parse(argc, argv, &sim.options, &err), status = 0;
+
+    if (r < 0) {
+        (void)fprintf(stderr, "aliquot sim: %s; see aliquot sim --help\n", err.text);
+        return 2;
+    }
+    if (sim.options.help || sim.options.version)
+        return fputs(sim.options.help ? sim_usage : "aliquot-sim " ALIQUOT_VERSION "\n", stdout) < 0;
+    if ((r = run(&sim, &err)) < 0) {
+        (void)fprintf(stderr, "aliquot sim: %s\n", err.text);
+        status = r == -EINVAL || r == -ENOENT ? 2 : 1;
+    }
+    arena_done(&sim.arena);
+    strbuf_done(&sim.out);
+    strbuf_done(&sim.svg);
+    return status;
+}

@@ -1,0 +1,184 @@
+#include "sim/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/policy.h"
+
+const char sim_usage[] =
+    "Usage: aliquot sim --nodes FILE --tasks FILE [OPTIONS]\n"
+    "\n"
+    "Replay a trace through the scheduler: how many GPUs can be allocated before nothing\n"
+    "more fits or, with --time, how long sessions wait.\n"
+    "\n"
+    "      --nodes FILE      CSV: sn, cpu_milli, memory_mib, gpu, model\n"
+    "      --tasks FILE      CSV: name, cpu_milli, memory_mib, num_gpu, gpu_milli, and if known\n"
+    "                        gpu_spec, creation_time, scheduled_time, deletion_time, user,\n"
+    "                        priority\n"
+    "      --policy P,...    who gets the session: fragmentation (the default), concentrated,\n"
+    "                        dispersed, legacy, roundrobin, bin-packing, high-performance;\n"
+    "                        random, bestfit, fgd\n"
+    "      --arrival X       GPU demand that arrives, as a multiple of what there is; 1.3\n"
+    "      --seeds N,...     draws of the task list; 42,43,44\n"
+    "      --time            sessions come at their times, run and leave\n"
+    "      --load X          with --time: GPUs asked for over GPUs there are in the busy time;\n"
+    "                        as many nodes are kept as that takes; 1\n"
+    "      --order O,...     with --time: fifo, lifo, drf, fair-share, each also +backfill,\n"
+    "                        fifo+skip; all of them with --order all\n"
+    "      --svg FILE        draw allocation against arrival, or the queue over time\n"
+    "      --json            one JSON object as the last line, and no table\n"
+    "      --help, --version\n";
+
+static int parse_number(const char *option, const char *text, double min, double max, double *ret,
+                        struct aq_error *err)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || *end || !(value >= min && value <= max))
+        return aq_fail_field(err, EINVAL, option, "%s must be a number from %g to %g, not '%.40s'",
+                             option, min, max, text);
+    *ret = value;
+    return 0;
+}
+
+static int parse_seeds(char *text, struct sim_options *ret, struct aq_error *err)
+{
+    char *rest = NULL;
+
+    ret->seed_count = 0;
+    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        char *end;
+        unsigned long long seed = strtoull(word, &end, 10);
+
+        if (*word == '-' || end == word || *end || ret->seed_count == SIM_SEEDS_MAX)
+            return aq_fail_field(err, EINVAL, "--seeds", "--seeds is a list of at most %d whole "
+                                 "numbers, as 42,43,44", SIM_SEEDS_MAX);
+        ret->seeds[ret->seed_count++] = seed;
+    }
+    return ret->seed_count ? 0 : aq_fail_field(err, EINVAL, "--seeds", "--seeds is empty");
+}
+
+static int parse_policies(char *text, struct sim_options *ret, struct aq_error *err)
+{
+    char *rest = NULL;
+
+    ret->policy_count = 0;
+    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        int r;
+
+        if (ret->policy_count == SIM_POLICIES_MAX)
+            return aq_fail_field(err, EINVAL, "--policy", "at most %d policies", SIM_POLICIES_MAX);
+        if ((r = policy_find(word, &ret->policies[ret->policy_count++], err)) < 0)
+            return r;
+    }
+    return ret->policy_count ? 0 : aq_fail_field(err, EINVAL, "--policy", "--policy is empty");
+}
+
+static int parse_order(char *word, struct sim_order *ret, struct aq_error *err)
+{
+    char name[32];
+    char *plus = strchr(word, '+');
+
+    *ret = (struct sim_order){ .name = word };
+    (void)snprintf(name, sizeof(name), "%.*s", plus ? (int)(plus - word) : (int)sizeof(name) - 1,
+                   word);
+    ret->sequencer = sched_find_sequencer(name);
+    if (plus && strcmp(plus, "+backfill") == 0)
+        ret->backfill = true;
+    else if (plus && strcmp(word, "fifo+skip") == 0)
+        ret->retries_to_skip = 3;
+    else if (plus)
+        ret->sequencer = NULL;
+    return ret->sequencer ? 0
+                          : aq_fail_field(err, EINVAL, "--order", "there is no order '%.40s'; "
+                                          "known are fifo, lifo, drf, fair-share, each also with "
+                                          "+backfill, and fifo+skip", word);
+}
+
+static int parse_orders(char *text, struct sim_options *ret, struct aq_error *err)
+{
+    static char all[] = "fifo,fifo+skip,lifo,drf,fair-share,fifo+backfill,drf+backfill,"
+                        "fair-share+backfill";
+    char *rest = NULL;
+
+    ret->order_count = 0;
+    for (char *word = strtok_r(strcmp(text, "all") == 0 ? all : text, ",", &rest); word;
+         word = strtok_r(NULL, ",", &rest)) {
+        int r;
+
+        if (ret->order_count == SIM_ORDERS_MAX)
+            return aq_fail_field(err, EINVAL, "--order", "at most %d orders", SIM_ORDERS_MAX);
+        if ((r = parse_order(word, &ret->orders[ret->order_count++], err)) < 0)
+            return r;
+    }
+    return ret->order_count ? 0 : aq_fail_field(err, EINVAL, "--order", "--order is empty");
+}
+
+static int take(int letter, char *value, struct sim_options *o, struct aq_error *err)
+{
+    switch (letter) {
+    case 'n':
+        o->nodes = value;
+        return 0;
+    case 't':
+        o->tasks = value;
+        return 0;
+    case 'g':
+        o->svg = value;
+        return 0;
+    case 'p':
+        return parse_policies(value, o, err);
+    case 'a':
+        return parse_number("--arrival", value, 0.01, 100, &o->arrival, err);
+    case 'l':
+        return parse_number("--load", value, 0.01, 100, &o->load, err);
+    case 's':
+        return parse_seeds(value, o, err);
+    case 'o':
+        o->in_time = true;
+        return parse_orders(value, o, err);
+    default:
+        o->in_time = o->in_time || letter == 'T';
+        o->json = o->json || letter == 'j';
+        o->help = o->help || letter == 'h';
+        o->version = o->version || letter == 'v';
+        return 0;
+    }
+}
+
+int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_error *err)
+{
+    static const struct option known[] = {
+        { "nodes", required_argument, NULL, 'n' },   { "tasks", required_argument, NULL, 't' },
+        { "policy", required_argument, NULL, 'p' },  { "arrival", required_argument, NULL, 'a' },
+        { "seeds", required_argument, NULL, 's' },   { "load", required_argument, NULL, 'l' },
+        { "order", required_argument, NULL, 'o' },   { "svg", required_argument, NULL, 'g' },
+        { "time", no_argument, NULL, 'T' },          { "json", no_argument, NULL, 'j' },
+        { "help", no_argument, NULL, 'h' },          { "version", no_argument, NULL, 'v' },
+        { NULL, 0, NULL, 0 },
+    };
+    int letter, r;
+
+    *ret = (struct sim_options){ .policies = { &sched_fragmentation }, .policy_count = 1,
+        .orders = { { "fifo", &sched_fifo, false, 0 } }, .order_count = 1, .seeds = { 42, 43, 44 },
+        .seed_count = 3, .arrival = 1.3, .load = 1 };
+    opterr = 0;
+    while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (letter == '?')
+            return aq_fail(err, EINVAL, "'%.60s' is not an option, or its value is missing",
+                           argv[optind - 1]);
+        if ((r = take(letter, optarg, ret, err)) < 0)
+            return r;
+    }
+    if (ret->help || ret->version)
+        return 0;
+    if (optind < argc)
+        return aq_fail(err, EINVAL, "'%.60s': there are no arguments beside options", argv[optind]);
+    if (!ret->nodes || !ret->tasks)
+        return aq_fail_field(err, EINVAL, ret->nodes ? "--tasks" : "--nodes", "%s is missing",
+                             ret->nodes ? "--tasks" : "--nodes");
+    return 0;
+}

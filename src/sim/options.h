@@ -1,0 +1,37 @@
+/* options.h - what aliquot-sim was asked to do */
+#ifndef AQ_SIM_OPTIONS_H
+#define AQ_SIM_OPTIONS_H
+
+#include "base/error.h"
+#include "sched/sched.h"
+
+#define SIM_POLICIES_MAX 12
+#define SIM_ORDERS_MAX 12
+#define SIM_SEEDS_MAX 64
+
+/* "fifo", "drf+backfill", "fifo+skip" */
+struct sim_order {
+    const char *name;
+    const struct sequencer_ops *sequencer;
+    bool backfill;
+    uint32_t retries_to_skip;
+};
+
+struct sim_options {
+    const char *nodes, *tasks, *svg;
+    const struct selector_ops *policies[SIM_POLICIES_MAX];
+    size_t policy_count;
+    struct sim_order orders[SIM_ORDERS_MAX];
+    size_t order_count;
+    uint64_t seeds[SIM_SEEDS_MAX];
+    size_t seed_count;
+    double arrival, load;
+    bool json, in_time, help, version;
+};
+
+extern const char sim_usage[];
+
+/* -EINVAL says which option and what it may be. 'argv' is cut into pieces. */
+int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_error *err);
+
+#endif
