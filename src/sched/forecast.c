@@ -35,21 +35,21 @@ struct line {
 struct times {
     const struct request *req;
     int64_t lifetime_usec;
-    int64_t *earliest;
-    uint32_t *versions;     /* of the line when that was found */
+    int64_t *earliest;      /* not earlier, whatever the line has become */
+    uint32_t *versions;     /* of the line when it was exact; 0 = never */
     struct times *next;
 };
 
 #define TIMES_BUCKETS 1024
-#define TIMES_MAX 4096
 
 struct forecast {
     struct sched *s;
     struct arena *arena;
     int64_t now_usec;
     struct line *lines;     /* per node */
+    uint32_t *by_id;        /* nodes */
+    uint32_t node_count;
     struct times *times[TIMES_BUCKETS];
-    size_t times_count;
     int64_t *least;         /* scratch: one step's amounts */
     struct device *devices; /* scratch */
     struct part *parts;
@@ -154,13 +154,21 @@ static int64_t expected_end(const struct forecast *p, const struct entry *e)
 
 /* ---- a new forecast ---- */
 
+static int compare_ids(const void *a, const void *b, void *data)
+{
+    const struct cluster *c = data;
+
+    return strcmp(c->nodes[*(const uint32_t *)a].id, c->nodes[*(const uint32_t *)b].id);
+}
+
 static int begin_lines(struct forecast *p)
 {
-    const struct cluster *c = &p->s->cluster;
+    struct cluster *c = &p->s->cluster;
     size_t devices_max = 0;
 
     p->lines = arena_array(p->arena, c->node_count + 1, sizeof(*p->lines));
-    if (!p->lines)
+    p->by_id = arena_array(p->arena, c->node_count + 1, sizeof(*p->by_id));
+    if (!p->lines || !p->by_id)
         return -ENOMEM;
     for (uint32_t n = 0; n < c->node_count; n++) {
         const struct node *node = &c->nodes[n];
@@ -177,7 +185,9 @@ static int begin_lines(struct forecast *p)
         p->lines[n].steps[0] = (struct step){ p->now_usec, free };
         p->lines[n].count = p->lines[n].version = 1;
         devices_max = AQ_MAX(devices_max, (size_t)node->device_count);
+        p->by_id[p->node_count++] = n;
     }
+    qsort_r(p->by_id, p->node_count, sizeof(*p->by_id), compare_ids, c);
     p->least = arena_array(p->arena, c->width + devices_max, sizeof(*p->least));
     p->devices = arena_array(p->arena, devices_max + 1, sizeof(*p->devices));
     p->parts = arena_array(p->arena, devices_max + 1, sizeof(*p->parts));
@@ -210,34 +220,54 @@ struct forecast *forecast_new(struct sched *s, int64_t now_usec, struct arena *a
 
 /* ---- the earliest time on one agent ---- */
 
-/* Can 'req' be there from step 'first' until 'to', and from which devices? The
- * same devices all the time, so what counts is the least of each.
+static bool amounts_fit(const struct cluster *c, const struct request *req, const int64_t *free)
+{
+    for (size_t i = 0; i < c->width; i++)
+        if (req->amounts[i] > 0 && free[i] < req->amounts[i])
+            return false;
+    return true;
+}
+
+/* The devices of a node with what is free in 'p->least', grouped by column. */
+static void list_devices(struct forecast *p, uint32_t node)
+{
+    const struct node *n = &p->s->cluster.nodes[node];
+    bool is_grouped = true;
+
+    for (uint32_t d = 0; d < n->device_count; d++) {
+        p->devices[d] = n->devices[d];
+        p->devices[d].free = p->least[p->s->cluster.width + d];
+        p->devices[d].unused = d; /* its place in the agent's order */
+        is_grouped = is_grouped && (d == 0 || n->devices[d].column >= n->devices[d - 1].column);
+    }
+    if (!is_grouped)
+        sort_devices(p->devices, n->device_count);
+}
+
+/* Can 'req' be there from step 'first' until 'to'? The same devices all the
+ * time, so what counts is the least of each; it is left in p->devices. If not,
+ * *ret_last is a step before whose end it cannot begin.
  */
-static bool fits_during(struct forecast *p, uint32_t node, const struct request *req, uint32_t first,
-                        int64_t to, uint32_t *ret_last)
+static bool fits_during(struct forecast *p, uint32_t node, const struct request *req,
+                        uint32_t first, int64_t to, uint32_t *ret_last)
 {
     const struct cluster *c = &p->s->cluster;
     const struct line *l = &p->lines[node];
     size_t size = step_size(p, node);
 
-    memcpy(p->least, l->steps[first].free, size * sizeof(*p->least));
-    for (uint32_t i = first; i < l->count && (i == first || l->steps[i].from_usec < to); i++) {
-        const int64_t *free = l->steps[i].free;
-
-        *ret_last = i;
-        for (size_t k = 0; k < c->width; k++)
-            if (req->amounts[k] > 0 && free[k] < req->amounts[k])
-                return false;
-        for (size_t k = c->width; i > first && k < size; k++)
-            p->least[k] = AQ_MIN(p->least[k], free[k]);
-    }
-    for (uint32_t d = 0; d < c->nodes[node].device_count; d++) {
-        p->devices[d] = c->nodes[node].devices[d];
-        p->devices[d].free = p->least[c->width + d];
-        p->devices[d].unused = d; /* its place in the agent's order */
-    }
-    sort_devices(p->devices, c->nodes[node].device_count);
     *ret_last = first;
+    if (!amounts_fit(c, req, l->steps[first].free))
+        return false;
+    for (uint32_t i = first + 1; i < l->count && l->steps[i].from_usec < to; i++)
+        if (!amounts_fit(c, req, l->steps[i].free)) {
+            *ret_last = i;
+            return false;
+        }
+    memcpy(p->least, l->steps[first].free, size * sizeof(*p->least));
+    for (uint32_t i = first + 1; i < l->count && l->steps[i].from_usec < to; i++)
+        for (size_t k = c->width; k < size; k++)
+            p->least[k] = AQ_MIN(p->least[k], l->steps[i].free[k]);
+    list_devices(p, node);
     return row_has_room(c, req, p->least, p->devices, c->nodes[node].device_count);
 }
 
@@ -264,16 +294,19 @@ static int64_t earliest_on(struct forecast *p, uint32_t node, const struct reque
 
 /* ---- over all agents ---- */
 
+/* Remembered only for what several sessions ask for; NULL if it is not. */
 static struct times *find_times(struct forecast *p, const struct request *req, int64_t lifetime)
 {
-    size_t bucket = ((uintptr_t)req->id * 31 + (uint64_t)lifetime / USEC_PER_SEC) % TIMES_BUCKETS;
+    size_t bucket = (req->id * UINT64_C(31) + (uint64_t)lifetime / USEC_PER_SEC) % TIMES_BUCKETS;
     size_t count = p->s->cluster.node_count;
     struct times *t;
 
+    if (req->users < 2)
+        return NULL;
     for (t = p->times[bucket]; t; t = t->next)
         if (t->req == req && t->lifetime_usec == lifetime)
             return t;
-    if (p->times_count * count > TIMES_MAX * 1024 || !(t = arena_alloc(p->arena, sizeof(*t))))
+    if (!(t = arena_alloc(p->arena, sizeof(*t))))
         return NULL;
     t->earliest = arena_array(p->arena, count, sizeof(*t->earliest));
     t->versions = arena_array(p->arena, count, sizeof(*t->versions));
@@ -283,41 +316,44 @@ static struct times *find_times(struct forecast *p, const struct request *req, i
     t->lifetime_usec = lifetime;
     t->next = p->times[bucket];
     p->times[bucket] = t;
-    p->times_count++;
     return t;
 }
 
-/* The agent with the earliest time, of several the first by id. */
-static uint32_t earliest_node(struct forecast *p, const struct request *req, const struct wish *wish,
-                              int64_t lifetime, int64_t from, bool is_alone, int64_t *ret_usec)
+/* When on 'node', if before 'limit'; else a time not before that. */
+static int64_t time_on(struct forecast *p, uint32_t node, const struct request *req,
+                       int64_t lifetime, int64_t from, int64_t limit, struct times *t)
 {
-    const struct cluster *c = &p->s->cluster;
+    int64_t at;
+
+    if (t && t->versions[node] == p->lines[node].version)
+        return t->earliest[node];
+    at = earliest_on(p, node, req, lifetime, t ? AQ_MAX(from, t->earliest[node]) : from, limit);
+    if (t) {
+        t->earliest[node] = AQ_MIN(at, limit);
+        t->versions[node] = at < limit || limit == INT64_MAX ? p->lines[node].version : 0;
+    }
+    return at;
+}
+
+/* The agent with the earliest time, of several the first by id. */
+static uint32_t earliest_node(struct forecast *p, const struct request *req,
+                              const struct wish *wish, int64_t lifetime, int64_t from,
+                              bool is_alone, int64_t *ret_usec)
+{
     /* what is found beside other parts of the same session is not to be remembered */
     struct times *t = is_alone && from == p->now_usec ? find_times(p, req, lifetime) : NULL;
     uint32_t best = CLUSTER_NONE;
 
     *ret_usec = INT64_MAX;
-    for (uint32_t n = 0; n < c->node_count; n++) {
-        int64_t at, rank, limit = add_time(*ret_usec, 1);
+    for (uint32_t i = 0; i < p->node_count && *ret_usec > from; i++) {
+        uint32_t n = p->by_id[i];
+        int64_t at, rank;
 
-        if (!c->nodes[n].id || !cluster_matches(c, req, n) ||
+        if ((t && t->earliest[n] >= *ret_usec) || !cluster_matches(&p->s->cluster, req, n) ||
             (wish && !wish_allows(wish, n, &rank)))
             continue;
-        if (t && t->versions[n] == p->lines[n].version) {
-            at = t->earliest[n];
-        } else {
-            /* known times are lower bounds: who comes too late anyhow is left alone */
-            if (t && t->earliest[n] >= limit)
-                continue;
-            at = earliest_on(p, n, req, lifetime, t ? AQ_MAX(from, t->earliest[n]) : from,
-                             t ? INT64_MAX : limit);
-            if (t) {
-                t->earliest[n] = at;
-                t->versions[n] = p->lines[n].version;
-            }
-        }
-        if (at < limit && (at < *ret_usec || best == CLUSTER_NONE ||
-                           (at == *ret_usec && strcmp(c->nodes[n].id, c->nodes[best].id) < 0))) {
+        at = time_on(p, n, req, lifetime, from, *ret_usec, t);
+        if (at < *ret_usec) {
             *ret_usec = at;
             best = n;
         }
