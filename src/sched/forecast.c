@@ -404,6 +404,44 @@ static int unreserve(struct forecast *p, struct entry *e, uint32_t count, int64_
     return r;
 }
 
+/* Of the agents on which it can start now and stay, the one that the selector
+ * prefers: for a session that nobody was planned around. 0, or -ENOMEM.
+ */
+static int preferred_node(struct forecast *p, struct entry *e, const struct wish *wish,
+                          uint32_t *ret)
+{
+    struct cluster *c = &p->s->cluster;
+    const struct selector *selector = &p->s->options.selector;
+    int64_t best_rank = 0;
+    bool is_full = true;
+
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        uint32_t n = p->by_id[i];
+        const struct fit *fit;
+        int64_t rank = 0;
+        int order;
+
+        if (!cluster_matches(c, e->reqs[0], n) || (wish && !wish_allows(wish, n, &rank)))
+            continue;
+        if (!(fit = cluster_fit(c, e->reqs[0], c->nodes[n].state, selector)))
+            return -ENOMEM;
+        is_full = is_full && !fit->has_room;
+        if (!fit->has_room || earliest_on(p, n, e->reqs[0], lifetime_of(p, e), p->now_usec,
+                                          add_time(p->now_usec, 1)) == INT64_MAX)
+            continue;
+        order = *ret == CLUSTER_NONE ? -1 : (rank > best_rank) - (rank < best_rank);
+        if (order == 0)
+            order = select_compare(c, e->reqs[0], selector, c->nodes[n].state, c->nodes[*ret].state);
+        if (order < 0) {
+            *ret = n;
+            best_rank = rank;
+        }
+    }
+    if (is_full && !wish)
+        e->reqs[0]->full_at = c->grown;
+    return 0;
+}
+
 /* All requirements at 'at', or none: then *ret is when to try next. */
 static int reserve_all(struct forecast *p, struct entry *e, const struct wish *wish, int64_t at,
                        int64_t *ret)
@@ -443,7 +481,16 @@ int forecast_entry(struct forecast *p, struct entry *e, bool only_now, int64_t *
     int r;
     const struct wish *wish = entry_wish(p->s, e, p->arena, &r);
     int64_t at = p->now_usec, next = at;
+    uint32_t node = CLUSTER_NONE;
 
+    if (r == 0 && e->req_count == 1 && !e->planned_usec &&
+        e->reqs[0]->full_at != p->s->cluster.grown)
+        r = preferred_node(p, e, wish, &node);
+    if (r == 0 && node != CLUSTER_NONE) {
+        *ret_usec = at;
+        r = reserve(p, e, 0, node, at);
+        return r < 0 ? r : hold_now(p, e);
+    }
     while (r == 0) {
         at = next;
         if (only_now && at > p->now_usec) {

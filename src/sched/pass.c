@@ -117,9 +117,11 @@ static int preempt(struct pass *p, struct entry *e, struct sched_outcome *out)
 /* A verdict or -ENOMEM. */
 static int find_place(struct pass *p, struct entry *e, struct sched_outcome *out)
 {
+    /* who was told a time starts where it was planned: others were planned around it */
+    bool is_planned = p->forecast || (p->s->options.backfill && e->planned_usec);
     int r = SCHED_NO_ROOM;
 
-    if (!p->forecast)
+    if (!is_planned)
         r = place_entry(p->s, e, p->arena);
     else if (!entry_has_agent(p->s, e, 0))
         return SCHED_NO_AGENT;

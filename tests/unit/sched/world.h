@@ -1,0 +1,224 @@
+/* world.h - a snapshot under construction, for the tests of this folder
+ *
+ * Slots are written "cpu=4 mem=4096 cuda.shares=0.5"; mem in bytes. Times are
+ * in seconds.
+ */
+#ifndef AQ_TESTS_UNIT_SCHED_WORLD_H
+#define AQ_TESTS_UNIT_SCHED_WORLD_H
+
+#include "testing.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "sched/state.h"
+
+#define AGENTS_MAX 32
+#define SESSIONS_MAX 64
+#define RUNNING_MAX 64
+
+struct world {
+    struct arena arena;
+    struct slot_types *types;
+    struct sched_snapshot snap;
+    struct sched_agent agents[AGENTS_MAX];
+    struct sched_device devices[AGENTS_MAX][8];
+    struct sched_session sessions[SESSIONS_MAX];
+    struct sched_account accounts[8];
+    struct sched_owner owners[8];
+    struct sched_running running[RUNNING_MAX];
+    struct sched_session running_sessions[RUNNING_MAX];
+    struct sched_place places[RUNNING_MAX][4];
+    struct slots owned[512];
+    size_t owned_count;
+    const struct slots *kernels[512];
+    size_t kernel_count;
+    struct sched_result result;
+    char ids[AGENTS_MAX][8];
+};
+
+static struct world world;
+
+#define UNUSED __attribute__((unused))
+
+static UNUSED struct slots parse(const char *text)
+{
+    struct slots slots = { 0 };
+    char copy[256], *rest = NULL;
+
+    (void)snprintf(copy, sizeof(copy), "%s", text);
+    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        char *value = strchr(word, '=');
+        const char *name;
+        int64_t amount;
+
+        *value++ = '\0';
+        name = slot_name_intern(word, strlen(word));
+        assert_non_null(name);
+        assert_int_equal(slot_amount_parse(value, strlen(value), slot_type_guess(word), true, name,
+                                           &amount, NULL), 0);
+        assert_int_equal(slots_set(&slots, name, amount), 0);
+    }
+    return slots;
+}
+
+static UNUSED const struct slots *own(const char *text)
+{
+    struct slots *slots = &world.owned[world.owned_count++];
+
+    assert_true(world.owned_count < AQ_COUNT(world.owned));
+    *slots = parse(text);
+    for (size_t i = 0; i < slots->count; i++) {
+        struct slot_types *merged = slot_types_merge(world.types, slots->items[i].name,
+                                                     slot_type_guess(slots->items[i].name), NULL);
+
+        assert_non_null(merged);
+        slot_types_unref(world.types);
+        world.types = merged;
+    }
+    return slots;
+}
+
+static UNUSED void begin(const struct sequencer_ops *sequencer, const struct selector_ops *selector)
+{
+    memset(&world, 0, sizeof(world));
+    world.types = slot_types_new();
+    world.snap = (struct sched_snapshot){
+        .options = { .sequencer = sequencer, .selector = { .ops = selector } },
+        .agents = world.agents, .sessions = world.sessions, .accounts = world.accounts,
+        .owners = world.owners, .running = world.running };
+}
+
+static UNUSED void end(void)
+{
+    for (size_t i = 0; i < world.owned_count; i++)
+        slots_done(&world.owned[i]);
+    slot_types_unref(world.types);
+    arena_done(&world.arena);
+}
+
+static UNUSED struct sched_agent *agent(const char *id, const char *free)
+{
+    size_t i = world.snap.agent_count++;
+
+    assert_true(i < AGENTS_MAX);
+    (void)snprintf(world.ids[i], sizeof(world.ids[i]), "%s", id);
+    world.agents[i] = (struct sched_agent){ .id = world.ids[i], .architecture = "x86_64",
+        .free = own(free) };
+    return &world.agents[i];
+}
+
+/* Devices of cuda.shares for the agent added last: what each has free of one. */
+static UNUSED void devices(const char *model, size_t count, const double *free)
+{
+    size_t i = world.snap.agent_count - 1;
+
+    for (size_t d = 0; d < count; d++)
+        world.devices[i][d] = (struct sched_device){ slot_name_intern("cuda.shares", 11), model,
+            AMOUNT_ONE, (int64_t)(free[d] * AMOUNT_ONE + 0.5) };
+    world.agents[i].devices = world.devices[i];
+    world.agents[i].device_count = count;
+}
+#define DEVICES(model, ...)                                                                        \
+    devices(model, sizeof((double[]){ __VA_ARGS__ }) / sizeof(double), (double[]){ __VA_ARGS__ })
+
+static UNUSED struct sched_session make_session(int64_t row, const char *request)
+{
+    world.kernels[world.kernel_count] = own(request);
+    return (struct sched_session){ .id = { { (uint8_t)row } }, .row = row, .type = SESSION_BATCH,
+        .priority = 10, .single_node = true, .kernels = &world.kernels[world.kernel_count++],
+        .kernel_count = 1, .owner = UINT32_MAX,
+        .accounts = { SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT } };
+}
+
+static UNUSED struct sched_session *session(const char *request)
+{
+    size_t i = world.snap.session_count++;
+
+    assert_true(i < SESSIONS_MAX);
+    world.sessions[i] = make_session((int64_t)i + 1, request);
+    return &world.sessions[i];
+}
+
+/* One more kernel of the session added last. */
+static UNUSED void kernel(const char *request)
+{
+    world.kernels[world.kernel_count++] = own(request);
+    world.sessions[world.snap.session_count - 1].kernel_count++;
+}
+
+/* A session that runs on an agent since 'started' seconds; lifetime 0 = not known. */
+static UNUSED struct sched_session *runs(const char *agent_id, const char *request, int64_t started,
+                                         int64_t lifetime)
+{
+    size_t i = world.snap.running_count++;
+
+    assert_true(i < RUNNING_MAX);
+    world.running_sessions[i] = make_session(1000 + (int64_t)i, request);
+    world.running_sessions[i].lifetime_usec = lifetime * USEC_PER_SEC;
+    world.places[i][0] = (struct sched_place){ .agent_id = agent_id };
+    world.running[i] = (struct sched_running){ &world.running_sessions[i], world.places[i],
+        started * USEC_PER_SEC };
+    return &world.running_sessions[i];
+}
+
+static UNUSED void run_at(int64_t now_sec)
+{
+    struct aq_error err = { 0 };
+
+    world.snap.types = world.types;
+    world.snap.now_usec = now_sec * USEC_PER_SEC;
+    assert_row(sched_run(&world.snap, &world.arena, &world.result, &err) == 0, "%s", err.text);
+}
+
+static UNUSED const struct sched_outcome *outcome_of(size_t n)
+{
+    for (size_t i = 0; i < world.result.count; i++)
+        if (world.result.outcomes[i].session == n)
+            return &world.result.outcomes[i];
+    return NULL;
+}
+
+/* Where the n-th session's first kernel went; "" = it was not placed. */
+static UNUSED const char *place_of(size_t n)
+{
+    const struct sched_outcome *o = outcome_of(n);
+
+    return o && o->verdict == SCHED_PLACED ? world.agents[o->agents[0]].id : "";
+}
+
+static UNUSED enum sched_verdict verdict_of(size_t n)
+{
+    const struct sched_outcome *o = outcome_of(n);
+
+    return o ? o->verdict : SCHED_BEHIND;
+}
+
+/* "1 2 3": the sessions in the order in which they were placed, from 1. */
+static UNUSED const char *placed_in_order(void)
+{
+    static char text[512];
+    size_t len = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < world.result.count; i++)
+        if (world.result.outcomes[i].verdict == SCHED_PLACED)
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u", len ? " " : "",
+                                    world.result.outcomes[i].session + 1);
+    return text;
+}
+
+/* "i-1 i-2 -": where the sessions went, by number. */
+static UNUSED const char *places(void)
+{
+    static char text[1024];
+    size_t len = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < world.snap.session_count; i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? " " : "",
+                                *place_of(i) ? place_of(i) : "-");
+    return text;
+}
+
+#endif
