@@ -18,6 +18,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 
+#define GREETED_DEVICES_MAX (32u << 10)
 #define HEARTBEAT_USEC (3 * USEC_PER_SEC)
 #define HEARTBEAT_MAX_USEC (60 * USEC_PER_SEC)
 
@@ -152,8 +153,9 @@ static void on_greet(void *data, struct msg_hello *hello)
     hello->region = agent->settings->region;
     hello->resource_group = agent->settings->resource_group;
     hello->slots = describe_slots(agent);
-    hello->devices = agent->resources.devices_json;
-    agent->has_new_devices = false;
+    /* a greeting must be short: the first heartbeat tells of thousands of devices */
+    agent->has_new_devices = strlen(agent->resources.devices_json) > GREETED_DEVICES_MAX;
+    hello->devices = agent->has_new_devices ? NULL : agent->resources.devices_json;
     hello->runtime = agent->containers ? runtime_oci_version(agent->containers)
                                        : agent->runtime->ops->name;
 }

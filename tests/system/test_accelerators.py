@@ -296,6 +296,21 @@ def test_settings_that_are_wrong_are_named(cluster):
              lambda: cluster.log_of("agent"))
 
 
+def test_thousands_of_devices(cluster):
+    rows = "\n".join(f'[[devices]]\nmother_uuid = "gpu-{i:05d}"\nmodel_name = "GPU"\n'
+                     f'numa_node = {i % 8}\nsubproc_count = 8\nmemory_size = "2g"'
+                     for i in range(3000))
+    client = start(cluster, rows, ALIQUOT_ACCELERATORS_RESCAN="1s")
+    assert cluster.agent()["available_slots"]["cuda.shares"] == "3000"
+    one = run(client, "first-one", **{"cuda.shares": "0.5"})
+    assert one["status"] == "RUNNING", one
+    two = run(client, "second", **{"cuda.shares": "100"})
+    assert two["status"] == "RUNNING", two
+    held = json.loads(alloc_map(client))
+    assert len(held) == 101 and set(held.values()) == {"0.50", "1.00"}
+    finish(cluster)
+
+
 def test_a_helper_that_dies_is_replaced(cluster):
     client = start(cluster, TWO_GPUS)
     run(client, "first", **{"cuda.shares": "0.2"})
