@@ -14,7 +14,7 @@
 
 static struct sim_card *own_card;
 static struct sim_client *own_client;
-static pid_t own_pid;
+static bool is_child; /* after fork: what the parent had is not ours */
 static int own_fd = -1;
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -168,17 +168,27 @@ struct sim_card *sim_card_to_look(int *ret_fd)
     return own_card;
 }
 
+static void on_child(void)
+{
+    is_child = own_client != NULL;
+}
+
+bool sim_is_parent(void)
+{
+    return !is_child;
+}
+
 struct sim_card *sim_card(void)
 {
     int fd;
 
-    if (own_client)
-        return own_pid == getpid() ? own_card : NULL;
+    if (__builtin_expect(own_client != NULL, 1))
+        return is_child ? NULL : own_card;
     if (!sim_card_to_look(&fd))
         return NULL;
     (void)pthread_mutex_lock(&attach_lock);
     if (!own_client) {
-        own_pid = getpid();
+        (void)pthread_atfork(NULL, NULL, on_child);
         own_client = take_slot(own_card, fd);
     }
     (void)pthread_mutex_unlock(&attach_lock);

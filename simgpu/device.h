@@ -109,6 +109,9 @@ struct sim_card *sim_open(const char *path, int *ret_fd);
 struct sim_card *sim_card(void);
 struct sim_client *sim_self(void);
 
+/* False in the child of a process that had a slot. */
+bool sim_is_parent(void);
+
 /* The same without taking a client's slot: for who only looks. */
 struct sim_card *sim_card_to_look(int *ret_fd);
 

@@ -3,13 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cuda.h"
 
 extern const int sim_cuda_version;
 
-static pid_t ready_pid;
+static bool is_ready;
 static struct CUctx_st primary[SIM_DEVICES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread CUcontext stack[16];
@@ -17,7 +16,7 @@ static __thread int depth;
 
 bool sim_is_ready(void)
 {
-    return ready_pid && ready_pid == getpid();
+    return is_ready && sim_is_parent();
 }
 
 CUcontext sim_context(void)
@@ -34,11 +33,11 @@ CUresult cuInit(unsigned int flags)
 {
     if (flags)
         return CUDA_ERROR_INVALID_VALUE;
-    if (ready_pid && ready_pid != getpid())
+    if (!sim_is_parent())
         return CUDA_ERROR_NOT_INITIALIZED;
     if (!sim_card())
         return CUDA_ERROR_NO_DEVICE;
-    ready_pid = getpid();
+    is_ready = true;
     return CUDA_SUCCESS;
 }
 

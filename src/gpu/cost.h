@@ -13,13 +13,17 @@
 struct cost {
     uint64_t key;
     uint32_t ns;       /* estimate; 0 = not measured yet */
-    uint16_t launches; /* counts, wraps */
+    uint16_t left;     /* launches until it is measured again */
     uint8_t measured;  /* how often, up to COST_SURE */
     uint8_t pending;   /* a first measurement is under way */
 };
 
-/* After so many measurements a cost is measured now and then only. */
+/* After so many measurements a cost is measured only every COST_EVERY_NS of it, or
+ * every COST_EVERY launches.
+ */
 #define COST_SURE 16
+#define COST_EVERY_NS 2000000
+#define COST_EVERY 1024
 
 #define COST_TABLE_BITS 12
 
@@ -42,11 +46,20 @@ static inline struct cost *cost_find(uint64_t key)
     if (__builtin_expect(cost->key != key, 0)) {
         cost->ns = 0;
         cost->pending = 0;
-        cost->launches = 0;
+        cost->left = 1;
         cost->measured = 0;
         cost->key = key;
     }
     return cost;
+}
+
+/* How many launches until the next measurement, this one being under way. */
+static inline uint16_t cost_pause(const struct cost *cost)
+{
+    if (cost->measured < COST_SURE || cost->ns >= COST_EVERY_NS)
+        return 1;
+    return cost->ns <= COST_EVERY_NS / COST_EVERY ? COST_EVERY
+                                                  : (uint16_t)(COST_EVERY_NS / cost->ns);
 }
 
 /* A measurement. Other work can only make it longer, so the estimate goes down

@@ -7,9 +7,7 @@
 #include "gpu/device.h"
 #include "gpu/pace.h"
 
-#define LEASE_NS 500000         /* credit taken at once */
-#define MEASURE_ALWAYS_NS 500000 /* kernels this long are measured each time */
-#define MEASURE_EVERY 64        /* shorter ones so often */
+#define LEASE_NS 500000 /* credit taken at once */
 #define GRACE_NS 100000000      /* a launch waits no longer than its debt and this */
 #define SLEEP_MIN_NS 20000
 #define SLEEP_MAX_NS 2000000
@@ -369,19 +367,27 @@ static void take_credit(int device, int64_t ns)
                           + (lease > LEASE_NS ? lease * LONG_FACTOR : lease));
 }
 
-static void enter_slowly(struct throttle_launch *launch, int device, struct cost *cost)
+static void enter_slowly(struct throttle_launch *launch, int device, struct cost *cost,
+                         bool has_to_pay)
 {
     int saved = errno;
     int64_t ns;
 
-    gpu_region_renew();
-    wait_turn(device, cost);
+    cost->left = 1; /* until it is measured, each launch tries */
+    if (has_to_pay) {
+        gpu_region_renew();
+        wait_turn(device, cost);
+    } else {
+        settle_device(device);
+    }
     ns = cost->ns; /* may have become known */
     if (__atomic_load_n(&locals[device].credit_ns, __ATOMIC_RELAXED) < 0)
         take_credit(device, -__atomic_load_n(&locals[device].credit_ns, __ATOMIC_RELAXED));
     if (!ns)
         show_busy(device, gpu_now_ns() + FRESH_NS);
     start_sample(launch, device, cost, ns);
+    if (launch->sample && ns)
+        cost->left = cost_pause(cost);
     errno = saved;
 }
 
@@ -396,10 +402,8 @@ void throttle_enter(struct throttle_launch *launch, uint64_t key, CUstream strea
     launch->stream = stream;
     cost = cost_find(key);
     left = __atomic_sub_fetch(&locals[device].credit_ns, (int64_t)cost->ns, __ATOMIC_RELAXED);
-    if (__builtin_expect(left < 0 || cost->ns >= MEASURE_ALWAYS_NS || cost->measured < COST_SURE
-                             || ++cost->launches % MEASURE_EVERY == 0,
-                         0))
-        enter_slowly(launch, device, cost);
+    if (__builtin_expect(left < 0 || !cost->ns || --cost->left == 0, 0))
+        enter_slowly(launch, device, cost, left < 0 || !cost->ns);
 }
 
 void throttle_settle(void)

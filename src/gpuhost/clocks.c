@@ -8,7 +8,7 @@
 #define TICK_CONTENDED_NS 2000000 /* several containers have work: see who when */
 #define TICK_BUSY_NS 10000000
 #define TICK_IDLE_NS 20000000
-#define SMOOTH_NS 100000000
+#define SMOOTH_NS 200000000
 #define WANTED_NS 50000000 /* so long after its last work a container counts as wanting time */
 
 int64_t gpu_clocks_now_ns(void)
@@ -74,8 +74,8 @@ static bool in_debt(const struct gpu_view *view, int device, int64_t now_ns)
     return pace_debt(&view->usage->devices[device], grant) > 0;
 }
 
-/* How much of the device a container uses, over the last SMOOTH_NS or so. */
-static double use_of(struct gpu_view *view, int device, int64_t now_ns)
+/* How much of the device a container uses while it has work, of late. */
+static double use_of(struct gpu_view *view, int device, bool is_active, int64_t now_ns)
 {
     int64_t used = __atomic_load_n(&view->usage->devices[device].used_ns, __ATOMIC_RELAXED);
     int64_t span = now_ns - view->seen_ns[device];
@@ -85,11 +85,14 @@ static double use_of(struct gpu_view *view, int device, int64_t now_ns)
         rate = (double)(used - view->used_ns[device]) / (double)span;
         weight = span < SMOOTH_NS ? (double)span / SMOOTH_NS : 1;
         rate = rate < 0 ? 0 : rate > 1 ? 1 : rate;
-        view->used_rate[device] += weight * (rate - view->used_rate[device]);
+        view->used_part[device] += weight * (rate - view->used_part[device]);
+        view->active_part[device] += weight * (is_active - view->active_part[device]);
         view->used_ns[device] = used;
         view->seen_ns[device] = now_ns;
     }
-    return view->used_rate[device];
+    if (view->active_part[device] < 0.01)
+        return 1;
+    return view->used_part[device] / view->active_part[device];
 }
 
 struct look {
@@ -115,10 +118,13 @@ static struct look look_at(struct gpu_view *views, size_t count, size_t own,
             views[i].wanted_ns[device] = now_ns;
         look.running += running;
         look.containers += running > 0;
-        if (i == own)
+        if (i == own) {
             look.own_running = running;
-        else
-            look.others_use += use_of(&views[i], device, now_ns);
+        } else {
+            double use = use_of(&views[i], device, running > 0, now_ns);
+
+            look.others_use += running ? use : 0;
+        }
         if (views[i].wanted_ns[device] && now_ns - views[i].wanted_ns[device] < WANTED_NS) {
             look.wanted += views[i].limits->devices[device].share;
             look.own_wants |= i == own;

@@ -96,15 +96,22 @@ static void test_own_time(void **state)
     assert_int_equal(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE);
     assert_in_range(pair.limits[0]->devices[0].own.rate, AQ_GPU_WHOLE / 2, AQ_GPU_WHOLE);
     pair.usage[0]->slots[1].devices[0].busy_ns = 2000 * MS;
-    pair.usage[0]->devices[0].used_ns = pair.usage[1]->devices[0].used_ns = 50 * MS;
-    tick(&pair, false, 1100 * MS);
-    assert_in_range(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE / 2, AQ_GPU_WHOLE * 6 / 10);
-    /* who uses less than its turn leaves the rest */
-    pair.usage[0]->devices[0].used_ns += 10 * MS;
-    pair.usage[1]->devices[0].used_ns += 90 * MS;
-    tick(&pair, false, 1200 * MS);
+    for (int64_t now = 1004; now < 2000; now += 4) { /* both use their turns */
+        pair.usage[0]->devices[0].used_ns += 2 * MS;
+        pair.usage[1]->devices[0].used_ns += 2 * MS;
+        tick(&pair, false, now * MS);
+    }
+    assert_in_range(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE / 2, AQ_GPU_WHOLE * 52 / 100);
+    pair.usage[0]->slots[1].devices[0].busy_ns = 4000 * MS;
+    pair.usage[1]->slots[1].devices[0].busy_ns = 4000 * MS;
+    for (int64_t now = 2000; now < 4000; now += 10) { /* the first uses less, and leaves the rest */
+        pair.usage[0]->devices[0].used_ns += 1 * MS;
+        pair.usage[1]->devices[0].used_ns += 9 * MS;
+        tick(&pair, false, now * MS);
+    }
     assert_int_equal(pair.limits[0]->devices[0].own.rate, AQ_GPU_WHOLE / 2);
-    assert_in_range(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE * 8 / 10, AQ_GPU_WHOLE);
+    assert_in_range(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE * 85 / 100,
+                    AQ_GPU_WHOLE * 95 / 100);
     tear_down(&pair);
 }
 
