@@ -30,6 +30,8 @@ struct throttle_sample {
     int64_t paid_ns;    /* in advance, by estimate */
     int64_t entered_ns; /* when the first event was recorded */
     int64_t gap_ns;     /* from then until the second was: the host's time */
+    int64_t own_ns;     /* what the own clock showed then */
+    bool was_idle;      /* no other measurement was under way */
 };
 
 struct local {
@@ -130,7 +132,7 @@ static int64_t worth(const struct throttle_sample *sample, int64_t ns, int64_t n
 
     if (cost->measured >= SURE_ENOUGH && ns > 4 * (int64_t)cost->ns + 2 * TURN_NS)
         return cost->ns + cost->ns / 4; /* whoever was in between does not show it */
-    own = own_clock(sample->device, now) - own_clock(sample->device, sample->entered_ns);
+    own = own_clock(sample->device, now) - sample->own_ns;
     if (waited <= 0 || own <= 0 || own >= waited - waited / 32)
         return ns;
     if (cost->measured >= SURE_ENOUGH && cost->ns < TURN_NS / 2 && ns > 2 * (int64_t)cost->ns)
@@ -152,7 +154,7 @@ static void account(struct local *local, struct throttle_sample *sample, int64_t
     if (gpu_real.cuEventElapsedTime(&ms, sample->start, sample->end) != CUDA_SUCCESS)
         return;
     ns = (int64_t)((double)ms * 1e6);
-    held_up = sample->gap_ns > GAP_NS && sample->gap_ns > ns / 8;
+    held_up = sample->was_idle && sample->gap_ns > GAP_NS && sample->gap_ns > ns / 8;
     if (held_up)
         ns = ns > sample->gap_ns ? ns - sample->gap_ns : 0;
     ns = worth(sample, ns, now);
@@ -326,6 +328,8 @@ static void start_sample(struct throttle_launch *launch, int device, struct cost
         sample->device = device;
         sample->key = cost->key;
         sample->paid_ns = paid;
+        sample->own_ns = own_clock(device, sample->entered_ns);
+        sample->was_idle = !__atomic_load_n(&local->running, __ATOMIC_RELAXED);
         if (!paid) {
             cost->pending = 1;
             (void)__atomic_fetch_add(&local->fresh, 1, __ATOMIC_RELAXED);
