@@ -158,6 +158,7 @@ static void on_greet(void *data, struct msg_hello *hello)
     hello->devices = agent->has_new_devices ? NULL : agent->resources.devices_json;
     hello->runtime = agent->containers ? runtime_oci_version(agent->containers)
                                        : agent->runtime->ops->name;
+    hello->runtime_notes = agent->notes;
 }
 
 static void on_connected(void *data, const struct msg_welcome *welcome)
@@ -311,6 +312,24 @@ static const char *const *texts_of(const struct conf_list *list, struct arena *a
     return texts;
 }
 
+/* What people should know of this node, once all is found. */
+static void take_notes(struct agent *agent, const char *no_network)
+{
+    struct strbuf notes = STRBUF_INIT;
+
+    if (!agent->containers && agent->no_containers && agent->no_containers[0])
+        strbuf_addf(&notes, "no containers: %s\n", agent->no_containers);
+    if (agent->containers && runtime_oci_host(agent->containers)->notes.len)
+        strbuf_addf(&notes, "%s\n", runtime_oci_host(agent->containers)->notes.data);
+    if (no_network[0])
+        strbuf_addf(&notes, "containers have no network: %s\n", no_network);
+    if (agent->net && net_get_note(agent->net)[0])
+        strbuf_addf(&notes, "%s\n", net_get_note(agent->net));
+    if (notes.len)
+        strbuf_truncate(&notes, notes.len - 1);
+    agent->notes = strbuf_steal(&notes); /* absent if memory is short */
+}
+
 /* Without one containers still run, each by itself. */
 static void find_network(struct agent *agent)
 {
@@ -326,8 +345,10 @@ static void find_network(struct agent *agent)
     };
     struct aq_error err = { 0 };
 
-    if (!agent->containers || !s->network)
+    if (!agent->containers || !s->network) {
+        take_notes(agent, "");
         return;
+    }
     if (!identity || !settings.dns || !settings.denied || !settings.allowed
         || net_new(agent->loop, &settings, &agent->net, &err) < 0) {
         agent->net = NULL;
@@ -335,6 +356,7 @@ static void find_network(struct agent *agent)
     } else if (net_get_note(agent->net)[0]) {
         log_info("network of containers: %s", net_get_note(agent->net));
     }
+    take_notes(agent, agent->net ? "" : err.text);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -401,6 +423,8 @@ void agent_free(struct agent *agent)
     image_orders_free(agent);
     images_free(agent->images);
     net_free(agent->net);
+    free(agent->notes);
+    agent->notes = NULL;
     disk_free(agent->disk);
     LIST_FOREACH(it, &agent->receipts) {
         list_remove(it);

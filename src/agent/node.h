@@ -38,6 +38,7 @@ struct agent {
     struct runtime *runtime;     /* of processes of the node */
     struct runtime *containers;  /* NULL = none, and why not */
     const char *no_containers;
+    char *notes;                 /* for administrators: what is weaker here than it could be */
     struct images *images;
     struct net *net;             /* of containers; NULL = they have none */
     struct list image_orders;    /* image_orders.c */

@@ -14,6 +14,8 @@ static const struct column agent_columns[] = {
     { "occupied_slots", "OCCUPIED", COLUMN_SLOTS, 0 },
     { "resource_group", "RESOURCE-GROUP", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "architecture", "ARCHITECTURE", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "runtime", "RUNTIME", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "runtime_notes", "NOTES", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "version", "VERSION", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "addr", "ADDRESS", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "region", "REGION", COLUMN_TEXT, COLUMN_IS_EXTRA },

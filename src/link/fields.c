@@ -40,6 +40,7 @@ static const struct field hello_fields[] = {
     MEMBER(msg_hello, slots, FIELD_JSON),
     MEMBER(msg_hello, devices, FIELD_JSON),
     MEMBER(msg_hello, runtime, FIELD_STR),
+    MEMBER(msg_hello, runtime_notes, FIELD_STR),
     FIELDS_END,
 };
 

@@ -84,7 +84,8 @@ struct msg_hello {
     const char *slots;        /* JSON {"cpu":["count","4"],"mem":["bytes","1073741824"]}: offered,
                                  that is capacity times overcommit less reserved */
     const char *devices;      /* JSON list [{"id","slot","amount",...}] */
-    const char *runtime;      /* "process" ... */
+    const char *runtime;      /* "process", "crun 1.8.1" ... */
+    const char *runtime_notes; /* what is weaker on this node than it could be, a line each */
 };
 
 struct msg_welcome {

@@ -332,3 +332,5 @@ def test_no_mounts_on_the_node(cluster):
 
 def test_runtime_is_said_at_the_start(cluster):
     assert f"containers by {cluster.runtime} " in cluster.log_of("agent")
+    assert cluster.agent()["runtime"].startswith(cluster.runtime + " ")
+    assert cluster.runtime in cluster.cli("agent", "info", "agent").stdout

@@ -25,6 +25,7 @@ static const struct field list_fields[] = {
 static void write_agent(const struct api_list *list, const struct store_page *page, size_t i,
                         struct jsonw *w)
 {
+    const char *notes;
     const struct slot_types *types = core_slot_types(list->api->core);
     const struct agent *agent = &page->agents[i].agent;
 
@@ -49,6 +50,8 @@ static void write_agent(const struct api_list *list, const struct store_page *pa
     api_write_time(w, "first_contact", agent->first_contact_usec);
     api_write_time(w, "status_changed", agent->status_changed_usec);
     api_write_time(w, "lost_at", agent->lost_usec);
+    jsonw_member_str(w, "runtime", core_agent_get_runtime(list->api->core, agent->id, &notes));
+    jsonw_member_str(w, "runtime_notes", notes && notes[0] ? notes : NULL);
     jsonw_member_bool(w, "connected", core_agent_is_connected(list->api->core, agent->id));
     jsonw_object_end(w);
 }

@@ -62,6 +62,8 @@ void agent_drop(struct core *core, struct agent_live *a)
     agent_cards_free(a->cards);
     free(a->slots_text);
     free(a->images);
+    free(a->runtime);
+    free(a->runtime_notes);
     free(a);
 }
 

@@ -106,6 +106,14 @@ bool core_agent_is_connected(const struct core *core, const char *id)
     return a && a->is_connected;
 }
 
+const char *core_agent_get_runtime(const struct core *core, const char *id, const char **ret_notes)
+{
+    const struct agent_live *a = agent_find(core, id);
+
+    *ret_notes = a ? a->runtime_notes : NULL;
+    return a ? a->runtime : NULL;
+}
+
 int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret)
 {
     struct agent_live *a = agent_find(core, agent_id);

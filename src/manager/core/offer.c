@@ -284,7 +284,9 @@ int offer_take(struct core *core, struct agent_live *a, const struct msg_hello *
     if (r < 0)
         return r;
     if (copy_offer(&a->offer, &offer) < 0 ||
-        set_text(&a->slots_text, hello->slots ? hello->slots : "{}") < 0)
+        set_text(&a->slots_text, hello->slots ? hello->slots : "{}") < 0 ||
+        set_text(&a->runtime, hello->runtime) < 0 ||
+        set_text(&a->runtime_notes, hello->runtime_notes) < 0)
         return aq_fail(err, ENOMEM, "agent '%s'", hello->agent_id);
     a->has_offer = true;
     return 0;

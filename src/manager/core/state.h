@@ -122,6 +122,7 @@ struct agent_live {
     struct agent_cards *cards; /* cards.c; NULL = not looked at yet */
     bool cards_changed, cards_stale; /* other devices; other holders */
     char *images;            /* JSON, as it said; NULL = not yet */
+    char *runtime, *runtime_notes; /* as it greeted; NULL = it said none */
 };
 
 static inline struct agent_live *agent_of(const struct agent *a)
