@@ -198,7 +198,7 @@ int folder_replace(struct folders *folders, const struct disk_job *job, struct a
 
 static int write_config(int folder, const char *path, const char *text, struct aq_error *err)
 {
-    return text ? fs_write_quick(folder, path, text, strlen(text), 0600, err) : 0;
+    return text ? fs_write_quick(folder, path, text, strlen(text), 0644, err) : 0;
 }
 
 int folder_describe(struct folders *folders, const struct disk_job *job, struct aq_error *err)

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+import containers
 from cluster import BUILD, Cluster, interactive, processes_of, wait_for, wait_status
 
 A, B = "c59395cd-ac91-4cd3-a1b0-3d2568aa2d01", "c59395cd-ac91-4cd3-a1b0-3d2568aa2d02"
@@ -280,6 +281,37 @@ def test_restart_without_the_plugin(cluster):
     client.delete("/session/first")
     wait_for(lambda: not cluster.agent()["available_slots"].get("cuda.shares"))
     assert client.get("/aliquot/v1/sessions/" + waiting).json["status"] == "PENDING"
+    finish(cluster)
+
+
+@pytest.mark.parametrize("runtime", ("crun", "runc"))
+def test_in_a_container(cluster, runtime):
+    """Its share is in /home/config and its environment; a device that it was given is there."""
+    if why := containers.why_not(runtime):
+        pytest.skip(why)
+    folder = cluster.folder / "accelerators"
+    folder.mkdir()
+    (folder / "zero.toml").write_text("""\
+key = "zero"
+[devices]
+files = "/dev/zero"
+[container]
+nodes = ["/dev/zero:/dev/accel/zero0"]
+mounts = ["/etc/hostname:/opt/zero/name"]
+environ = { ZERO_DEVICES = "{name}" }
+""")
+    start(cluster, TWO_GPUS, ALIQUOT_RUNTIME_DRIVER="auto", ALIQUOT_RUNTIME_OCI=runtime,
+          ALIQUOT_ACCELERATORS_FOLDER=str(folder))
+    done = cluster.cli("run", "--image", "host", "-r", "cpu=1", "-r", "mem=128m", "-r",
+                       "cuda.shares=0.5", "-r", "zero.device=1", "--", "sh", "-c",
+                       "cat /home/config/resource.txt; echo $GPU_COUNT $ZERO_DEVICES; "
+                       "head -c 3 /dev/accel/zero0 | od -An -tx1; cat /opt/zero/name; "
+                       "echo 1 > /opt/zero/name || echo read-only")
+    assert done.returncode == 0, done
+    lines = done.stdout.splitlines()
+    assert f"CUDA.SHARES_SHARES={B}:0.50" in lines and "ZERO.DEVICE_SHARES=zero:1" in lines, lines
+    assert f"CUDA_MEMORY_LIMITS={B}:{1 << 30}" in lines, lines
+    assert "1 zero" in lines and " 00 00 00" in lines and lines[-1] == "read-only", lines
     finish(cluster)
 
 
