@@ -55,22 +55,33 @@ static inline size_t free_bytes(void)
     return left;
 }
 
-/* A kernel of the simulated GPU that works for so long. */
+/* A kernel that works for so long: the simulated GPU knows "work" by name, a
+ * real one runs this program, which watches the device's clock.
+ */
+static const char work_ptx[] =
+    ".version 6.0\n.target sm_50\n.address_size 64\n"
+    ".visible .entry work(.param .u64 ns)\n{\n"
+    "  .reg .u64 %len, %begin, %now;\n  .reg .pred %more;\n"
+    "  ld.param.u64 %len, [ns];\n  mov.u64 %begin, %globaltimer;\n"
+    "again:\n  mov.u64 %now, %globaltimer;\n  sub.u64 %now, %now, %begin;\n"
+    "  setp.lt.u64 %more, %now, %len;\n  @%more bra again;\n  ret;\n}\n";
+static long work_ns;
+static void *work_params[] = { &work_ns };
+
 static inline CUfunction work_function(long ns)
 {
     CUmodule module;
     CUfunction function;
-    char name[32];
 
-    MUST(FN(cuModuleLoadData)(&module, "image"));
-    (void)snprintf(name, sizeof(name), "work_%ld", ns);
-    MUST(FN(cuModuleGetFunction)(&function, module, name));
+    work_ns = ns;
+    MUST(FN(cuModuleLoadData)(&module, work_ptx));
+    MUST(FN(cuModuleGetFunction)(&function, module, "work"));
     return function;
 }
 
 static inline CUresult launch(fn_cuLaunchKernel *call, CUfunction function, CUstream stream)
 {
-    return call(function, 80, 1, 1, 256, 1, 1, 0, stream, NULL, NULL);
+    return call(function, 80, 1, 1, 256, 1, 1, 0, stream, work_params, NULL);
 }
 
 #endif

@@ -21,7 +21,7 @@ static CUgraphExec make_graph(CUfunction function)
 {
     CUDA_KERNEL_NODE_PARAMS params = { .func = function, .gridDimX = 80, .gridDimY = 1,
                                        .gridDimZ = 1, .blockDimX = 256, .blockDimY = 1,
-                                       .blockDimZ = 1 };
+                                       .blockDimZ = 1, .kernelParams = work_params };
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
