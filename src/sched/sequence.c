@@ -73,8 +73,8 @@ const struct sequencer_ops sched_lifo = { .name = "lifo", .next = next_lifo };
 /* An owner's sessions of the band, in their order. */
 struct lane {
     uint32_t owner;
-    uint32_t *handles;
-    int64_t *rows;
+    const struct queued *items; /* of the band */
+    uint32_t *places;           /* the owner's, in it */
     size_t count, at;
     double key[3]; /* the larger, the earlier */
 };
@@ -91,7 +91,7 @@ static bool lane_before(const struct lane *a, const struct lane *b)
     for (int i = 0; i < 3; i++)
         if (a->key[i] != b->key[i])
             return a->key[i] > b->key[i];
-    return a->rows[a->at] < b->rows[b->at];
+    return a->items[a->places[a->at]].row < b->items[b->places[b->at]].row;
 }
 
 static void sift_down(struct lanes *l, size_t at)
@@ -147,26 +147,24 @@ static uint32_t lane_of(const struct sched *s, uint32_t owner)
 static int fill_lanes(struct sequence *seq, struct lanes *l, struct arena *arena)
 {
     size_t count = seq->s->owner_count + 1;
-    uint32_t *handles = arena_array(arena, seq->count, sizeof(*handles));
-    int64_t *rows = arena_array(arena, seq->count, sizeof(*rows));
+    uint32_t *places = arena_array(arena, seq->count, sizeof(*places));
     size_t at = 0;
 
     l->all = arena_array(arena, count, sizeof(*l->all));
     l->heap = arena_array(arena, count, sizeof(struct lane *));
-    if (!handles || !rows || !l->all || !l->heap)
+    if (!places || !l->all || !l->heap)
         return -ENOMEM;
     for (size_t i = 0; i < seq->count; i++)
         l->all[lane_of(seq->s, seq->items[i].owner)].count++;
     for (size_t i = 0; i < count; at += l->all[i].count, i++) {
         l->all[i].owner = (uint32_t)i;
-        l->all[i].handles = &handles[at];
-        l->all[i].rows = &rows[at];
+        l->all[i].items = seq->items;
+        l->all[i].places = &places[at];
     }
     for (size_t i = 0; i < seq->count; i++) {
         struct lane *lane = &l->all[lane_of(seq->s, seq->items[i].owner)];
 
-        lane->handles[lane->at] = seq->items[i].handle;
-        lane->rows[lane->at++] = seq->items[i].row;
+        lane->places[lane->at++] = (uint32_t)i;
     }
     for (size_t i = 0; i < count; i++) {
         l->all[i].at = 0;
@@ -205,6 +203,7 @@ static int begin_fair_share(struct sequence *seq, struct arena *arena)
 static uint32_t next_lane(struct sequence *seq)
 {
     struct lanes *l = seq->data;
+    const struct lane *next;
 
     if (seq->at++ > 0 && l->count) {
         struct lane *top = l->heap[0];
@@ -215,7 +214,8 @@ static uint32_t next_lane(struct sequence *seq)
             l->heap[0] = l->heap[--l->count];
         sift_down(l, 0);
     }
-    return l->count ? l->heap[0]->handles[l->heap[0]->at] : NO_HANDLE;
+    next = l->count ? l->heap[0] : NULL;
+    return next ? next->items[next->places[next->at]].handle : NO_HANDLE;
 }
 
 const struct sequencer_ops sched_drf = { .name = "drf", .begin = begin_drf, .next = next_lane };
