@@ -7,6 +7,7 @@
  *
  *   accepted                       which orders were taken: accepted.h
  *   kernels/ID/spec.json           the order, as a kernel.create message
+ *   kernels/ID/image               digest of the image that a container has
  *   kernels/ID/config/resource.txt which devices it got (alloc/resource_txt.h)
  *   kernels/ID/config/environ.txt  NAME=value lines
  *   kernels/ID/work                the folder of a program that is a process of the node

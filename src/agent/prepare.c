@@ -1,10 +1,39 @@
 #include "agent/prepare.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "agent/container.h"
 #include "base/fault.h"
+#include "base/fs.h"
 #include "base/log.h"
+
+/* Which image a kernel has, should its name mean another one when the agent is
+ * started again. No flush: what loses it has ended the container, too.
+ */
+static void note_image(const struct local_kernel *k)
+{
+    AQ_CLEANUP(aq_freep) char *path = disk_kernel_path(k->agent->disk, &k->id, "image");
+    struct aq_error err = { 0 };
+
+    if (path && !k->image->digest)
+        (void)unlink(path);
+    else if (path
+             && fs_write_quick(AT_FDCWD, path, k->image->digest, strlen(k->image->digest), 0600,
+                               &err) < 0)
+        log_warning("%s", err.text);
+}
+
+static int find_image(struct local_kernel *k, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = disk_kernel_path(k->agent->disk, &k->id, "image");
+    AQ_CLEANUP(strbuf_donep) struct strbuf digest = STRBUF_INIT;
+    bool is_noted = path && fs_read(AT_FDCWD, path, DIGEST_TEXT_MAX, &digest, NULL) == 0;
+
+    return images_find(k->agent->images, is_noted ? digest.data : k->image_name, &k->image, err);
+}
 
 static void on_image_ready(void *data, struct image *image)
 {
@@ -12,6 +41,7 @@ static void on_image_ready(void *data, struct image *image)
 
     k->image_request = NULL;
     k->image = image;
+    note_image(k);
     AQ_FAULT("agent.container.image");
     kernel_step(k);
 }
@@ -89,7 +119,7 @@ void prepare_adopt(struct local_kernel *k)
     (void)container_is_wanted(k->agent, k->image_name, &k->is_container, &err);
     if (!k->is_container)
         return;
-    if (images_find(k->agent->images, k->image_name, &k->image, &err) < 0)
+    if (find_image(k, &err) < 0)
         log_info("the image of a kernel is got anew if that is started again: %s", err.text);
     if (k->agent->net && net_adopt(k->agent->net, &k->id, &k->network, &err) == 0)
         k->is_connected = true;

@@ -3,10 +3,11 @@
 import json
 import os
 import shutil
+import subprocess
 
 import pytest
 
-from client import USER
+from client import USER, sse_events
 from cluster import Cluster, wait_for
 from images import Layout, Registry, archive, file
 
@@ -30,7 +31,7 @@ def scene(tmp_path_factory):
                      Labels={"ai.backend.kernelspec": "1", "ai.backend.resource.min.cpu": "1"})
         names[tag] = layout.push(tag, registry, f"team/image:{tag}")
     settings = {"ALIQUOT_IMAGE_INSECURE": registry.address, "ALIQUOT_IMAGE_KEEP_FREE": "0",
-                "ALIQUOT_MANAGER_HEARTBEAT": "0.2s"}
+                "ALIQUOT_MANAGER_HEARTBEAT": "0.2s", "ALIQUOT_RUNTIME_DRIVER": "auto"}
     try:
         with Cluster(**settings) as cluster:
             cluster.start_manager()
@@ -116,3 +117,43 @@ def test_agent_that_goes_away(scene):
     cluster.programs["node1"].start()
     wait_for(lambda: cluster.cli("image", "pull", "--agent", "node1", names["b"]).returncode == 0,
              30, "the agent")
+
+
+# ---- sessions ----
+
+def static_shell():
+    """Entries of a small image with a shell of this machine."""
+    found = subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True).stdout
+    paths = {word for word in found.split() if word.startswith("/")} | {"/bin/sh"}
+    return [file(path.lstrip("/"), open(path, "rb").read(), mode=0o755) for path in sorted(paths)]
+
+
+@pytest.mark.skipif(not (shutil.which("crun") or shutil.which("runc")),
+                    reason="no container runtime is installed")
+def test_session_pulls_its_image(scene, tmp_path):
+    """From a registry into a container, with bytes told by events."""
+    cluster, names = scene
+    registry, tag = names["a"].split("/")[0], "team/shell:1"
+    layout = Layout(tmp_path / "layout")
+    layout.image("t", [archive([*static_shell(), file("big", os.urandom(8 << 20)),
+                                file("hello", b"from the image\n")])])
+    subprocess.run(["skopeo", "copy", "-q", "--insecure-policy", "--dest-tls-verify=false",
+                    layout.reference("t"), f"docker://{registry}/{tag}"], check=True)
+    client, pulls, last = cluster.client(), [], None
+    sock, stream, _ = client.stream("/events/session?scope=session", timeout=60)
+    with sock:
+        reply = client.post("/session", {
+            "name": "shell", "image": f"{registry}/{tag}", "type": "batch", "enqueueOnly": True,
+            "startupCommand": "read line < /hello; echo $line",
+            "config": {"resources": {"cpu": "1", "mem": "256m"}}})
+        assert reply.status == 201, reply
+        session = reply.json["sessionId"]
+        for last, data in sse_events(stream):
+            if last == "session_image_pull":
+                pulls.append(data["image"])
+            if last in ("session_terminated", "session_cancelled"):
+                break
+    log = client.get(f"/aliquot/v1/sessions/{session}/logs").body
+    assert last == "session_terminated" and log == b"from the image\n", (last, log)
+    assert pulls and all(pull["name"].endswith("team/shell:1") for pull in pulls)
+    assert max(pull["totalBytes"] for pull in pulls) > 8 << 20
