@@ -1,9 +1,10 @@
-/* streams.c - logs and terminals of kernels over connections of their own */
+/* streams.c - logs, terminals and commands of kernels over connections of their own */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/exec.h"
 #include "agent/kernel.h"
 #include "agent/log_reader.h"
 #include "base/fault.h"
@@ -25,6 +26,10 @@ struct served {
     bool is_terminal;
     struct runtime_terminal *terminal;
     uint16_t rows, cols;
+    /* commands */
+    char *opened;               /* the message's description of it, until it runs */
+    bool is_exec, tty, input;
+    struct exec *exec;
 };
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -38,6 +43,8 @@ static void served_free(struct served *s)
     list_remove(&s->link);
     log_reader_free(s->reader);
     runtime_detach(s->terminal);
+    exec_free(s->exec);
+    free(s->opened);
     uv_close((uv_handle_t *)&s->timer, on_timer_closed);
 }
 
@@ -162,6 +169,66 @@ static void serve_terminal(struct served *s)
         runtime_resize(s->terminal, s->rows, s->cols);
 }
 
+/* ---- commands ---- */
+
+static bool on_exec_bytes(void *data, const char *bytes, size_t len)
+{
+    struct served *s = data;
+
+    return link_stream_write(s->stream, bytes, len) == 1;
+}
+
+static void on_exec_drain(void *data)
+{
+    struct served *s = data;
+
+    link_stream_pause(s->stream, false);
+}
+
+static void on_exec_end(void *data)
+{
+    close_stream(data);
+}
+
+static int start_exec(struct served *s, struct aq_error *err)
+{
+    static const struct exec_ops ops = {
+        .on_bytes = on_exec_bytes,
+        .on_drain = on_exec_drain,
+        .on_end = on_exec_end,
+    };
+    const struct msg_stream_open open = { .command = s->opened, .tty = s->tty, .input = s->input,
+                                          .rows = s->rows, .cols = s->cols };
+    struct local_kernel *k = kernel_find(s->agent, &s->kernel_id);
+
+    if (!k || !k->run)
+        return aq_fail(err, ENOTCONN, "this kernel does not run");
+    return exec_new(k->run, &open, &ops, s, &s->exec, err);
+}
+
+static void serve_exec(struct served *s)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
+    struct aq_error err = { 0 };
+
+    if (start_exec(s, &err) == 0)
+        return;
+    exec_add_failure(&frame, &err);
+    if (strbuf_ok(&frame))
+        (void)link_stream_write(s->stream, frame.data, frame.len);
+    close_stream(s);
+}
+
+static void take_exec(struct served *s, const char *bytes, size_t len)
+{
+    int r = exec_take(s->exec, bytes, len);
+
+    if (r < 0)
+        close_stream(s);
+    else if (r == 1)
+        link_stream_pause(s->stream, true);
+}
+
 /* ---- the stream's side ---- */
 
 static void on_open(void *data, struct link_stream *stream)
@@ -172,6 +239,8 @@ static void on_open(void *data, struct link_stream *stream)
     AQ_FAULT("agent.stream.opened");
     if (s->is_terminal)
         serve_terminal(s);
+    else if (s->is_exec)
+        serve_exec(s);
     else
         serve_log(s);
 }
@@ -183,6 +252,8 @@ static void on_data(void *data, struct link_stream *stream, const char *bytes, s
     (void)stream;
     if (s->terminal)
         runtime_input(s->terminal, bytes, len);
+    else if (s->exec)
+        take_exec(s, bytes, len);
 }
 
 static void on_drain(void *data, struct link_stream *stream)
@@ -194,6 +265,8 @@ static void on_drain(void *data, struct link_stream *stream)
         log_reader_resume(s->reader);
     if (s->terminal)
         runtime_pause(s->terminal, false);
+    if (s->exec)
+        exec_resume(s->exec);
 }
 
 static void on_close(void *data, struct link_stream *stream, const struct aq_error *err)
@@ -223,7 +296,7 @@ static const char *reason_against(struct agent *agent, const struct msg_stream_o
     bool is_live;
 
     *ret_kind = "not-found";
-    if (strcmp(open->kind, "pty") == 0)
+    if (strcmp(open->kind, "pty") == 0 || strcmp(open->kind, "exec") == 0)
         return k && k->run ? NULL : "this kernel does not run";
     if (strcmp(open->kind, "logs") == 0) {
         log = find_log(agent, &open->kernel_id, &is_live);
@@ -239,6 +312,10 @@ void streams_open(struct agent *agent, const struct msg_stream_open *open)
     struct served *s = reason ? NULL : calloc(1, sizeof(*s));
     struct aq_error err = { 0 };
 
+    if (s && open->command && !(s->opened = strdup(open->command))) {
+        free(s);
+        s = NULL;
+    }
     if (!s) {
         refuse(agent, open, kind, reason ? reason : "the agent's memory is short");
         return;
@@ -246,6 +323,9 @@ void streams_open(struct agent *agent, const struct msg_stream_open *open)
     s->agent = agent;
     s->kernel_id = open->kernel_id;
     s->is_terminal = strcmp(open->kind, "pty") == 0;
+    s->is_exec = strcmp(open->kind, "exec") == 0;
+    s->tty = open->tty;
+    s->input = open->input;
     s->tail_lines = open->tail_lines;
     s->follow = open->follow;
     s->rows = (uint16_t)AQ_MIN(open->rows, UINT16_MAX);
@@ -259,20 +339,32 @@ void streams_open(struct agent *agent, const struct msg_stream_open *open)
     }
 }
 
+static void control_one(struct served *s, const struct msg_stream_control *control)
+{
+    const struct local_kernel *k = kernel_find(s->agent, &s->kernel_id);
+    uint16_t rows = (uint16_t)AQ_MIN(control->rows, UINT16_MAX);
+    uint16_t cols = (uint16_t)AQ_MIN(control->cols, UINT16_MAX);
+    int signum = (int)AQ_MIN(control->signal, 64);
+
+    if (rows && cols && s->terminal)
+        runtime_resize(s->terminal, rows, cols);
+    else if (rows && cols)
+        exec_resize(s->exec, rows, cols);
+    if (signum && s->exec)
+        exec_signal(s->exec, signum);
+    else if (signum && k && k->run)
+        runtime_signal(k->run, signum);
+}
+
 void streams_control(struct agent *agent, const struct msg_stream_control *control)
 {
     LIST_FOREACH(it, &agent->streams) {
         struct served *s = LIST_ENTRY(it, struct served, link);
-        struct local_kernel *k;
 
-        if (!s->terminal || !uuid_equals(link_stream_id(s->stream), &control->stream_id))
+        if ((!s->terminal && !s->exec)
+            || !uuid_equals(link_stream_id(s->stream), &control->stream_id))
             continue;
-        if (control->rows && control->cols)
-            runtime_resize(s->terminal, (uint16_t)AQ_MIN(control->rows, UINT16_MAX),
-                           (uint16_t)AQ_MIN(control->cols, UINT16_MAX));
-        k = kernel_find(agent, &s->kernel_id);
-        if (control->signal && k && k->run)
-            runtime_signal(k->run, (int)AQ_MIN(control->signal, 64));
+        control_one(s, control);
         return;
     }
 }
@@ -286,7 +378,7 @@ void streams_kernel_ended(struct agent *agent, const struct uuid *kernel_id)
             continue;
         if (s->reader)
             log_reader_finish(s->reader);
-        if (s->terminal)
+        if (s->terminal || s->is_exec)
             close_stream(s);
     }
 }

@@ -13,7 +13,7 @@ const struct cli_exit_status cli_exit_statuses[] = {
     { CLI_EXIT_DENIED, "not logged in, or not allowed to" },
     { CLI_EXIT_CONFLICT, "in conflict with what is there, or over a quota" },
     { CLI_EXIT_UNREACHABLE, "the manager cannot be reached" },
-    { CLI_EXIT_OWN, "'run' and 'session wait': the command itself failed, not the program" },
+    { CLI_EXIT_OWN, "'run', 'exec' and 'session wait': the command itself failed, not the program" },
     { CLI_EXIT_INTERRUPTED, "interrupted by Ctrl-C" },
     { 0, NULL },
 };

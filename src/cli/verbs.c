@@ -9,6 +9,7 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_run,
     &verb_ps,
     &verb_logs,
+    &verb_exec,
     &verb_rm,
     &verb_session_create,
     &verb_session_ls,

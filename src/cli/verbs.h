@@ -12,12 +12,12 @@ extern const struct cli_verb verb_sim;
 extern const struct cli_verb verb_login, verb_logout, verb_whoami;
 extern const struct cli_verb verb_version, verb_help, verb_completion, verb_config_show;
 
-/* run.c, session.c, session_rm.c, session_watch.c, attach.c */
+/* run.c, session.c, session_rm.c, session_watch.c, attach.c, exec.c */
 extern const struct cli_verb verb_run, verb_session_create;
 extern const struct cli_verb verb_ps, verb_rm, verb_session_ls, verb_session_info, verb_session_rm,
     verb_session_rename, verb_session_restart;
 extern const struct cli_verb verb_logs, verb_session_logs, verb_session_wait, verb_session_why;
-extern const struct cli_verb verb_session_attach;
+extern const struct cli_verb verb_session_attach, verb_exec;
 
 /* agent.c */
 extern const struct cli_verb verb_agent_ls, verb_agent_info, verb_agent_drain, verb_agent_undrain,

@@ -193,6 +193,9 @@ static const struct field stream_open_fields[] = {
     MEMBER(msg_stream_open, tail_lines, FIELD_INT),
     MEMBER(msg_stream_open, rows, FIELD_INT),
     MEMBER(msg_stream_open, cols, FIELD_INT),
+    MEMBER(msg_stream_open, command, FIELD_JSON),
+    MEMBER(msg_stream_open, tty, FIELD_BOOL),
+    MEMBER(msg_stream_open, input, FIELD_BOOL),
     FIELDS_END,
 };
 

@@ -231,11 +231,14 @@ struct msg_image_list {       /* all images of the node: after connecting and wh
 struct msg_stream_open {
     struct uuid stream_id;
     const char *key;          /* one-time key, presented in stream.hello */
-    const char *kind;         /* "logs" or "pty" */
+    const char *kind;         /* "logs", "pty" or "exec" (link/exec.h) */
     struct uuid kernel_id;
     bool follow;              /* logs: go on until the kernel ends */
     int64_t tail_lines;       /* logs: only the last n lines; 0 = all that is kept */
-    int64_t rows, cols;       /* pty: size at the start; 0 = leave */
+    int64_t rows, cols;       /* pty, exec: size at the start; 0 = leave */
+    const char *command;      /* exec: JSON {"argv":["ls"],"env":{"A":"b"},"cwd":"/tmp"}; without
+                                 argv a shell */
+    bool tty, input;          /* exec: on a terminal; with standard input */
 };
 
 struct msg_stream_hello {
@@ -248,7 +251,7 @@ struct msg_stream_refused {
     const char *kind, *text;  /* "not-found", "no-terminal" ... */
 };
 
-struct msg_stream_control {   /* pty: either or both */
+struct msg_stream_control {   /* pty, exec: either or both */
     struct uuid stream_id;
     int64_t rows, cols;
     int64_t signal;           /* to the program's process group; 0 = none */

@@ -49,19 +49,24 @@ int packets_new(uv_loop_t *loop, int fd, packets_fn *on_packet, void *data, stru
     return 0;
 }
 
-int packets_connect(const char *folder, struct aq_error *err)
+int packets_connect_to(const char *folder, const char *name, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     AQ_CLEANUP(aq_closep) int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct sockaddr_un address = { .sun_family = AF_UNIX };
 
     if (fd < 0 || dir < 0)
-        return aq_fail_errno(err, "connect to the monitor of '%s'", folder);
+        return aq_fail_errno(err, "connect to %s of '%s'", name, folder);
     /* by the descriptor: the folder's path may be longer than an address */
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/monitor.sock", dir);
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, name);
     if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-        return aq_fail_errno(err, "connect to the monitor of '%s'", folder);
+        return aq_fail_errno(err, "connect to %s of '%s'", name, folder);
     return AQ_TAKE_FD(fd);
+}
+
+int packets_connect(const char *folder, struct aq_error *err)
+{
+    return packets_connect_to(folder, "monitor.sock", err);
 }
 
 int packets_send(struct packets *packets, const void *packet, size_t len)

@@ -28,6 +28,9 @@ int packets_new(uv_loop_t *loop, int fd, packets_fn *on_packet, void *data, stru
  */
 int packets_connect(const char *folder, struct aq_error *err);
 
+/* The same to another socket of the folder. */
+int packets_connect_to(const char *folder, const char *name, struct aq_error *err);
+
 /* 0, or -errno: what a monitor does not take at once is lost. */
 int packets_send(struct packets *packets, const void *packet, size_t len);
 void packets_pause(struct packets *packets, bool paused);

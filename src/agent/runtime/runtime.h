@@ -9,6 +9,7 @@
 #ifndef AQ_AGENT_RUNTIME_RUNTIME_H
 #define AQ_AGENT_RUNTIME_RUNTIME_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,6 +22,9 @@
 struct runtime;
 struct runtime_kernel;
 struct runtime_terminal;
+struct runner_command;
+struct runner_command_spec;
+struct runner_command_ops;
 
 struct runtime_spec {
     const char *folder;     /* exists; absolute path */
@@ -81,6 +85,9 @@ struct runtime_ops {
     void (*resize)(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
     void (*pause)(struct runtime_terminal *terminal, bool paused);
     void (*detach)(struct runtime_terminal *terminal);
+    int (*exec)(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
+                const struct runner_command_ops *ops, void *data, struct runner_command **ret,
+                struct aq_error *err); /* NULL = it cannot */
     void (*free)(struct runtime *rt);
 };
 
@@ -176,6 +183,21 @@ static inline void runtime_detach(struct runtime_terminal *terminal)
 {
     if (terminal)
         terminal->ops->detach(terminal);
+}
+
+/* Run a further command beside the program (runner_client.h). -ENOTSUP
+ * unless it is in a container, -ENOTCONN unless it runs.
+ */
+static inline int runtime_exec(struct runtime_kernel *kernel,
+                               const struct runner_command_spec *spec,
+                               const struct runner_command_ops *ops, void *data,
+                               struct runner_command **ret, struct aq_error *err)
+{
+    if (!kernel->ops->exec)
+        return aq_fail_kind(err, ENOTSUP, "no-container",
+                            "the session runs as a process of its node; commands can be run in "
+                            "containers only");
+    return kernel->ops->exec(kernel, spec, ops, data, ret, err);
 }
 
 static inline void runtime_free(struct runtime *rt)

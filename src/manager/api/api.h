@@ -150,6 +150,7 @@ API_ROUTES(session_history);
 API_ROUTES(session_list);
 API_ROUTES(logs);
 API_ROUTES(pty);
+API_ROUTES(exec);
 API_ROUTES(events);
 API_ROUTES(resource);
 API_ROUTES(agent);

@@ -1,0 +1,256 @@
+#include "agent/runtime/runner_client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/runtime/runner_wire.h"
+#include "base/strbuf.h"
+
+/* Copy the packet into the struct of its type; false if it is too short. */
+#define UNPACK(into, packet, len)                                                                  \
+    ((len) >= sizeof(into) && (memcpy(&(into), (packet), sizeof(into)), true))
+
+/* ---- commands ---- */
+
+struct runner_command {
+    struct runner_wire *wire; /* NULL once it has told its end */
+    const struct runner_command_ops *ops;
+    void *data;
+};
+
+static void tell_failed(struct runner_command *c, int code, const char *text)
+{
+    struct aq_error err = { 0 };
+
+    runner_wire_close(AQ_TAKE(c->wire));
+    (void)aq_fail_kind(&err, code, "exec-failed", "%s", text);
+    c->ops->on_failed(c->data, &err);
+}
+
+static void on_failed(struct runner_command *c, const char *packet, size_t len)
+{
+    struct runner_failed failed;
+
+    if (!UNPACK(failed, packet, len))
+        return;
+    failed.text[sizeof(failed.text) - 1] = '\0';
+    tell_failed(c, failed.code > 0 ? failed.code : EIO, failed.text);
+}
+
+static void on_ended(struct runner_command *c, const char *packet, size_t len)
+{
+    struct runner_ended ended;
+
+    if (!UNPACK(ended, packet, len))
+        return;
+    runner_wire_close(AQ_TAKE(c->wire));
+    c->ops->on_ended(c->data, ended.status);
+}
+
+static void on_command_packet(void *data, const char *packet, size_t len)
+{
+    struct runner_command *c = data;
+
+    if (len == 0) {
+        tell_failed(c, ECONNRESET, "the container has ended");
+        return;
+    }
+    switch (packet[0]) {
+    case RUNNER_STARTED: c->ops->on_started(c->data); break;
+    case RUNNER_OUTPUT: c->ops->on_output(c->data, false, packet + 1, len - 1); break;
+    case RUNNER_ERRORS: c->ops->on_output(c->data, true, packet + 1, len - 1); break;
+    case RUNNER_ENDED: on_ended(c, packet, len); break;
+    case RUNNER_FAILED: on_failed(c, packet, len); break;
+    default: break;
+    }
+}
+
+static void on_command_drain(void *data)
+{
+    struct runner_command *c = data;
+
+    c->ops->on_drain(c->data);
+}
+
+static void add_strings(struct strbuf *out, const char *const *strings, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        strbuf_add(out, strings[i], strlen(strings[i]) + 1);
+}
+
+static int send_command(struct runner_wire *wire, const struct runner_command_spec *spec,
+                        struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf packet = STRBUF_INIT;
+    const struct runner_exec head = {
+        .type = RUNNER_EXEC, .rows = spec->rows, .cols = spec->cols,
+        .flags = (spec->tty ? RUNNER_EXEC_TTY : 0) | (spec->has_input ? RUNNER_EXEC_INPUT : 0),
+        .argc = (uint16_t)spec->argc, .envc = (uint16_t)spec->envc,
+    };
+    const char *cwd = spec->cwd ? spec->cwd : "";
+
+    if (spec->argc > RUNNER_ARGUMENTS_MAX || spec->envc > RUNNER_ARGUMENTS_MAX)
+        return aq_fail_field(err, E2BIG, "argv", "a command has %d arguments at most",
+                             RUNNER_ARGUMENTS_MAX);
+    strbuf_add(&packet, &head, sizeof(head));
+    add_strings(&packet, spec->argv, spec->argc);
+    add_strings(&packet, spec->envp, spec->envc);
+    add_strings(&packet, &cwd, 1);
+    if (!strbuf_ok(&packet))
+        return aq_fail(err, ENOMEM, "command");
+    if (packet.len > RUNNER_PACKET_MAX)
+        return aq_fail_field(err, E2BIG, "argv",
+                             "the command is longer than %d bytes; give it as a file or as input",
+                             RUNNER_PACKET_MAX);
+    return runner_wire_send(wire, packet.data, packet.len) < 0
+               ? aq_fail(err, ENOTCONN, "the container does not run")
+               : 0;
+}
+
+int runner_command_new(uv_loop_t *loop, const char *folder,
+                       const struct runner_command_spec *spec,
+                       const struct runner_command_ops *ops, void *data,
+                       struct runner_command **ret, struct aq_error *err)
+{
+    static const struct runner_wire_ops wire_ops = { .on_packet = on_command_packet,
+                                                     .on_drain = on_command_drain };
+    struct runner_command *c = calloc(1, sizeof(*c));
+    int r;
+
+    if (!c)
+        return aq_fail(err, ENOMEM, "command");
+    c->ops = ops;
+    c->data = data;
+    r = runner_wire_open(loop, folder, &wire_ops, c, &c->wire, err);
+    if (r == 0)
+        r = send_command(c->wire, spec, err);
+    if (r < 0)
+        runner_command_free(c);
+    else
+        *ret = c;
+    return r;
+}
+
+int runner_command_input(struct runner_command *command, const char *bytes, size_t len)
+{
+    if (!command->wire)
+        return -EPIPE;
+    return len ? runner_wire_send_bytes(command->wire, RUNNER_INPUT, bytes, len) : 0;
+}
+
+void runner_command_end_input(struct runner_command *command)
+{
+    if (command->wire)
+        (void)runner_wire_send_bytes(command->wire, RUNNER_END_INPUT, NULL, 0);
+}
+
+void runner_command_resize(struct runner_command *command, uint16_t rows, uint16_t cols)
+{
+    const struct runner_resize packet = { .type = RUNNER_RESIZE, .rows = rows, .cols = cols };
+
+    if (command->wire)
+        (void)runner_wire_send(command->wire, &packet, sizeof(packet));
+}
+
+void runner_command_signal(struct runner_command *command, int signum)
+{
+    const struct runner_signal packet = { .type = RUNNER_SIGNAL, .signal = signum };
+
+    if (command->wire)
+        (void)runner_wire_send(command->wire, &packet, sizeof(packet));
+}
+
+void runner_command_pause(struct runner_command *command, bool paused)
+{
+    if (command->wire)
+        runner_wire_pause(command->wire, paused);
+}
+
+void runner_command_free(struct runner_command *command)
+{
+    if (!command)
+        return;
+    runner_wire_close(command->wire);
+    free(command);
+}
+
+/* ---- the program's terminal ---- */
+
+struct runner_terminal {
+    struct runtime_terminal super;
+    struct runner_wire *wire;
+    const struct runtime_terminal_ops *ops;
+    void *data;
+};
+
+static void on_terminal_packet(void *data, const char *packet, size_t len)
+{
+    static const char skipped[] = "\r\n[output was skipped]\r\n";
+    struct runner_terminal *t = data;
+
+    if (len == 0 || packet[0] == RUNNER_ENDED || packet[0] == RUNNER_FAILED)
+        t->ops->on_closed(t->data);
+    else if (packet[0] == RUNNER_OUTPUT)
+        t->ops->on_output(t->data, packet + 1, len - 1);
+    else if (packet[0] == RUNNER_SKIPPED)
+        t->ops->on_output(t->data, skipped, sizeof(skipped) - 1);
+}
+
+static void on_terminal_drain(void *data)
+{
+    (void)data;
+}
+
+int runner_terminal_open(uv_loop_t *loop, const char *folder, const struct runtime_ops *runtime,
+                         const struct runtime_terminal_ops *ops, void *data,
+                         struct runtime_terminal **ret, struct aq_error *err)
+{
+    static const struct runner_wire_ops wire_ops = { .on_packet = on_terminal_packet,
+                                                     .on_drain = on_terminal_drain };
+    struct runner_terminal *t = calloc(1, sizeof(*t));
+    int r;
+
+    if (!t)
+        return aq_fail(err, ENOMEM, "terminal");
+    t->super.ops = runtime;
+    t->ops = ops;
+    t->data = data;
+    r = runner_wire_open(loop, folder, &wire_ops, t, &t->wire, err);
+    if (r < 0) {
+        free(t);
+        return r;
+    }
+    (void)runner_wire_send_bytes(t->wire, RUNNER_ATTACH, NULL, 0);
+    *ret = &t->super;
+    return 0;
+}
+
+void runner_terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len)
+{
+    struct runner_terminal *t = AQ_CONTAINER_OF(terminal, struct runner_terminal, super);
+
+    if (len)
+        (void)runner_wire_send_bytes(t->wire, RUNNER_INPUT, bytes, len);
+}
+
+void runner_terminal_resize(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols)
+{
+    struct runner_terminal *t = AQ_CONTAINER_OF(terminal, struct runner_terminal, super);
+    const struct runner_resize packet = { .type = RUNNER_RESIZE, .rows = rows, .cols = cols };
+
+    (void)runner_wire_send(t->wire, &packet, sizeof(packet));
+}
+
+void runner_terminal_pause(struct runtime_terminal *terminal, bool paused)
+{
+    runner_wire_pause(AQ_CONTAINER_OF(terminal, struct runner_terminal, super)->wire, paused);
+}
+
+void runner_terminal_detach(struct runtime_terminal *terminal)
+{
+    struct runner_terminal *t = AQ_CONTAINER_OF(terminal, struct runner_terminal, super);
+
+    runner_wire_close(t->wire);
+    free(t);
+}

@@ -1,0 +1,170 @@
+#include "agent/runtime/runner_wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/runtime/packets.h"
+#include "agent/runtime/runner_client.h"
+#include "base/list.h"
+
+struct queued {
+    struct list link;
+    size_t len;
+    char packet[];
+};
+
+struct runner_wire {
+    uv_poll_t poll;
+    int fd;
+    const struct runner_wire_ops *ops;
+    void *data;
+    struct list queue;
+    bool is_paused, is_closed;
+};
+
+static void on_ready(uv_poll_t *poll, int status, int events);
+
+static void watch(struct runner_wire *w)
+{
+    int events = (w->is_paused ? 0 : UV_READABLE) | (list_is_empty(&w->queue) ? 0 : UV_WRITABLE);
+
+    if (events && !w->is_closed)
+        (void)uv_poll_start(&w->poll, events, on_ready);
+    else
+        (void)uv_poll_stop(&w->poll);
+}
+
+/* 0 = sent, -EAGAIN = not now, -EPIPE. */
+static int send_now(struct runner_wire *w, const void *packet, size_t len)
+{
+    ssize_t put;
+
+    do
+        put = send(w->fd, packet, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (put < 0 && errno == EINTR);
+    return put >= 0 ? 0 : errno == EAGAIN ? -EAGAIN : -EPIPE;
+}
+
+static void flush(struct runner_wire *w)
+{
+    LIST_FOREACH(it, &w->queue) {
+        struct queued *q = LIST_ENTRY(it, struct queued, link);
+
+        if (send_now(w, q->packet, q->len) == -EAGAIN)
+            return;
+        list_remove(&q->link);
+        free(q);
+    }
+    watch(w);
+    w->ops->on_drain(w->data);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct runner_wire *w = poll->data;
+    char packet[1 + RUNNER_OUTPUT_MAX];
+    ssize_t got;
+
+    if ((events & UV_WRITABLE) && status == 0 && !list_is_empty(&w->queue)) {
+        flush(w);
+        if (w->is_closed)
+            return;
+    }
+    if (!(events & UV_READABLE) && status == 0)
+        return;
+    got = status < 0 ? 0 : recv(w->fd, packet, sizeof(packet), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0)
+        (void)uv_poll_stop(poll);
+    w->ops->on_packet(w->data, packet, got < 0 ? 0 : (size_t)got);
+}
+
+int runner_wire_open(uv_loop_t *loop, const char *folder, const struct runner_wire_ops *ops,
+                     void *data, struct runner_wire **ret, struct aq_error *err)
+{
+    struct runner_wire *w = calloc(1, sizeof(*w));
+    int fd = w ? packets_connect_to(folder, RUNNER_SOCKET, err) : aq_fail(err, ENOMEM, "runner");
+    int r = fd < 0 ? fd : uv_poll_init(loop, &w->poll, fd);
+
+    if (r < 0) {
+        free(w);
+        if (fd >= 0) {
+            aq_closep(&fd);
+            return aq_fail(err, -r, "watch a runner's socket: %s", uv_strerror(r));
+        }
+        return r == -ECONNREFUSED || r == -ENOENT
+                   ? aq_fail(err, ENOTCONN, "the container does not run")
+                   : r;
+    }
+    w->poll.data = w;
+    w->fd = fd;
+    w->ops = ops;
+    w->data = data;
+    list_init(&w->queue);
+    watch(w);
+    *ret = w;
+    return 0;
+}
+
+int runner_wire_send(struct runner_wire *w, const void *packet, size_t len)
+{
+    int r = list_is_empty(&w->queue) ? send_now(w, packet, len) : -EAGAIN;
+    struct queued *q;
+
+    if (r != -EAGAIN)
+        return r;
+    q = malloc(sizeof(*q) + len);
+    if (!q)
+        return -ENOMEM;
+    q->len = len;
+    memcpy(q->packet, packet, len);
+    list_add(&w->queue, &q->link);
+    watch(w);
+    return 1;
+}
+
+int runner_wire_send_bytes(struct runner_wire *w, char type, const char *bytes, size_t len)
+{
+    char packet[1 + RUNNER_OUTPUT_MAX] = { type };
+    int r = 0;
+
+    do {
+        size_t part = AQ_MIN(len, sizeof(packet) - 1);
+
+        if (part)
+            memcpy(packet + 1, bytes, part);
+        r = runner_wire_send(w, packet, part + 1);
+        bytes += part;
+        len -= part;
+    } while (len && r >= 0);
+    return r;
+}
+
+void runner_wire_pause(struct runner_wire *w, bool paused)
+{
+    w->is_paused = paused;
+    watch(w);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct runner_wire *w = handle->data;
+
+    aq_closep(&w->fd);
+    LIST_FOREACH(it, &w->queue)
+        free(LIST_ENTRY(it, struct queued, link));
+    free(w);
+}
+
+void runner_wire_close(struct runner_wire *w)
+{
+    if (!w)
+        return;
+    w->is_closed = true;
+    (void)uv_poll_stop(&w->poll);
+    uv_close((uv_handle_t *)&w->poll, on_closed);
+}

@@ -1,0 +1,465 @@
+/* A command in a session's container: WebSocket here, a link stream to its agent.
+ *
+ * First in:  {"type": "start", "command": ["ls", "-l"], "env": {"A": "b"},
+ *            "cwd": "/tmp", "tty": false, "input": true, "rows": 24, "cols": 80};
+ *            everything but the type may be left out, no command is a shell
+ * Then in:   binary: a zero byte and standard input; {"type": "end"} its end;
+ *            {"type": "resize", "rows", "cols"}; {"type": "signal", "signal": 2};
+ *            {"type": "ping"}
+ * Out:       {"type": "started"}; binary: a byte 1 and standard output, or 2 and
+ *            standard error; at last {"type": "ended", "exit_code", "signal"} or
+ *            {"type": "failed", "kind", "message"}
+ *
+ * Whichever side is slow holds the other back; neither can fill memory.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/websocket.h"
+#include "link/exec.h"
+#include "manager/api/session_find.h"
+
+#define EXEC_QUEUE_HIGH (256 * 1024)
+#define EXEC_MESSAGE_MAX (256 * 1024)
+#define ARGUMENTS_MAX 4096
+
+enum { CHANNEL_INPUT = 0, CHANNEL_OUTPUT = 1, CHANNEL_ERRORS = 2 };
+
+struct exec {
+    struct api *api;
+    struct websocket *ws;       /* NULL after close */
+    struct link_stream *stream; /* NULL before the start and after close */
+    struct strbuf held;         /* of a frame that is not whole */
+    struct strbuf early;        /* what came before the agent had connected */
+    struct uuid stream_id, kernel_id;
+    char agent_id[AGENT_ID_MAX + 1];
+    bool is_started; /* the client has said what to run */
+    bool is_open;    /* the agent has connected */
+    bool is_told;    /* the last message was sent */
+    bool is_paused;  /* the stream, for a slow reader */
+};
+
+static void exec_free(struct exec *exec)
+{
+    link_stream_close(exec->stream);
+    strbuf_done(&exec->held);
+    strbuf_done(&exec->early);
+    free(exec);
+}
+
+/* ---- to the client ---- */
+
+static void send_text(struct exec *exec, struct strbuf *text)
+{
+    if (strbuf_ok(text) && exec->ws)
+        (void)websocket_send(exec->ws, true, text->data, text->len);
+    strbuf_done(text);
+}
+
+static void send_type(struct exec *exec, const char *type)
+{
+    struct strbuf out = STRBUF_INIT;
+
+    strbuf_addf(&out, "{\"type\":\"%s\"}", type);
+    send_text(exec, &out);
+}
+
+/* The last message; then the WebSocket ends. */
+static void end(struct exec *exec, struct strbuf *text)
+{
+    if (exec->is_told) {
+        strbuf_done(text);
+        return;
+    }
+    exec->is_told = true;
+    send_text(exec, text);
+    if (exec->ws)
+        websocket_close(exec->ws, WEBSOCKET_NORMAL, NULL);
+}
+
+static void fail(struct exec *exec, const char *kind, const char *message)
+{
+    struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", "failed");
+    jsonw_member_str(&w, "kind", kind);
+    jsonw_member_str(&w, "message", message);
+    jsonw_object_end(&w);
+    end(exec, &out);
+}
+
+static void fail_by(struct exec *exec, const struct aq_error *err)
+{
+    fail(exec, err->kind ? err->kind : "exec-failed", err->text);
+}
+
+/* A mistake of the client: what runs goes on. */
+static void complain(struct exec *exec, const struct aq_error *err)
+{
+    struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", "error");
+    jsonw_member_str(&w, "field", err->field);
+    jsonw_member_str(&w, "message", err->text);
+    jsonw_object_end(&w);
+    send_text(exec, &out);
+}
+
+/* ---- from the agent ---- */
+
+static void pass_output(struct exec *exec, char channel, const char *bytes, size_t len)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    strbuf_addc(&out, channel);
+    strbuf_add(&out, bytes, len);
+    if (!exec->ws)
+        return;
+    if (!strbuf_ok(&out) || websocket_send(exec->ws, false, out.data, out.len) < 0) {
+        websocket_close(exec->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
+    } else if (websocket_get_queued(exec->ws) > EXEC_QUEUE_HIGH && !exec->is_paused) {
+        exec->is_paused = true;
+        link_stream_pause(exec->stream, true);
+    }
+}
+
+static void pass_end(struct exec *exec, const char *bytes, size_t len)
+{
+    struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    int code = len > 0 ? (unsigned char)bytes[0] : 0, signum = len > 1 ? (unsigned char)bytes[1] : 0;
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", "ended");
+    jsonw_member_int(&w, "exit_code", code);
+    if (signum)
+        jsonw_member_int(&w, "signal", signum);
+    else
+        jsonw_member_null(&w, "signal");
+    jsonw_object_end(&w);
+    end(exec, &out);
+}
+
+static void pass_failure(struct exec *exec, const char *bytes, size_t len)
+{
+    AQ_CLEANUP(aq_freep) char *kind = strndup(bytes, len);
+    size_t text = kind ? AQ_MIN(strlen(kind) + 1, len) : len;
+    AQ_CLEANUP(aq_freep) char *message = strndup(bytes + text, len - text);
+
+    if (kind && message)
+        fail(exec, kind, message);
+}
+
+static int on_frame(void *data, enum exec_type type, const char *bytes, size_t len)
+{
+    struct exec *exec = data;
+
+    switch (type) {
+    case EXEC_STARTED: send_type(exec, "started"); break;
+    case EXEC_OUTPUT: pass_output(exec, CHANNEL_OUTPUT, bytes, len); break;
+    case EXEC_ERRORS: pass_output(exec, CHANNEL_ERRORS, bytes, len); break;
+    case EXEC_ENDED: pass_end(exec, bytes, len); break;
+    case EXEC_FAILED: pass_failure(exec, bytes, len); break;
+    case EXEC_INPUT:
+    case EXEC_END_INPUT:
+    default: break;
+    }
+    return 0;
+}
+
+static void on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+{
+    struct exec *exec = data;
+
+    (void)stream;
+    if (exec_frames_read(&exec->held, bytes, len, on_frame, exec) < 0)
+        fail(exec, "service-unavailable", "the agent's answer makes no sense");
+}
+
+static void on_drain(void *data, struct link_stream *stream)
+{
+    struct exec *exec = data;
+
+    (void)stream;
+    if (exec->ws)
+        websocket_resume(exec->ws);
+}
+
+static void on_open(void *data, struct link_stream *stream)
+{
+    struct exec *exec = data;
+
+    exec->stream_id = *link_stream_id(stream);
+    exec->is_open = true;
+    if (exec->early.len && strbuf_ok(&exec->early))
+        (void)link_stream_write(stream, exec->early.data, exec->early.len);
+    strbuf_done(&exec->early);
+    if (exec->ws)
+        websocket_resume(exec->ws);
+}
+
+static void on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct exec *exec = data;
+
+    (void)stream;
+    exec->stream = NULL;
+    if (err)
+        fail_by(exec, err);
+    else
+        fail(exec, "session-ended", "the session has ended");
+}
+
+static const struct link_stream_ops stream_ops = {
+    .on_open = on_open,
+    .on_data = on_data,
+    .on_drain = on_drain,
+    .on_close = on_close,
+};
+
+/* ---- from the client ---- */
+
+struct exec_input {
+    const char *type, *cwd;
+    struct str_list command;
+    const json_t *env;
+    bool tty, input;
+    int64_t rows, cols, signal;
+};
+
+static const struct field input_fields[] = {
+    { "type", FIELD_STR, FIELD_REQUIRED, offsetof(struct exec_input, type), 1, 16 },
+    { "command", FIELD_STR_LIST, FIELD_NULLABLE, offsetof(struct exec_input, command), 0,
+      ARGUMENTS_MAX },
+    { "env", FIELD_OBJECT, FIELD_NULLABLE, offsetof(struct exec_input, env) },
+    { "cwd", FIELD_STR, FIELD_NULLABLE, offsetof(struct exec_input, cwd), 1, 4096 },
+    { "tty", FIELD_BOOL, 0, offsetof(struct exec_input, tty) },
+    { "input", FIELD_BOOL, 0, offsetof(struct exec_input, input) },
+    { "rows", FIELD_INT, 0, offsetof(struct exec_input, rows), 1, 10000 },
+    { "cols", FIELD_INT, 0, offsetof(struct exec_input, cols), 1, 10000 },
+    { "signal", FIELD_INT, 0, offsetof(struct exec_input, signal), 1, 64 },
+    FIELD_END,
+};
+
+static int check_env(const json_t *env, struct aq_error *err)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)env, name, value) {
+        if (!name[0] || strchr(name, '='))
+            return api_fail_param(err, "env", "'%.40s' is no name of a variable", name);
+        if (!json_is_string(value))
+            return api_fail_param(err, "env", "'%.40s' must be text", name);
+    }
+    return 0;
+}
+
+static void describe(const struct exec_input *input, struct strbuf *out)
+{
+    struct jsonw w = jsonw_make(out);
+
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "argv");
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < input->command.count; i++)
+        jsonw_str(&w, input->command.items[i]);
+    jsonw_array_end(&w);
+    if (input->env) {
+        AQ_CLEANUP(aq_freep) char *env = json_dumps(input->env, JSON_COMPACT);
+
+        jsonw_key(&w, "env");
+        if (env)
+            jsonw_raw(&w, env, strlen(env));
+        else
+            out->failed = true;
+    }
+    if (input->cwd)
+        jsonw_member_str(&w, "cwd", input->cwd);
+    jsonw_object_end(&w);
+}
+
+static int start(struct exec *exec, const struct exec_input *input, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf command = STRBUF_INIT;
+    struct msg_stream_open open = { .kind = "exec", .kernel_id = exec->kernel_id,
+                                    .tty = input->tty, .input = input->input,
+                                    .rows = input->rows, .cols = input->cols };
+    int r;
+
+    if (exec->is_started)
+        return api_fail_param(err, "type", "the command runs already");
+    if (input->cwd && input->cwd[0] != '/')
+        return api_fail_param(err, "cwd", "must be an absolute path");
+    r = check_env(input->env, err);
+    if (r < 0)
+        return r;
+    describe(input, &command);
+    if (!strbuf_ok(&command))
+        return aq_fail(err, ENOMEM, "command");
+    open.command = command.data;
+    exec->is_started = true;
+    r = core_open_stream(exec->api->core, exec->agent_id, &open, &stream_ops, exec, &exec->stream,
+                         err);
+    if (r < 0)
+        fail_by(exec, err);
+    else
+        websocket_pause(exec->ws); /* what was read already goes into 'early' */
+    return 0;
+}
+
+static int control(struct exec *exec, const struct exec_input *input, struct aq_error *err)
+{
+    const struct msg_stream_control control = {
+        .stream_id = exec->stream_id, .rows = input->rows, .cols = input->cols,
+        .signal = input->signal,
+    };
+
+    return exec->stream && exec->is_open
+               ? core_control_stream(exec->api->core, exec->agent_id, &control, err)
+               : 0;
+}
+
+static void write_frames(struct exec *exec, enum exec_type type, const char *bytes, size_t len)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf frames = STRBUF_INIT;
+
+    do {
+        size_t part = AQ_MIN(len, (size_t)EXEC_PAYLOAD_MAX);
+
+        exec_frame_add(&frames, type, bytes, part);
+        bytes += part;
+        len -= part;
+    } while (len);
+    if (!exec->is_open)
+        strbuf_add(&exec->early, frames.data, frames.len);
+    else if (exec->stream && strbuf_ok(&frames)
+             && link_stream_write(exec->stream, frames.data, frames.len) == 1)
+        websocket_pause(exec->ws);
+}
+
+static int handle_text(struct exec *exec, const char *text, size_t len, struct arena *arena,
+                       struct aq_error *err)
+{
+    struct exec_input input = { .rows = 0 };
+    json_auto_t *json = NULL;
+    int r;
+
+    if ((r = decode_json(text, len, &json, err)) < 0
+        || (r = decode_object(input_fields, json, arena, &input, err)) < 0)
+        return r;
+    if (strcmp(input.type, "start") == 0)
+        return start(exec, &input, err);
+    if (strcmp(input.type, "ping") == 0)
+        return 0;
+    if (strcmp(input.type, "end") == 0) {
+        write_frames(exec, EXEC_END_INPUT, NULL, 0);
+        return 0;
+    }
+    if (strcmp(input.type, "resize") == 0)
+        return input.rows && input.cols
+                   ? control(exec, &input, err)
+                   : api_fail_param(err, input.rows ? "cols" : "rows", "is required");
+    if (strcmp(input.type, "signal") == 0)
+        return input.signal ? control(exec, &input, err)
+                            : api_fail_param(err, "signal", "is required");
+    return api_fail_param(err, "type", "'%s' is not supported", input.type);
+}
+
+static void on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
+                       void *data)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct aq_error err = { 0 };
+    struct exec *exec = data;
+
+    (void)ws;
+    if (exec->is_told)
+        return;
+    if (is_text) {
+        if (handle_text(exec, bytes, len, &arena, &err) < 0)
+            complain(exec, &err);
+    } else if (len && bytes[0] == CHANNEL_INPUT && len > 1) {
+        write_frames(exec, EXEC_INPUT, bytes + 1, len - 1);
+    }
+}
+
+static void on_ws_drain(struct websocket *ws, void *data)
+{
+    struct exec *exec = data;
+
+    (void)ws;
+    if (exec->is_paused && exec->stream) {
+        exec->is_paused = false;
+        link_stream_pause(exec->stream, false);
+    }
+}
+
+static void on_ws_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
+                        void *data)
+{
+    (void)ws;
+    (void)code;
+    (void)err;
+    exec_free(data);
+}
+
+static const struct websocket_ops ws_ops = {
+    .on_message = on_message,
+    .on_drain = on_ws_drain,
+    .on_close = on_ws_close,
+};
+
+/* ---- the request ---- */
+
+static int accept_exec(struct request *req, struct api *api, const struct kernel *kernel,
+                       struct aq_error *err)
+{
+    const struct websocket_options options = { .message_max = EXEC_MESSAGE_MAX };
+    struct exec *exec;
+    int r;
+
+    if (kernel->status != KERNEL_RUNNING || !kernel->agent_id)
+        return aq_fail_kind(err, EINVAL, "generic-bad-request",
+                            "the session is not running (it is %s)",
+                            kernel_status_name(kernel->status));
+    exec = calloc(1, sizeof(*exec));
+    if (!exec)
+        return aq_fail(err, ENOMEM, "command");
+    strbuf_init(&exec->held);
+    strbuf_init(&exec->early);
+    exec->api = api;
+    exec->kernel_id = kernel->id;
+    memcpy(exec->agent_id, kernel->agent_id, strlen(kernel->agent_id) + 1);
+    r = websocket_accept(req, &options, &ws_ops, exec, &exec->ws, err);
+    if (r < 0)
+        exec_free(exec);
+    return r;
+}
+
+static void on_exec(struct request *req, void *data)
+{
+    struct owner_params params = { 0 };
+    const struct session *session;
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    if (!(session = session_find_live(data, req, params.owner_access_key)))
+        return;
+    if (accept_exec(req, data, &session->kernels[0], &err) < 0)
+        request_fail(req, &err);
+}
+
+const struct route exec_routes[] = {
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/exec", API_USER, on_exec, owner_fields,
+      "Run a command in a session's main container, over WebSocket" },
+};
+API_ROUTES_END(exec);
