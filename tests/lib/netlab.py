@@ -137,7 +137,7 @@ class Lab:
         forwarding = self.node.run("sh", "-c", "cat /proc/sys/net/ipv4/conf/*/forwarding "
                                                "/proc/sys/net/ipv4/ip_forward")
         mounts = [line for line in self.node.run("cat", "/proc/mounts").splitlines()
-                  if "nsfs" in line]
+                  if "nsfs" in line or str(self.folder) in line]
         folder = [str(path) for path in self.folder.rglob("*")
                   if path.name not in ("net", "lock")]
         return {"links": links, "table": self.node.run("nft", "list", "ruleset"),

@@ -48,6 +48,7 @@ void net_endpoint_fill_info(struct net_endpoint *e)
     (void)snprintf(info->namespace_path, sizeof(info->namespace_path), "%s/ns", folder);
     (void)snprintf(info->hosts_path, sizeof(info->hosts_path), "%s/hosts", folder);
     (void)snprintf(info->resolv_path, sizeof(info->resolv_path), "%s/resolv.conf", folder);
+    (void)snprintf(info->sys_path, sizeof(info->sys_path), "%s/sys", folder);
     (void)address_format(pool_address(&e->net->pool, e->record.number), info->address);
     memcpy(info->ports, e->record.ports, sizeof(info->ports));
     info->port_count = e->record.port_count;

@@ -16,6 +16,7 @@
  *     KERNEL/                one endpoint
  *       record               what it is; written last, see record.h
  *       ns                   the namespace
+ *       sys                  a sysfs of it: a user namespace cannot mount one
  *       hosts, resolv.conf   for the container's /etc
  *
  * Names of interfaces are "aqTAG-NNNNNN", the table's is "aliquot_TAG". So an
@@ -74,6 +75,7 @@ struct net_info {
     char namespace_path[NET_PATH_MAX]; /* for the container's configuration */
     char hosts_path[NET_PATH_MAX];     /* to be mounted at /etc/hosts, read-only */
     char resolv_path[NET_PATH_MAX];    /* to be mounted at /etc/resolv.conf, read-only */
+    char sys_path[NET_PATH_MAX];       /* a sysfs that shows this network, for /sys */
     char address[INET_ADDRSTRLEN];     /* of the kernel; the node can connect to it */
     struct net_port ports[NET_PORTS_MAX];
     size_t port_count;

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/net/rtnl.h"
@@ -44,8 +45,17 @@ static int bind_to_file(const char *path, struct aq_error *err)
     return 0;
 }
 
+static int mount_sys(const char *path, struct aq_error *err)
+{
+    if (mkdir(path, 0555) < 0)
+        return aq_fail_errno(err, "make '%s'", path);
+    if (mount("sysfs", path, "sysfs", MS_RDONLY | MS_NOSUID | MS_NOEXEC | MS_NODEV, NULL) < 0)
+        return aq_fail_errno(err, "mount a sysfs at '%s'", path);
+    return 0;
+}
+
 /* In the new namespace. */
-static int fill(const char *path, int *ret, struct mnl_socket **ret_nl, struct aq_error *err)
+static int fill(const char *path, const char *sys, int *ret, struct mnl_socket **ret_nl, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int ns = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
     AQ_CLEANUP(rtnl_closep) struct mnl_socket *nl = NULL;
@@ -57,6 +67,8 @@ static int fill(const char *path, int *ret, struct mnl_socket **ret_nl, struct a
     r = rtnl_open(&nl, err);
     if (r == 0)
         r = bind_to_file(path, err);
+    if (r == 0)
+        r = mount_sys(sys, err);
     if (r < 0)
         return r;
     *ret = AQ_TAKE_FD(ns);
@@ -64,7 +76,8 @@ static int fill(const char *path, int *ret, struct mnl_socket **ret_nl, struct a
     return 0;
 }
 
-int netns_create(const char *path, int *ret, struct mnl_socket **ret_nl, struct aq_error *err)
+int netns_create(const char *path, const char *sys, int *ret, struct mnl_socket **ret_nl,
+                 struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int own = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
     int r;
@@ -73,17 +86,28 @@ int netns_create(const char *path, int *ret, struct mnl_socket **ret_nl, struct 
         return aq_fail_errno(err, "open '%s'", OWN_NAMESPACE);
     if (unshare(CLONE_NEWNET) < 0)
         return aq_fail_errno(err, "make a network namespace");
-    r = fill(path, ret, ret_nl, err);
+    r = fill(path, sys, ret, ret_nl, err);
     if (setns(own, CLONE_NEWNET) < 0)
         abort(); /* a thread of the agent in a kernel's network must not go on */
     return r;
 }
 
-int netns_remove(const char *path, struct aq_error *err)
+static int unmount(const char *path, struct aq_error *err)
 {
     if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT)
         return aq_fail_errno(err, "unmount '%s'", path);
-    if (unlink(path) < 0 && errno != ENOENT)
-        return aq_fail_errno(err, "remove '%s'", path);
     return 0;
+}
+
+int netns_remove(const char *path, const char *sys, struct aq_error *err)
+{
+    int r = unmount(sys, err);
+
+    if (r == 0)
+        r = unmount(path, err);
+    if (r == 0 && rmdir(sys) < 0 && errno != ENOENT)
+        r = aq_fail_errno(err, "remove '%s'", sys);
+    if (r == 0 && unlink(path) < 0 && errno != ENOENT)
+        r = aq_fail_errno(err, "remove '%s'", path);
+    return r;
 }

@@ -10,12 +10,14 @@
 
 struct mnl_socket;
 
-/* Make a namespace and bind it to a new file at 'path'. *ret is the
- * namespace's descriptor, *ret_nl a route socket in it.
+/* Make a namespace, bind it to a new file at 'path' and mount a sysfs that
+ * shows it at 'sys', a new folder. *ret is the namespace's descriptor, *ret_nl
+ * a route socket in it. After a failure netns_remove() clears what there is.
  */
-int netns_create(const char *path, int *ret, struct mnl_socket **ret_nl, struct aq_error *err);
+int netns_create(const char *path, const char *sys, int *ret, struct mnl_socket **ret_nl,
+                 struct aq_error *err);
 
-/* Undo the file; the namespace goes with its last process. Nothing there is fine. */
-int netns_remove(const char *path, struct aq_error *err);
+/* Undo both; the namespace goes with its last process. Nothing there is fine. */
+int netns_remove(const char *path, const char *sys, struct aq_error *err);
 
 #endif

@@ -98,7 +98,7 @@ static int build(const struct work_plan *plan, struct aq_error *err)
     AQ_CLEANUP(rtnl_closep) struct mnl_socket *inside = NULL;
     AQ_CLEANUP(aq_closep) int folder = open(plan->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     AQ_CLEANUP(aq_closep) int ns = -1;
-    char path[NET_PATH_MAX];
+    char path[NET_PATH_MAX], sys[NET_PATH_MAX];
     int r;
 
     if (folder < 0)
@@ -107,7 +107,8 @@ static int build(const struct work_plan *plan, struct aq_error *err)
     if (r < 0)
         return r;
     (void)snprintf(path, sizeof(path), "%s/ns", plan->folder);
-    r = netns_create(path, &ns, &inside, err);
+    (void)snprintf(sys, sizeof(sys), "%s/sys", plan->folder);
+    r = netns_create(path, sys, &ns, &inside, err);
     AQ_FAULT("agent.net.namespace");
     if (r == 0)
         r = join(plan, ns, inside, err);
@@ -133,7 +134,7 @@ int work_close(const char *folder, const char *link, struct aq_error *err)
 {
     AQ_CLEANUP(rtnl_closep) struct mnl_socket *nl = NULL;
     struct aq_error later = { 0 };
-    char path[NET_PATH_MAX];
+    char path[NET_PATH_MAX], sys[NET_PATH_MAX];
     int first = link ? rtnl_open(&nl, err) : 0, r;
 
     if (first == 0 && link) {
@@ -143,7 +144,8 @@ int work_close(const char *folder, const char *link, struct aq_error *err)
     }
     AQ_FAULT("agent.net.unlinked");
     (void)snprintf(path, sizeof(path), "%s/ns", folder);
-    r = netns_remove(path, &later);
+    (void)snprintf(sys, sizeof(sys), "%s/sys", folder);
+    r = netns_remove(path, sys, &later);
     AQ_FAULT("agent.net.namespace.removed");
     if (r == 0)
         r = fs_remove_tree(AT_FDCWD, folder, &later);

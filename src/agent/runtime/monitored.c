@@ -238,17 +238,34 @@ void monitored_signal(struct runtime_kernel *kernel, int signum)
         (void)packets_send(k->packets, &packet, sizeof(packet));
 }
 
-int monitored_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
-                  void *data, struct runtime_terminal **ret, struct aq_error *err)
+int monitored_check_running(const struct runtime_kernel *kernel, bool wants_terminal,
+                            const char **ret_folder, struct aq_error *err)
 {
-    struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, struct monitored_kernel, super);
+    const struct monitored_kernel *k =
+        AQ_CONTAINER_OF(kernel, const struct monitored_kernel, super);
 
     if (!k->is_running || k->is_ended)
         return aq_fail(err, ENOTCONN, "the program does not run");
-    if (!k->has_tty)
+    if (wants_terminal && !k->has_tty)
         return aq_fail_kind(err, ENOTTY, "no-terminal",
                             "the program has no terminal; read its logs instead");
-    return terminal_open(k->rt->loop, k->folder, kernel->ops, ops, data, ret, err);
+    *ret_folder = k->folder;
+    return 0;
+}
+
+uv_loop_t *monitored_loop(const struct runtime_kernel *kernel)
+{
+    return AQ_CONTAINER_OF(kernel, const struct monitored_kernel, super)->rt->loop;
+}
+
+int monitored_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
+                     void *data, struct runtime_terminal **ret, struct aq_error *err)
+{
+    const char *folder;
+    int r = monitored_check_running(kernel, true, &folder, err);
+
+    return r < 0 ? r
+                 : terminal_open(monitored_loop(kernel), folder, kernel->ops, ops, data, ret, err);
 }
 
 static void on_timer_closed(uv_handle_t *handle)

@@ -32,6 +32,12 @@ int monitored_adopt(struct runtime *runtime, const char *folder,
 void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec);
 void monitored_signal(struct runtime_kernel *kernel, int signum);
 void monitored_release(struct runtime_kernel *kernel);
+/* Its folder, borrowed. -ENOTCONN unless the program runs, -ENOTTY unless it
+ * has the terminal that is wanted.
+ */
+int monitored_check_running(const struct runtime_kernel *kernel, bool wants_terminal,
+                            const char **ret_folder, struct aq_error *err);
+uv_loop_t *monitored_loop(const struct runtime_kernel *kernel);
 int monitored_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
                      void *data, struct runtime_terminal **ret, struct aq_error *err);
 

@@ -12,7 +12,7 @@
 #include "agent/runtime/bundle.h"
 #include "agent/runtime/monitored.h"
 #include "agent/runtime/program_file.h"
-#include "agent/runtime/terminal.h"
+#include "agent/runtime/runner_client.h"
 #include "agent/runtime/sync_tool.h"
 #include "base/fault.h"
 #include "base/fs.h"
@@ -358,6 +358,30 @@ static void free_runtime(struct runtime *runtime)
     oci_done(of(runtime));
 }
 
+/* Terminal and further commands are the runner's, to whose socket there is no
+ * way but through the folder.
+ */
+static int attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
+                  void *data, struct runtime_terminal **ret, struct aq_error *err)
+{
+    const char *folder;
+    int r = monitored_check_running(kernel, true, &folder, err);
+
+    return r < 0 ? r : runner_terminal_open(monitored_loop(kernel), folder, kernel->ops, ops, data,
+                                            ret, err);
+}
+
+static int exec(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
+                const struct runner_command_ops *ops, void *data, struct runner_command **ret,
+                struct aq_error *err)
+{
+    const char *folder;
+    int r = monitored_check_running(kernel, false, &folder, err);
+
+    return r < 0 ? r : runner_command_new(monitored_loop(kernel), folder, spec, ops, data, ret,
+                                          err);
+}
+
 static const struct runtime_ops oci_ops = {
     .name = "container",
     .describe = describe,
@@ -366,11 +390,12 @@ static const struct runtime_ops oci_ops = {
     .terminate = monitored_terminate,
     .signal = monitored_signal,
     .release = monitored_release,
-    .attach = monitored_attach,
-    .input = terminal_input,
-    .resize = terminal_resize,
-    .pause = terminal_pause,
-    .detach = terminal_detach,
+    .attach = attach,
+    .input = runner_terminal_input,
+    .resize = runner_terminal_resize,
+    .pause = runner_terminal_pause,
+    .detach = runner_terminal_detach,
+    .exec = exec,
     .free = free_runtime,
 };
 
