@@ -226,6 +226,7 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         .hidden = image->hidden,
         .scratch = scratch,
         .network = network ? network->namespace_path : NULL,
+        .sysfs = network ? network->sys_path : NULL,
         .cpus = list_cores(&k->grant, arena),
         .cpu_micro = slots_get(&k->slots, slot_name_intern("cpu", 3)),
         .uid = (uid_t)settings->container_uid,

@@ -155,8 +155,8 @@ static void write_mounts(struct jsonw *w, const struct container_spec *c,
                 "nosuid noexec newinstance ptmxmode=0666 mode=0620 gid=5");
     write_shm(w, c->shm_bytes);
     write_mount(w, "/dev/mqueue", "mqueue", "mqueue", "nosuid noexec nodev");
-    if (host->id_count && c->network) /* one of its own shows its own network, which is not its */
-        write_mount(w, "/sys", "bind", "/sys", "rbind nosuid noexec nodev ro");
+    if (c->sysfs) /* no user namespace may mount one for a network that is not its own */
+        write_mount(w, "/sys", "bind", c->sysfs, "bind nosuid noexec nodev ro");
     else
         write_mount(w, "/sys", "sysfs", "sysfs", "nosuid noexec nodev ro");
     write_mount(w, "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid noexec nodev relatime ro");

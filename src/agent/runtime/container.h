@@ -33,6 +33,7 @@ struct container_spec {
     const char *const *hidden;   /* NULL-terminated paths inside that nobody may see; NULL = none */
     const char *scratch;         /* what is written goes to this file or folder, made if missing */
     const char *network;         /* path of a network namespace; NULL = one without any network */
+    const char *sysfs;           /* with a network: a sysfs that shows it, mounted on the node */
     const char *cpus;            /* cores "0,2"; NULL = all */
     int64_t cpu_micro;           /* millionths of a core; 0 = no limit */
     int64_t shm_bytes;           /* of /dev/shm; 0 = 64 MiB */

@@ -93,7 +93,7 @@ static void fail(struct exec *exec, const char *kind, const char *message)
 
 static void fail_by(struct exec *exec, const struct aq_error *err)
 {
-    fail(exec, err->kind ? err->kind : "exec-failed", err->text);
+    fail(exec, err->kind ? err->kind : "service-unavailable", err->text);
 }
 
 /* A mistake of the client: what runs goes on. */
@@ -336,7 +336,7 @@ static void write_frames(struct exec *exec, enum exec_type type, const char *byt
         bytes += part;
         len -= part;
     } while (len);
-    if (!exec->is_open)
+    if (exec->is_started && !exec->is_open)
         strbuf_add(&exec->early, frames.data, frames.len);
     else if (exec->stream && strbuf_ok(&frames)
              && link_stream_write(exec->stream, frames.data, frames.len) == 1)
