@@ -332,6 +332,8 @@ static void on_close(struct websocket *ws, uint16_t code, const struct aq_error 
     (void)ws;
     (void)code;
     e->ws = NULL;
+    if (e->is_over)
+        return; /* what was said last counts */
     if (err && err->code)
         leave(e, aq_fail(&e->err, err->code, "session '%s': %s", e->name, err->text));
     else

@@ -37,6 +37,18 @@ struct connection {
     size_t untaken_at, untaken_len;
 };
 
+/* A socket that is closed over packets it has not read takes back those that
+ * it sent: first nobody may send any more, then they are read.
+ */
+static void end_socket(int fd)
+{
+    char packet[64];
+
+    (void)shutdown(fd, SHUT_RD);
+    while (recv(fd, packet, sizeof(packet), MSG_DONTWAIT) > 0)
+        ;
+}
+
 static void drop(struct connection *c)
 {
     if (c->role == ROLE_COMMAND && !c->is_ended) {
@@ -47,6 +59,7 @@ static void drop(struct connection *c)
     watch_close(&c->input);
     watch_close(&c->output);
     watch_close(&c->errors);
+    end_socket(c->watch.fd);
     watch_close(&c->watch);
     list_remove(&c->link);
     c->runner->connection_count--;

@@ -24,7 +24,7 @@ static void tell_failed(struct runner_command *c, int code, const char *text)
     struct aq_error err = { 0 };
 
     runner_wire_close(AQ_TAKE(c->wire));
-    (void)aq_fail_kind(&err, code, "exec-failed", "%s", text);
+    (void)aq_fail_kind(&err, code, code == ECONNRESET ? "session-ended" : "exec-failed", "%s", text);
     c->ops->on_failed(c->data, &err);
 }
 

@@ -1,0 +1,225 @@
+"""Commands and terminals in containers: 'aliquot exec' and 'session attach',
+the runner as process 1, and what no process inside can reach."""
+
+import contextlib
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from cluster import BUILD, Cluster, batch, interactive, wait_for, wait_status
+from terminal import Terminal
+from test_runtime import settings_of
+
+
+@pytest.fixture(params=("crun", "runc"), scope="module")
+def cluster(request):
+    with Cluster(**settings_of(request.param), ALIQUOT_IMAGE_ALLOW="* host rootfs:*") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        yield cluster
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()
+
+
+@contextlib.contextmanager
+def session(cluster, name, body=None):
+    client = cluster.client()
+    reply = client.post("/session", body or interactive(name, image="host"))
+    assert reply.status == 201, reply
+    wait_status(client, name, "RUNNING")
+    try:
+        yield name
+    finally:
+        client.send("DELETE", f"/session/{name}?forced=true")
+        wait_status(client, reply.json["sessionId"], "TERMINATED", "ERROR", "CANCELLED")
+
+
+@pytest.fixture(scope="module")
+def box(cluster):
+    with session(cluster, "boxy") as name:
+        yield name
+
+
+def command(cluster, *words):
+    return [BUILD / "aliquot", "exec", *words], {**cluster.env, **cluster.cli_env()}
+
+
+def run(cluster, *words, data=b""):
+    """(exit status, standard output, standard error) of 'aliquot exec'."""
+    argv, env = command(cluster, *words)
+    done = subprocess.run(argv, env=env, input=data, capture_output=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def terminal(cluster, *words, verb=("exec",), **size):
+    env = {**cluster.env, **cluster.cli_env(), "TERM": "vt100"}
+    return Terminal(str(BUILD / "aliquot"), *verb, *words, env=env, **size)
+
+
+def test_streams_and_status(cluster, box):
+    assert run(cluster, box, "sh", "-c", "cat; echo out; echo err >&2; exit 7") == (
+        7, b"out\n", b"err\n")
+    assert run(cluster, box, "--", "tr", "a-z", "A-Z", data=b"hello\n") == (0, b"HELLO\n", b"")
+    assert run(cluster, "-n", box, "cat", data=b"not read") == (0, b"", b"")
+    assert run(cluster, box, "sh", "-c", "kill -9 $$")[0] == 137
+
+
+def test_what_cannot_be_run(cluster, box):
+    status, _, said = run(cluster, box, "no-such-program")
+    assert status == 127 and b"no-such-program: execute: No such file or directory" in said
+    status, _, said = run(cluster, box, "/etc/passwd")
+    assert status == 126 and b"Permission denied" in said
+    status, _, said = run(cluster, "nobody", "true")
+    assert status == 125 and b"nobody" in said
+    status, _, said = run(cluster, "-w", "/nowhere", box, "true")
+    assert status == 127 and b"working folder" in said
+    status, _, said = run(cluster, box, "echo", "x" * 65000, "y" * 5000)
+    assert status == 126 and b"longer than" in said
+
+
+def test_environment_and_folder(cluster, box):
+    _, said, _ = run(cluster, "-e", "A=b c", "-w", "/usr", box, "sh", "-c",
+                     "echo $A; pwd; id -u; echo $ALIQUOT_KERNEL_ID$BACKENDAI_KERNEL_ID | wc -c")
+    lines = said.decode().split("\n")
+    assert lines[:3] == ["b c", "/usr", "1000"] and int(lines[3]) > 36
+    assert run(cluster, box, "pwd")[1] == b"/home/work\n"
+
+
+def test_nothing_is_lost(cluster, box):
+    data = random.Random(5).randbytes(6 << 20)
+    status, said, _ = run(cluster, box, "sh", "-c", "sleep 0.5; exec cat", data=data)
+    assert status == 0 and len(said) == len(data)
+    assert hashlib.sha256(said).digest() == hashlib.sha256(data).digest()
+
+
+def test_several_at_once(cluster, box):
+    argv, env = command(cluster, box, "sh", "-c", "read n; sleep 0.2; exit $n")
+    running = [subprocess.Popen(argv, env=env, stdin=subprocess.PIPE) for _ in range(12)]
+    for n, process in enumerate(running):
+        process.stdin.write(b"%d\n" % n)
+        process.stdin.close()
+    assert [process.wait(60) for process in running] == list(range(12))
+
+
+def test_terminal(cluster, box):
+    shell = terminal(cluster, box, "sh", rows=31, columns=97)
+    shell.send(b"tty; stty size; echo $TERM\r")
+    shell.expect(b"/dev/pts/")
+    shell.expect(b"31 97")
+    shell.expect(b"vt100")
+    shell.resize(12, 34)
+    shell.send(b"sleep 0.2; stty size\r")
+    shell.expect(b"12 34")
+    shell.send(b"echo going on; sleep 1000\r")
+    shell.expect(b"\ngoing on")
+    time.sleep(0.5)      # until it sleeps
+    shell.send(b"\x03")  # Ctrl-C is the business of the terminal in the container
+    shell.send(b"exit 5\r")
+    assert shell.wait() == 5
+
+
+def test_interrupt_reaches_the_command(cluster, box):
+    argv, env = command(cluster, box, "sh", "-c",
+                        "sleep 1000 & trap 'echo got; kill -9 $!; exit 3' INT; echo ready; wait")
+    with subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == b"got\n" and process.wait(60) == 3
+
+
+def test_a_client_that_goes_takes_its_command_along(cluster, box):
+    argv, env = command(cluster, box, "sh", "-c",
+                        "sleep 1000 & trap 'touch gone; kill -9 $!; exit' HUP; echo ready; wait")
+    with subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.kill()
+    wait_for(lambda: run(cluster, box, "test", "-e", "gone")[0] == 0, 30, "SIGHUP")
+
+
+def test_runner_is_out_of_reach(cluster, box):
+    """Neither its descriptors (socket and report) nor its memory."""
+    look = ("readlink /proc/1/exe; ls /proc/1/fd; cat /proc/1/environ; cat /proc/1/mem; "
+            "ls -l /proc/1/root; kill -9 1; tr '\\0' ' ' < /proc/1/cmdline")
+    _, said, errors = run(cluster, box, "sh", "-c", look)
+    assert b"\n/opt/kernel/aliquot-runner --socket 3 " in said and b" -> " not in said
+    assert errors.count(b"ermission denied") >= 3 and b"not permitted" in errors
+    assert run(cluster, box, "true")[0] == 0
+
+
+def test_agent_that_is_killed(cluster, box):
+    argv, env = command(cluster, box, "sleep", "1000")
+    with subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as lost:
+        wait_for(lambda: run(cluster, box, "sh", "-c",
+                             "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")[1].count(b"sleep 1000 "),
+                 30, "the command")
+        cluster.programs["agent"].kill()
+        assert lost.wait(60) == 125  # the connection broke off
+    cluster.programs["agent"].start()
+    wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
+    assert run(cluster, box, "echo", "still here") == (0, b"still here\n", b"")
+
+
+def test_session_that_ends(cluster):
+    with session(cluster, "short") as name:
+        argv, env = command(cluster, name, "sleep", "1000")
+        with subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE) as process:
+            wait_for(lambda: b"sleep" in run(cluster, name, "sh", "-c",
+                                             "cat /proc/[0-9]*/comm")[1], 30, "the command")
+            cluster.client().send("DELETE", f"/session/{name}?forced=true")
+            assert process.wait(60) == 125 and b"ended" in process.stderr.read()
+
+
+def test_attach_to_the_program(cluster, box):
+    shell = terminal(cluster, box, verb=("session", "attach"), rows=22, columns=66)
+    shell.send(b"tty; stty size; echo $((6*7))\r")
+    shell.expect(b"/dev/pts/")
+    shell.expect(b"22 66")
+    shell.expect(b"42")
+    shell.send(b"\x10\x11")
+    shell.expect(b"Detached")
+    assert shell.wait() == 0
+    again = terminal(cluster, box, verb=("session", "attach"))
+    again.expect(b"42")  # what was there before
+    again.send(b"\x10\x11")
+    assert again.wait() == 0
+
+
+def test_orphans_are_reaped(cluster):
+    name = "orphans"
+    line = ("i=0; while [ $i -lt 1000 ]; do ( : & ); i=$((i+1)); done; sleep 1; "
+            "cat /proc/[0-9]*/stat | grep -c ') Z '; exit 0")
+    client = cluster.client()
+    client.post("/session", {**batch(name, line), "image": "host"})
+    shown = wait_status(client, name, "TERMINATED")
+    assert shown["result"] == "SUCCESS"
+    assert client.get(f"/aliquot/v1/sessions/{shown['id']}/logs").body == b"0\n"
+
+
+def test_image_without_anything(cluster):
+    """No libc, no shell, no /etc/passwd: one static program."""
+    image = cluster.folder / "nothing"
+    image.mkdir()
+    shutil.copy(BUILD / "aliquot-runner", image / "program")
+    image.chmod(0o755)
+    with session(cluster, "bare", interactive("bare", image=f"rootfs:{image}")) as name:
+        assert run(cluster, name, "/program", "--version")[1].startswith(b"aliquot-runner ")
+        status, _, said = run(cluster, name)
+        assert status == 127 and b"a shell: find a shell" in said
+
+
+def test_process_of_the_node_has_no_commands():
+    with Cluster() as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        with session(cluster, "plain", interactive("plain")) as name:
+            status, _, said = run(cluster, name, "true")
+            assert status == 125 and b"runs as a process of its node" in said
+        cluster.stop()
