@@ -226,16 +226,14 @@ static const struct link_stream_ops stream_ops = {
 
 struct exec_input {
     const char *type, *cwd;
-    struct str_list command;
-    const json_t *env;
+    const json_t *command, *env;
     bool tty, input;
     int64_t rows, cols, signal;
 };
 
 static const struct field input_fields[] = {
     { "type", FIELD_STR, FIELD_REQUIRED, offsetof(struct exec_input, type), 1, 16 },
-    { "command", FIELD_STR_LIST, FIELD_NULLABLE, offsetof(struct exec_input, command), 0,
-      ARGUMENTS_MAX },
+    { "command", FIELD_JSON, FIELD_NULLABLE, offsetof(struct exec_input, command) },
     { "env", FIELD_OBJECT, FIELD_NULLABLE, offsetof(struct exec_input, env) },
     { "cwd", FIELD_STR, FIELD_NULLABLE, offsetof(struct exec_input, cwd), 1, 4096 },
     { "tty", FIELD_BOOL, 0, offsetof(struct exec_input, tty) },
@@ -245,6 +243,20 @@ static const struct field input_fields[] = {
     { "signal", FIELD_INT, 0, offsetof(struct exec_input, signal), 1, 64 },
     FIELD_END,
 };
+
+/* As long as the runner's packet allows; it says so. */
+static int check_command(const json_t *command, struct aq_error *err)
+{
+    const json_t *word;
+    size_t i;
+
+    if (command && (!json_is_array(command) || json_array_size(command) > ARGUMENTS_MAX))
+        return api_fail_param(err, "command", "must be a list of at most %d texts", ARGUMENTS_MAX);
+    json_array_foreach((json_t *)command, i, word)
+        if (!json_is_string(word) || strlen(json_string_value(word)) != json_string_length(word))
+            return api_fail_param(err, "command", "argument %zu is no text", i);
+    return 0;
+}
 
 static int check_env(const json_t *env, struct aq_error *err)
 {
@@ -260,25 +272,25 @@ static int check_env(const json_t *env, struct aq_error *err)
     return 0;
 }
 
+static void put_json(struct jsonw *w, const char *key, const json_t *value)
+{
+    AQ_CLEANUP(aq_freep) char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+
+    if (text) {
+        jsonw_key(w, key);
+        jsonw_raw(w, text, strlen(text));
+    } else if (value) {
+        w->out->failed = true;
+    }
+}
+
 static void describe(const struct exec_input *input, struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
 
     jsonw_object_begin(&w);
-    jsonw_key(&w, "argv");
-    jsonw_array_begin(&w);
-    for (size_t i = 0; i < input->command.count; i++)
-        jsonw_str(&w, input->command.items[i]);
-    jsonw_array_end(&w);
-    if (input->env) {
-        AQ_CLEANUP(aq_freep) char *env = json_dumps(input->env, JSON_COMPACT);
-
-        jsonw_key(&w, "env");
-        if (env)
-            jsonw_raw(&w, env, strlen(env));
-        else
-            out->failed = true;
-    }
+    put_json(&w, "argv", input->command);
+    put_json(&w, "env", input->env);
     if (input->cwd)
         jsonw_member_str(&w, "cwd", input->cwd);
     jsonw_object_end(&w);
@@ -296,7 +308,9 @@ static int start(struct exec *exec, const struct exec_input *input, struct aq_er
         return api_fail_param(err, "type", "the command runs already");
     if (input->cwd && input->cwd[0] != '/')
         return api_fail_param(err, "cwd", "must be an absolute path");
-    r = check_env(input->env, err);
+    r = check_command(input->command, err);
+    if (r == 0)
+        r = check_env(input->env, err);
     if (r < 0)
         return r;
     describe(input, &command);
