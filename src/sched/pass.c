@@ -181,6 +181,7 @@ static int look_at_band(struct pass *p, size_t from, size_t to)
         if (look(p, handle, &out) < 0 || tell(p, handle, &out) < 0)
             return -ENOMEM;
         p->result.is_blocked = is_blocking(p, e, &out);
+        p->result.blocker = handle;
         if (out.verdict != SCHED_PLACED && e->retries < UINT32_MAX) {
             e->retries++;
             e->tried_in = p->s->passes; /* the sequencer goes by what it was before */

@@ -63,5 +63,7 @@ int sched_run(const struct sched_snapshot *snap, struct arena *arena, struct sch
         r = sched_pass(s, snap->now_usec, arena, ret, err);
     for (size_t i = 0; i < ret->count && r == 0; i++)
         number(snap, &ret->outcomes[i]);
+    if (r == 0)
+        ret->blocker -= (uint32_t)snap->running_count;
     return r;
 }

@@ -198,7 +198,8 @@ struct sched_outcome {
 struct sched_result {
     struct sched_outcome *outcomes; /* in the order of looking */
     size_t count;
-    bool is_blocked;           /* the last outcome holds up the rest */
+    bool is_blocked;           /* one that found no room holds up the rest */
+    uint32_t blocker;          /* which; meaningless otherwise */
 };
 
 /* One pass; the result lives in 'arena'. 0 or -ENOMEM, -EINVAL for agents whose

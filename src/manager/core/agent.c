@@ -41,6 +41,7 @@ struct agent_live *agent_add(struct core *core, const char *id)
     list_init(&a->kernels);
     list_init(&a->drains);
     list_init(&a->draining);
+    list_init(&a->change_link);
     sort_in(core, a);
     return a;
 }
@@ -49,6 +50,7 @@ void agent_drop(struct core *core, struct agent_live *a)
 {
     size_t i = 0;
 
+    kept_agent_leaves(a);
     while (core->agents_sorted[i] != a)
         i++;
     core->agent_count--;
@@ -109,6 +111,11 @@ bool agent_is_given_up(const struct core *core, const char *id, bool forced)
 
 /* ---- rows ---- */
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
 static void touch_kernels(struct core *core, struct agent_live *a)
 {
     LIST_FOREACH(link, &a->kernels)
@@ -119,17 +126,20 @@ static void save(struct core *core, struct agent *fresh)
 {
     struct agent_live *a = agent_add(core, fresh->id);
 
+    a->cards_changed |= !same_text(a->a.devices, fresh->devices) ||
+                        !slots_eq(&a->a.available, &fresh->available);
     agent_done(&a->a);
     a->a = *fresh;
     *fresh = (struct agent){ 0 };
     a->is_known = true;
-    a->is_stale = a->cards_changed = true;
+    a->is_stale = true;
     if (a->a.status != AGENT_LOST) {
         a->lost_usec = 0;
         a->loss_handled = false;
     } else if (!a->lost_usec) {
         a->lost_usec = clock_monotonic_usec();
     }
+    kept_agent(core, a);
     touch_kernels(core, a);
     queue_agent(core, rgroup_get(core, a->a.resource_group ? a->a.resource_group : ""));
 }
@@ -145,6 +155,7 @@ static void set_status(struct core *core, const struct event *e)
     a->a.lost_usec = a->a.status == AGENT_LOST ? e->at_usec : 0;
     a->lost_usec = a->a.status == AGENT_LOST ? clock_monotonic_usec() : 0;
     a->loss_handled = false;
+    kept_agent(core, a);
     touch_kernels(core, a);
 }
 

@@ -227,6 +227,10 @@ static void apply_slot_type(struct core *core, const struct event *e)
     }
     slot_types_unref(core->types);
     core->types = merged;
+    for (size_t i = 0; i < core->agent_count; i++)
+        core->agents_sorted[i]->cards_changed = true;
+    for (size_t i = 0; i < core->rgroups.count; i++)
+        kept_spoil(core->rgroups.entries[i].value);
 }
 
 void core_apply(struct core *core, struct event *e)

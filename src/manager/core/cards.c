@@ -21,6 +21,7 @@ struct agent_cards {
     size_t slot_count;
     struct alloc_device *devices; /* by slot */
     const char **models;          /* of each */
+    const char **ids;             /* of each of 'items' that is no missing one */
     size_t count;
     struct sched_device *items;   /* the answer: those, then the missing ones */
     size_t item_count;
@@ -101,7 +102,8 @@ static struct agent_cards *parse(const struct slot_types *types, const char *tex
         cards->slots = arena_array(&cards->arena, count + 1, sizeof(*cards->slots));
         cards->devices = arena_array(&cards->arena, count + 1, sizeof(*cards->devices));
         cards->models = arena_array(&cards->arena, count + 1, sizeof(*cards->models));
-        ok = cards->slots && cards->devices && cards->models;
+        cards->ids = arena_array(&cards->arena, count + 1, sizeof(*cards->ids));
+        ok = cards->slots && cards->devices && cards->models && cards->ids;
     }
     if (ok)
         cards->is_listed = count > 0;
@@ -168,6 +170,7 @@ static void read_map(struct agent_cards *cards, const struct alloc_map *map)
         while (cards->devices[k].slot_name != state.slot_name
                || strcmp(cards->devices[k].id, state.id) != 0)
             k = (k + 1) % cards->count; /* mostly the next one */
+        cards->ids[i] = cards->devices[k].id;
         cards->items[i] = (struct sched_device){
             .slot_name = state.slot_name,
             .model = cards->models[k],
@@ -253,4 +256,66 @@ int agent_find_cards(const struct core *core, struct agent_live *a, const struct
     *ret = a->cards->items;
     *ret_count = a->cards->item_count;
     return 0;
+}
+
+/* ---- who holds which part ---- */
+
+bool agent_has_cards(const struct agent_live *a)
+{
+    return a->cards && a->cards->count > 0;
+}
+
+static bool find_card(const struct agent_cards *cards, const struct grant_item *item,
+                      uint32_t *ret)
+{
+    for (size_t i = 0; i < cards->count; i++)
+        if (cards->items[i].slot_name == item->slot_name &&
+            strcmp(cards->ids[i], item->device_id) == 0) {
+            *ret = (uint32_t)i;
+            return true;
+        }
+    return false;
+}
+
+int agent_copy_cards(const struct core *core, struct agent_live *a, struct arena *arena,
+                     struct sched_device **ret, size_t *ret_count)
+{
+    const struct sched_device *devices;
+    int r = agent_find_cards(core, a, &devices, ret_count);
+
+    if (r < 0)
+        return r;
+    if (!(*ret = arena_array(arena, *ret_count + 1, sizeof(**ret))))
+        return -ENOMEM;
+    for (size_t i = 0; i < *ret_count; i++) {
+        (*ret)[i] = devices[i];
+        (*ret)[i].free = i < a->cards->count ? devices[i].capacity : 0;
+    }
+    return 0;
+}
+
+int agent_find_parts(const struct core *core, struct agent_live *a, const struct kernel_live *f,
+                     struct arena *arena, const struct sched_part **ret, size_t *ret_count)
+{
+    struct core_held held = { .holders = NULL };
+    const struct sched_device *devices;
+    struct sched_part *parts = NULL;
+    size_t count = 0;
+    int r = agent_find_cards(core, a, &devices, &count);
+
+    *ret = NULL;
+    *ret_count = 0;
+    if (r < 0 || count == 0)
+        return r;
+    r = kernel_live_held(core, f, &held);
+    if (r == 0 && held.grant.count && !(parts = arena_array(arena, held.grant.count, sizeof(*parts))))
+        r = -ENOMEM;
+    for (size_t i = 0; r == 0 && i < held.grant.count; i++)
+        if (find_card(a->cards, &held.grant.items[i], &parts[*ret_count].device))
+            parts[(*ret_count)++].amount = held.grant.items[i].amount;
+    if (r == 0 && held.grant.count && *ret_count == 0)
+        parts[(*ret_count)++] = (struct sched_part){ 0 }; /* of no device that is there */
+    core_held_done(&held);
+    *ret = parts;
+    return r;
 }

@@ -62,6 +62,15 @@ const char *kernel_live_alloc(const struct kernel_live *f)
     return f->alloc ? f->alloc : f->live->s.kernels[f - f->live->kernels].alloc;
 }
 
+int kernel_live_held(const struct core *core, const struct kernel_live *f, struct core_held *ret)
+{
+    const struct core_holder holder = { .session = &f->live->s,
+                                        .rank = (size_t)(f - f->live->kernels) };
+    const char *text = kernel_live_alloc(f);
+
+    return text ? add_kernel(core, &holder, text, ret) : 0;
+}
+
 int core_find_held(const struct core *core, const char *agent_id, struct core_held *ret)
 {
     const struct agent_live *a = agent_find(core, agent_id);
@@ -72,12 +81,9 @@ int core_find_held(const struct core *core, const char *agent_id, struct core_he
         return -ENOENT;
     LIST_FOREACH(link, &a->kernels) {
         const struct kernel_live *f = LIST_ENTRY(link, struct kernel_live, agent_link);
-        const struct core_holder holder = { .session = &f->live->s,
-                                            .rank = (size_t)(f - f->live->kernels) };
-        const char *text = kernel_live_alloc(f);
 
-        if (r == 0 && text)
-            r = add_kernel(core, &holder, text, &held);
+        if (r == 0)
+            r = kernel_live_held(core, f, &held);
     }
     if (r < 0)
         core_held_done(&held);

@@ -78,6 +78,8 @@ static void take_fact(struct core *core, struct agent_live *a, struct live *l, s
         free(f->alloc);
         f->alloc = strdup(m->alloc); /* unknown if memory is short */
         a->cards_stale = true;
+        if (agent_has_cards(a))
+            kept_session(l);
     }
     if (heard == FACT_ENDED) {
         f->has_exit = m->has_exit;
@@ -151,6 +153,7 @@ static void handle_heartbeat(struct core *core, struct agent_live *a, const stru
     if (a->a.status == AGENT_LOST)
         offer_save(core, a); /* it was silent, but its connection has lasted */
     if (first) {
+        kept_agent(core, a);
         order_drain(core, a->a.id, a->is_known && !a->a.schedulable);
         queue_agent(core, rgroup_get(core, a->a.resource_group ? a->a.resource_group : ""));
     }
@@ -190,6 +193,7 @@ static void on_connected(void *data, const char *agent_id, const struct uuid *in
     a->incarnation = *incarnation;
     a->is_connected = true;
     a->is_synced = false;
+    kept_agent(core, a);
     a->heard_usec = clock_monotonic_usec();
     log_info("agent '%s' is connected", agent_id);
     offer_save(core, a);
@@ -221,6 +225,7 @@ static void on_disconnected(void *data, const char *agent_id, const struct uuid 
         return;
     a->is_connected = a->is_synced = false;
     images_fail_jobs(data, a);
+    kept_agent(data, a);
     log_info("agent '%s' %s: %s", agent_id, orderly ? "has left" : "is disconnected", why);
 }
 

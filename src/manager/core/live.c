@@ -128,6 +128,7 @@ void live_hold(struct core *core, struct live *l, size_t rank)
     a->kernel_count++;
     a->is_stale = a->cards_stale = true;
     join_accounts(l);
+    kept_held(core, l, a);
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
         l->accounts[kind]->is_stale = true;
 }
@@ -143,6 +144,7 @@ void live_release(struct core *core, struct live *l, size_t rank)
     a->is_stale = a->cards_stale = true;
     if (!holds_any(l))
         leave_accounts(l);
+    kept_released(core, l, a);
     queue_room(core, l->rgroup);
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
         queue_account(core, l->accounts[kind]);
@@ -262,6 +264,7 @@ struct live *live_add(struct core *core, struct session *s)
     list_init(&l->all_link);
     list_init(&l->touched_link);
     list_init(&l->queue_link);
+    list_init(&l->change_link);
     list_init(&l->waiters);
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
         list_init(&l->account_links[kind]);
@@ -289,6 +292,7 @@ void live_bury(struct core *core, struct live *l)
     queue_remove(core, l);
     if (l->rgroup->blocker == l)
         l->rgroup->blocker = NULL;
+    kept_forget(l);
     list_remove(&l->touched_link);
     map_remove(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes));
     if (map_get(&core->sessions_by_name, key, len) == l)

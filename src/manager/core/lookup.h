@@ -72,4 +72,7 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
  */
 void core_status_text(const char *status_data, struct strbuf *text);
 
+/* Refuse what a resource group cannot schedule by: -EINVAL with the key named. */
+int core_check_scheduling(const struct resource_group *g, struct aq_error *err);
+
 #endif

@@ -75,6 +75,35 @@ struct rgroup *rgroup_get(struct core *core, const char *name);
 void rgroup_free(struct rgroup *g);
 struct rgroup *rgroup_find(const struct core *core, const char *name);
 
+/* ---- options.c ---- */
+
+/* How the group schedules. What it says was checked when it was stored; what is
+ * not known (a database of another version) is as if it was not said.
+ */
+void options_read(const struct resource_group *g, struct sched_options *ret);
+
+/* ---- kept.c ---- */
+
+/* Tell the group's scheduler what has changed since it was told last. -EAGAIN: it has to be
+ * built anew, which waits until placements that are under way are known to hold.
+ */
+int kept_sync(struct core *core, struct rgroup *g) AQ_MUST_CHECK;
+/* It is to be built anew before its next pass. */
+void kept_spoil(struct rgroup *g);
+void kept_done(struct rgroup *g);
+/* A session waits, does so no longer, or holds something else. */
+void kept_session(struct live *l);
+/* It leaves memory. */
+void kept_forget(struct live *l);
+/* A kernel begins or ends to hold something of 'a'. */
+void kept_held(struct core *core, struct live *l, struct agent_live *a);
+void kept_released(struct core *core, struct live *l, struct agent_live *a);
+/* An agent is ready, is so no longer, or offers something else. */
+void kept_agent(struct core *core, struct agent_live *a);
+void kept_agent_leaves(struct agent_live *a);
+/* The account's limits have changed. */
+void kept_account(struct account *account);
+
 /* ---- propose.c ---- */
 
 /* An event of 'l' in the batch of this turn; l becomes busy. NULL if memory
@@ -85,7 +114,7 @@ void propose_session(struct core *core, struct live *l, enum session_status to,
                      const char *reason);
 struct event *propose_kernel(struct core *core, struct live *l, size_t rank,
                              enum kernel_status to, const char *reason);
-/* The pass that the open batch belongs to, until it is done. */
+/* The open batch has placements of a pass of 'g'. */
 void propose_pass(struct core *core, struct rgroup *g);
 /* Hand the open batch to the store. */
 void propose_flush(struct core *core);
@@ -146,8 +175,20 @@ struct agent_cards;
 int agent_find_cards(const struct core *core, struct agent_live *a, const struct sched_device **ret,
                      size_t *ret_count);
 void agent_cards_free(struct agent_cards *cards);
+/* As far as they have been looked at. */
+bool agent_has_cards(const struct agent_live *a);
+/* The same as if nobody held any of them; lives in 'arena'. */
+int agent_copy_cards(const struct core *core, struct agent_live *a, struct arena *arena,
+                     struct sched_device **ret, size_t *ret_count);
+/* The parts of the agent's devices, as agent_find_cards() lists them, that a kernel is known to
+ * hold; none if that is not known. They live in 'arena'. 0 or -ENOMEM.
+ */
+int agent_find_parts(const struct core *core, struct agent_live *a, const struct kernel_live *f,
+                     struct arena *arena, const struct sched_part **ret, size_t *ret_count);
 /* JSON of the devices that the kernel holds, NULL = it has not said. */
 const char *kernel_live_alloc(const struct kernel_live *f);
+/* The same, added to 'ret'. 0 or -ENOMEM. */
+int kernel_live_held(const struct core *core, const struct kernel_live *f, struct core_held *ret);
 void agents_tick(struct core *core, int64_t now);
 /* Its kernels are given up: it was removed, or is lost for longer than the
  * grace and the policy of its group is not to wait; 'forced': lost at all.

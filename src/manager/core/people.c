@@ -55,13 +55,16 @@ static void save_rgroup(struct core *core, struct resource_group *fresh)
     *fresh = old;
     g->is_known = true;
     access_forget(core);
+    kept_spoil(g);
     queue_room(core, g);
 }
 
 static void recheck_accounts(struct core *core)
 {
-    for (size_t i = 0; i < core->accounts.count; i++)
+    for (size_t i = 0; i < core->accounts.count; i++) {
+        kept_account(core->accounts.entries[i].value);
         queue_account(core, core->accounts.entries[i].value);
+    }
 }
 
 void apply_people(struct core *core, struct event *e)

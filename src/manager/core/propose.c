@@ -104,9 +104,9 @@ struct event *propose_kernel(struct core *core, struct live *l, size_t rank,
 
 void propose_pass(struct core *core, struct rgroup *g)
 {
-    if (core->open) {
+    if (core->open && !core->open->pass) {
         core->open->pass = g;
-        g->is_passing = true;
+        g->passing++;
     }
 }
 
@@ -170,14 +170,19 @@ static void on_proposal(void *data, int result, const struct aq_error *err,
         AQ_FAULT("core.proposal.applied");
     }
     if (p->pass) {
-        p->pass->is_passing = false;
+        p->pass->passing--;
         if (result < 0)
             queue_room(core, p->pass);
+        else if (p->pass->needs_pass)
+            core_schedule_turn(core);
     }
     for (size_t i = 0; i < p->member_count; i++) {
         struct live *l = p->members[i];
 
         l->is_busy = false;
+        if (l->is_placing && l->s.status == SESSION_PENDING)
+            kept_session(l); /* the placement came to nothing */
+        l->is_placing = false;
         if (result < 0) {
             give_back(core, l, result, err);
             pass_again(core, l);

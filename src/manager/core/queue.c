@@ -1,10 +1,9 @@
 /* queue.c - who waits for what
  *
- * A PENDING session is in the band of its priority in its resource group, or
- * parked: at the group while it waits for a time, another session or an
- * agent, at an account while that account's limits hold it up. A pass looks
- * only at bands, so that what cannot start costs nothing until what it waits
- * for has changed.
+ * A PENDING session waits in its resource group, or is parked: at the group
+ * while it waits for a time, another session or an agent, at an account while
+ * that account's limits hold it up. The scheduler knows only those that wait,
+ * so that what cannot start costs nothing until what it waits for has changed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,35 +11,27 @@
 
 #include "manager/core/parts.h"
 
-static void band_add(struct live *l)
+/* Can a pass be saved: would it end where the last one did, without coming to 'l'? */
+static bool is_behind_blocker(const struct live *l)
 {
-    int priority = AQ_MAX(0, AQ_MIN(l->s.priority, PRIORITY_COUNT - 1));
-    struct list *band = &l->rgroup->bands[priority], *place = band;
-
-    /* New ones come last; those that come back are older than most: look from both ends. */
-    if (!list_is_empty(band) && LIST_ENTRY(band->prev, struct live, queue_link)->s.row > l->s.row)
-        for (place = band->next; place != band; place = place->next)
-            if (LIST_ENTRY(place, struct live, queue_link)->s.row > l->s.row)
-                break;
-    list_add(place, &l->queue_link);
-}
-
-/* Would a pass come to 'l' before it comes to the one that stopped the last pass? */
-static bool is_before_blocker(const struct live *l)
-{
+    const struct sched_options *o = &l->rgroup->options;
     const struct live *b = l->rgroup->blocker;
 
-    if (!b || l->s.priority != b->s.priority)
-        return !b || l->s.priority > b->s.priority;
-    return l->s.row < b->s.row;
+    if (!b || o->sequencer != &sched_fifo || o->retries_to_skip)
+        return false;
+    if (l->s.priority != b->s.priority)
+        return l->s.priority < b->s.priority;
+    return l->s.row > b->s.row;
 }
 
 void queue_add(struct core *core, struct live *l)
 {
-    band_add(l);
+    list_add(&l->rgroup->waiting, &l->queue_link);
+    l->is_parked = false;
     l->verdict = SCHED_BEHIND;
     l->rgroup->pending++;
-    if (is_before_blocker(l)) {
+    kept_session(l);
+    if (!is_behind_blocker(l)) {
         l->rgroup->needs_pass = true;
         core_schedule_turn(core);
     }
@@ -52,6 +43,8 @@ void queue_remove(struct core *core, struct live *l)
         return;
     list_remove(&l->queue_link);
     l->rgroup->pending--;
+    if (l->seat == SEAT_WAITING)
+        kept_session(l);
     if (l->rgroup->blocker == l)
         queue_room(core, l->rgroup);
 }
@@ -64,7 +57,9 @@ void queue_park(struct core *core, struct live *l, enum sched_verdict verdict,
     (void)core;
     list_remove(&l->queue_link);
     list_add(to, &l->queue_link);
+    l->is_parked = true;
     l->verdict = verdict;
+    kept_session(l);
 }
 
 void queue_unpark(struct core *core, struct live *l)
@@ -131,6 +126,7 @@ struct account *account_get(struct core *core, enum sched_account_kind kind, con
     }
     account->kind = kind;
     list_init(&account->members);
+    list_init(&account->groups);
     list_init(&account->parked);
     return account;
 }
@@ -226,17 +222,21 @@ static struct rgroup *rgroup_new(void)
 
     if (!g)
         return NULL;
-    for (size_t i = 0; i < PRIORITY_COUNT; i++)
-        list_init(&g->bands[i]);
+    list_init(&g->waiting);
     list_init(&g->parked);
-    g->window = 16;
+    list_init(&g->changes);
+    list_init(&g->changed_agents);
+    list_init(&g->changed_accounts);
+    kept_spoil(g);
     return g;
 }
 
 void rgroup_free(struct rgroup *g)
 {
-    if (g)
-        resource_group_done(&g->g);
+    if (!g)
+        return;
+    kept_done(g);
+    resource_group_done(&g->g);
     free(g);
 }
 

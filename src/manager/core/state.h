@@ -4,7 +4,7 @@
  * down what is wanted or was seen and mark a session with live_touch(). Once
  * per turn of the loop, step.c looks at each marked session and proposes what
  * follows from its status, its wishes and its facts; schedule.c proposes
- * placements. A proposal is one batch of events; while it is under way its
+ * placements, which the scheduler finds that kept.c tells of every change. A proposal is one batch of events; while it is under way its
  * sessions are busy, and nothing else is proposed for them. When it is
  * durable, apply.c changes memory and marks them again. So nothing depends on
  * an input arriving once or in order, and a restart resumes everything.
@@ -16,7 +16,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "manager/core/core.h"
-#include "sched/sched.h"
+#include "sched/state.h"
 
 #define PRIORITY_COUNT 101
 #define PRIORITY_DEFAULT 10
@@ -47,12 +47,18 @@ struct live {
     struct list all_link;    /* core.sessions, by row */
     struct list touched_link; /* core.touched */
     struct rgroup *rgroup;
-    struct list queue_link;  /* PENDING: in a band, or parked at rgroup or account */
+    struct list queue_link;  /* PENDING: among rgroup.waiting, or parked at rgroup or account */
+    bool is_parked;
+    struct list change_link; /* in rgroup.changes: its scheduler is to be told */
+    enum seat { SEAT_NONE, SEAT_WAITING, SEAT_HELD } seat; /* what rgroup.sched knows of it */
+    uint32_t handle;         /* there, unless SEAT_NONE */
+    bool is_placing;         /* a placement is under way */
+    bool is_outside;         /* the scheduler cannot hold what it holds */
     struct account *accounts[SCHED_ACCOUNT_KINDS];
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */
     uint32_t heap_index;     /* in core.heap, UINT32_MAX = not */
     bool is_busy;            /* a proposal of it is under way */
-    bool was_skipped;        /* a pass left it out because of that */
+    bool was_skipped;        /* a pass could have started it but for that */
     bool is_alone;           /* its last proposal was refused: do not share the next */
     bool is_single_node, is_in_usage;
     char *architecture;      /* NULL = any */
@@ -80,12 +86,34 @@ static inline struct live *live_of(const struct session *s)
 struct rgroup {
     struct resource_group g;
     bool is_known;           /* has a row; else only sessions or agents name it */
-    struct list bands[PRIORITY_COUNT]; /* PENDING sessions to look at, by row */
+    struct list waiting;     /* PENDING sessions to look at */
     struct list parked;      /* PENDING: something else than room must change first */
-    size_t pending;          /* in bands and parked lists */
-    bool needs_pass, is_passing;
+    size_t pending;          /* waiting and parked, here or at accounts */
+    bool needs_pass;
     struct live *blocker;    /* the last pass stopped at it; NULL = none */
-    size_t window;           /* sessions to show to the next pass */
+    /* kept.c: the scheduler, and what it has not been told yet */
+    struct sched *sched;
+    bool is_stale;           /* to be built anew from memory */
+    size_t passing;          /* passes whose placements are under way */
+    struct sched_options options;
+    struct list changes;     /* live.change_link */
+    struct list changed_agents, changed_accounts;
+    struct live **seats;     /* by handle */
+    size_t seat_cap;
+    struct agent_live **nodes; /* by number */
+    size_t node_count, node_cap;
+    struct group_account **accounts; /* by number */
+    size_t account_count, account_cap;
+    struct map owners;       /* id of a user -> number + 1 */
+};
+
+/* An account as one resource group's scheduler sees it. */
+struct group_account {
+    struct account *account;
+    struct rgroup *rgroup;
+    uint32_t number;
+    struct list account_link; /* in account.groups */
+    struct list change_link;  /* in rgroup.changed_accounts */
 };
 
 struct account {
@@ -97,6 +125,7 @@ struct account {
     struct slots used;       /* what members hold, unless is_stale */
     bool is_stale;
     uint32_t index;          /* in the snapshot under construction */
+    struct list groups;      /* group_account.account_link */
 };
 
 /* ---- agents ---- */
@@ -123,6 +152,8 @@ struct agent_live {
     bool cards_changed, cards_stale; /* other devices; other holders */
     char *images;            /* JSON, as it said; NULL = not yet */
     char *runtime, *runtime_notes; /* as it greeted; NULL = it said none */
+    struct rgroup *scheduled_by; /* whose scheduler knows it; NULL = none */
+    struct list change_link; /* in changed_agents of its resource group */
 };
 
 static inline struct agent_live *agent_of(const struct agent *a)

@@ -194,6 +194,10 @@ static void step_pending(struct core *core, struct live *l, int64_t now)
     }
     if (timeout > 0)
         live_wake_at(core, l, age_due(core, l, timeout));
+    if (l->retry_usec) {
+        l->retry_usec = 0;
+        queue_unpark(core, l);
+    }
     if (l->verdict == SCHED_TOO_EARLY) {
         int64_t wait = l->s.starts_usec - clock_realtime_usec();
 

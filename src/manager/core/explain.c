@@ -1,0 +1,182 @@
+/* explain.c - why a session waits
+ *
+ * The same code that places sessions looks at one of them by itself, against
+ * a snapshot of what there is now.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/jsonw.h"
+#include "manager/core/parts.h"
+
+struct snapshot {
+    struct sched_snapshot snap;
+    struct sched_agent *agents;
+    struct sched_session *sessions;
+    struct sched_account *accounts;
+    struct account **owners;   /* per account */
+};
+
+/* ---- the snapshot ---- */
+
+static int add_agents(struct core *core, const struct rgroup *g, struct snapshot *s)
+{
+    s->agents = arena_array(&core->scratch, core->agent_count, sizeof(*s->agents));
+    if (!s->agents)
+        return -ENOMEM;
+    for (size_t i = 0; i < core->agent_count; i++) {
+        struct agent_live *a = core->agents_sorted[i];
+        const struct sched_device *devices;
+        const struct slots *free;
+        size_t device_count;
+
+        if (!agent_is_ready(a) || !a->a.resource_group ||
+            strcmp(a->a.resource_group, g->g.name) != 0)
+            continue;
+        if (agent_free_slots(a, &free) < 0 ||
+            agent_find_cards(core, a, &devices, &device_count) < 0)
+            return -ENOMEM;
+        s->agents[s->snap.agent_count++] = (struct sched_agent){
+            .id = a->a.id,
+            .architecture = a->a.architecture,
+            .free = free,
+            .kernels = a->kernel_count,
+            .devices = devices,
+            .device_count = device_count,
+        };
+    }
+    s->snap.agents = s->agents;
+    return 0;
+}
+
+/* The index of an account in the snapshot, where it is added if it limits anything. */
+static int add_account(struct core *core, struct snapshot *s, struct account *account,
+                       uint32_t *ret)
+{
+    struct sched_account *sa = &s->accounts[s->snap.account_count];
+
+    if (account->index < s->snap.account_count && s->owners[account->index] == account) {
+        *ret = account->index;
+        return 0;
+    }
+    *ret = SCHED_NO_ACCOUNT;
+    if (!account_limits(core, account, sa))
+        return 0;
+    if (account_usage(account, &sa->used) < 0)
+        return -ENOMEM;
+    sa->sessions = (int64_t)account->member_count;
+    s->owners[s->snap.account_count] = account;
+    *ret = account->index = (uint32_t)s->snap.account_count++;
+    return 0;
+}
+
+static int add_session(struct core *core, struct snapshot *s, struct live *l)
+{
+    size_t i = s->snap.session_count;
+    const struct slots **kernels = arena_array(&core->scratch, l->s.kernel_count,
+                                               sizeof(*kernels));
+
+    if (!kernels)
+        return -ENOMEM;
+    for (size_t k = 0; k < l->s.kernel_count; k++)
+        kernels[k] = &l->s.kernels[k].requested;
+    s->sessions[i] = (struct sched_session){
+        .id = l->s.id,
+        .row = l->s.row,
+        .type = l->s.type,
+        .priority = l->s.priority,
+        .starts_usec = l->s.starts_usec,
+        .architecture = l->architecture,
+        .single_node = l->is_single_node,
+        .kernels = kernels,
+        .kernel_count = l->s.kernel_count,
+        .dependencies = l->s.dependencies,
+        .dependency_count = l->s.dependency_count,
+        .failed_agent = l->failed_agent,
+    };
+    for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
+        if (add_account(core, s, l->accounts[kind], &s->sessions[i].accounts[kind]) < 0)
+            return -ENOMEM;
+    s->snap.session_count++;
+    return 0;
+}
+
+static int snapshot_begin(struct core *core, const struct rgroup *g, struct snapshot *s)
+{
+    struct arena *arena = &core->scratch;
+
+    *s = (struct snapshot){ .snap = {
+        .now_usec = clock_realtime_usec(),
+        .types = core->types,
+    } };
+    options_read(&g->g, &s->snap.options);
+    s->sessions = arena_array(arena, 1, sizeof(*s->sessions));
+    s->accounts = arena_array(arena, SCHED_ACCOUNT_KINDS + 1, sizeof(*s->accounts));
+    s->owners = arena_array(arena, SCHED_ACCOUNT_KINDS + 1, sizeof(struct account *));
+    if (!s->sessions || !s->accounts || !s->owners)
+        return -ENOMEM;
+    s->snap.sessions = s->sessions;
+    s->snap.accounts = s->accounts;
+    return add_agents(core, g, s);
+}
+
+/* ---- explanations ---- */
+
+static int explain_behind(const struct live *l, struct strbuf *text, struct strbuf *json)
+{
+    const struct live *b = l->rgroup->blocker;
+    AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
+    char id[UUID_TEXT_MAX];
+
+    if (b) {
+        strbuf_addf(&sentence, "It waits its turn: session '%s' (%s) is before it and waits for "
+                    "room.", b->s.name, uuid_format(&b->s.id, id));
+    } else {
+        strbuf_adds(&sentence, "It waits its turn.");
+    }
+    if (text)
+        strbuf_add(text, sentence.data, sentence.len);
+    if (json) {
+        struct jsonw w = jsonw_make(json);
+
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "kind", sched_verdict_name(SCHED_BEHIND));
+        jsonw_member_str(&w, "text", sentence.data);
+        if (b)
+            jsonw_member_str(&w, "blocker", id);
+        jsonw_object_end(&w);
+    }
+    return strbuf_ok(&sentence) ? 0 : -ENOMEM;
+}
+
+int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
+                 struct strbuf *json, struct aq_error *err)
+{
+    struct live *l = live_find(core, session_id);
+    struct snapshot s;
+    AQ_CLEANUP(strbuf_donep) struct strbuf t = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf j = STRBUF_INIT;
+    int r;
+
+    if (!l || l->s.status != SESSION_PENDING)
+        return aq_fail(err, ENOENT, "no such session waits in a queue");
+    r = snapshot_begin(core, l->rgroup, &s);
+    if (r == 0)
+        r = add_session(core, &s, l);
+    if (r == 0)
+        r = sched_explain(&s.snap, 0, &core->scratch, &t, &j, err);
+    arena_clear(&core->scratch, 1 << 16);
+    if (r == SCHED_PLACED && l->rgroup->blocker && l->rgroup->blocker != l)
+        r = explain_behind(l, text, json);
+    else if (r >= 0) {
+        if (text)
+            strbuf_add(text, t.data, t.len);
+        if (json)
+            strbuf_add(json, j.data, j.len);
+        r = 0;
+    }
+    if (r == 0)
+        r = refusal_keep(l->s.status_data, text, json);
+    return r < 0 ? aq_fail(err, ENOMEM, "explaining a session") : 0;
+}

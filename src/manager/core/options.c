@@ -1,0 +1,145 @@
+/* options.c - how a resource group schedules: its words, read and checked
+ *
+ * 'scheduler' and 'selection' are columns; scheduler_opts is a JSON object of
+ * which these keys are for the scheduler (the others are judged elsewhere):
+ *
+ *   "config": {"num_retries_to_skip": N}  fifo: a session that N passes found
+ *       no start for lets others pass; 0 = never
+ *   "agent_selection_strategy": "..."     Backend.AI's name for 'selection',
+ *       which it overrides
+ *   "backfill": true                      others may start before one that
+ *       finds no room, if that does not delay it
+ *   "backfill_reservations": N            that many get a time to start; 0 = all
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "manager/core/parts.h"
+
+#define COUNT_MAX 1000000
+
+static const char *const slot_priority[] = { "cuda", "rocm", "tpu", "cpu", "mem" };
+
+static int read_count(const json_t *object, const char *key, uint32_t *ret, struct aq_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!value)
+        return 0;
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        json_integer_value(value) > COUNT_MAX)
+        return aq_fail_field(err, EINVAL, key, "must be a number from 0 to %d", COUNT_MAX);
+    *ret = (uint32_t)json_integer_value(value);
+    return 0;
+}
+
+static int read_bool(const json_t *object, const char *key, bool *ret, struct aq_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!value)
+        return 0;
+    if (!json_is_boolean(value))
+        return aq_fail_field(err, EINVAL, key, "must be true or false");
+    *ret = json_is_true(value);
+    return 0;
+}
+
+static int read_sequencer(const char *name, struct sched_options *ret, struct aq_error *err)
+{
+    const struct sequencer_ops *ops = name ? sched_find_sequencer(name) : &sched_fifo;
+
+    if (!ops || ops == &sched_fair_share) /* usage over time is not recorded */
+        return aq_fail_field(err, EINVAL, "scheduler",
+                             "'%s' is none of fifo, lifo and drf", name);
+    ret->sequencer = ops;
+    return 0;
+}
+
+static int read_selector(const char *key, const char *name, struct sched_options *ret,
+                         struct aq_error *err)
+{
+    const struct selector_ops *ops;
+
+    if (!name)
+        return 0;
+    ops = strcmp(name, "roundrobin") == 0 ? &sched_round_robin : sched_find_selector(name);
+    if (!ops)
+        return aq_fail_field(err, EINVAL, key, "'%s' is none of concentrated, dispersed, "
+                             "round-robin, legacy, fragmentation, bin-packing and "
+                             "high-performance", name);
+    ret->selector.ops = ops;
+    return 0;
+}
+
+static int read_strategy(const json_t *opts, struct sched_options *ret, struct aq_error *err)
+{
+    static const char key[] = "agent_selection_strategy";
+    const json_t *value = json_object_get(opts, key);
+    char name[32];
+
+    if (!value)
+        return 0;
+    if (!json_is_string(value) || json_string_length(value) >= sizeof(name))
+        return aq_fail_field(err, EINVAL, key, "must be the name of a strategy");
+    for (size_t i = 0; i <= json_string_length(value); i++) { /* theirs may be in capitals */
+        char c = json_string_value(value)[i];
+
+        name[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    return read_selector(key, name, ret, err);
+}
+
+static int read_opts(const char *text, struct sched_options *ret, struct aq_error *err)
+{
+    json_t *opts = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *config = json_object_get(opts, "config");
+    int r = 0;
+
+    if (!json_is_object(opts))
+        r = aq_fail_field(err, EINVAL, "scheduler_opts", "must be an object");
+    else if (config && !json_is_object(config))
+        r = aq_fail_field(err, EINVAL, "config", "must be an object");
+    if (r == 0)
+        r = read_count(config, "num_retries_to_skip", &ret->retries_to_skip, err);
+    if (r == 0)
+        r = read_strategy(opts, ret, err);
+    if (r == 0)
+        r = read_bool(opts, "backfill", &ret->backfill, err);
+    if (r == 0)
+        r = read_count(opts, "backfill_reservations", &ret->reservations_max, err);
+    json_decref(opts);
+    return r;
+}
+
+static struct sched_options defaults(void)
+{
+    return (struct sched_options){
+        .sequencer = &sched_fifo,
+        .selector = { .ops = &sched_concentrated },
+        .slot_priority = slot_priority,
+        .slot_priority_count = AQ_COUNT(slot_priority),
+    };
+}
+
+int core_check_scheduling(const struct resource_group *g, struct aq_error *err)
+{
+    struct sched_options options = defaults();
+    int r = read_sequencer(g->scheduler, &options, err);
+
+    if (r == 0)
+        r = read_selector("selection", g->selection, &options, err);
+    if (r == 0 && g->scheduler_opts)
+        r = read_opts(g->scheduler_opts, &options, err);
+    return r;
+}
+
+void options_read(const struct resource_group *g, struct sched_options *ret)
+{
+    *ret = defaults();
+    (void)read_sequencer(g->scheduler, ret, NULL);
+    (void)read_selector("selection", g->selection, ret, NULL);
+    if (g->scheduler_opts)
+        (void)read_opts(g->scheduler_opts, ret, NULL);
+}
