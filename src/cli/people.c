@@ -37,6 +37,18 @@ static json_t *choice_value(const struct cli_opt *opt, int choice)
     return json_stringn(word, len);
 }
 
+/* Text, or what the text means where JSON is asked for. */
+static json_t *text_value(const struct cli_opt *opt, const char *text, struct aq_error *err)
+{
+    json_t *value;
+
+    if (!text || strcmp(opt->arg, "JSON") != 0)
+        return text ? json_string(text) : NULL;
+    if (!(value = json_loads(text, JSON_REJECT_DUPLICATES, NULL)))
+        (void)aq_fail_field(err, EINVAL, opt->name, "'%s' is no JSON", text);
+    return value;
+}
+
 /* NULL with err->code 0: not given. */
 static json_t *option_value(const struct cli_opt *opt, const void *target, struct aq_error *err)
 {
@@ -46,7 +58,7 @@ static json_t *option_value(const struct cli_opt *opt, const void *target, struc
 
     switch (opt->type) {
     case CLI_STR:
-        return *(const char *const *)at ? json_string(*(const char *const *)at) : NULL;
+        return text_value(opt, *(const char *const *)at, err);
     case CLI_INT:
         return number->is_set ? json_integer(number->value) : NULL;
     case CLI_DURATION:
@@ -444,7 +456,7 @@ PEOPLE_VERB(group, "group set", "PROJECT", "Change a project", group_set_opts,
 /* ---- resource groups ---- */
 
 struct resource_group_opts {
-    const char *description, *scheduler;
+    const char *description, *scheduler, *scheduler_opts;
     int is_active, selection, agent_loss_policy;
     struct cli_int pending_timeout_sec, agent_loss_grace_sec;
 };
@@ -454,9 +466,13 @@ static const struct cli_opt resource_group_opts[] = {
       "shown in lists" },
     { 0, "is-active", CLI_CHOICE, offsetof(struct resource_group_opts, is_active), "yes|no",
       "whether sessions may be made in it" },
-    { 0, "scheduler", CLI_STR, offsetof(struct resource_group_opts, scheduler), "NAME", "fifo" },
+    { 0, "scheduler", CLI_STR, offsetof(struct resource_group_opts, scheduler), "NAME",
+      "who is first: fifo, lifo, or drf (whoever holds the least share)" },
+    { 0, "scheduler-opts", CLI_STR, offsetof(struct resource_group_opts, scheduler_opts), "JSON",
+      "more about it, e.g. {\"backfill\": true}" },
     { 0, "selection", CLI_CHOICE, offsetof(struct resource_group_opts, selection),
-      "concentrated|dispersed", "fill agents one by one, or spread over all" },
+      "concentrated|dispersed|round-robin|legacy|fragmentation|bin-packing|high-performance",
+      "fill agents one by one, spread over all, ..." },
     { 0, "pending-timeout-sec", CLI_DURATION,
       offsetof(struct resource_group_opts, pending_timeout_sec), "TIME",
       "cancel what has waited so long; 0 = never" },

@@ -137,6 +137,17 @@ def test_domains_groups_policies_resource_groups(admin, domain_admin):
     assert {"name": "night"} in admin.get("/scaling-groups").json["scaling_groups"]
     assert admin.send("PATCH", "/aliquot/v1/resource-groups/night",
                       {"selection": "odd"}).slug == "invalid-api-params"
+    changed = admin.send("PATCH", "/aliquot/v1/resource-groups/night", {
+        "scheduler": "drf", "selection": "round-robin",
+        "scheduler_opts": {"config": {"num_retries_to_skip": 3}, "backfill": True}})
+    assert changed.status == 200 and changed.json["scheduler"] == "drf"
+    for key, value in {"num_retries_to_skip": {"config": {"num_retries_to_skip": -1}},
+                       "backfill": {"backfill": "yes"},
+                       "agent_selection_strategy": {"agent_selection_strategy": "NEAREST"}}.items():
+        reply = admin.send("PATCH", "/aliquot/v1/resource-groups/night", {"scheduler_opts": value})
+        assert reply.slug == "invalid-api-params" and key in str(reply.json), key
+    reply = admin.send("PATCH", "/aliquot/v1/resource-groups/night", {"scheduler": "mof"})
+    assert reply.slug == "invalid-api-params" and "scheduler" in str(reply.json)
     assert admin.send("PATCH", "/aliquot/v1/resource-groups/night",
                       {"is_active": False}).status == 200
 

@@ -16,10 +16,11 @@ struct params {
 #define CHANGES                                                                                    \
     { "description", FIELD_STR, FIELD_NULLABLE, offsetof(struct params, description), 0, 512 },    \
     { "is_active", FIELD_MAYBE, 0, offsetof(struct params, is_active) },                           \
-    { "scheduler", FIELD_STR, 0, offsetof(struct params, scheduler), 1, 64, .doc = "fifo" },       \
+    { "scheduler", FIELD_STR, 0, offsetof(struct params, scheduler), 1, 64, .doc = "fifo, lifo or drf" },       \
     { "scheduler_opts", FIELD_OBJECT, 0, offsetof(struct params, scheduler_opts) },                \
     { "selection", FIELD_STR, 0, offsetof(struct params, selection), 1, 64,                        \
-      .doc = "concentrated or dispersed" },                                                        \
+      .doc = "concentrated, dispersed, round-robin, legacy, fragmentation, bin-packing or "        \
+             "high-performance" },                                                                 \
     { "pending_timeout_sec", FIELD_INT, 0, offsetof(struct params, pending_timeout_sec), 0,        \
       INT64_C(1) << 30, .doc = "0 = none" },                                                       \
     { "agent_loss_policy", FIELD_STR, 0, offsetof(struct params, agent_loss_policy), 1, 16,        \
@@ -83,13 +84,20 @@ static void check_word(struct people_row *row, const char *field, const char *te
 
 static void check(struct people_row *row, const struct params *params)
 {
-    static const char *const schedulers[] = { "fifo", NULL };
-    static const char *const selections[] = { "concentrated", "dispersed", NULL };
     static const char *const policies[] = { "wait", "terminate", "requeue", NULL };
 
-    check_word(row, "scheduler", params->scheduler, schedulers);
-    check_word(row, "selection", params->selection, selections);
     check_word(row, "agent_loss_policy", params->agent_loss_policy, policies);
+}
+
+/* What was stored before stays, even if this version would not take it. */
+static void check_scheduling(struct people_row *row, const struct params *params,
+                             const struct resource_group *group)
+{
+    struct aq_error err;
+
+    if ((params->scheduler || params->selection || params->scheduler_opts) &&
+        core_check_scheduling(group, &err) < 0)
+        api_fail_param(&row->err, err.field, "%s", err.text);
 }
 
 static void fill(struct people_row *row)
@@ -112,6 +120,7 @@ static void fill(struct people_row *row)
     group->driver_opts = people_text(row, NULL, old->driver_opts ? old->driver_opts : "{}");
     group->selection = people_text(row, params->selection,
                                    old->selection ? old->selection : "concentrated");
+    check_scheduling(row, params, group);
     group->agent_loss_policy = people_text(
         row, params->agent_loss_policy, old->agent_loss_policy ? old->agent_loss_policy : "wait");
     group->pending_timeout_usec = params->pending_timeout_sec == UNSET

@@ -336,7 +336,8 @@ static int find_places(struct core *core, struct live *l, struct sched_place **r
 static int tell_holding(struct core *core, struct rgroup *g, struct live *l)
 {
     struct sched_session session;
-    struct sched_running running = { .session = &session, .started_usec = l->s.running_usec };
+    struct sched_running running = { .session = &session,
+        .started_usec = l->s.running_usec ? l->s.running_usec : l->s.status_changed_usec };
     struct sched_place *places;
     struct aq_error err;
     int r;
