@@ -261,7 +261,7 @@ uv_loop_t *monitored_loop(const struct runtime_kernel *kernel)
 int monitored_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
                      void *data, struct runtime_terminal **ret, struct aq_error *err)
 {
-    const char *folder;
+    const char *folder = NULL;
     int r = monitored_check_running(kernel, true, &folder, err);
 
     return r < 0 ? r

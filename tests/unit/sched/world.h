@@ -34,7 +34,7 @@ struct world {
     const struct slots *kernels[512];
     size_t kernel_count;
     struct sched_result result;
-    char ids[AGENTS_MAX][8];
+    char ids[AGENTS_MAX][16];
 };
 
 static struct world world;
