@@ -456,8 +456,8 @@ PEOPLE_VERB(group, "group set", "PROJECT", "Change a project", group_set_opts,
 /* ---- resource groups ---- */
 
 struct resource_group_opts {
-    const char *description, *scheduler, *scheduler_opts;
-    int is_active, selection, agent_loss_policy;
+    const char *description, *scheduler, *scheduler_opts, *selection;
+    int is_active, agent_loss_policy;
     struct cli_int pending_timeout_sec, agent_loss_grace_sec;
 };
 
@@ -470,9 +470,8 @@ static const struct cli_opt resource_group_opts[] = {
       "who is first: fifo, lifo, or drf (whoever holds the least share)" },
     { 0, "scheduler-opts", CLI_STR, offsetof(struct resource_group_opts, scheduler_opts), "JSON",
       "more about it, e.g. {\"backfill\": true}" },
-    { 0, "selection", CLI_CHOICE, offsetof(struct resource_group_opts, selection),
-      "concentrated|dispersed|round-robin|legacy|fragmentation|bin-packing|high-performance",
-      "fill agents one by one, spread over all, ..." },
+    { 0, "selection", CLI_STR, offsetof(struct resource_group_opts, selection), "NAME",
+      "where to: concentrated (fill agents one by one), dispersed, round-robin, ..." },
     { 0, "pending-timeout-sec", CLI_DURATION,
       offsetof(struct resource_group_opts, pending_timeout_sec), "TIME",
       "cancel what has waited so long; 0 = never" },
