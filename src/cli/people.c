@@ -471,7 +471,7 @@ static const struct cli_opt resource_group_opts[] = {
     { 0, "scheduler-opts", CLI_STR, offsetof(struct resource_group_opts, scheduler_opts), "JSON",
       "more about it, e.g. {\"backfill\": true}" },
     { 0, "selection", CLI_STR, offsetof(struct resource_group_opts, selection), "NAME",
-      "where to: concentrated (fill agents one by one), dispersed, round-robin, ..." },
+      "where to: concentrated, dispersed, round-robin, ..." },
     { 0, "pending-timeout-sec", CLI_DURATION,
       offsetof(struct resource_group_opts, pending_timeout_sec), "TIME",
       "cancel what has waited so long; 0 = never" },
