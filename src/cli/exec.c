@@ -511,8 +511,9 @@ const struct cli_verb verb_exec = {
     .name = "exec",
     .args = "SESSION [--] [COMMAND...]",
     .summary = "Run a command in a session's container",
-    .details = "The command gets this terminal if there is one, else standard input, output and "
-               "errors as they are here, and its exit status becomes that of this command. "
+    .details = "The command gets this terminal if there is one, else standard input, output\n"
+               "and errors as they are here, and its exit status becomes that of this command;\n"
+               "it is 127 if the container has no such program.\n"
                "Without COMMAND it is a shell.",
     .examples = "aliquot exec notebook\n"
                 "aliquot exec notebook nvidia-smi\n"

@@ -12,7 +12,7 @@ import sys
 import time
 
 import cluster as clusters
-import images
+import python_images as images
 import scenes
 import screen
 

@@ -13,7 +13,7 @@ import screen
 from cluster import ENDED, Failed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "lib"))
+sys.path.append(str(ROOT / "tests" / "lib"))
 from client import Client  # noqa: E402
 
 TRAINING = """\
