@@ -57,9 +57,10 @@ class Up:
 
     def pid(self, name):
         try:
-            return json.loads((self.state / "up.json").read_text())[name + "_pid"]
+            info = json.loads((self.state / "up.json").read_text())
         except FileNotFoundError:
             return 0
+        return info["manager_pid"] if name == "manager" else info["agent_pids"][0]
 
     def kill(self, name):
         pid = wait_for(lambda: self.pid(name), 60, name)

@@ -1,7 +1,7 @@
 """An agent refuses what it cannot give, and the user reads what it said.
 
 The manager never asks an agent for a slot that the agent has not offered, so
-somebody between them has to lie: a relay that adds to the agent's offer.
+somebody between them has to lie: a relay that adds to the agent's offer and to its devices.
 """
 
 import json
@@ -75,6 +75,8 @@ class Relay:
         if "slots" not in message:
             return body
         message["slots"][self.slot] = ["count", self.amount]
+        if "devices" in message:  # the heartbeat leaves them out when they are as before
+            message["devices"].append({"id": "unreal", "slot": self.slot, "amount": self.amount})
         return json.dumps(message).encode()
 
     def close(self):
