@@ -8,6 +8,16 @@ static int64_t scale(int64_t ns, uint32_t rate)
     return ns / AQ_GPU_WHOLE * rate + ns % AQ_GPU_WHOLE * rate / AQ_GPU_WHOLE;
 }
 
+/* What a container writes may be anything: sums stop at the ends. */
+static int64_t add(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    if (!__builtin_add_overflow(a, b, &sum))
+        return sum;
+    return b < 0 ? INT64_MIN : INT64_MAX;
+}
+
 static void read_clock(const struct aq_gpu_clock *clock, struct aq_gpu_clock *ret)
 {
     uint32_t before, after;
@@ -47,7 +57,7 @@ void pace_pay(struct aq_gpu_usage_device *usage, int64_t grant_ns, int64_t ns)
 
     do {
         new = old < grant_ns - PACE_BURST_NS ? grant_ns - PACE_BURST_NS : old;
-        new += ns;
+        new = add(new, ns);
     } while (!__atomic_compare_exchange_n(&usage->paid_ns, &old, new, false, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
     (void)__atomic_fetch_add(&usage->used_ns, ns, __ATOMIC_RELAXED);
@@ -55,7 +65,7 @@ void pace_pay(struct aq_gpu_usage_device *usage, int64_t grant_ns, int64_t ns)
 
 int64_t pace_debt(const struct aq_gpu_usage_device *usage, int64_t grant_ns)
 {
-    return __atomic_load_n(&usage->paid_ns, __ATOMIC_RELAXED) - grant_ns;
+    return add(__atomic_load_n(&usage->paid_ns, __ATOMIC_RELAXED), -grant_ns);
 }
 
 int64_t pace_wait_ns(int64_t debt_ns, uint32_t rate)

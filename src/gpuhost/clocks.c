@@ -82,7 +82,7 @@ static double use_of(struct gpu_view *view, int device, bool is_active, int64_t 
     double rate, weight;
 
     if (span > 0) {
-        rate = (double)(used - view->used_ns[device]) / (double)span;
+        rate = ((double)used - (double)view->used_ns[device]) / (double)span;
         weight = span < SMOOTH_NS ? (double)span / SMOOTH_NS : 1;
         rate = rate < 0 ? 0 : rate > 1 ? 1 : rate;
         view->used_part[device] += weight * (rate - view->used_part[device]);
