@@ -29,12 +29,13 @@ struct cached {
     double leftover;
 };
 
-/* A request of a stream. */
-struct drop {
-    int64_t cpu_milli;
-    uint64_t models;
-    int32_t part_milli;
-    uint16_t devices, column;
+/* Requests that come one after another, in columns: most find no room, and
+ * that should cost little.
+ */
+struct stream {
+    int32_t cpu_milli[STREAM_LENGTH], part_milli[STREAM_LENGTH];
+    uint32_t devices[STREAM_LENGTH], column[STREAM_LENGTH];
+    uint64_t models[STREAM_LENGTH];
 };
 
 struct fragmentation {
@@ -44,9 +45,8 @@ struct fragmentation {
     double rate;                /* CPU (1/1000) per 1/1000 device that the mix needs */
     uint64_t random;
     uint64_t looks;             /* counts them: part of the keys */
-    struct drop streams[STREAMS][STREAM_LENGTH];
-    int64_t least_cpu;          /* of any drop */
-    int32_t least_part;
+    struct stream streams[STREAMS];
+    int32_t least_cpu, least_part; /* of all requests in them */
     struct cached *cache;
 };
 
@@ -96,6 +96,27 @@ static double stream_weight(const struct shape *shape, double count)
                : count;
 }
 
+static int32_t to_int32(int64_t n)
+{
+    return (int32_t)AQ_MIN(n, (int64_t)INT32_MAX);
+}
+
+/* One of the typical shapes, by weight. */
+static const struct shape *draw_shape(struct fragmentation *f, double total)
+{
+    double left = next_random(f) * total;
+    size_t last = 0;
+
+    for (size_t i = 0; i < f->typical && left >= 0; i++) {
+        double w = stream_weight(&f->mix.shapes[i].shape, f->mix.shapes[i].count);
+
+        if (w > 0)
+            last = i;
+        left -= w;
+    }
+    return &f->mix.shapes[last].shape;
+}
+
 static void draw_streams(struct fragmentation *f)
 {
     double total = 0;
@@ -103,26 +124,19 @@ static void draw_streams(struct fragmentation *f)
     for (size_t i = 0; i < f->typical; i++)
         total += stream_weight(&f->mix.shapes[i].shape, f->mix.shapes[i].count);
     f->random = 1;
-    f->least_cpu = INT64_MAX;
-    f->least_part = INT32_MAX;
+    f->least_cpu = f->least_part = INT32_MAX;
     for (size_t s = 0; s < STREAMS; s++)
         for (size_t t = 0; t < STREAM_LENGTH; t++) {
-            double left = next_random(f) * total;
-            const struct shape *shape;
-            size_t i = 0, last = 0;
+            const struct shape *shape = draw_shape(f, total);
+            struct stream *to = &f->streams[s];
 
-            for (; i < f->typical && left >= 0; i++) {
-                double w = stream_weight(&f->mix.shapes[i].shape, f->mix.shapes[i].count);
-
-                if (w > 0)
-                    last = i;
-                left -= w;
-            }
-            shape = &f->mix.shapes[last].shape;
-            f->streams[s][t] = (struct drop){ shape->cpu_milli, shape->models, shape->part_milli,
-                                              (uint16_t)shape->devices, (uint16_t)shape->column };
-            f->least_cpu = AQ_MIN(f->least_cpu, shape->cpu_milli);
-            f->least_part = AQ_MIN(f->least_part, shape->part_milli);
+            to->cpu_milli[t] = to_int32(shape->cpu_milli);
+            to->part_milli[t] = shape->part_milli;
+            to->devices[t] = (uint32_t)shape->devices;
+            to->column[t] = shape->column;
+            to->models[t] = shape->models;
+            f->least_cpu = AQ_MIN(f->least_cpu, to->cpu_milli[t]);
+            f->least_part = AQ_MIN(f->least_part, to->part_milli[t]);
         }
 }
 
@@ -169,35 +183,52 @@ static void note_arrival(void *data, struct cluster *c, const struct request *re
 
 /* Devices of one kind, the fullest first. */
 struct vessel {
-    int64_t cpu_milli;
+    int32_t cpu_milli;
     uint32_t count;
     uint16_t column, model;
     int32_t free[DEVICES_MAX];
 };
 
-/* Best fit: from the fullest device that has room, or from whole ones. What was taken. */
-static int32_t pour(struct vessel *v, const struct drop *drop)
+/* Best fit: from the fullest device that has room, or from whole ones. There is
+ * room. Returns what was taken.
+ */
+static int32_t pour(struct vessel *v, int32_t part, uint32_t devices)
 {
     uint32_t at = 0;
-    int32_t left;
 
-    if (v->cpu_milli < drop->cpu_milli || drop->column != v->column ||
-        !(drop->models >> v->model & 1))
-        return 0;
-    while (at < v->count && v->free[at] < drop->part_milli)
+    while (v->free[at] < part)
         at++;
-    if (v->count - at < drop->devices)
-        return 0;
-    v->cpu_milli -= drop->cpu_milli;
-    for (uint32_t i = 0; i < drop->devices; i++, at++) {
-        left = v->free[at] - drop->part_milli;
+    for (uint32_t i = 0; i < devices; i++, at++) {
+        int32_t left = v->free[at] - part;
         uint32_t to = at;
 
         for (; to > 0 && v->free[to - 1] > left; to--)
             v->free[to] = v->free[to - 1];
         v->free[to] = left;
     }
-    return drop->devices * drop->part_milli;
+    return (int32_t)devices * part;
+}
+
+/* What of 'free_milli' the requests leave; those that find no room are skipped. */
+static int64_t pour_stream(const struct fragmentation *f, const struct stream *s, struct vessel *v,
+                           int64_t free_milli)
+{
+    for (size_t t = 0; t < STREAM_LENGTH; t++) {
+        uint32_t devices = s->devices[t];
+
+        /* the first line alone turns most away: one branch */
+        if ((v->cpu_milli < s->cpu_milli[t]) | (v->free[v->count - 1] < s->part_milli[t]) |
+            (v->count < devices))
+            continue;
+        if ((devices && v->free[v->count - devices] < s->part_milli[t]) ||
+            s->column[t] != v->column || !(s->models[t] >> v->model & 1))
+            continue;
+        v->cpu_milli -= s->cpu_milli[t];
+        free_milli -= pour(v, s->part_milli[t], devices);
+        if (v->cpu_milli < f->least_cpu || v->free[v->count - 1] < f->least_part)
+            break;
+    }
+    return free_milli;
 }
 
 /* The mean of what the streams leave free. */
@@ -206,15 +237,13 @@ static double leftover(const struct fragmentation *f, const struct vessel *vesse
 {
     int64_t sum = 0;
 
+    if (vessel->cpu_milli < f->least_cpu || vessel->free[vessel->count - 1] < f->least_part)
+        return (double)free_milli;
     for (size_t s = 0; s < STREAMS; s++) {
         struct vessel v;
-        int64_t left = free_milli;
 
         memcpy(&v, vessel, offsetof(struct vessel, free) + vessel->count * sizeof(v.free[0]));
-        for (size_t t = 0; t < STREAM_LENGTH && v.cpu_milli >= f->least_cpu &&
-                           v.free[v.count - 1] >= f->least_part; t++)
-            left -= pour(&v, &f->streams[s][t]);
-        sum += left;
+        sum += pour_stream(f, &f->streams[s], &v, free_milli);
     }
     return (double)sum / STREAMS;
 }
@@ -233,7 +262,7 @@ static double leftovers(const struct fragmentation *f, const struct contents *n)
             free_milli += n->devices[to].milli;
             v.free[v.count++] = n->devices[to].milli;
         }
-        v.cpu_milli = n->cpu_milli * (to - from) / n->device_count;
+        v.cpu_milli = to_int32(n->cpu_milli * (to - from) / n->device_count);
         if (free_milli > 0)
             sum += leftover(f, &v, free_milli);
     }
