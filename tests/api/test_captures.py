@@ -12,13 +12,13 @@ from client import ADMIN, Client
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CAPTURES = pathlib.Path(os.environ.get("ALIQUOT_CAPTURES", ROOT / ".." / "shared" / "captures"))
 
-# Paths that are not served yet: sessions' files, code and apps, folders, images, templates.
+# Paths that are not served yet: sessions' files, code and apps, folders, templates.
 LATER = re.compile(r"/(folders|template|user-config|config/(get|set|delete)|logs/error|upload"
                    r"|download|resource/(usage|watcher|recalculate)|session/_/(create-from|logs)"
                    r"|session/[^/]+/(files|upload|download|commit|abusing|interrupt|complete)"
                    r"|stream/session/[^/]+/(execute|apps|tcpproxy)|func|server|v2|services)")
 # Fields and mutations of the GraphQL schema that come later.
-LATER_GQL = re.compile(r"mutation|vfolder|storage_volume|image|endpoint_list|resource_preset")
+LATER_GQL = re.compile(r"mutation|vfolder|storage_volume|endpoint_list|resource_preset")
 
 
 def requests_in(path):

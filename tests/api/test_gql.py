@@ -168,6 +168,12 @@ def test_tenants(admin, user):
     assert policy["keypair_resource_policy"]["name"] == "default"
 
 
+def test_images_of_a_cluster_without_any(user):
+    data = ask(user, """query($is_operation: Boolean) {  images(is_operation: $is_operation) {
+        name registry architecture tag digest size_bytes aliases  }}""", {"is_operation": False})
+    assert data == {"images": []}
+
+
 def test_webui_forms(user):
     """Operation names, fragments, aliases, directives."""
     query = """query Named($yes: Boolean!, $email: String) {
@@ -192,6 +198,9 @@ def test_webui_forms(user):
     ('{ compute_session_list(limit: 1, offset: 0, filter: "name ==") { total_count } }', {},
      "Query filter parsing error"),
     ('{ compute_session_list(limit: 1, offset: 0, status: "ODD") { total_count } }', {}, "status"),
+    ('{ image(reference: "python:3.9", architecture: "x86_64") { name } }', {},
+     "No such environment image."),
+    ('{ image(reference: "Bad Name") { name } }', {}, "reference: "),
     ("{ user_list(limit: 1, offset: 0) { total_count } }", {}, "privilege required"),
 ])
 def test_errors(user, query, variables, part):

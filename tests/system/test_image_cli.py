@@ -18,6 +18,10 @@ if os.geteuid() != 0:
     pytest.skip("unpacking images needs root", allow_module_level=True)
 
 
+LABELS = {"ai.backend.kernelspec": "1", "ai.backend.resource.min.cpu": "1",
+          "ai.backend.resource.min.mem": "64m", "ai.backend.accelerators": "cuda,rocm"}
+
+
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory):
     """A cluster of two agents and a registry with three images."""
@@ -27,9 +31,10 @@ def scene(tmp_path_factory):
     base = archive([file("base", os.urandom(1 << 20))])
     names = {}
     for tag in ("a", "b", "c"):
-        layout.image(tag, [base, archive([file(tag, tag.encode())])],
-                     Labels={"ai.backend.kernelspec": "1", "ai.backend.resource.min.cpu": "1"})
+        layout.image(tag, [base, archive([file(tag, tag.encode())])], Labels=LABELS)
         names[tag] = layout.push(tag, registry, f"team/image:{tag}")
+    layout.image("operation", [base], Labels={"ai.backend.features": "batch operation"})
+    names["operation"] = layout.push("operation", registry, "team/tool:1.2-py39-cuda11.3-slim")
     settings = {"ALIQUOT_IMAGE_INSECURE": registry.address, "ALIQUOT_IMAGE_KEEP_FREE": "0",
                 "ALIQUOT_MANAGER_HEARTBEAT": "0.2s", "ALIQUOT_RUNTIME_DRIVER": "auto"}
     try:
@@ -78,6 +83,55 @@ def test_pull_on_one_agent_and_remove(scene):
     wait_for(lambda: names["b"] not in images(cluster), 10, "its end")
     done = cli(cluster, "image", "rm", "--agent", "node2", names["b"], status=1)
     assert "is not on this node" in done.stderr
+
+
+def graphql(client, query, **variables):
+    reply = client.gql(query, variables).json
+    assert "errors" not in reply, reply
+    return reply["data"]
+
+
+def test_images_by_graphql(scene):
+    """As Backend.AI's command line and web console ask for them."""
+    cluster, names = scene
+    user = cluster.client(USER)
+    registry, _, name = names["a"].partition("/")
+    cli(cluster, "image", "pull", "--agent", "node2", names["a"])
+    cli(cluster, "image", "pull", "--agent", "node1", names["operation"])
+    wait_for(lambda: {names["a"], names["operation"]} <= set(images(cluster)), 10, "the images")
+    rows = graphql(user, """query($is_operation: Boolean) {  images(is_operation: $is_operation) {
+        name registry architecture tag digest size_bytes aliases  }}""", is_operation=False)
+    row, = [row for row in rows["images"] if row["tag"] == "a"]
+    assert row.pop("digest").startswith("sha256:") and row.pop("architecture") == "x86_64"
+    assert row == {"name": "team/image", "registry": registry, "tag": "a",
+                   "size_bytes": (1 << 20) + 1, "aliases": []}
+    assert "team/tool" not in [row["name"] for row in rows["images"]]
+    rows = graphql(user, """query($installed: Boolean) { images(is_installed: $installed) {
+        id humanized_name tag registry installed resource_limits { key min max }
+        labels { key value } namespace base_image_name tags { key value } version
+        supported_accelerators installed_agents hash } }""", installed=True)["images"]
+    assert len({row["id"] for row in rows}) == len(rows)
+    row, = [row for row in rows if row["tag"] == "a"]
+    assert row["installed"] and "node2" in row["installed_agents"]
+    assert {pair["key"]: pair["value"] for pair in row["labels"]} == LABELS
+    assert sorted(map(str, row["resource_limits"])) == sorted(map(str, [
+        {"key": "cpu", "min": "1", "max": "Infinity"},
+        {"key": "mem", "min": "64m", "max": "Infinity"}]))
+    assert row["supported_accelerators"] == ["cuda", "rocm"]
+    tool, = [row for row in rows if row["namespace"] == "team/tool"]
+    assert (tool["base_image_name"], tool["version"]) == ("tool", "1.2")
+    assert tool["tags"] == [{"key": "py", "value": "39"}, {"key": "cuda", "value": "11.3"},
+                            {"key": "slim", "value": ""}]
+    assert graphql(user, "{ images(is_installed: false) { id } }") == {"images": []}
+    only = graphql(user, "{ images(is_operation: true) { name } }")
+    assert only == {"images": [{"name": "team/tool"}]}
+    query = """query($reference: String!, $architecture: String) {
+        image(reference: $reference, architecture: $architecture) { tag labels { key } } }"""
+    one = graphql(user, query, reference=names["a"], architecture="x86_64")["image"]
+    assert one["tag"] == "a" and len(one["labels"]) == len(LABELS)
+    wrong = user.gql(query, {"reference": names["a"], "architecture": "aarch64"}).json
+    assert wrong["data"]["image"] is None
+    assert "No such environment image." in wrong["errors"][0]["message"]
 
 
 def test_collect_unused(scene):

@@ -31,6 +31,7 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     add_entries(user_entries, user_entry_count);
     add_entries(keypair_entries, keypair_entry_count);
     add_entries(tenant_entries, tenant_entry_count);
+    add_entries(image_entries, image_entry_count);
     return gql_engine_new(&conf, ret, err);
 }
 

@@ -38,6 +38,7 @@ GQL_ENTRIES(kernel);
 GQL_ENTRIES(user);
 GQL_ENTRIES(keypair);
 GQL_ENTRIES(tenant);
+GQL_ENTRIES(image);
 
 /* Resolvers that give the same to every object. */
 #define GQL_FIXED_TEXT(literal)                                                                    \

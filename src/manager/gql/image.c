@@ -1,0 +1,362 @@
+/* Image: what agents have, as clients name it: once for each name and
+ * architecture. The objects are struct image_row, made from the agents' lists
+ * in the request's arena.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "manager/api/image.h"
+#include "manager/gql/resolve.h"
+#include "model/reference.h"
+
+#define FIELD(name) SCHEMA_FIELD_Image_##name
+#define AT(how, member) GQL_##how##_AT(struct image_row, member)
+
+#define LABEL_MINIMUM "ai.backend.resource.min."
+#define LABEL_ACCELERATORS "ai.backend.accelerators"
+#define LABEL_FEATURES "ai.backend.features"
+
+struct pair {
+    const char *key, *value;
+};
+
+struct image_row {
+    const char *reference; /* canonical */
+    const char *id, *name, *base_name, *tag, *version, *registry, *architecture, *digest;
+    const char *fetched_at; /* ISO 8601, "" = not known */
+    int64_t size_bytes;
+    bool is_installed, is_operation;
+    struct gql_value labels, tags, limits, accelerators, agents; /* lists */
+};
+
+/* ---- parts of a row ---- */
+
+/* Other names of architectures than uname(2)'s are those of OCI. */
+static const char *machine_of(const char *architecture)
+{
+    static const char *const names[][2] = { { "amd64", "x86_64" }, { "arm64", "aarch64" } };
+
+    for (size_t i = 0; i < AQ_COUNT(names); i++)
+        if (strcmp(architecture, names[i][0]) == 0)
+            return names[i][1];
+    return architecture;
+}
+
+static const char *text_in(const json_t *image, const char *key)
+{
+    const char *text = json_string_value(json_object_get(image, key));
+
+    return text ? text : "";
+}
+
+static struct gql_value pairs_of(struct arena *arena, const struct pair *pairs, size_t count)
+{
+    return gql_rows_of(arena, pairs, (uint32_t)count, sizeof(*pairs));
+}
+
+/* Labels that begin with 'prefix', without it. */
+static struct gql_value list_labels(struct arena *arena, const json_t *labels, const char *prefix)
+{
+    struct pair *pairs = arena_array(arena, json_object_size(labels) + 1, sizeof(*pairs));
+    const char *key;
+    json_t *value;
+    size_t count = 0;
+
+    if (!pairs)
+        return gql_error(arena, "out of memory");
+    json_object_foreach((json_t *)(uintptr_t)labels, key, value) {
+        const char *text = json_string_value(value);
+
+        if (!text || strncmp(key, prefix, strlen(prefix)) != 0)
+            continue;
+        pairs[count].key = arena_strdup(arena, key + strlen(prefix));
+        pairs[count].value = arena_strdup(arena, text);
+        if (!pairs[count].key || !pairs[count].value)
+            return gql_error(arena, "out of memory");
+        count++;
+    }
+    return pairs_of(arena, pairs, count);
+}
+
+/* The words of a text that are parted by one of 'separators'. */
+static struct gql_value list_words(struct arena *arena, const char *text, const char *separators)
+{
+    struct gql_value *items = arena_array(arena, strlen(text) / 2 + 1, sizeof(*items));
+    uint32_t count = 0;
+
+    while (items && *(text += strspn(text, separators))) {
+        size_t len = strcspn(text, separators);
+        const char *word = arena_strndup(arena, text, len);
+
+        if (!word)
+            return gql_error(arena, "out of memory");
+        items[count++] = gql_textn(word, len);
+        text += len;
+    }
+    return items ? gql_list(items, count) : gql_error(arena, "out of memory");
+}
+
+static struct gql_value list_texts(struct arena *arena, const json_t *array)
+{
+    struct gql_value *items = arena_array(arena, json_array_size(array) + 1, sizeof(*items));
+    uint32_t count = 0;
+    size_t i;
+    json_t *text;
+
+    json_array_foreach((json_t *)(uintptr_t)array, i, text) {
+        const char *copy = items ? arena_strdup(arena, json_string_value(text)) : NULL;
+
+        if (!copy)
+            return gql_error(arena, "out of memory");
+        items[count++] = gql_text(copy);
+    }
+    return items ? gql_list(items, count) : gql_error(arena, "out of memory");
+}
+
+/* "3.9-py39-cuda11.3" is version 3.9 with what comes after, parted where the
+ * digits begin: py 39, cuda 11.3.
+ */
+static struct gql_value list_tags(struct arena *arena, const char *tag)
+{
+    struct pair *pairs = arena_array(arena, strlen(tag) / 2 + 1, sizeof(*pairs));
+    size_t count = 0;
+
+    for (const char *at = strchr(tag, '-'); pairs && at; at = strchr(at, '-')) {
+        size_t len = strcspn(++at, "-"), letters = strcspn(at, "0123456789-");
+
+        if (len == 0)
+            continue;
+        pairs[count].key = arena_strndup(arena, at, letters ? letters : len);
+        pairs[count].value = letters ? arena_strndup(arena, at + letters, len - letters) : "";
+        if (!pairs[count].key || !pairs[count].value)
+            return gql_error(arena, "out of memory");
+        count++;
+    }
+    return pairs ? pairs_of(arena, pairs, count) : gql_error(arena, "out of memory");
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (; *(text += strspn(text, " ,")); text += strcspn(text, " ,"))
+        if (strcspn(text, " ,") == len && strncmp(text, word, len) == 0)
+            return true;
+    return false;
+}
+
+static bool is_installed(const struct core *core, const json_t *agents)
+{
+    size_t i;
+    json_t *id;
+
+    json_array_foreach((json_t *)(uintptr_t)agents, i, id)
+        if (core_agent_is_connected(core, json_string_value(id)))
+            return true;
+    return false;
+}
+
+/* ---- rows ---- */
+
+static int fill_names(struct arena *arena, const struct reference *ref, struct image_row *row)
+{
+    const char *slash;
+
+    row->reference = arena_strdup(arena, ref->text);
+    row->registry = arena_strdup(arena, ref->registry);
+    row->name = arena_strdup(arena, ref->repository);
+    row->tag = arena_strdup(arena, ref->tag);
+    if (!row->reference || !row->registry || !row->name || !row->tag)
+        return -ENOMEM;
+    slash = strrchr(row->name, '/');
+    row->base_name = slash ? slash + 1 : row->name;
+    row->version = arena_strndup(arena, row->tag, strcspn(row->tag, "-"));
+    row->tags = list_tags(arena, row->tag);
+    return row->version ? 0 : -ENOMEM;
+}
+
+static int fill(struct gql_call *call, const json_t *image, const struct reference *ref,
+                struct image_row *row)
+{
+    const struct core *core = ((const struct gql_context *)call->context)->api->core;
+    const json_t *labels = json_object_get(image, "labels");
+    const json_t *agents = json_object_get(image, "agents");
+    AQ_CLEANUP(aq_freep) char *id = NULL;
+
+    if (fill_names(call->arena, ref, row) < 0)
+        return -ENOMEM;
+    row->architecture = arena_strdup(call->arena, machine_of(text_in(image, "architecture")));
+    row->digest = arena_strdup(call->arena, text_in(image, "digest"));
+    row->fetched_at = arena_strdup(call->arena, text_in(image, "fetched_at"));
+    if (!row->architecture || !row->digest || !row->fetched_at)
+        return -ENOMEM;
+    id = aq_format("%s@%s", row->reference, row->architecture);
+    row->id = id ? arena_strdup(call->arena, id) : NULL;
+    row->size_bytes = json_integer_value(json_object_get(image, "size_bytes"));
+    row->is_installed = is_installed(core, agents);
+    row->is_operation = has_word(text_in(labels, LABEL_FEATURES), "operation");
+    row->labels = list_labels(call->arena, labels, "");
+    row->limits = list_labels(call->arena, labels, LABEL_MINIMUM);
+    row->accelerators = list_words(call->arena, text_in(labels, LABEL_ACCELERATORS), ", ");
+    row->agents = list_texts(call->arena, agents);
+    return row->id ? 0 : -ENOMEM;
+}
+
+struct rows {
+    struct image_row *items;
+    size_t count;
+};
+
+/* Only what clients can name: REGISTRY/NAME:TAG. */
+static int add_name(struct gql_call *call, const json_t *image, const char *name,
+                    struct rows *rows)
+{
+    struct reference ref;
+    int r = 0;
+
+    if (!name || reference_parse(name, NULL, &ref, NULL) < 0)
+        return 0;
+    if (ref.form == REFERENCE_REGISTRY && ref.tag && !ref.digest)
+        r = fill(call, image, &ref, &rows->items[rows->count++]);
+    reference_done(&ref);
+    return r;
+}
+
+/* By name and architecture, what was fetched last first. */
+static int compare(const void *left, const void *right)
+{
+    const struct image_row *a = left, *b = right;
+    int r = strcmp(a->id, b->id);
+
+    if (r == 0)
+        r = strcmp(b->fetched_at, a->fetched_at);
+    return r ? r : strcmp(a->digest, b->digest);
+}
+
+/* Of a name that has come to mean another image, the latest meaning stays. */
+static void sort_out(struct rows *rows)
+{
+    size_t kept = 0;
+
+    if (rows->count)
+        qsort(rows->items, rows->count, sizeof(*rows->items), compare);
+    for (size_t i = 0; i < rows->count; i++)
+        if (kept == 0 || strcmp(rows->items[kept - 1].id, rows->items[i].id) != 0)
+            rows->items[kept++] = rows->items[i];
+    rows->count = kept;
+}
+
+static size_t count_names(const json_t *images)
+{
+    size_t i, count = 0;
+    json_t *image;
+
+    json_array_foreach((json_t *)(uintptr_t)images, i, image)
+        count += json_array_size(json_object_get(image, "names"));
+    return count;
+}
+
+static int add_names(struct gql_call *call, const json_t *images, struct rows *rows)
+{
+    size_t i, k;
+    json_t *image, *name;
+    int r = 0;
+
+    json_array_foreach((json_t *)(uintptr_t)images, i, image)
+        json_array_foreach(json_object_get(image, "names"), k, name)
+            if (r == 0)
+                r = add_name(call, image, json_string_value(name), rows);
+    return r;
+}
+
+static int load(struct gql_call *call, struct rows *ret)
+{
+    const struct gql_context *context = call->context;
+    struct rows rows = { NULL, 0 };
+    json_t *images = NULL;
+    int r = image_inventory(context->api->core, NULL, &images);
+
+    if (r < 0)
+        return r;
+    rows.items = arena_array(call->arena, count_names(images) + 1, sizeof(*rows.items));
+    r = rows.items ? add_names(call, images, &rows) : -ENOMEM;
+    json_decref(images);
+    if (r < 0)
+        return r;
+    sort_out(&rows);
+    *ret = rows;
+    return 0;
+}
+
+/* ---- root fields ---- */
+
+static int get_one(struct gql_call *call)
+{
+    const char *text = gql_arg_text(call, SCHEMA_ARG_Query_image_reference);
+    const char *architecture = gql_arg_text(call, SCHEMA_ARG_Query_image_architecture);
+    struct rows rows;
+    struct reference ref;
+    struct aq_error err = { 0 };
+
+    if (load(call, &rows) < 0)
+        return gql_call_fail(call, "out of memory");
+    if (reference_parse(text ? text : "", NULL, &ref, &err) < 0)
+        return gql_call_fail(call, "reference: %s", err.text);
+    for (size_t i = 0; i < rows.count && call->results[0].kind == GQL_NULL; i++)
+        if (strcmp(rows.items[i].reference, ref.text) == 0
+            && (!architecture
+                || strcmp(rows.items[i].architecture, machine_of(architecture)) == 0))
+            call->results[0] = gql_object(&rows.items[i]);
+    reference_done(&ref);
+    if (call->results[0].kind == GQL_NULL)
+        return gql_call_fail(call, "No such environment image. (no agent has '%.200s')", text);
+    return GQL_DONE;
+}
+
+static int list(struct gql_call *call)
+{
+    int installed = gql_arg_active(call, SCHEMA_ARG_Query_images_is_installed);
+    int operation = gql_arg_active(call, SCHEMA_ARG_Query_images_is_operation);
+    struct rows rows;
+    size_t kept = 0;
+
+    if (load(call, &rows) < 0)
+        return gql_call_fail(call, "out of memory");
+    for (size_t i = 0; i < rows.count; i++)
+        if ((!installed || rows.items[i].is_installed == (installed > 0))
+            && (!operation || rows.items[i].is_operation == (operation > 0)))
+            rows.items[kept++] = rows.items[i];
+    call->results[0] = gql_rows_of(call->arena, rows.items, (uint32_t)kept, sizeof(*rows.items));
+    return GQL_DONE;
+}
+
+const struct gql_entry image_entries[] = {
+    { SCHEMA_FIELD_Query_image, GQL_CALL(get_one) },
+    { SCHEMA_FIELD_Query_images, GQL_CALL(list) },
+    { FIELD(id), AT(TEXT, id) },
+    { FIELD(name), AT(TEXT, name) },
+    { FIELD(humanized_name), AT(TEXT, name) },
+    { FIELD(namespace), AT(TEXT, name) },
+    { FIELD(base_image_name), AT(TEXT, base_name) },
+    { FIELD(tag), AT(TEXT, tag) },
+    { FIELD(tags), AT(VALUE, tags) },
+    { FIELD(version), AT(TEXT, version) },
+    { FIELD(registry), AT(TEXT, registry) },
+    { FIELD(architecture), AT(TEXT, architecture) },
+    { FIELD(digest), AT(TEXT, digest) },
+    { FIELD(labels), AT(VALUE, labels) },
+    { FIELD(aliases), GQL_FIXED_EMPTY },
+    { FIELD(size_bytes), AT(INT64, size_bytes) },
+    { FIELD(resource_limits), AT(VALUE, limits) },
+    { FIELD(supported_accelerators), AT(VALUE, accelerators) },
+    { FIELD(installed), AT(BOOL, is_installed) },
+    { FIELD(installed_agents), AT(VALUE, agents) },
+    { FIELD(hash), AT(TEXT, digest) },
+    { SCHEMA_FIELD_KVPair_key, GQL_TEXT_AT(struct pair, key) },
+    { SCHEMA_FIELD_KVPair_value, GQL_TEXT_AT(struct pair, value) },
+    { SCHEMA_FIELD_ResourceLimit_key, GQL_TEXT_AT(struct pair, key) },
+    { SCHEMA_FIELD_ResourceLimit_min, GQL_TEXT_AT(struct pair, value) },
+    { SCHEMA_FIELD_ResourceLimit_max, GQL_FIXED_TEXT("Infinity") },
+};
+GQL_ENTRIES_END(image);
