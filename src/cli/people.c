@@ -159,6 +159,10 @@ static const struct column resource_group_columns[] = {
     { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
     { "scheduler", "SCHEDULER", COLUMN_TEXT, 0 },
     { "selection", "SELECTION", COLUMN_TEXT, 0 },
+    { "retries", "RETRIES", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "backfill", "BACKFILL", COLUMN_BOOL, COLUMN_IS_WIDE },
+    { "backfill_reservations", "RESERVATIONS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
+    { "allowed_session_types", "TYPES", COLUMN_NAMES, COLUMN_IS_WIDE },
     { "pending_timeout_sec", "PENDING-TIMEOUT", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "agent_loss_policy", "AGENT-LOSS", COLUMN_TEXT, 0 },
     { "agent_loss_grace_sec", "GRACE", COLUMN_NUMBER, COLUMN_IS_WIDE },
@@ -248,6 +252,30 @@ static int ls(struct cli *cli, void *data, int argc, char **argv, struct aq_erro
     (void)argc;
     (void)argv;
     return list_show(cli, noun->path, &opts->list, noun->columns, NULL, err);
+}
+
+/* The row whose name the argument is. */
+static int info(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct noun *noun = noun_of(cli);
+    json_t *rows = NULL, *row;
+    size_t i;
+    int r;
+
+    (void)data;
+    (void)argc;
+    r = cli_call_list(cli, noun->path, 0, &rows, NULL, err);
+    if (r < 0)
+        return r;
+    r = aq_fail(err, ENOENT, "there is no resource group '%s'", argv[0]);
+    json_array_foreach(rows, i, row) {
+        const char *name = json_string_value(json_object_get(row, noun->key));
+
+        if (name && strcmp(name, argv[0]) == 0)
+            r = record_print(cli, noun->columns, row, err);
+    }
+    json_decref(rows);
+    return r;
 }
 
 /* A new user's or a changed password; 'wanted' is the flag --password-stdin. */
@@ -457,7 +485,9 @@ PEOPLE_VERB(group, "group set", "PROJECT", "Change a project", group_set_opts,
 
 struct resource_group_opts {
     const char *description, *scheduler, *scheduler_opts, *selection;
-    int is_active, agent_loss_policy;
+    struct cli_list allowed_session_types;
+    int is_active, backfill, agent_loss_policy;
+    struct cli_int retries, backfill_reservations;
     struct cli_int pending_timeout_sec, agent_loss_grace_sec;
 };
 
@@ -472,6 +502,16 @@ static const struct cli_opt resource_group_opts[] = {
       "more about it, e.g. {\"backfill\": true}" },
     { 0, "selection", CLI_STR, offsetof(struct resource_group_opts, selection), "NAME",
       "where to: concentrated, dispersed, round-robin, ..." },
+    { 0, "retries", CLI_INT, offsetof(struct resource_group_opts, retries), "N",
+      "fifo: who found no room so often is passed by others; 0 = nobody" },
+    { 0, "backfill", CLI_CHOICE, offsetof(struct resource_group_opts, backfill), "yes|no",
+      "others may start before who waits for room, if that does not delay them" },
+    { 0, "backfill-reservations", CLI_INT,
+      offsetof(struct resource_group_opts, backfill_reservations), "N",
+      "so many of those who wait get a time to start; 0 = all" },
+    { 0, "allowed-session-types", CLI_LIST,
+      offsetof(struct resource_group_opts, allowed_session_types), "TYPE",
+      "interactive or batch: what may be made in it; repeat for both" },
     { 0, "pending-timeout-sec", CLI_DURATION,
       offsetof(struct resource_group_opts, pending_timeout_sec), "TIME",
       "cancel what has waited so long; 0 = never" },
@@ -510,6 +550,9 @@ static int allow(struct cli *cli, void *data, int argc, char **argv, struct aq_e
 }
 
 LS_VERB(resource_group, "resource-group", "List resource groups");
+PEOPLE_VERB(resource_group, "resource-group info", "NAME",
+            "Show how a resource group schedules", NULL, 0, 1, info,
+            "aliquot admin resource-group info default");
 PEOPLE_VERB(resource_group, "resource-group create", "NAME", "Make a resource group",
             resource_group_opts, sizeof(struct resource_group_opts), 1, create,
             "aliquot admin resource-group create night --agent-loss-policy requeue");

@@ -50,6 +50,7 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_admin_group_create,
     &verb_admin_group_set,
     &verb_admin_resource_group_ls,
+    &verb_admin_resource_group_info,
     &verb_admin_resource_group_create,
     &verb_admin_resource_group_set,
     &verb_admin_resource_group_allow,

@@ -31,8 +31,8 @@ extern const struct cli_verb verb_admin_keypair_ls, verb_admin_keypair_create,
     verb_admin_keypair_set, verb_admin_keypair_rm;
 extern const struct cli_verb verb_admin_domain_ls, verb_admin_domain_create, verb_admin_domain_set;
 extern const struct cli_verb verb_admin_group_ls, verb_admin_group_create, verb_admin_group_set;
-extern const struct cli_verb verb_admin_resource_group_ls, verb_admin_resource_group_create,
-    verb_admin_resource_group_set, verb_admin_resource_group_allow;
+extern const struct cli_verb verb_admin_resource_group_ls, verb_admin_resource_group_info,
+    verb_admin_resource_group_create, verb_admin_resource_group_set, verb_admin_resource_group_allow;
 extern const struct cli_verb verb_admin_policy_ls, verb_admin_policy_create, verb_admin_policy_set;
 
 #endif

@@ -1,4 +1,5 @@
 /* /aliquot/v1/resource-groups: agents that are scheduled together, and how */
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,9 +10,13 @@
 struct params {
     const char *name, *description, *scheduler, *selection, *agent_loss_policy;
     const json_t *scheduler_opts;
-    enum maybe is_active;
+    struct str_list allowed_session_types;
+    enum maybe is_active, backfill;
+    int64_t retries, backfill_reservations;
     int64_t pending_timeout_sec, agent_loss_grace_sec;
 };
+
+#define COUNT_MAX 1000000
 
 #define CHANGES                                                                                    \
     { "description", FIELD_STR, FIELD_NULLABLE, offsetof(struct params, description), 0, 512 },    \
@@ -21,6 +26,15 @@ struct params {
     { "selection", FIELD_STR, 0, offsetof(struct params, selection), 1, 64,                        \
       .doc = "concentrated, dispersed, round-robin, legacy, fragmentation, bin-packing or "        \
              "high-performance" },                                                                 \
+    { "retries", FIELD_INT, 0, offsetof(struct params, retries), 0, COUNT_MAX,                     \
+      .doc = "fifo: who found no room so often is passed by others; 0 = nobody" },                 \
+    { "backfill", FIELD_MAYBE, 0, offsetof(struct params, backfill),                               \
+      .doc = "others may start before who waits for room, if that does not delay them" },          \
+    { "backfill_reservations", FIELD_INT, 0, offsetof(struct params, backfill_reservations), 0,    \
+      COUNT_MAX, .doc = "that many get a time to start; 0 = all" },                                \
+    { "allowed_session_types", FIELD_STR_LIST, 0,                                                  \
+      offsetof(struct params, allowed_session_types), 0, 8,                                        \
+      .doc = "what may be made in it; interactive and batch unless set" },                         \
     { "pending_timeout_sec", FIELD_INT, 0, offsetof(struct params, pending_timeout_sec), 0,        \
       INT64_C(1) << 30, .doc = "0 = none" },                                                       \
     { "agent_loss_policy", FIELD_STR, 0, offsetof(struct params, agent_loss_policy), 1, 16,        \
@@ -36,6 +50,23 @@ static const struct field create_fields[] = {
 
 static const struct field change_fields[] = { CHANGES, FIELD_END };
 
+static void write_scheduling(const struct resource_group *group, struct jsonw *w)
+{
+    struct core_scheduling scheduling;
+
+    core_read_scheduling(group, &scheduling);
+    jsonw_member_int(w, "retries", scheduling.options.retries_to_skip);
+    jsonw_member_bool(w, "backfill", scheduling.options.backfill);
+    jsonw_member_int(w, "backfill_reservations", scheduling.options.reservations_max);
+    jsonw_key(w, "allowed_session_types");
+    jsonw_array_begin(w);
+    for (int type = SESSION_INTERACTIVE; type <= SESSION_SYSTEM; type++)
+        if (scheduling.session_types >> type & 1)
+            jsonw_str(w, session_type_name(type));
+    jsonw_array_end(w);
+    jsonw_member_int(w, "pending_timeout_sec", scheduling.pending_timeout_usec / USEC_PER_SEC);
+}
+
 static void write_row(const struct api_list *list, const struct store_page *page, size_t i,
                       struct jsonw *w)
 {
@@ -49,7 +80,7 @@ static void write_row(const struct api_list *list, const struct store_page *page
     jsonw_member_str(w, "scheduler", group->scheduler);
     api_write_raw(w, "scheduler_opts", group->scheduler_opts);
     jsonw_member_str(w, "selection", group->selection);
-    jsonw_member_int(w, "pending_timeout_sec", group->pending_timeout_usec / USEC_PER_SEC);
+    write_scheduling(group, w);
     jsonw_member_str(w, "agent_loss_policy", group->agent_loss_policy);
     jsonw_member_int(w, "agent_loss_grace_sec", group->agent_loss_grace_usec / USEC_PER_SEC);
     jsonw_object_end(w);
@@ -89,13 +120,62 @@ static void check(struct people_row *row, const struct params *params)
     check_word(row, "agent_loss_policy", params->agent_loss_policy, policies);
 }
 
+static bool sets_options(const struct params *params)
+{
+    return params->scheduler_opts || params->retries != UNSET || params->backfill != MAYBE_UNSET
+        || params->backfill_reservations != UNSET || params->allowed_session_types.count
+        || params->pending_timeout_sec != UNSET;
+}
+
+static json_t *list_types(const struct str_list *types)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < types->count; i++)
+        json_array_append_new(list, json_string(types->items[i]));
+    return list;
+}
+
+/* Texts of JSON: what is given one by one goes into the options as they are
+ * given whole, or as they were. The timeout is also a column.
+ */
+static char *merge_options(const struct params *params, const char *old)
+{
+    json_auto_t *opts = params->scheduler_opts ? json_deep_copy(params->scheduler_opts)
+                                               : json_loads(old, 0, NULL);
+    json_t *config;
+
+    if (!json_is_object(opts)) { /* of a database of another version */
+        json_decref(opts);
+        opts = json_object();
+    }
+    config = json_object_get(opts, "config");
+    if (params->retries != UNSET && !json_is_object(config)) {
+        json_object_set_new(opts, "config", json_object());
+        config = json_object_get(opts, "config");
+    }
+    if (params->retries != UNSET)
+        json_object_set_new(config, "num_retries_to_skip", json_integer(params->retries));
+    if (params->backfill != MAYBE_UNSET)
+        json_object_set_new(opts, "backfill", json_boolean(params->backfill == MAYBE_TRUE));
+    if (params->backfill_reservations != UNSET)
+        json_object_set_new(opts, "backfill_reservations",
+                            json_integer(params->backfill_reservations));
+    if (params->allowed_session_types.count)
+        json_object_set_new(opts, "allowed_session_types",
+                            list_types(&params->allowed_session_types));
+    if (params->pending_timeout_sec != UNSET)
+        json_object_set_new(opts, "pending_timeout", json_integer(params->pending_timeout_sec));
+    return json_dumps(opts, JSON_COMPACT);
+}
+
 /* What was stored before stays, even if this version would not take it. */
 static void check_scheduling(struct people_row *row, const struct params *params,
                              const struct resource_group *group)
 {
     struct aq_error err;
 
-    if ((params->scheduler || params->selection || params->scheduler_opts) &&
+    if ((params->scheduler || params->selection || sets_options(params)) &&
         core_check_scheduling(group, &err) < 0)
         api_fail_param(&row->err, err.field, "%s", err.text);
 }
@@ -109,25 +189,29 @@ static void fill(struct people_row *row)
     const struct params *params = row->params;
     const struct resource_group *old = row->old ? row->old : &fresh;
     struct resource_group *group = &row->event->resource_group;
-    char *opts = params->scheduler_opts ? json_dumps(params->scheduler_opts, JSON_COMPACT) : NULL;
+    const char *old_opts = old->scheduler_opts ? old->scheduler_opts : "{}";
+    struct core_scheduling scheduling;
 
     check(row, params);
     group->name = people_text(row, params->name, old->name);
     group->description = people_text(row, params->description, old->description);
     group->is_active = people_bool(params->is_active, old->is_active);
     group->scheduler = people_text(row, params->scheduler, old->scheduler ? old->scheduler : "fifo");
-    group->scheduler_opts = people_text(row, opts, old->scheduler_opts ? old->scheduler_opts : "{}");
+    group->scheduler_opts = sets_options(params) ? merge_options(params, old_opts)
+                                                 : people_text(row, NULL, old_opts);
+    if (!group->scheduler_opts)
+        aq_fail(&row->err, ENOMEM, "row");
     group->driver_opts = people_text(row, NULL, old->driver_opts ? old->driver_opts : "{}");
     group->selection = people_text(row, params->selection,
                                    old->selection ? old->selection : "concentrated");
     check_scheduling(row, params, group);
     group->agent_loss_policy = people_text(
         row, params->agent_loss_policy, old->agent_loss_policy ? old->agent_loss_policy : "wait");
-    group->pending_timeout_usec = params->pending_timeout_sec == UNSET
-        ? old->pending_timeout_usec : params->pending_timeout_sec * USEC_PER_SEC;
+    group->pending_timeout_usec = old->pending_timeout_usec;
+    core_read_scheduling(group, &scheduling);
+    group->pending_timeout_usec = scheduling.pending_timeout_usec;
     group->agent_loss_grace_usec = params->agent_loss_grace_sec == UNSET
         ? old->agent_loss_grace_usec : params->agent_loss_grace_sec * USEC_PER_SEC;
-    free(opts);
 }
 
 static void select_row(struct people_row *row, struct store_query *query)
@@ -135,7 +219,8 @@ static void select_row(struct people_row *row, struct store_query *query)
     query->name = people_keep(row, row->event->resource_group.name);
 }
 
-static const struct params defaults = { .pending_timeout_sec = UNSET,
+static const struct params defaults = { .retries = UNSET, .backfill_reservations = UNSET,
+                                        .pending_timeout_sec = UNSET,
                                         .agent_loss_grace_sec = UNSET };
 
 static const struct people_kind kind = {

@@ -176,26 +176,44 @@ static void on_committed(void *data, int result, const struct aq_error *err,
     answer(c, 0);
 }
 
-static int choose_resource_group(struct creation *c, struct draft *d)
+/* 'seen': there are groups that they may use, but none takes such a session. */
+static int no_resource_group(struct creation *c, const struct draft *d, bool seen)
 {
-    const struct allowed *a = access_find(c->core, &d->s);
-    const char *wanted = d->resource_group;
+    const char *wanted = d->resource_group, *type = session_type_name(d->s.type);
 
-    if (d->s.resource_group)
-        return 0; /* chosen before a commit that was refused */
-    for (size_t i = 0; a && i < a->count; i++) {
-        const struct resource_group *g = core_find_resource_group(c->core, a->names[i]);
-
-        if (!g || !g->is_active || (wanted && strcmp(g->name, wanted) != 0))
-            continue;
-        d->s.resource_group = strdup(g->name);
-        return d->s.resource_group ? 0 : aq_fail(&c->err, ENOMEM, "a session");
-    }
+    if (seen && wanted)
+        return aq_fail_field(&c->err, EINVAL, "scalingGroup", "The scaling group '%s' does not "
+                             "accept the session type '%s'. ", wanted, type);
+    if (seen)
+        return aq_fail_field(&c->err, EINVAL, "scalingGroup",
+                             "No scaling groups accept the session type '%s'.", type);
     if (!wanted)
         return aq_fail_field(&c->err, ENOENT, "scalingGroup",
                              "You do not have any scaling groups allowed to use.");
     return aq_fail_field(&c->err, ENOENT, "scalingGroup",
                          "You do not have access to the scaling group '%s'.", wanted);
+}
+
+static int choose_resource_group(struct creation *c, struct draft *d)
+{
+    const struct allowed *a = access_find(c->core, &d->s);
+    bool seen = false;
+
+    if (d->s.resource_group)
+        return 0; /* chosen before a commit that was refused */
+    for (size_t i = 0; a && i < a->count; i++) {
+        const struct rgroup *g = rgroup_find(c->core, a->names[i]);
+
+        if (!g || !g->is_known || !g->g.is_active ||
+            (d->resource_group && strcmp(g->g.name, d->resource_group) != 0))
+            continue;
+        seen = true;
+        if (!(g->scheduling.session_types >> d->s.type & 1))
+            continue;
+        d->s.resource_group = strdup(g->g.name);
+        return d->s.resource_group ? 0 : aq_fail(&c->err, ENOMEM, "a session");
+    }
+    return no_resource_group(c, d, seen);
 }
 
 /* All that is missing is known now. */

@@ -110,7 +110,7 @@ static int snapshot_begin(struct core *core, const struct rgroup *g, struct snap
         .now_usec = clock_realtime_usec(),
         .types = core->types,
     } };
-    options_read(&g->g, &s->snap.options);
+    s->snap.options = g->scheduling.options;
     s->sessions = arena_array(arena, 1, sizeof(*s->sessions));
     s->accounts = arena_array(arena, SCHED_ACCOUNT_KINDS + 1, sizeof(*s->accounts));
     s->owners = arena_array(arena, SCHED_ACCOUNT_KINDS + 1, sizeof(struct account *));

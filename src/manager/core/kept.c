@@ -481,7 +481,7 @@ static void mark_sessions(struct core *core, struct rgroup *g)
 
 static int build(struct core *core, struct rgroup *g)
 {
-    options_read(&g->g, &g->options);
+    g->options = g->scheduling.options;
     forget(core, g);
     if (sched_new(core->types, &g->options, &g->sched, NULL) < 0)
         return -ENOMEM;

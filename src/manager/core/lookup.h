@@ -6,6 +6,7 @@
 #include "model/agent.h"
 #include "model/people.h"
 #include "model/session.h"
+#include "sched/sched.h"
 
 struct core;
 
@@ -74,5 +75,14 @@ void core_status_text(const char *status_data, struct strbuf *text);
 
 /* Refuse what a resource group cannot schedule by: -EINVAL with the key named. */
 int core_check_scheduling(const struct resource_group *g, struct aq_error *err);
+/* How it schedules. What it says was checked when it was stored; what is not known
+ * (a database of another version) is as if it was not said.
+ */
+struct core_scheduling {
+    struct sched_options options;
+    uint32_t session_types;       /* bits of enum session_type: what may be made in it */
+    int64_t pending_timeout_usec; /* as its options say, else as its column does; 0 = none */
+};
+void core_read_scheduling(const struct resource_group *g, struct core_scheduling *ret);
 
 #endif

@@ -10,14 +10,20 @@
  *   "backfill": true                      others may start before one that
  *       finds no room, if that does not delay it
  *   "backfill_reservations": N            that many get a time to start; 0 = all
+ *   "allowed_session_types": ["batch"]    what may be made in it; interactive
+ *       and batch unless given
+ *   "pending_timeout": SECONDS            Backend.AI's place for the column of
+ *       that name; the API keeps both the same
  */
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "manager/core/parts.h"
 
 #define COUNT_MAX 1000000
+#define PENDING_TIMEOUT_MAX (1 << 30)
 
 static const char *const slot_priority[] = { "cuda", "rocm", "tpu", "cpu", "mem" };
 
@@ -91,7 +97,45 @@ static int read_strategy(const json_t *opts, struct sched_options *ret, struct a
     return read_selector(key, name, ret, err);
 }
 
-static int read_opts(const char *text, struct sched_options *ret, struct aq_error *err)
+static int read_types(const json_t *opts, uint32_t *ret, struct aq_error *err)
+{
+    static const char key[] = "allowed_session_types";
+    const json_t *list = json_object_get(opts, key), *item;
+    uint32_t types = 0;
+    size_t i;
+
+    if (!list)
+        return 0;
+    json_array_foreach(list, i, item) {
+        enum session_type type;
+
+        if (!json_is_string(item) || session_type_parse(json_string_value(item), &type) < 0)
+            return aq_fail_field(err, EINVAL, key, "must be a list of interactive, batch, "
+                                 "inference and system");
+        types |= 1u << type;
+    }
+    if (!types)
+        return aq_fail_field(err, EINVAL, key, "must be a list of session types that is not empty");
+    *ret = types;
+    return 0;
+}
+
+static int read_timeout(const json_t *opts, int64_t *ret_usec, struct aq_error *err)
+{
+    static const char key[] = "pending_timeout";
+    const json_t *value = json_object_get(opts, key);
+
+    if (!value)
+        return 0;
+    if (!json_is_number(value) || json_number_value(value) < 0 ||
+        json_number_value(value) > PENDING_TIMEOUT_MAX)
+        return aq_fail_field(err, EINVAL, key, "must be seconds from 0 (never) to %d",
+                             PENDING_TIMEOUT_MAX);
+    *ret_usec = (int64_t)(json_number_value(value) * USEC_PER_SEC);
+    return 0;
+}
+
+static int read_opts(const char *text, struct core_scheduling *ret, struct aq_error *err)
 {
     json_t *opts = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     const json_t *config = json_object_get(opts, "config");
@@ -102,44 +146,52 @@ static int read_opts(const char *text, struct sched_options *ret, struct aq_erro
     else if (config && !json_is_object(config))
         r = aq_fail_field(err, EINVAL, "config", "must be an object");
     if (r == 0)
-        r = read_count(config, "num_retries_to_skip", &ret->retries_to_skip, err);
+        r = read_count(config, "num_retries_to_skip", &ret->options.retries_to_skip, err);
     if (r == 0)
-        r = read_strategy(opts, ret, err);
+        r = read_strategy(opts, &ret->options, err);
     if (r == 0)
-        r = read_bool(opts, "backfill", &ret->backfill, err);
+        r = read_bool(opts, "backfill", &ret->options.backfill, err);
     if (r == 0)
-        r = read_count(opts, "backfill_reservations", &ret->reservations_max, err);
+        r = read_count(opts, "backfill_reservations", &ret->options.reservations_max, err);
+    if (r == 0)
+        r = read_types(opts, &ret->session_types, err);
+    if (r == 0)
+        r = read_timeout(opts, &ret->pending_timeout_usec, err);
     json_decref(opts);
     return r;
 }
 
-static struct sched_options defaults(void)
+static struct core_scheduling defaults(const struct resource_group *g)
 {
-    return (struct sched_options){
-        .sequencer = &sched_fifo,
-        .selector = { .ops = &sched_concentrated },
-        .slot_priority = slot_priority,
-        .slot_priority_count = AQ_COUNT(slot_priority),
+    return (struct core_scheduling){
+        .options = {
+            .sequencer = &sched_fifo,
+            .selector = { .ops = &sched_concentrated },
+            .slot_priority = slot_priority,
+            .slot_priority_count = AQ_COUNT(slot_priority),
+        },
+        .session_types = 1u << SESSION_INTERACTIVE | 1u << SESSION_BATCH,
+        .pending_timeout_usec = g->pending_timeout_usec,
     };
 }
 
 int core_check_scheduling(const struct resource_group *g, struct aq_error *err)
 {
-    struct sched_options options = defaults();
-    int r = read_sequencer(g->scheduler, &options, err);
+    struct core_scheduling read = defaults(g);
+    int r = read_sequencer(g->scheduler, &read.options, err);
 
     if (r == 0)
-        r = read_selector("selection", g->selection, &options, err);
+        r = read_selector("selection", g->selection, &read.options, err);
     if (r == 0 && g->scheduler_opts)
-        r = read_opts(g->scheduler_opts, &options, err);
+        r = read_opts(g->scheduler_opts, &read, err);
     return r;
 }
 
-void options_read(const struct resource_group *g, struct sched_options *ret)
+void core_read_scheduling(const struct resource_group *g, struct core_scheduling *ret)
 {
-    *ret = defaults();
-    (void)read_sequencer(g->scheduler, ret, NULL);
-    (void)read_selector("selection", g->selection, ret, NULL);
+    *ret = defaults(g);
+    (void)read_sequencer(g->scheduler, &ret->options, NULL);
+    (void)read_selector("selection", g->selection, &ret->options, NULL);
     if (g->scheduler_opts)
         (void)read_opts(g->scheduler_opts, ret, NULL);
 }

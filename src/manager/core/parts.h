@@ -75,13 +75,6 @@ struct rgroup *rgroup_get(struct core *core, const char *name);
 void rgroup_free(struct rgroup *g);
 struct rgroup *rgroup_find(const struct core *core, const char *name);
 
-/* ---- options.c ---- */
-
-/* How the group schedules. What it says was checked when it was stored; what is
- * not known (a database of another version) is as if it was not said.
- */
-void options_read(const struct resource_group *g, struct sched_options *ret);
-
 /* ---- kept.c ---- */
 
 /* Tell the group's scheduler what has changed since it was told last. -EAGAIN: it has to be

@@ -46,14 +46,29 @@ static void remove_keypair(struct core *core, const char *access_key)
     free(k);
 }
 
+/* They have another time to wait at most. */
+static void touch_pending(struct core *core, const struct rgroup *g)
+{
+    LIST_FOREACH(link, &core->sessions) {
+        struct live *l = LIST_ENTRY(link, struct live, all_link);
+
+        if (l->rgroup == g && l->s.status == SESSION_PENDING)
+            live_touch(core, l);
+    }
+}
+
 static void save_rgroup(struct core *core, struct resource_group *fresh)
 {
     struct rgroup *g = rgroup_get(core, fresh->name);
     struct resource_group old = g->g;
+    int64_t timeout = g->scheduling.pending_timeout_usec;
 
     g->g = *fresh;
     *fresh = old;
     g->is_known = true;
+    core_read_scheduling(&g->g, &g->scheduling);
+    if (g->scheduling.pending_timeout_usec != timeout)
+        touch_pending(core, g);
     access_forget(core);
     kept_spoil(g);
     queue_room(core, g);

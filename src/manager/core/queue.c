@@ -227,6 +227,7 @@ static struct rgroup *rgroup_new(void)
     list_init(&g->changes);
     list_init(&g->changed_agents);
     list_init(&g->changed_accounts);
+    core_read_scheduling(&g->g, &g->scheduling);
     kept_spoil(g);
     return g;
 }

@@ -85,6 +85,7 @@ static inline struct live *live_of(const struct session *s)
 
 struct rgroup {
     struct resource_group g;
+    struct core_scheduling scheduling; /* what g says */
     bool is_known;           /* has a row; else only sessions or agents name it */
     struct list waiting;     /* PENDING sessions to look at */
     struct list parked;      /* PENDING: something else than room must change first */

@@ -181,7 +181,7 @@ static void explain_later(struct core *core, struct live *l, int64_t now)
 
 static void step_pending(struct core *core, struct live *l, int64_t now)
 {
-    int64_t timeout = l->rgroup->g.pending_timeout_usec;
+    int64_t timeout = l->rgroup->scheduling.pending_timeout_usec;
 
     if (timeout > 0 && now >= age_due(core, l, timeout))
         l->end_reason = l->end_reason ? l->end_reason : REASON_PENDING_TIMEOUT;
