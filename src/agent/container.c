@@ -11,6 +11,8 @@
 #include "model/slot.h"
 
 #define IMAGE_OF_PROCESSES "process" /* asks for no container at all */
+#define LABEL_PREFIX "ai.backend."
+#define LABEL_CORE_NAMES LABEL_PREFIX "envs.corecount"
 
 /* ---- which way it runs ---- */
 
@@ -112,25 +114,46 @@ static int read_shm(const struct msg_kernel_create *order, int64_t usual, int64_
     return 0;
 }
 
-static int add_labels(const struct msg_kernel_create *order, const struct agent *agent,
-                      struct arena *arena, struct container_spec *c, struct aq_error *err)
+/* Of an image's labels only those that are meant for us: OCI runtimes obey annotations. */
+static bool is_passed_on(const char *key, const struct container_pair *own, size_t own_count)
 {
-    struct container_pair *labels = arena_array(arena, 8, sizeof(*labels));
-    char *kernel = arena_alloc(arena, UUID_TEXT_MAX), *session = arena_alloc(arena, UUID_TEXT_MAX);
-    size_t n = 0;
+    if (strncmp(key, LABEL_PREFIX, strlen(LABEL_PREFIX)) != 0)
+        return false;
+    for (size_t i = 0; i < own_count; i++)
+        if (strcmp(own[i].key, key) == 0)
+            return false;
+    return true;
+}
 
-    if (!labels || !kernel || !session)
+/* Whose container it is, and what its image says. */
+static int add_labels(const struct msg_kernel_create *order, const struct agent *agent,
+                      const struct image_config *image, struct arena *arena,
+                      struct container_spec *c, struct aq_error *err)
+{
+    char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
+    const struct container_pair own[] = {
+        { "ai.backend.kernel-id", arena_strdup(arena, uuid_format(&order->kernel_id, kernel)) },
+        { "ai.backend.session-id", arena_strdup(arena, uuid_format(&order->session_id, session)) },
+        { "ai.backend.agent-id", agent->settings->id },
+        { "ai.backend.owner", agent->settings->id },
+        { "ai.backend.owner-user-id", order->user_id },
+        { "ai.backend.owner-project-id", order->group_id },
+        { "ai.backend.internal.block-service-ports", "0" },
+    };
+    size_t given = image ? image->label_count : 0;
+    struct container_pair *labels = arena_array(arena, AQ_COUNT(own) + given, sizeof(*labels));
+
+    if (!labels || !own[0].value || !own[1].value)
         return aq_fail(err, ENOMEM, "container");
-    c->id = uuid_format(&order->kernel_id, kernel);
-    labels[n++] = (struct container_pair){ "ai.backend.kernel-id", c->id };
-    labels[n++] = (struct container_pair){ "ai.backend.session-id",
-                                           uuid_format(&order->session_id, session) };
-    labels[n++] = (struct container_pair){ "ai.backend.agent-id", agent->settings->id };
-    labels[n++] = (struct container_pair){ "ai.backend.owner", agent->settings->id };
-    if (order->user_id)
-        labels[n++] = (struct container_pair){ "ai.backend.owner-user-id", order->user_id };
+    c->id = own[0].value;
     c->labels = labels;
-    c->label_count = n;
+    for (size_t i = 0; i < AQ_COUNT(own); i++)
+        if (own[i].value)
+            labels[c->label_count++] = own[i];
+    for (size_t i = 0; i < given; i++)
+        if (is_passed_on(image->labels[i].key, own, AQ_COUNT(own)))
+            labels[c->label_count++] = (struct container_pair){ image->labels[i].key,
+                                                                image->labels[i].value };
     return 0;
 }
 
@@ -185,6 +208,14 @@ static int add_devices(const struct accel_attachment *attachment, struct arena *
 
 /* ---- the program in it ---- */
 
+/* Whole ones, rounded up: what programs make threads by. */
+static int64_t count_cores(const struct local_kernel *k)
+{
+    int64_t micro = slots_get(&k->slots, slot_name_intern("cpu", 3));
+
+    return micro > AMOUNT_ONE ? micro / AMOUNT_ONE + (micro % AMOUNT_ONE != 0) : 1;
+}
+
 static int specify_program(const struct local_kernel *k, const struct msg_kernel_create *order,
                            const struct image *image, struct arena *arena,
                            struct runtime_spec *ret, struct aq_error *err)
@@ -197,6 +228,8 @@ static int specify_program(const struct local_kernel *k, const struct msg_kernel
         .shell = find_shell(image),
         .environ = image->config && image->config->env
                        ? (const char *const *)(uintptr_t)image->config->env : none,
+        .core_names = image->config ? image_config_label(image->config, LABEL_CORE_NAMES) : NULL,
+        .cores = count_cores(k),
     };
     AQ_CLEANUP(aq_freep) char *cwd = aq_format("%s%s%s", CONTAINER_WORK, order->cwd ? "/" : "",
                                                order->cwd ? order->cwd : "");
@@ -236,7 +269,7 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
     if (r == 0)
         r = read_shm(order, settings->shm_bytes, &c->shm_bytes, err);
     if (r == 0)
-        r = add_labels(order, k->agent, arena, c, err);
+        r = add_labels(order, k->agent, image->config, arena, c, err);
     if (r == 0)
         r = add_mounts(&k->attachment, network, config, arena, c, err);
     if (r == 0)

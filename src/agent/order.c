@@ -233,16 +233,41 @@ static void set_defaults(struct environ *env, const struct msg_kernel_create *or
     }
     set(env, "HOME", place->work);
     set_optional(env, "SHELL", place->shell);
-    set(env, "USER", user && !place->environ ? user : "work");
+    user = user && !place->environ ? user : "work";
+    set(env, "USER", user);
+    set(env, "LOGNAME", user);
     if (!order->command)
         set(env, "TERM", "xterm-256color");
 }
 
-/* What images made for Backend.AI start their programs by. */
-static void set_container(struct environ *env, const struct settings *settings)
+static void set_groups(struct environ *env, const struct accel_attachment *attachment)
 {
-    set_number(env, "LOCAL_USER_ID", settings->container_uid);
-    set_number(env, "LOCAL_GROUP_ID", settings->container_gid);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    for (size_t i = 0; i < attachment->group_count; i++)
+        strbuf_addf(&text, "%s%u", i ? "," : "", (unsigned)attachment->groups[i]);
+    if (text.len)
+        set(env, "ADDITIONAL_GIDS", text.data);
+}
+
+/* OMP_NUM_THREADS and the like, as the image names them. */
+static void set_cores(struct environ *env, const struct order_place *place)
+{
+    for (const char *at = place->core_names; at && *(at += strspn(at, ", "));) {
+        AQ_CLEANUP(aq_freep) char *name = strndup(at, strcspn(at, ", "));
+
+        if (name)
+            set_number(env, name, place->cores);
+        at += strcspn(at, ", ");
+    }
+}
+
+/* What images made for Backend.AI start their programs by. */
+static void set_container(struct environ *env, const struct order_place *place)
+{
+    set_number(env, "LOCAL_USER_ID", place->settings->container_uid);
+    set_number(env, "LOCAL_GROUP_ID", place->settings->container_gid);
+    set_groups(env, place->attachment);
 }
 
 static void set_identity(struct environ *env, const struct msg_kernel_create *order)
@@ -279,13 +304,14 @@ const char *const *order_environ(const struct msg_kernel_create *order,
     const char **kept;
 
     set_defaults(&env, order, place);
+    set_cores(&env, place);
     for (size_t i = 0; i < order->environ_count; i++)
         set(&env, order->environ[i].name, order->environ[i].value);
     for (size_t i = 0; i < place->attachment->environ_count; i++)
         set(&env, place->attachment->environ[i].key, place->attachment->environ[i].value);
     set_identity(&env, order);
     if (place->environ)
-        set_container(&env, place->settings);
+        set_container(&env, place);
     kept = env.failed ? NULL : arena_array(arena, env.count + 1, sizeof(*kept));
     if (kept)
         memcpy(kept, env.items, env.count * sizeof(*kept));

@@ -34,6 +34,8 @@ struct order_place {
     const char *work;           /* absolute path of the work folder, as the program sees it */
     const char *shell;          /* of interactive kernels, and for commands; NULL = there is none */
     const char *const *environ; /* of the image, NULL-terminated; NULL = no container */
+    const char *core_names;     /* variables that tell the number of cores, "A,B"; NULL = none */
+    int64_t cores;
     const struct accel_attachment *attachment; /* of its devices */
 };
 

@@ -102,6 +102,7 @@ static const struct field kernel_create_fields[] = {
     MEMBER(msg_kernel_create, user_id, FIELD_STR),
     MEMBER(msg_kernel_create, user_email, FIELD_STR),
     MEMBER(msg_kernel_create, user_name, FIELD_STR),
+    MEMBER(msg_kernel_create, group_id, FIELD_STR),
     NEEDED(msg_kernel_create, slots, FIELD_JSON),
     MEMBER(msg_kernel_create, image, FIELD_STR),
     MEMBER(msg_kernel_create, command, FIELD_STR),

@@ -140,6 +140,7 @@ struct msg_kernel_create {
     const char *replicas;     /* "main:1,sub:2" */
     const char *hosts;        /* "main1,sub1,sub2" */
     const char *access_key, *user_id, *user_email, *user_name;
+    const char *group_id;     /* of its project */
     const char *slots;        /* JSON {"cpu":"1","mem":"1073741824"} */
     const char *image;
     const char *command;      /* run by /bin/sh -c; NULL: an interactive shell on a terminal */

@@ -14,6 +14,7 @@
 #include "base/strbuf.h"
 
 #define ACCOUNTS_MAX (4u << 20)
+#define ACCOUNT_NAME "work"
 
 static int open_inside(int root, const char *path, int flags, mode_t mode)
 {
@@ -24,81 +25,120 @@ static int open_inside(int root, const char *path, int flags, mode_t mode)
     return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
 
-/* Is there a line whose field 'n' (from 0, parted by ':') is 'value'? */
-static bool has_field(const char *text, int n, const char *value)
+/* Field 'n' (from 0, parted by ':') of the line at 'line'; *len is 0 if there is none. */
+static const char *get_field(const char *line, int n, size_t *len)
 {
-    size_t len = strlen(value);
-
-    for (const char *line = text; *line;) {
-        size_t rest = strcspn(line, "\n");
-        const char *end = line + rest, *field = line;
-
-        for (int i = 0; i < n && field < end; i++)
-            field += strcspn(field, ":\n") + 1;
-        if (field < end && strncmp(field, value, len) == 0
-            && (field[len] == ':' || field[len] == '\n' || field[len] == '\0'))
-            return true;
-        line = end + (*end == '\n');
+    for (; n > 0; n--) {
+        line += strcspn(line, ":\n");
+        line += *line == ':';
     }
-    return false;
+    *len = strcspn(line, ":\n");
+    return line;
 }
 
-static const char *free_name(const char *text)
+static bool is_field(const char *line, int n, const char *value)
 {
-    return has_field(text, 0, "work") ? "aliquot" : "work";
+    size_t len;
+    const char *field = get_field(line, n, &len);
+
+    return len == strlen(value) && strncmp(field, value, len) == 0;
 }
 
-/* Append to the file, which may have to be made; 'number' is its third field. */
-static int add_entry(int root, const char *path, const struct account *account, uint32_t number,
-                     void (*write)(const struct account *account, const char *name,
-                                   struct strbuf *out),
+/* The first line whose field 'n' is 'value': the one that look-ups find. NULL = none. */
+static const char *find_line(const char *text, int n, const char *value)
+{
+    for (const char *line = text; *line;) {
+        if (is_field(line, n, value))
+            return line;
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    return NULL;
+}
+
+/* Whoever asks for the number or for the name gets the entry that is wanted. */
+static bool is_right(const char *text, const char *id, int home_field, const char *home)
+{
+    const char *line = find_line(text, 2, id);
+
+    return line && line == find_line(text, 0, ACCOUNT_NAME)
+           && (home_field == 0 || is_field(line, home_field, home));
+}
+
+struct file {
+    const char *path;
+    uint32_t number;
+    int home_field; /* 0 = a group has none */
+    void (*write)(const struct account *account, int root, struct strbuf *out);
+};
+
+static void write_user(const struct account *account, int root, struct strbuf *out)
+{
+    AQ_CLEANUP(aq_closep) int bash = open_inside(root, "bin/bash", O_PATH, 0);
+
+    strbuf_addf(out, ACCOUNT_NAME ":x:%" PRIu32 ":%" PRIu32 "::%s:%s\n", account->uid,
+                account->gid, account->home, bash >= 0 ? "/bin/bash" : "/bin/sh");
+}
+
+static void write_group(const struct account *account, int root, struct strbuf *out)
+{
+    (void)root;
+    strbuf_addf(out, ACCOUNT_NAME ":x:%" PRIu32 ":\n", account->gid);
+}
+
+static int read_file(int fd, struct strbuf *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *name = aq_format("/proc/self/fd/%d", fd);
+
+    return name ? fs_read(AT_FDCWD, name, ACCOUNTS_MAX, ret, err)
+                : aq_fail(err, ENOMEM, "accounts");
+}
+
+/* Put the entry before all others of the file, which may have to be made. */
+static int add_entry(int root, const struct file *file, const struct account *account,
                      struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, entry = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *id = aq_format("%" PRIu32, number);
-    AQ_CLEANUP(aq_closep) int fd = open_inside(root, path, O_RDWR | O_CREAT | O_APPEND, 0644);
-    AQ_CLEANUP(aq_freep) char *name = aq_format("/proc/self/fd/%d", fd);
+    AQ_CLEANUP(strbuf_donep) struct strbuf old = STRBUF_INIT, text = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *id = aq_format("%" PRIu32, file->number);
+    AQ_CLEANUP(aq_closep) int fd = open_inside(root, file->path, O_RDWR | O_CREAT, 0644);
     struct stat st;
     int r;
 
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return fd < 0 && errno == EROFS ? 0 : aq_fail(err, EINVAL, "the image's '%s' is no file", path);
-    r = id && name ? fs_read(AT_FDCWD, name, ACCOUNTS_MAX, &text, err) : -ENOMEM;
-    if (r < 0 || has_field(text.data, 2, id))
+        return fd < 0 && errno == EROFS
+                   ? 0 : aq_fail(err, EINVAL, "the image's '%s' is no file", file->path);
+    r = id ? read_file(fd, &old, err) : aq_fail(err, ENOMEM, "accounts");
+    if (r < 0 || is_right(old.data, id, file->home_field, account->home))
         return r;
     if (st.st_size == 0 && fchown(fd, account->id_base, account->id_base) < 0)
-        return aq_fail_errno(err, "the image's '%s'", path);
-    if (text.len && text.data[text.len - 1] != '\n')
-        strbuf_addc(&entry, '\n');
-    write(account, free_name(text.data), &entry);
-    r = strbuf_ok(&entry) ? fs_write_all(fd, entry.data, entry.len) : -ENOMEM;
-    return r < 0 ? aq_fail(err, -r, "the image's '%s': %s", path, strerror(-r)) : 0;
+        return aq_fail_errno(err, "the image's '%s'", file->path);
+    file->write(account, root, &text);
+    strbuf_add(&text, old.data, old.len);
+    r = strbuf_ok(&text) ? fs_write_all(fd, text.data, text.len) : -ENOMEM;
+    return r < 0 ? aq_fail(err, -r, "the image's '%s': %s", file->path, strerror(-r)) : 0;
 }
 
-static void write_user(const struct account *account, const char *name, struct strbuf *out)
+static int make_etc(int root, const struct account *account, struct aq_error *err)
 {
-    strbuf_addf(out, "%s:x:%" PRIu32 ":%" PRIu32 "::%s:/bin/sh\n", name, account->uid, account->gid,
-                account->home);
-}
+    AQ_CLEANUP(aq_closep) int etc = open_inside(root, "etc", O_PATH | O_DIRECTORY, 0);
 
-static void write_group(const struct account *account, const char *name, struct strbuf *out)
-{
-    strbuf_addf(out, "%s:x:%" PRIu32 ":\n", name, account->gid);
+    if (etc >= 0 || errno != ENOENT)
+        return 0;
+    return mkdirat(root, "etc", 0755) < 0
+                   || fchownat(root, "etc", account->id_base, account->id_base,
+                               AT_SYMLINK_NOFOLLOW) < 0
+               ? aq_fail_errno(err, "the image's '/etc'") : 0;
 }
 
 int accounts_add(const char *rootfs, const struct account *account, struct aq_error *err)
 {
+    const struct file files[] = { { "etc/passwd", account->uid, 5, write_user },
+                                  { "etc/group", account->gid, 0, write_group } };
     AQ_CLEANUP(aq_closep) int root = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AQ_CLEANUP(aq_closep) int etc = -1;
-    int r;
+    int r = root < 0 ? aq_fail_errno(err, "open '%s'", rootfs) : make_etc(root, account, err);
 
-    if (root < 0)
-        return aq_fail_errno(err, "open '%s'", rootfs);
-    etc = open_inside(root, "etc", O_PATH | O_DIRECTORY, 0);
-    if (etc < 0 && errno == ENOENT
-        && (mkdirat(root, "etc", 0755) < 0
-            || fchownat(root, "etc", account->id_base, account->id_base, AT_SYMLINK_NOFOLLOW) < 0))
-        return aq_fail_errno(err, "the image's '/etc'");
-    r = add_entry(root, "etc/passwd", account, account->uid, write_user, err);
-    return r < 0 ? r : add_entry(root, "etc/group", account, account->gid, write_group, err);
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(files); i++)
+        if (files[i].number != 0) /* root stays root */
+            r = add_entry(root, &files[i], account, err);
+    return r;
 }

@@ -1,9 +1,11 @@
 /* accounts.h - the program's user in /etc/passwd and /etc/group of its image
  *
- * Programs ask for the name and home of their user; few images have one with
- * the number that the node chose. Files are found inside the image, whatever
- * links it has (openat2(2), RESOLVE_IN_ROOT), and changed in the container's
- * own layer only.
+ * Programs ask for the name and home of their user. As in containers of
+ * Backend.AI that user is called "work", whatever its number: if the image
+ * uses the number or the name for another one, ours comes first in the file
+ * and is what look-ups find; the image's own lines stay as they are. Files are
+ * found inside the image, whatever links it has (openat2(2), RESOLVE_IN_ROOT),
+ * and changed in the container's own layer only.
  */
 #ifndef AQ_MONITOR_ACCOUNTS_H
 #define AQ_MONITOR_ACCOUNTS_H
@@ -15,11 +17,11 @@
 struct account {
     uint32_t uid, gid;   /* as the container counts */
     uint32_t id_base;    /* to be added for the node */
-    const char *home;
+    const char *home;    /* absolute, as the container sees it */
 };
 
-/* Make sure that user and group have an entry, "work" if a new one is needed,
- * in the root file system 'rootfs'.
+/* Make sure that user and group are "work" in the root file system 'rootfs';
+ * number 0 stays root. Files that the image has not are made.
  */
 int accounts_add(const char *rootfs, const struct account *account, struct aq_error *err);
 

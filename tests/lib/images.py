@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import stat
@@ -70,6 +71,24 @@ def compress(data, how):
         return subprocess.run(["zstd", "-q", "-c"], input=data, capture_output=True,
                               check=True).stdout
     return data
+
+
+def programs(*names):
+    """Entries of the node's programs of these names, and of what they are linked with."""
+    paths = {os.path.realpath(shutil.which(name)): f"usr/bin/{name}" for name in names}
+    entries = [folder("usr"), folder("usr/bin"), link("bin", "usr/bin")]
+    libraries = set()
+    for path in paths:
+        said = subprocess.run(["ldd", path], capture_output=True, text=True, check=False).stdout
+        libraries.update(word for word in said.split() if word.startswith("/"))
+    made = set()
+    for path in sorted(libraries):
+        for parent in reversed(pathlib.Path(path).parents[:-1]):
+            if str(parent) not in made:
+                made.add(str(parent))
+                entries.append(folder(str(parent)[1:]))
+    return entries + [file(name, pathlib.Path(path).read_bytes(), mode=0o755)
+                      for path, name in [*paths.items(), *((p, p[1:]) for p in libraries)]]
 
 
 class Layout:

@@ -92,6 +92,7 @@ static int fill_create(struct core *core, const struct live *l, const struct ker
         .rank = k->rank,
         .access_key = l->s.access_key,
         .user_id = arena_strdup(&core->scratch, uuid_format(&l->s.user_id, text)),
+        .group_id = arena_strdup(&core->scratch, uuid_format(&l->s.group_id, text)),
         .user_email = owner ? owner->email : NULL,
         .user_name = owner ? owner->username : NULL,
         .slots = arena_strdup(&core->scratch, slots.data),
@@ -101,7 +102,7 @@ static int fill_create(struct core *core, const struct live *l, const struct ker
         .resource_opts = dump_member(core, spec, "resource_opts"),
         .batch_timeout_usec = l->s.batch_timeout_usec,
     };
-    if (!strbuf_ok(&slots) || !c->slots || !c->user_id || fill_environ(core, spec, c) < 0)
+    if (!strbuf_ok(&slots) || !c->slots || !c->user_id || !c->group_id || fill_environ(core, spec, c) < 0)
         return -1;
     c->hostname = arena_strdup(&core->scratch, kernel_hostname(k, (char[KERNEL_HOSTNAME_MAX]){ 0 }));
     return c->hostname ? fill_cluster(core, &l->s, c) : -1;

@@ -418,11 +418,11 @@ static void test_reboot_starts_nothing_again(void **state)
     pretend_reboot(s);
     s->seen_count = 0;
     scene_start_agent(s);
-    RUN_UNTIL(s, s->inventory == 4);
+    RUN_UNTIL(s, s->inventory == 4 && scene_is_final(s, &done.kernel_id));
 
     assert_int_equal(scene_find(s, &done.kernel_id)->exit_code, 3);
     for (size_t i = 0; i < AQ_COUNT(orders); i++) {
-        assert_true(scene_is_final(s, &orders[i]->kernel_id));
+        RUN_UNTIL(s, scene_is_final(s, &orders[i]->kernel_id));
         assert_int_equal(scene_find(s, &orders[i]->kernel_id)->attempt, 1);
         if (orders[i] != &done)
             assert_string_equal(scene_find(s, &orders[i]->kernel_id)->reason, "monitor-lost");
