@@ -129,9 +129,27 @@ static int make_config(const struct cli *cli, const struct spec_opts *spec, json
     if ((json_object_set_new(config, "resources", resources) |
          json_object_set_new(config, "environ", environ) |
          set_str(config, "scalingGroup", resource_group) |
+         (spec->agents.count
+              ? json_object_set_new(config, "agent_list", list_to_json(&spec->agents)) : 0) |
+         set_str(config, "agent_selection_policy", spec->prefer_agents ? "preferred" : NULL) |
          json_object_set_new(body, "config", config)) < 0)
         return aq_fail(err, ENOMEM, "request");
     return r;
+}
+
+/* Which of the owner's sessions it keeps apart from, or together with. */
+static int set_session_group(const struct spec_opts *spec, json_t *body)
+{
+    const char *name = spec->pack ? spec->pack : spec->spread;
+    json_t *group;
+
+    if (!name)
+        return 0;
+    if (!(group = json_object()))
+        return -1;
+    return set_str(group, "name", name) | set_str(group, "direction", spec->pack ? "pack" : "spread") |
+           set_str(group, "enforcement", spec->group_strict ? "strict" : "preferred") |
+           json_object_set_new(body, "session_group", group);
 }
 
 /* Everything that needs no thought. */
@@ -145,6 +163,9 @@ static int set_plain(const struct cli *cli, const struct spec_opts *spec, json_t
            set_str(body, "owner_access_key", cli->globals.owner) |
            set_str(body, "starts_at", spec->starts_at) | set_str(body, "tag", spec->tag) |
            set_int(body, "priority", &spec->priority, 1) |
+           set_int(body, "job_priority", &spec->job_priority, 1) |
+           (spec->is_preemptible ? json_object_set_new(body, "is_preemptible", json_true()) : 0) |
+           set_session_group(spec, body) |
            set_int(body, "clusterSize", &spec->cluster_size, 1) |
            set_int(body, "batch_timeout", &spec->timeout, USEC_PER_SEC) |
            json_object_set_new(body, "dependencies", list_to_json(&spec->after)) |
@@ -175,6 +196,10 @@ int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_ba
 
     if (!body || !stem || (index && !name))
         r = aq_fail(err, ENOMEM, "request");
+    else if (spec->pack && spec->spread)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--pack and --spread exclude each other");
+    else if (spec->group_strict && !spec->pack && !spec->spread)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--strict is for --pack and --spread");
     else if ((set_str(body, "name", name ? name : stem) |
               set_str(body, "type", is_batch ? "batch" : "interactive") |
               set_plain(cli, spec, body) | set_command(body, argc, argv)) < 0)

@@ -7,7 +7,10 @@
 struct spec_opts {
     struct cli_list resources, environ, after;
     const char *name, *image, *group, *resource_group, *starts_at, *tag;
-    struct cli_int priority, timeout, cluster_size;
+    struct cli_list agents;
+    const char *spread, *pack;
+    bool prefer_agents, group_strict, is_preemptible;
+    struct cli_int priority, job_priority, timeout, cluster_size;
 };
 
 /* The rows for a struct whose member 'spec' is the above. */
@@ -23,6 +26,20 @@ struct spec_opts {
       "group of agents it may run on" },                                                           \
     { 'p', "priority", CLI_INT, offsetof(type, spec.priority), "N",                                \
       "0 to 100; higher goes first, 10 unless given" },                                            \
+    { 0, "job-priority", CLI_INT, offsetof(type, spec.job_priority), "N",                          \
+      "0 to 100; displaces preemptible sessions with a lower one" },                               \
+    { 0, "preemptible", CLI_FLAG, offsetof(type, spec.is_preemptible), NULL,                       \
+      "more important sessions may displace it" },                                                 \
+    { 0, "spread", CLI_STR, offsetof(type, spec.spread), "NAME",                                   \
+      "keep apart from your sessions that name the same" },                                        \
+    { 0, "pack", CLI_STR, offsetof(type, spec.pack), "NAME",                                       \
+      "keep together with your sessions that name the same" },                                     \
+    { 0, "strict", CLI_FLAG, offsetof(type, spec.group_strict), NULL,                              \
+      "wait rather than not to keep apart or together" },                                          \
+    { 0, "agent", CLI_LIST, offsetof(type, spec.agents), "ID",                                     \
+      "only on this agent; repeatable; superadmins only" },                                        \
+    { 0, "prefer-agents", CLI_FLAG, offsetof(type, spec.prefer_agents), NULL,                      \
+      "other agents will do if those have no room" },                                              \
     { 0, "starts-at", CLI_STR, offsetof(type, spec.starts_at), "TIME",                             \
       "not before this date, or this long from now" },                                             \
     { 0, "after", CLI_LIST, offsetof(type, spec.after), "SESSION",                                 \

@@ -16,7 +16,10 @@ static const struct field config_fields[] = {
     { "environ", FIELD_OBJECT, FIELD_NULLABLE, AT(environ) },
     { "scaling_group|scalingGroup", FIELD_STR, FIELD_NULLABLE, AT(request.resource_group), 1, 64,
       .doc = "resource group; the first one allowed unless given" },
-    { "agent_list|agentList", FIELD_STR_LIST, FIELD_NULLABLE, AT(agents) },
+    { "agent_list|agentList", FIELD_STR_LIST, FIELD_NULLABLE, AT(agents), 0, 1000,
+      .doc = "ids of agents to choose from; superadmins only" },
+    { "agent_selection_policy|agentSelectionPolicy", FIELD_STR, FIELD_NULLABLE, AT(agent_policy),
+      1, 16, .doc = "strict: only those agents; preferred: others if none of them has room" },
     { "mounts", FIELD_UNSUPPORTED },
     { "mount_map|mountMap", FIELD_UNSUPPORTED },
     { "mount_options", FIELD_UNSUPPORTED },
@@ -24,6 +27,16 @@ static const struct field config_fields[] = {
     { "mount_id_map", FIELD_UNSUPPORTED },
     { "preopen_ports|preopenPorts", FIELD_UNSUPPORTED },
     { "attach_network", FIELD_UNSUPPORTED },
+    FIELD_END,
+};
+
+static const struct field group_fields[] = {
+    { "name", FIELD_STR, FIELD_REQUIRED, AT(request.wishes.group), 1, 64,
+      .doc = "of the owner's sessions that keep apart or together" },
+    { "direction", FIELD_STR, 0, AT(group_direction), 1, 16,
+      .doc = "spread (unless given) or pack" },
+    { "enforcement", FIELD_STR, 0, AT(group_enforcement), 1, 16,
+      .doc = "preferred (unless given), or strict: waits rather" },
     FIELD_END,
 };
 
@@ -53,6 +66,11 @@ const struct field session_fields[] = {
     { "dependencies", FIELD_STR_LIST, FIELD_NULLABLE, AT(dependencies), 0, 256,
       .doc = "ids or names of sessions that must succeed first" },
     { "priority", FIELD_INT, FIELD_NULLABLE, AT(priority), 0, 100 },
+    { "job_priority|jobPriority", FIELD_INT, FIELD_NULLABLE, AT(job_priority), 0, 100,
+      .doc = "it may displace preemptible sessions with a lower one" },
+    { "is_preemptible|isPreemptible", FIELD_BOOL, 0, AT(request.wishes.is_preemptible),
+      .doc = "it may be displaced" },
+    { "session_group|sessionGroup", FIELD_STRUCT, 0, .sub = group_fields },
     { "tag", FIELD_STR, FIELD_NULLABLE, AT(request.tag), 0, 64 },
     { "callback_url|callbackUrl|callbackURL", FIELD_UNSUPPORTED },
     { "owner_access_key", FIELD_STR, FIELD_NULLABLE, AT(owner_access_key), 1, 64 },
@@ -134,12 +152,37 @@ static int read_owner(const struct api *api, struct request *req, struct session
     params->request.dependency_count = params->dependencies.count;
     if (!params->request.access_key)
         return aq_fail(err, ENOMEM, "session parameters");
-    if (params->agents.count == 0)
-        return 0;
-    if (!principal_is_superadmin(api_principal(req)))
+    if (params->agents.count && !principal_is_superadmin(api_principal(req)))
         return aq_fail_kind(err, EPERM, "insufficient-privilege",
                             "only superadmins may choose agents");
-    return api_fail_param(err, "config.agent_list", "not supported by this server");
+    return 0;
+}
+
+/* One of two words, the first unless given. */
+static int read_word(const char *text, const char *field, const char *first, const char *second,
+                     bool *ret_is_second, struct aq_error *err)
+{
+    *ret_is_second = text && strcmp(text, second) == 0;
+    if (text && !*ret_is_second && strcmp(text, first))
+        return api_fail_param(err, field, "must be %s or %s", first, second);
+    return 0;
+}
+
+static int read_wishes(struct session_params *params, struct aq_error *err)
+{
+    struct session_wishes *wishes = &params->request.wishes;
+    int r;
+
+    wishes->agents = params->agents.items;
+    wishes->agent_count = params->agents.count;
+    wishes->job_priority = (int)params->job_priority;
+    if ((r = read_word(params->agent_policy, "config.agent_selection_policy", "strict",
+                       "preferred", &wishes->agents_preferred, err)) < 0
+        || (r = read_word(params->group_direction, "session_group.direction", "spread", "pack",
+                          &wishes->packs, err)) < 0)
+        return r;
+    return read_word(params->group_enforcement, "session_group.enforcement", "preferred", "strict",
+                     &wishes->group_strict, err);
 }
 
 /* Clients name every slot that they have heard of, mostly with 0: what no
@@ -187,7 +230,7 @@ int session_params_read(const struct api *api, struct request *req, const json_t
 
     if ((r = decode_object(session_fields, object, request_get_arena(req), &params, err)) < 0
         || (r = read_type(&params, err)) < 0 || (r = read_batch(&params, err)) < 0
-        || (r = read_owner(api, req, &params, err)) < 0
+        || (r = read_owner(api, req, &params, err)) < 0 || (r = read_wishes(&params, err)) < 0
         || (r = copy_object(req, params.environ, &params.request.environ, err)) < 0
         || (r = copy_object(req, params.resource_opts, &params.request.resource_opts, err)) < 0
         || (r = read_slots(api, &params, err)) < 0)

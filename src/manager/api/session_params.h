@@ -10,7 +10,8 @@ struct session_params {
     struct session_request request; /* texts in the request's arena; resources are ours */
     const char *type, *cluster_mode, *starts_at, *group, *domain;
     const char *owner_access_key;
-    int64_t cluster_size, priority, batch_timeout_sec;
+    const char *agent_policy, *group_direction, *group_enforcement;
+    int64_t cluster_size, priority, job_priority, batch_timeout_sec;
     struct str_list dependencies, agents;
     const json_t *resources, *environ, *resource_opts;
     bool enqueue_only;

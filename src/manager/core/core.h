@@ -83,6 +83,18 @@ int core_write_gpu_map(const struct core *core, const char *agent_id, struct jso
 
 /* ---- commands on sessions ---- */
 
+/* What a session asks of its scheduling; zeroed = nothing. */
+struct session_wishes {
+    const char *const *agents;    /* ids: it goes to one of these only */
+    size_t agent_count;
+    bool agents_preferred;        /* or rather to one of these, else to any */
+    const char *group;            /* of the owner's sessions that keep apart; NULL = none */
+    bool packs;                   /* ... or together */
+    bool group_strict;            /* ... or wait */
+    int job_priority;             /* it may displace preemptible ones with a lower one */
+    bool is_preemptible;          /* it may be displaced */
+};
+
 struct session_request {
     const char *name;
     enum session_type type;
@@ -105,6 +117,7 @@ struct session_request {
     const char *environ;          /* text of a JSON object of strings; NULL = none */
     const char *resource_opts;    /* text of a JSON object; NULL = none */
     bool reuse;                   /* a live one with this name and image will do */
+    struct session_wishes wishes;
 };
 
 struct core_created {

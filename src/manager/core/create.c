@@ -384,13 +384,14 @@ static void on_read(void *data, int r, const struct aq_error *err)
 static int begin(struct creation *c, struct draft *d, const struct session_request *req)
 {
     const struct session *existing;
+    const char *wanted;
     int r = request_build(c->core, req, &d->s, &c->err);
 
     if (r < 0)
         return r;
     d->reuse = req->reuse;
-    if (!(d->image = strdup(req->image)) ||
-        (req->resource_group && !(d->resource_group = strdup(req->resource_group))))
+    wanted = req->resource_group ? req->resource_group : wishes_resource_group(c->core, &req->wishes);
+    if (!(d->image = strdup(req->image)) || (wanted && !(d->resource_group = strdup(wanted))))
         return aq_fail(&c->err, ENOMEM, "a session");
     if ((r = resolve_live(c, d, req)) < 0)
         return r;

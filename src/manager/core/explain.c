@@ -99,7 +99,7 @@ static int add_session(struct core *core, struct snapshot *s, struct live *l)
         if (add_account(core, s, l->accounts[kind], &s->sessions[i].accounts[kind]) < 0)
             return -ENOMEM;
     s->snap.session_count++;
-    return 0;
+    return wishes_describe(core, l, &s->sessions[i]);
 }
 
 static int snapshot_begin(struct core *core, const struct rgroup *g, struct snapshot *s)

@@ -186,14 +186,28 @@ static int tell_agent(struct core *core, struct rgroup *g, struct agent_live *a,
     return r == 0 && is_new ? number_agent(g, a) : r;
 }
 
+/* Sessions that wait for certain agents by name may wait for one that is new. */
+static void mark_designated(struct rgroup *g)
+{
+    LIST_FOREACH(link, &g->waiting) {
+        struct live *l = LIST_ENTRY(link, struct live, queue_link);
+
+        if (l->wishes && l->wishes->agent_count)
+            kept_session(l);
+    }
+}
+
 static int tell_agents(struct core *core, struct rgroup *g)
 {
     while (!list_is_empty(&g->changed_agents)) {
         struct agent_live *a = LIST_ENTRY(g->changed_agents.next, struct agent_live, change_link);
+        bool is_new = a->scheduled_by != g;
 
         list_remove(&a->change_link);
-        if (tell_agent(core, g, a, a->scheduled_by != g) < 0)
+        if (tell_agent(core, g, a, is_new) < 0)
             return -ENOMEM;
+        if (is_new)
+            mark_designated(g);
     }
     return 0;
 }
@@ -309,6 +323,8 @@ static int describe(struct core *core, struct rgroup *g, struct live *l, bool ho
             return -ENOMEM;
         ret->accounts[kind] = ga->number;
     }
+    if (wishes_describe(core, l, ret) < 0)
+        return -ENOMEM;
     return number_owner(g, l, &ret->owner);
 }
 

@@ -212,7 +212,8 @@ static int read_spec(struct live *l)
     int r = 0;
 
     l->is_single_node = true;
-    if (!s->spec || (s->kernel_count < 2 && !strstr(s->spec, "\"architecture\":")))
+    if (!s->spec || (s->kernel_count < 2 && !strstr(s->spec, "\"architecture\":") &&
+                     !wishes_are_in(s->spec)))
         return 0;
     spec = json_loads(s->spec, 0, NULL);
     if (json_is_string(json_object_get(spec, "cluster_mode")))
@@ -221,6 +222,8 @@ static int read_spec(struct live *l)
     architecture = json_string_value(json_object_get(spec, "architecture"));
     if (architecture && !(l->architecture = strdup(architecture)))
         r = -ENOMEM;
+    if (r == 0)
+        r = wishes_read(spec, l);
     json_decref(spec);
     return r;
 }
@@ -308,6 +311,7 @@ void live_free(struct live *l)
     for (size_t i = 0; i < l->s.kernel_count; i++)
         live_forget_facts(&l->kernels[i]);
     free(l->architecture);
+    wishes_free(l);
     free(l->failed_agent);
     session_done(&l->s);
     free(l);

@@ -75,6 +75,24 @@ struct rgroup *rgroup_get(struct core *core, const char *name);
 void rgroup_free(struct rgroup *g);
 struct rgroup *rgroup_find(const struct core *core, const char *name);
 
+/* ---- wishes.c ---- */
+
+struct jsonw;
+
+/* Of a request; 'resource_group' NULL = that of the agents. -EINVAL names the member. */
+int wishes_check(const struct core *core, const struct session_wishes *wishes,
+                 const char *resource_group, int max_priority, struct aq_error *err);
+/* The group of the agents that are wished for; NULL = none is. */
+const char *wishes_resource_group(const struct core *core, const struct session_wishes *wishes);
+/* The member of a spec that keeps them, if there are any. */
+void wishes_write(const struct session_wishes *wishes, struct jsonw *w);
+bool wishes_are_in(const char *spec);
+/* Out of the spec into 'l'. 0 or -ENOMEM. */
+int wishes_read(const struct json_t *spec, struct live *l);
+void wishes_free(struct live *l);
+/* Into what the scheduler is told; texts live in core.scratch. 0 or -ENOMEM. */
+int wishes_describe(struct core *core, const struct live *l, struct sched_session *ret);
+
 /* ---- kept.c ---- */
 
 /* Tell the group's scheduler what has changed since it was told last. -EAGAIN: it has to be

@@ -109,8 +109,8 @@ static int check_batch(const struct session_request *req, struct aq_error *err)
     return 0;
 }
 
-static int check_limits(const struct session_request *req, const struct keypair_policy *policy,
-                        struct aq_error *err)
+static int check_limits(const struct core *core, const struct session_request *req,
+                        const struct keypair_policy *policy, struct aq_error *err)
 {
     int max = policy && policy->max_containers_per_session > 0
                   ? AQ_MIN(policy->max_containers_per_session, CLUSTER_SIZE_MAX)
@@ -124,7 +124,7 @@ static int check_limits(const struct session_request *req, const struct keypair_
     if (req->priority > max_priority || req->priority >= PRIORITY_COUNT)
         return aq_fail_field(err, EINVAL, "priority", "your highest priority is %d, not %d",
                              AQ_MIN(max_priority, PRIORITY_COUNT - 1), req->priority);
-    return 0;
+    return wishes_check(core, &req->wishes, req->resource_group, max_priority, err);
 }
 
 /* ---- owner, domain, project ---- */
@@ -268,6 +268,7 @@ static char *build_spec(const struct session_request *req)
     jsonw_member_str(&w, "cluster_mode", req->multi_node ? "multi-node" : "single-node");
     add_json(&w, "environ", req->environ);
     add_json(&w, "resource_opts", req->resource_opts);
+    wishes_write(&req->wishes, &w);
     jsonw_object_end(&w);
     return strbuf_steal(&text);
 }
@@ -313,7 +314,7 @@ int request_build(const struct core *core, const struct session_request *req,
 
     if ((r = check_texts(req, err)) < 0 || (r = check_batch(req, err)) < 0 ||
         (r = find_owner(core, req, ret, err)) < 0 ||
-        (r = check_limits(req, find_policy(core, ret->access_key), err)) < 0)
+        (r = check_limits(core, req, find_policy(core, ret->access_key), err)) < 0)
         return r;
     ret->id = uuid_random();
     (void)snprintf(ret->name, sizeof(ret->name), "%s", req->name);

@@ -62,6 +62,8 @@ struct live {
     bool is_alone;           /* its last proposal was refused: do not share the next */
     bool is_single_node, is_in_usage;
     char *architecture;      /* NULL = any */
+    struct session_wishes *wishes; /* NULL = none */
+    struct json_t *wishes_text; /* that they borrow from */
     bool wants_restart;
     bool end_is_forced;
     const char *end_reason;  /* static; wanted end, NULL = none */
