@@ -107,11 +107,16 @@ static int recover(struct agent *agent, const struct uuid *id, struct aq_error *
     prepare_adopt(k);
     r = adopt_newest(k, newest, err);
     AQ_FAULT("agent.recover.adopted");
-    if (r < 0 && r != -ENOENT)
-        return r;
-    /* starts what was never started, ends what must end */
-    kernel_step(k);
-    return 0;
+    return r == -ENOENT ? 0 : r;
+}
+
+/* Starts what was never started, ends what must end. Only now, as what starts
+ * anew may get no device that another kernel holds.
+ */
+static void step_all(struct agent *agent)
+{
+    for (size_t i = 0; i < agent->kernels.count; i++)
+        kernel_step(agent->kernels.entries[i].value);
 }
 
 /* Of all others whatever is left on this node is removed. */
@@ -138,6 +143,8 @@ int recover_all(struct agent *agent, struct aq_error *err)
             r = recover(agent, &id, err);
     }
     (void)closedir(dir);
+    if (r == 0)
+        step_all(agent);
     if (r == 0 && agent->containers)
         runtime_oci_sweep(agent->containers, is_alive, agent);
     if (r == 0 && agent->net)
