@@ -22,6 +22,7 @@ struct agent_cards {
     struct alloc_device *devices; /* by slot */
     const char **models;          /* of each */
     const char **ids;             /* of each of 'items' that is no missing one */
+    bool *is_elsewhere;           /* the same hardware is held under another slot's name */
     size_t count;
     struct sched_device *items;   /* the answer: those, then the missing ones */
     size_t item_count;
@@ -103,7 +104,8 @@ static struct agent_cards *parse(const struct slot_types *types, const char *tex
         cards->devices = arena_array(&cards->arena, count + 1, sizeof(*cards->devices));
         cards->models = arena_array(&cards->arena, count + 1, sizeof(*cards->models));
         cards->ids = arena_array(&cards->arena, count + 1, sizeof(*cards->ids));
-        ok = cards->slots && cards->devices && cards->models && cards->ids;
+        cards->is_elsewhere = arena_array(&cards->arena, count + 1, sizeof(*cards->is_elsewhere));
+        ok = cards->slots && cards->devices && cards->models && cards->ids && cards->is_elsewhere;
     }
     if (ok)
         cards->is_listed = count > 0;
@@ -178,6 +180,7 @@ static void read_map(struct agent_cards *cards, const struct alloc_map *map)
             .free = state.held_as || state.allocated > state.capacity
                         ? 0 : state.capacity - state.allocated,
         };
+        cards->is_elsewhere[i] = state.held_as != NULL;
     }
 }
 
@@ -289,7 +292,8 @@ int agent_copy_cards(const struct core *core, struct agent_live *a, struct arena
         return -ENOMEM;
     for (size_t i = 0; i < *ret_count; i++) {
         (*ret)[i] = devices[i];
-        (*ret)[i].free = i < a->cards->count ? devices[i].capacity : 0;
+        (*ret)[i].free
+            = i < a->cards->count && !a->cards->is_elsewhere[i] ? devices[i].capacity : 0;
     }
     return 0;
 }

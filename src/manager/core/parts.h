@@ -188,7 +188,9 @@ int agent_find_cards(const struct core *core, struct agent_live *a, const struct
 void agent_cards_free(struct agent_cards *cards);
 /* As far as they have been looked at. */
 bool agent_has_cards(const struct agent_live *a);
-/* The same as if nobody held any of them; lives in 'arena'. */
+/* The same as if nobody held any of them, except under another slot's name;
+ * lives in 'arena'.
+ */
 int agent_copy_cards(const struct core *core, struct agent_live *a, struct arena *arena,
                      struct sched_device **ret, size_t *ret_count);
 /* The parts of the agent's devices, as agent_find_cards() lists them, that a kernel is known to
