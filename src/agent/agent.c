@@ -74,15 +74,59 @@ static void send_heartbeat(struct agent *agent)
     free(kernels);
 }
 
+/* Once it is known what kernels hold of what is not offered any more; and again
+ * when they hold none of it.
+ */
+static void settle_claim(struct agent *agent)
+{
+    struct aq_error err = { 0 };
+
+    agent->has_strays = resources_has_strays(&agent->resources);
+    if (resources_claim(&agent->resources, agent->settings, agent->claims, false, &err) < 0)
+        log_warning("%s", err.text);
+}
+
 static void on_heartbeat(uv_timer_t *timer)
 {
     struct agent *agent = timer->data;
 
+    if (agent->has_strays && !resources_has_strays(&agent->resources))
+        settle_claim(agent);
     if (link_client_is_connected(agent->link))
         send_heartbeat(agent);
 }
 
 /* ---- devices that come and go ---- */
+
+static int find_resources(struct agent *agent, bool only_former, struct resources *ret,
+                          struct aq_error *err)
+{
+    struct resources fresh;
+    int r = resources_init(&fresh, agent->settings, agent->accel, &agent->resources, only_former,
+                           err);
+
+    if (r < 0)
+        return r;
+    r = devices_apply_all(agent, fresh.map, err);
+    if (r == 0)
+        r = resources_claim(&fresh, agent->settings, agent->claims, false, err);
+    if (r < 0)
+        resources_done(&fresh);
+    else
+        *ret = fresh;
+    return r;
+}
+
+/* A device that another agent of this machine has is none of ours. */
+static int look_again(struct agent *agent, struct resources *ret, struct aq_error *err)
+{
+    int r = find_resources(agent, false, ret, err);
+
+    if (r != -EBUSY)
+        return r;
+    log_warning("what is new here is not offered: %s", err->text);
+    return find_resources(agent, true, ret, err);
+}
 
 /* A new map of what there is, with what kernels hold. */
 static void on_devices_changed(void *data)
@@ -90,13 +134,10 @@ static void on_devices_changed(void *data)
     struct agent *agent = data;
     struct resources fresh;
     struct aq_error err = { 0 };
-    int r = resources_init(&fresh, agent->settings, agent->accel, agent->resources.types, &err);
+    int r = look_again(agent, &fresh, &err);
 
-    if (r == 0)
-        r = devices_apply_all(agent, fresh.map, &err);
     if (r < 0) {
         log_error("the devices of this node have changed, but stay as they were: %s", err.text);
-        resources_done(&fresh);
         return;
     }
     resources_done(&agent->resources);
@@ -323,6 +364,8 @@ static void take_notes(struct agent *agent, const char *no_network)
         strbuf_addf(&notes, "%s\n", runtime_oci_host(agent->containers)->notes.data);
     if (no_network[0])
         strbuf_addf(&notes, "containers have no network: %s\n", no_network);
+    if (claims_get_note(agent->claims)[0])
+        strbuf_addf(&notes, "%s\n", claims_get_note(agent->claims));
     if (agent->net && net_get_note(agent->net)[0])
         strbuf_addf(&notes, "%s\n", net_get_note(agent->net));
     if (notes.len)
@@ -389,7 +432,11 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         r = accel_new(loop, settings, on_devices_changed, agent, &agent->accel, err);
     if (r == 0)
-        r = resources_init(&agent->resources, settings, agent->accel, NULL, err);
+        r = resources_init(&agent->resources, settings, agent->accel, NULL, false, err);
+    if (r == 0)
+        r = claims_new(settings->run, settings->id, settings->state, &agent->claims, err);
+    if (r == 0)
+        r = resources_claim(&agent->resources, settings, agent->claims, true, err);
     if (r == 0)
         r = disk_new(loop, settings->state, &agent->disk, err);
     if (r == 0)
@@ -402,6 +449,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
         r = kept_load(agent, err);
     if (r == 0)
         r = recover_all(agent, err);
+    if (r == 0)
+        settle_claim(agent);
     if (r == 0)
         r = connect_link(agent, err);
     if (r < 0)
@@ -432,6 +481,7 @@ void agent_free(struct agent *agent)
     }
     kept_done(&agent->kept);
     accel_free(AQ_TAKE(agent->accel));
+    claims_free(AQ_TAKE(agent->claims));
     resources_done(&agent->resources);
     aq_closep(&agent->lock);
     uv_close((uv_handle_t *)&agent->heartbeat, on_timer_closed);

@@ -19,16 +19,18 @@
 #define EXIT_REFUSED 3 /* fenced, revoked: starting again would not help */
 
 static const char usage[] =
-    "usage: aliquot-agent [--config FILE] [--state FOLDER] [run]\n"
+    "usage: aliquot-agent [--config FILE] [--state FOLDER] [--shared] [run]\n"
     "       aliquot-agent [--config FILE] [--state FOLDER] join MANAGER[:PORT] TOKEN\n"
     "       aliquot-agent --print-config | --version | --help\n"
     "\n"
     "join gets this node's certificate with a one-time token (aliquot agent token).\n"
     "run (the default) connects to the manager and runs what it orders; kernels\n"
-    "outlive the agent and are found again when it starts.\n";
+    "outlive the agent and are found again when it starts. With --shared other agents\n"
+    "of this machine may offer the same, unless the settings have an allocation-mode.\n";
 
 struct options {
     const char *config, *state, *verb;
+    bool is_shared;
     char **args;
     int arg_count;
 };
@@ -192,6 +194,10 @@ static int parse_options(int argc, char **argv, struct options *ret)
             (void)fputs(sample.data, stdout);
             return -1;
         }
+        if (strcmp(argv[i], "--shared") == 0) {
+            ret->is_shared = true;
+            continue;
+        }
         if (!place || i + 1 >= argc) {
             (void)fprintf(stderr, "aliquot-agent: what is '%s'?\n%s", argv[i], usage);
             return EXIT_USAGE;
@@ -241,7 +247,7 @@ int main(int argc, char **argv)
     /* What containers read is for others too; all that is secret says so itself. */
     (void)umask(022);
     log_init("agent", LOG_LEVEL_INFO);
-    r = settings_load(options.config, options.state, &settings, &err);
+    r = settings_load(options.config, options.state, options.is_shared, &settings, &err);
     if (r == 0) {
         int level = log_parse_level(settings.log_level);
 

@@ -51,6 +51,7 @@ struct agent {
     int64_t started_usec;
     struct accel *accel;
     struct resources resources;
+    struct claims *claims;
     struct disk *disk;
     struct link_client *link;
     struct map kernels;    /* 16 bytes of id -> struct local_kernel */
@@ -63,6 +64,7 @@ struct agent {
     bool is_draining, is_refused, was_ready;
     bool is_closing; /* kernels run on, with what they hold */
     bool has_new_devices;  /* that the manager has not been told of */
+    bool has_strays;       /* kernels hold what is not offered any more */
 };
 
 /* ---- agent.c ---- */

@@ -9,6 +9,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "agent/split.h"
 #include "alloc/reserve.h"
 #include "base/fs.h"
 
@@ -23,6 +24,9 @@ struct found {
     size_t slot_count;
     const char **exclusive;               /* names, a NULL after each set */
     const char *const **exclusive_sets;   /* NULL-terminated */
+    size_t first_accelerator;             /* those before are cores and memory */
+    int64_t *offered;                     /* of each accelerator, in their order */
+    struct split split;
 };
 
 static void found_done(struct found *found)
@@ -32,6 +36,7 @@ static void found_done(struct found *found)
     free(found->slots);
     free(found->exclusive);
     free(found->exclusive_sets);
+    free(found->offered);
 }
 
 /* A number in a file of the cgroup file system; 0 if there is none. */
@@ -96,25 +101,25 @@ static int find_node(int core)
     return node;
 }
 
-static int add_cores(struct found *found, const struct settings *settings, struct aq_error *err)
+static int add_cores(const struct resources *res, struct found *found,
+                     const struct settings *settings, struct aq_error *err)
 {
     const char *cpu = slot_name_intern("cpu", 3);
-    /* more than there are: they are nowhere */
-    bool is_real = settings->cpus <= sysconf(_SC_NPROCESSORS_CONF);
     cpu_set_t allowed;
 
     CPU_ZERO(&allowed);
     if (settings->cpus == 0 && sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
         return aq_fail_errno(err, "find the usable cores");
     for (int i = 0; i < CPUS_MAX; i++) {
-        if (settings->cpus ? i >= settings->cpus : i >= CPU_SETSIZE || !CPU_ISSET(i, &allowed))
+        if ((settings->cpus ? i >= settings->cpus : i >= CPU_SETSIZE || !CPU_ISSET(i, &allowed))
+            || !split_has_core(&found->split, i))
             continue;
         (void)snprintf(found->ids[i], sizeof(found->ids[i]), "%d", i);
         found->devices[found->count++] = (struct alloc_device){
             .id = found->ids[i],
             .slot_name = cpu,
             .capacity = settings->cpu_factor * AMOUNT_ONE,
-            .numa_node = is_real ? find_node(i) : -1,
+            .numa_node = res->has_real_cores ? find_node(i) : -1,
         };
     }
     return 0;
@@ -136,8 +141,11 @@ static int find_devices(struct resources *res, struct found *found, const struct
     const char *cpu = slot_name_intern("cpu", 3);
     const char *mem = slot_name_intern("mem", 3);
     int64_t bytes = settings->memory_bytes ? settings->memory_bytes : resources_host_memory();
-    int r = add_cores(found, settings, err);
+    int r;
 
+    /* more than there are: they are nowhere */
+    res->has_real_cores = settings->cpus <= sysconf(_SC_NPROCESSORS_CONF);
+    r = add_cores(res, found, settings, err);
     if (r < 0)
         return r;
     if (bytes > INT64_MAX / settings->memory_factor)
@@ -217,7 +225,6 @@ static int make_room(struct found *found, const struct accel *accel, struct aq_e
                ? 0 : aq_fail(err, ENOMEM, "resources");
 }
 
-/* A device out of order is left out: what is held of it stays noted in the map. */
 static void add_plugin(struct found *found, const struct accel_plugin *plugin)
 {
     for (size_t i = 0; i < plugin->slot_count; i++)
@@ -227,18 +234,15 @@ static void add_plugin(struct found *found, const struct accel_plugin *plugin)
     for (size_t i = 0; i < plugin->device_count; i++) {
         const struct accel_device *device = &plugin->devices[i];
 
-        if (device->status == ACCEL_OFFLINE || device->status == ACCEL_UNAVAILABLE)
-            continue;
         found->devices[found->count++]
             = (struct alloc_device){ .id = device->id, .slot_name = device->slot_name,
                                      .capacity = device->amount, .numa_node = device->numa_node };
     }
 }
 
-static int make_map(struct resources *res, struct found *found, const struct accel *accel,
-                    struct aq_error *err)
+static int add_slots(struct resources *res, struct found *found, const struct accel *accel,
+                     struct aq_error *err)
 {
-    static const char *const order[] = { "cpu", "mem", NULL };
     const struct accel_plugin *plugin;
     size_t used = 0, sets = 0;
     int r = make_room(found, accel, err);
@@ -250,36 +254,141 @@ static int make_map(struct resources *res, struct found *found, const struct acc
     found->slots[1] = (struct alloc_slot){ .name = slot_name_intern("mem", 3), .type = SLOT_BYTES,
                                            .strategy = ALLOC_FILL };
     found->slot_count = 2;
+    found->first_accelerator = found->count;
     for (size_t i = 0; r == 0 && accel && (plugin = accel_plugin(accel, i)); i++) {
         r = add_types(res, plugin, err);
         add_plugin(found, plugin);
         add_exclusive(found, plugin, &used, &sets);
     }
-    return r < 0 ? r : alloc_map_new(&(struct alloc_config){ .slots = found->slots,
-                                                             .slot_count = found->slot_count,
-                                                             .devices = found->devices,
-                                                             .device_count = found->count,
-                                                             .allocation_order = order,
-                                                             .exclusive = found->exclusive_sets },
-                                     &res->map, err);
+    return r;
+}
+
+/* ---- what of it is ours ---- */
+
+static bool has_device(const struct resources *res, const struct alloc_device *device)
+{
+    for (size_t i = 0; i < res->device_count; i++)
+        if (res->devices[i].slot_name == device->slot_name
+            && strcmp(res->devices[i].id, device->id) == 0)
+            return true;
+    return false;
+}
+
+/* Note what is offered of each accelerator; 'only' is what others leave to us, or NULL. */
+static int note_offer(struct resources *res, struct found *found, const struct accel *accel,
+                      const struct resources *only, struct aq_error *err)
+{
+    const struct accel_plugin *plugin;
+    size_t n = 0;
+
+    res->devices = calloc(found->count - found->first_accelerator + 1, sizeof(*res->devices));
+    if (!res->devices)
+        return aq_fail(err, ENOMEM, "resources");
+    for (size_t i = 0; accel && (plugin = accel_plugin(accel, i)); i++)
+        for (size_t k = 0; k < plugin->device_count; k++, n++) {
+            struct alloc_device *device = &found->devices[found->first_accelerator + n];
+            const char *id;
+
+            if (only && !has_device(only, device))
+                device->capacity = 0;
+            found->offered[n] = device->capacity;
+            if (device->capacity == 0)
+                continue;
+            id = arena_strdup(&res->arena, device->id);
+            if (!id)
+                return aq_fail(err, ENOMEM, "resources");
+            res->devices[res->device_count++]
+                = (struct claim_device){ .slot_name = device->slot_name, .id = id,
+                                         .amount = device->capacity,
+                                         .whole = plugin->devices[k].amount };
+        }
+    return 0;
+}
+
+/* What is not ours or out of order is left out: what is held of it stays noted
+ * in the map.
+ */
+static void drop_others(struct found *found, const struct accel *accel)
+{
+    const struct accel_plugin *plugin;
+    size_t from = found->first_accelerator, kept = 0;
+
+    for (size_t i = 0; i < from; i++)
+        if (found->devices[i].capacity > 0)
+            found->devices[kept++] = found->devices[i];
+    for (size_t i = 0; accel && (plugin = accel_plugin(accel, i)); i++)
+        for (size_t k = 0; k < plugin->device_count; k++, from++) {
+            const struct accel_device *device = &plugin->devices[k];
+
+            if (device->status != ACCEL_OFFLINE && device->status != ACCEL_UNAVAILABLE
+                && (found->devices[from].capacity > 0 || device->amount == 0))
+                found->devices[kept++] = found->devices[from];
+        }
+    found->count = kept;
+}
+
+static int divide(struct resources *res, struct found *found, const struct accel *accel,
+                  const struct resources *only, struct aq_error *err)
+{
+    int r = split_apply(&found->split, found->slots, found->slot_count, MEM_ALIGN, found->devices,
+                        found->count, err);
+
+    found->offered = calloc(found->count + 1, sizeof(*found->offered));
+    if (r == 0 && !found->offered)
+        r = aq_fail(err, ENOMEM, "resources");
+    if (r == 0)
+        r = note_offer(res, found, accel, only, err);
+    if (r < 0)
+        return r;
+    drop_others(found, accel);
+    if (sum_of(found, slot_name_intern("cpu", 3)) == 0
+        || sum_of(found, slot_name_intern("mem", 3)) == 0)
+        return aq_fail_field(err, EINVAL, "resource.part",
+                             "resource.part, cores and mem leave this agent no core or no memory");
+    return 0;
+}
+
+static int make_map(struct resources *res, const struct found *found,
+                    const struct settings *settings, struct aq_error *err)
+{
+    const struct conf_list *kinds = &settings->allocation_order;
+    AQ_CLEANUP(aq_freep) const char **order = calloc(kinds->count + 1, sizeof(*order));
+
+    if (!order)
+        return aq_fail(err, ENOMEM, "resources");
+    for (size_t i = 0; i < kinds->count; i++)
+        order[i] = kinds->items[i];
+    return alloc_map_new(&(struct alloc_config){
+                             .slots = found->slots, .slot_count = found->slot_count,
+                             .devices = found->devices, .device_count = found->count,
+                             .allocation_order = order, .exclusive = found->exclusive_sets,
+                             .affinity = strcmp(settings->affinity, "single-node") == 0
+                                             ? ALLOC_SINGLE_NODE : ALLOC_INTERLEAVED },
+                         &res->map, err);
 }
 
 int resources_init(struct resources *res, const struct settings *settings,
-                   const struct accel *accel, struct slot_types *known, struct aq_error *err)
+                   const struct accel *accel, const struct resources *former, bool only_former,
+                   struct aq_error *err)
 {
     struct found found = { .devices = calloc(CPUS_MAX + 1, sizeof(struct alloc_device)),
                            .ids = calloc(CPUS_MAX, sizeof(*found.ids)) };
-    int r = 0;
+    int r = split_read(settings, &found.split, err);
 
-    *res = (struct resources){ .types = known ? slot_types_ref(known) : slot_types_new() };
-    if (!found.devices || !found.ids || !res->types)
+    *res = (struct resources){ .types = former ? slot_types_ref(former->types) : slot_types_new(),
+                               .is_shared = found.split.mode == SPLIT_SHARED };
+    if (r == 0 && (!found.devices || !found.ids || !res->types))
         r = aq_fail(err, ENOMEM, "resources");
     if (r == 0)
         r = find_devices(res, &found, settings, err);
     if (r == 0)
-        r = make_map(res, &found, accel, err);
+        r = add_slots(res, &found, accel, err);
     if (r == 0)
-        r = resources_describe(res, accel, err);
+        r = divide(res, &found, accel, only_former ? former : NULL, err);
+    if (r == 0)
+        r = make_map(res, &found, settings, err);
+    if (r == 0)
+        r = resources_describe(res, accel, found.offered, err);
     found_done(&found);
     if (r < 0)
         resources_done(res);
@@ -292,5 +401,7 @@ void resources_done(struct resources *res)
     slot_types_unref(res->types);
     free(res->slots_json);
     free(res->devices_json);
+    free(res->devices);
+    arena_done(&res->arena);
     *res = (struct resources){ .map = NULL };
 }

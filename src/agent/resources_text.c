@@ -3,7 +3,8 @@
  * A device is {"id", "slot", "amount"} and, of accelerators, "quantum" (if it
  * can be had in parts) and what is known of "model", "location", "memory" (bytes), "processors", "numa", "parent" (the
  * device that it is a slice of), "status" (unless healthy) and "status_text".
- * The device "reserved" of cpu and mem has what the node keeps, as "reserved".
+ * "reserved" is what other agents of the machine have of a device; the device
+ * "reserved" of cpu and mem has what the node keeps, under the same name.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static enum slot_type type_of(const struct resources *res, const char *name, enu
 }
 
 /* What is offered: capacities, and what is still held of devices that have
- * none any more. So what is offered less what is held is always what is free.
+ * none any more; of hardware that is held under another slot's name, nothing.
+ * So what is offered less what is held is always what is free.
  */
 static int sum_offer(const struct resources *res, struct slots *ret)
 {
@@ -32,7 +34,7 @@ static int sum_offer(const struct resources *res, struct slots *ret)
     for (size_t i = 0; r == 0 && alloc_map_device(res->map, i, &device); i++) {
         struct slot more = { device.slot_name, device.allocated - device.capacity };
 
-        if (more.amount > 0)
+        if (more.amount > 0 || (more.amount < 0 && device.held_as))
             r = slots_add(ret, &(struct slots){ .items = &more, .count = 1 });
     }
     return r;
@@ -94,12 +96,14 @@ static void write_text(struct jsonw *w, const char *key, const char *text)
         jsonw_member_str(w, key, text);
 }
 
-static void write_accelerator(const struct accel_device *d, int64_t quantum, enum slot_type type,
-                              struct jsonw *w)
+static void write_accelerator(const struct accel_device *d, int64_t offered, int64_t quantum,
+                              enum slot_type type, struct jsonw *w)
 {
     char text[AMOUNT_TEXT_MAX];
 
-    begin_device(w, d->id, d->slot_name, type, d->amount);
+    begin_device(w, d->id, d->slot_name, type, offered);
+    if (offered < d->amount)
+        jsonw_member_str(w, "reserved", slot_amount_format(d->amount - offered, type, text));
     if (quantum)
         jsonw_member_str(w, "quantum", slot_amount_format(quantum, type, text));
     write_text(w, "model", d->model);
@@ -126,15 +130,20 @@ static int64_t quantum_of(const struct accel_plugin *plugin, const char *slot_na
     return 0;
 }
 
+/* Those of which this agent has something. */
 static void write_accelerators(const struct resources *res, const struct accel *accel,
-                               struct jsonw *w)
+                               const int64_t *offered, struct jsonw *w)
 {
     const struct accel_plugin *plugin;
 
     for (size_t i = 0; accel && (plugin = accel_plugin(accel, i)); i++)
-        for (size_t k = 0; k < plugin->device_count; k++)
-            write_accelerator(&plugin->devices[k], quantum_of(plugin, plugin->devices[k].slot_name),
-                              slot_types_get(res->types, plugin->devices[k].slot_name), w);
+        for (size_t k = 0; k < plugin->device_count; k++, offered++) {
+            const struct accel_device *d = &plugin->devices[k];
+
+            if (*offered > 0 || d->amount == 0)
+                write_accelerator(d, *offered, quantum_of(plugin, d->slot_name),
+                                  slot_types_get(res->types, d->slot_name), w);
+        }
 }
 
 /* What the node keeps for itself. */
@@ -149,7 +158,8 @@ static void write_reserved(struct jsonw *w, const char *slot, enum slot_type typ
     jsonw_object_end(w);
 }
 
-static int describe_devices(struct resources *res, const struct accel *accel, struct aq_error *err)
+static int describe_devices(struct resources *res, const struct accel *accel,
+                            const int64_t *offered, struct aq_error *err)
 {
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -166,15 +176,16 @@ static int describe_devices(struct resources *res, const struct accel *accel, st
     }
     write_reserved(&w, "cpu", SLOT_COUNT, res->reserved_cpu);
     write_reserved(&w, "mem", SLOT_BYTES, res->reserved_memory);
-    write_accelerators(res, accel, &w);
+    write_accelerators(res, accel, offered, &w);
     jsonw_array_end(&w);
     res->devices_json = strbuf_steal(&text);
     return res->devices_json ? 0 : aq_fail(err, ENOMEM, "resources");
 }
 
-int resources_describe(struct resources *res, const struct accel *accel, struct aq_error *err)
+int resources_describe(struct resources *res, const struct accel *accel, const int64_t *offered,
+                       struct aq_error *err)
 {
     int r = resources_describe_slots(res, err);
 
-    return r < 0 ? r : describe_devices(res, accel, err);
+    return r < 0 ? r : describe_devices(res, accel, offered, err);
 }

@@ -40,6 +40,19 @@ const struct conf_item settings_items[] = {
       "How often each core is offered" },
     { "resource", "mem-overcommit-factor", CONF_INT, AT(memory_factor), "1", 1, 10, 0,
       "How often the memory is offered" },
+    { "resource", "allocation-mode", CONF_STR, AT(split_mode), NULL, 0, 0, 0,
+      "exclusive (the default): no other agent of this machine offers the same; shared: others may; "
+      "auto-split: this is one of several equal parts" },
+    { "resource", "part", CONF_STR, AT(split_part), NULL, 0, 0, 0,
+      "K/N: with auto-split, this is the K-th of N agents" },
+    { "resource", "cores", CONF_LIST, AT(split_cores), NULL, 0, 0, 0,
+      "Only these cores, as 0-3,8; all by default" },
+    { "resource", "devices", CONF_LIST, AT(split_devices), NULL, 0, 0, 0,
+      "Only these accelerators, as cuda/GPU-1, rocm/* or cuda.shares/GPU-2=0.5; all by default" },
+    { "resource", "allocation-order", CONF_LIST, AT(allocation_order), "cuda rocm tpu cpu mem", 0, 0,
+      0, "Kinds of devices in the order in which they are chosen; others come before cpu" },
+    { "resource", "affinity-policy", CONF_STR, AT(affinity), "interleaved", 0, 0, 0,
+      "interleaved: devices from NUMA nodes in turn; single-node: from one node if it has enough" },
 
     { "process", "monitor", CONF_PATH, AT(monitor), NULL, 0, 0, 0,
       "The program aliquot-monitor; beside the agent by default" },
@@ -156,17 +169,27 @@ const struct conf_item settings_items[] = {
     CONF_TABLE_END,
 };
 
+static bool is_one_of(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(text, words[i]) == 0)
+            return true;
+    return false;
+}
+
 static int check(const struct settings *settings, struct aq_error *err)
 {
     static const char *const drivers[] = { "auto", "process", "container" };
-    size_t i = 0;
+    static const char *const affinities[] = { "interleaved", "single-node" };
 
-    while (i < AQ_COUNT(drivers) && strcmp(settings->driver, drivers[i]) != 0)
-        i++;
-    if (i == AQ_COUNT(drivers))
+    if (!is_one_of(settings->driver, drivers, AQ_COUNT(drivers)))
         return aq_fail_field(err, EINVAL, "runtime.driver",
                              "runtime.driver '%s' is none of auto, process, container",
                              settings->driver);
+    if (!is_one_of(settings->affinity, affinities, AQ_COUNT(affinities)))
+        return aq_fail_field(err, EINVAL, "resource.affinity-policy",
+                             "resource.affinity-policy '%s' is neither interleaved nor single-node",
+                             settings->affinity);
     if (strpbrk(settings->cgroup_parent, "=:\\ \n") || strlen(settings->cgroup_parent) < 2)
         return aq_fail_field(err, EINVAL, "runtime.cgroup-parent",
                              "'%s' cannot be a cgroup's path", settings->cgroup_parent);
@@ -176,7 +199,8 @@ static int check(const struct settings *settings, struct aq_error *err)
     return agent_id_check(settings->id, err);
 }
 
-static int fill_in(struct settings *settings, const char *state, struct aq_error *err)
+static int fill_in(struct settings *settings, const char *state, bool is_shared,
+                   struct aq_error *err)
 {
     char host[256] = "";
 
@@ -193,12 +217,15 @@ static int fill_in(struct settings *settings, const char *state, struct aq_error
         host[strcspn(host, ".")] = '\0';
         settings->id = strdup(host);
     }
-    if (!settings->state || !settings->id)
+    if (!settings->split_mode)
+        settings->split_mode = strdup(is_shared ? "shared" : "exclusive");
+    if (!settings->state || !settings->id || !settings->split_mode)
         return aq_fail(err, ENOMEM, "settings");
     return check(settings, err);
 }
 
-int settings_load(const char *file, const char *state, struct settings *ret, struct aq_error *err)
+int settings_load(const char *file, const char *state, bool is_shared, struct settings *ret,
+                  struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *usual = conf_default_file("agent");
     struct settings got = { .state = NULL };
@@ -208,7 +235,7 @@ int settings_load(const char *file, const char *state, struct settings *ret, str
         return aq_fail(err, ENOMEM, "settings");
     r = conf_load(settings_items, file ? file : usual, !file, &got, err);
     if (r == 0)
-        r = fill_in(&got, state, err);
+        r = fill_in(&got, state, is_shared, err);
     if (r < 0)
         settings_done(&got);
     else

@@ -15,6 +15,11 @@ struct settings {
     int64_t memory_bytes; /* 0 = what the machine or the cgroup has */
     int64_t reserved_cpu, reserved_memory_bytes;
     int64_t cpu_factor, memory_factor;
+    char *split_mode;     /* "exclusive", "shared" or "auto-split" */
+    char *split_part;     /* "K/N"; NULL = not one of equal parts */
+    struct conf_list split_cores, split_devices; /* none = all */
+    struct conf_list allocation_order; /* kinds of devices */
+    char *affinity;       /* "interleaved" or "single-node" */
     char *monitor;        /* path of aliquot-monitor; NULL = beside the agent */
     char *shell;          /* of interactive kernels; NULL = bash, else sh */
     char *user;           /* whom programs run as; NULL = the agent's own user */
@@ -48,8 +53,11 @@ struct settings {
 
 extern const struct conf_item settings_items[];
 
-/* Load, then fill in what has no fixed default (state, id). */
-int settings_load(const char *file, const char *state, struct settings *ret, struct aq_error *err);
+/* Load, then fill in what has no fixed default (state, id, split_mode). With
+ * 'is_shared' other agents may offer the same, unless the settings say.
+ */
+int settings_load(const char *file, const char *state, bool is_shared, struct settings *ret,
+                  struct aq_error *err);
 void settings_done(struct settings *settings);
 
 /* "STATE/name"; NULL = no memory. */

@@ -109,6 +109,14 @@ static void add_holders(struct bar *bar, const json_t *device, struct legend *le
                 letter_of(legend, text_of(holder, "session")));
 }
 
+/* What is not to be had is at the end. */
+static void add_reserved(struct bar *bar, int64_t reserved)
+{
+    for (size_t k = BAR_WIDTH; k > bar->used && reserved > 0
+                               && (double)(BAR_WIDTH - k) < (double)reserved / (double)bar->total * BAR_WIDTH; k--)
+        bar->cells[k - 1] = '-';
+}
+
 static void write_line(const struct bar *bar, enum slot_type type, const char *title, int64_t used,
                        struct strbuf *out)
 {
@@ -149,14 +157,16 @@ static void write_accelerator(const json_t *device, struct legend *legend, struc
 {
     const char *status = text_of(device, "status"), *id = text_of(device, "id");
     bool is_out = status[0] && strcmp(status, "degraded") != 0;
+    int64_t reserved = amount_of(device, "reserved", type_of(device));
     struct bar bar;
     char title[32];
     size_t len = strlen(id);
 
-    bar_begin(&bar, amount_of(device, "amount", type_of(device)));
+    bar_begin(&bar, amount_of(device, "amount", type_of(device)) + reserved);
     if (is_out)
         memset(bar.cells, 'x', BAR_WIDTH);
     add_holders(&bar, device, legend);
+    add_reserved(&bar, reserved);
     (void)snprintf(title, sizeof(title), "%s%s", len > 14 ? ".." : "", id + (len > 14 ? len - 12 : 0));
     write_line(&bar, type_of(device), title, amount_of(device, "used", type_of(device)), out);
     strbuf_addf(out, " %s", text_of(device, "slot"));
@@ -174,7 +184,7 @@ static int node_of(const json_t *device)
 /* What the node keeps for itself of its cores, or its memory. */
 static bool is_reserve(const json_t *device)
 {
-    return json_object_get(device, "reserved") != NULL;
+    return !is_accelerator(device) && json_object_get(device, "reserved") != NULL;
 }
 
 /* It is taken from the last ones. */
@@ -217,10 +227,7 @@ static void write_sum(const json_t *devices, int node, const char *slot, const c
     json_array_foreach(devices, i, device)
         if (node_of(device) == node && strcmp(text_of(device, "slot"), slot) == 0)
             add_holders(&bar, device, legend);
-    /* what the node keeps for itself is at the end */
-    for (size_t k = BAR_WIDTH; k > bar.used && reserved > 0
-                               && (double)(BAR_WIDTH - k) < (double)reserved / (double)bar.total * BAR_WIDTH; k--)
-        bar.cells[k - 1] = '-';
+    add_reserved(&bar, reserved);
     write_line(&bar, type, title, used, out);
     if (reserved)
         strbuf_addf(out, ", %s reserved", slot_amount_humanize(reserved, type, text));

@@ -11,7 +11,7 @@
 
 #define JOIN_MSEC 30000
 
-static char config_flag[] = "--config", state_flag[] = "--state";
+static char config_flag[] = "--config", state_flag[] = "--state", shared_flag[] = "--shared";
 
 /* The program and the options that every call of it has; returns their count. */
 static int put_options(const struct node *node, const struct paths *paths, char **argv)
@@ -25,6 +25,7 @@ static int put_options(const struct node *node, const struct paths *paths, char 
     }
     argv[n++] = state_flag;
     argv[n++] = node->state;
+    argv[n++] = shared_flag; /* the machine may have an agent besides */
     return n;
 }
 

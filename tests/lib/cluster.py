@@ -155,6 +155,7 @@ class Cluster:
                         ALIQUOT_RUNTIME_FOLDER=str(self.folder / "run"),
                         ALIQUOT_RUNTIME_CGROUP_PARENT=containers.parent_of(self.folder),
                         **{"ALIQUOT_RUNTIME_DRIVER": "process",
+                           "ALIQUOT_RESOURCE_ALLOCATION_MODE": "shared",
                            "ALIQUOT_NETWORK_ENABLED": "false", **settings})
         (self.folder / "home").mkdir()
         self.address = ("127.0.0.1", free_port())

@@ -161,7 +161,7 @@ int main(int argc, char **argv)
         return 2;
     log_init("image-driver", LOG_LEVEL_DEBUG);
     (void)uv_loop_init(&driver.loop);
-    r = settings_load(argv[2], argv[1], &driver.settings, &err);
+    r = settings_load(argv[2], argv[1], false, &driver.settings, &err);
     if (r == 0)
         r = images_new(&driver.loop, &driver.settings, &driver.images, &err);
     if (r < 0)

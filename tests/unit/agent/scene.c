@@ -176,7 +176,7 @@ int scene_init(void **state)
 {
     struct scene *s = calloc(1, sizeof(*s));
     static const char conf[] = "id = \"node\"\n[resource]\ncpus = 4\nmem = \"1g\"\n"
-                               "reserved-mem = 0\n[process]\nshell = \"/bin/sh\"\n"
+                               "reserved-mem = 0\nallocation-mode = \"shared\"\n[process]\nshell = \"/bin/sh\"\n"
                                "[logs]\nkeep-count = 3\n[runtime]\ndriver = \"process\"\n";
     AQ_CLEANUP(aq_freep) char *path = NULL;
     AQ_CLEANUP(aq_freep) char *file = NULL;
@@ -192,7 +192,7 @@ int scene_init(void **state)
     path = aq_format("%s/state", s->folder);
     file = aq_format("%s/agent.toml", s->folder);
     assert_int_equal(fs_write_atomic(AT_FDCWD, file, conf, strlen(conf), 0600, NULL), 0);
-    assert_row(settings_load(file, path, &s->settings, &err) == 0, "%s", err.text);
+    assert_row(settings_load(file, path, false, &s->settings, &err) == 0, "%s", err.text);
     make_identity(s);
     scene_start_agent(s);
     return 0;

@@ -1,0 +1,42 @@
+/* split.h - which part of a machine's cores, memory and devices this agent offers
+ *
+ * Several agents may share a machine: each offers some of its cores, a part of
+ * its memory, some of its devices or a part of each. What they offer together
+ * is never more than there is; claims.h sees to that among running agents.
+ */
+#ifndef AQ_AGENT_SPLIT_H
+#define AQ_AGENT_SPLIT_H
+
+#include "agent/settings.h"
+#include "alloc/map.h"
+
+enum split_mode {
+    SPLIT_EXCLUSIVE, /* what is offered here is offered by no other agent */
+    SPLIT_SHARED,    /* others may offer the same again */
+    SPLIT_AUTO,      /* one of several equal parts */
+};
+
+struct split {
+    enum split_mode mode;
+    int64_t part, parts;    /* SPLIT_AUTO: 0 ... parts - 1 of parts */
+    struct conf_list cores; /* of the settings, borrowed: "0-3", "8" */
+    struct conf_list devices; /* "KIND[.SLOT]/ID[=AMOUNT]", '*' in ID; none = all */
+};
+
+/* Read and check the settings. -EINVAL with the setting as field. */
+int split_read(const struct settings *settings, struct split *ret, struct aq_error *err);
+
+/* May this core be offered? Before cores are reserved and divided. */
+bool split_has_core(const struct split *split, int core);
+
+/* Set each capacity to what this agent offers of the device, 0 for none of it.
+ * Whole devices and cores go to the agents in runs of neighbours, the first
+ * agents get one more where they do not divide evenly; shares are divided in
+ * quanta, memory in multiples of 'align' bytes. 'slots' are those of the map.
+ * -EINVAL with the setting as field if one of its amounts cannot be.
+ */
+int split_apply(const struct split *split, const struct alloc_slot *slots, size_t slot_count,
+                int64_t align, struct alloc_device *devices, size_t device_count,
+                struct aq_error *err);
+
+#endif
