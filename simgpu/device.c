@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FIRST_NS 1000000000000 /* a virtual clock's beginning */
 #define DEFAULT_PATH "/run/simgpu/device"
 
 static struct sim_card *own_card;
@@ -51,6 +52,9 @@ int sim_create(const char *path, const struct sim_options *options)
     (void)pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
     (void)pthread_mutexattr_setrobust(&shared, PTHREAD_MUTEX_ROBUST);
     (void)pthread_mutex_init(&card->lock, &shared);
+    (void)pthread_mutex_init(&card->time.lock, &shared);
+    card->time.expected = options->expected;
+    card->time.now_ns = FIRST_NS;
     card->context_bytes = options->context_bytes;
     card->module_bytes = options->module_bytes;
     card->slice_ns = options->slice_ns;

@@ -6,8 +6,9 @@
  * record lock on its slot's byte, so the kernel says who is dead, also across
  * pid namespaces; whoever needs the room or a list takes what the dead left.
  *
- * Time: multiprocessors run by the real clock, but nothing runs: whoever
- * looks brings the card's state forward to now (clock.c).
+ * Time: nothing runs; whoever looks brings the card's state forward to now
+ * (clock.c). Now is CLOCK_MONOTONIC, or, on a card made with 'virtual', a
+ * clock of discrete events that its programs have in common (time.c).
  */
 #ifndef SIMGPU_DEVICE_H
 #define SIMGPU_DEVICE_H
@@ -74,6 +75,24 @@ struct sim_device {
     int64_t now_ns, turn_end_ns;
 };
 
+/* The clock of a card made with 'virtual'; time.c. A waiter is a thread that reads it. */
+#define SIM_WAITERS_MAX 64
+
+struct sim_waiter {
+    int32_t pid, tid; /* 0 = free */
+    uint32_t is_asleep; /* a futex */
+    uint32_t has_slept;
+    int64_t wake_ns;
+};
+
+struct sim_time {
+    uint32_t expected; /* waiters without whom it stands still; 0 = the real clock */
+    uint32_t arrived;  /* how many of them have slept once */
+    int64_t now_ns;
+    pthread_mutex_t lock;
+    struct sim_waiter waiters[SIM_WAITERS_MAX];
+};
+
 /* Errors on demand: every Nth call fails, 0 = none. */
 struct sim_faults {
     uint32_t alloc_every, launch_every, nvml_delay_us, hide_process_list;
@@ -86,6 +105,7 @@ struct sim_card {
     uint64_t context_bytes, module_bytes;
     int64_t slice_ns; /* of a client, while others wait */
     pthread_mutex_t lock;
+    struct sim_time time;
     struct sim_faults faults;
     struct sim_device devices[SIM_DEVICES_MAX];
     struct sim_client clients[SIM_CLIENTS_MAX];
@@ -95,6 +115,7 @@ struct sim_options {
     uint32_t devices, processors;
     uint64_t memory, context_bytes, module_bytes;
     int64_t slice_ns;
+    uint32_t expected; /* of the virtual clock; 0 = none */
 };
 
 /* Make the file. 0 or -errno. */

@@ -1,24 +1,28 @@
 /* simgpu - make and look after simulated graphics cards
  *
- *   simgpu create FILE [KEY=VALUE...]   devices, processors, memory, context, module, slice_us
+ *   simgpu create FILE [KEY=VALUE...]   devices, processors, memory, context, module, slice_us,
+ *                                       virtual
  *   simgpu set FILE KEY=VALUE...        alloc_every, launch_every, nvml_delay_us,
  *                                       hide_process_list, hidden_symbol
  *   simgpu show FILE                    who holds and does what, as JSON
+ *   simgpu watch FILE WINDOW_US COUNT   the same at the begin, and after each window
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "device.h"
 
 static int usage(void)
 {
     (void)fputs("usage: simgpu create FILE [devices=1] [processors=80] [memory=8G] [context=64M]\n"
-                "              [module=2M] [slice_us=2000]\n"
+                "              [module=2M] [slice_us=2000] [virtual=WAITERS]\n"
                 "       simgpu set FILE [alloc_every=N] [launch_every=N] [nvml_delay_us=N]\n"
                 "              [hide_process_list=0|1] [hidden_symbol=NAME]\n"
-                "       simgpu show FILE\n",
+                "       simgpu show FILE\n"
+                "       simgpu watch FILE WINDOW_US COUNT\n",
                 stderr);
     return 2;
 }
@@ -56,8 +60,8 @@ static int read_pair(const char *pair, const char *const *keys, uint64_t *ret)
 static int create(const char *path, char **pairs)
 {
     static const char *const keys[] = { "devices", "processors", "memory", "context",
-                                        "module",  "slice_us",   NULL };
-    uint64_t values[] = { 1, 80, (uint64_t)8 << 30, (uint64_t)64 << 20, (uint64_t)2 << 20, 2000 };
+                                        "module",  "slice_us",   "virtual", NULL };
+    uint64_t values[] = { 1, 80, (uint64_t)8 << 30, (uint64_t)64 << 20, (uint64_t)2 << 20, 2000, 0 };
     uint64_t value;
     int r;
 
@@ -75,7 +79,8 @@ static int create(const char *path, char **pairs)
                                                 .memory = values[2],
                                                 .context_bytes = values[3],
                                                 .module_bytes = values[4],
-                                                .slice_ns = (int64_t)values[5] * 1000 });
+                                                .slice_ns = (int64_t)values[5] * 1000,
+                                                .expected = (uint32_t)values[6] });
     if (r < 0)
         (void)fprintf(stderr, "simgpu: create %s: %s\n", path, strerror(-r));
     return r < 0;
@@ -113,7 +118,7 @@ static int show(struct sim_card *card, int fd)
 
     sim_lock(card);
     sim_reclaim(card, fd);
-    (void)printf("{\"devices\": [");
+    (void)printf("{\"ns\": %lld, \"devices\": [", (long long)now);
     for (uint32_t d = 0; d < card->device_count; d++) {
         (void)sim_advance(card, d, now);
         (void)printf("%s{\"memory\": %llu, \"used\": %llu, \"utilization\": %u, \"clients\": [",
@@ -136,6 +141,32 @@ static int show(struct sim_card *card, int fd)
     return 0;
 }
 
+static void sleep_until(int64_t when)
+{
+    int64_t span = when - sim_now_ns();
+    struct timespec pause = { .tv_sec = span / 1000000000, .tv_nsec = span % 1000000000 };
+
+    if (span > 0)
+        (void)nanosleep(&pause, NULL);
+}
+
+static int watch(struct sim_card *card, int fd, char **words)
+{
+    uint64_t window_us, count;
+    int64_t start;
+
+    if (!words[0] || !words[1] || !number(words[0], &window_us) || !number(words[1], &count))
+        return usage();
+    sleep_until(sim_now_ns() + 1000); /* a virtual clock waits here for the others */
+    start = sim_now_ns();
+    for (uint64_t i = 0; i <= count; i++) {
+        sleep_until(start + (int64_t)(i * window_us) * 1000);
+        (void)show(card, fd);
+        (void)fflush(stdout);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct sim_card *card;
@@ -152,5 +183,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "set") == 0)
         return set(card, argv + 3);
+    if (strcmp(argv[1], "watch") == 0)
+        return watch(card, fd, argv + 3);
     return strcmp(argv[1], "show") == 0 ? show(card, fd) : usage();
 }

@@ -62,10 +62,37 @@ static inline uint16_t cost_pause(const struct cost *cost)
                                                   : (uint16_t)(COST_EVERY_NS / cost->ns);
 }
 
-/* A measurement. Other work can only make it longer, so the estimate goes down
- * by half of the way, and up by an eighth, and not to outliers.
+/* What is known of a measurement. */
+enum cost_quality {
+    COST_ALONE,        /* nobody else used the device */
+    COST_AMONG_OTHERS, /* turns of others may be in it */
+    COST_CORRECTED,    /* they were taken out, which may be wrong both ways */
+};
+
+struct cost_measure {
+    int64_t ns;        /* between the two events */
+    int64_t waited_ns; /* by the host's clock, from the launch until it was settled */
+    int64_t own_ns;    /* that part of it in which the device was this container's */
+    bool is_alone;     /* no other container has wanted time of late */
+    bool was_idle;     /* this process had no other measurement under way */
+};
+
+/* Of a container's turn, where several share the device's time. */
+#define COST_TURN_NS 2000000
+
+/* What the measured time is worth while others use the device, too. A kernel
+ * shorter than a turn mostly runs within one, and where it did not, a turn of
+ * another container is in the figure: then the estimate is better. In a longer
+ * one the turns of others are as many as the agent's clock says.
  */
-void cost_learn(uint64_t key, int64_t ns);
+int64_t cost_worth(const struct cost *cost, const struct cost_measure *measure,
+                   enum cost_quality *ret);
+
+/* Other work can only make a measurement longer, so the estimate goes down by
+ * half of the way, and up by an eighth, and not to outliers. What was measured
+ * among others is much less of a reason to go up.
+ */
+void cost_learn(uint64_t key, int64_t ns, enum cost_quality quality);
 
 /* Functions were unloaded: their addresses may come back as others. */
 void cost_forget(void);

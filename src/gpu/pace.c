@@ -51,12 +51,12 @@ int64_t pace_clock(const struct aq_gpu_clock *clock, int64_t now_ns, int64_t ali
     return at.value_ns + scale(now_ns - at.at_ns, at.rate);
 }
 
-void pace_pay(struct aq_gpu_usage_device *usage, int64_t grant_ns, int64_t ns)
+void pace_pay(struct aq_gpu_usage_device *usage, int64_t grant_ns, int64_t ns, int64_t keep_ns)
 {
     int64_t old = __atomic_load_n(&usage->paid_ns, __ATOMIC_RELAXED), new;
 
     do {
-        new = old < grant_ns - PACE_BURST_NS ? grant_ns - PACE_BURST_NS : old;
+        new = old < grant_ns - keep_ns ? grant_ns - keep_ns : old;
         new = add(new, ns);
     } while (!__atomic_compare_exchange_n(&usage->paid_ns, &old, new, false, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));

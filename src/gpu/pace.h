@@ -15,8 +15,11 @@
 
 #include "aliquot/gpu_region.h"
 
-/* What a container that was idle may use at once. */
+/* What a container that was idle may use at once, and one that always had work
+ * outstanding, and got less than its share because the device was taken.
+ */
 #define PACE_BURST_NS 20000000
+#define PACE_CARRY_NS 1000000000
 
 /* An agent's clock at 'now_ns'. Where the agent has been silent for a second,
  * time passes at 'share' at most.
@@ -24,8 +27,10 @@
 int64_t pace_clock(const struct aq_gpu_clock *clock, int64_t now_ns, int64_t alive_ns,
                    uint32_t share);
 
-/* Pay 'ns' of device time (may be negative: too much was paid before). */
-void pace_pay(struct aq_gpu_usage_device *usage, int64_t grant_ns, int64_t ns);
+/* Pay 'ns' of device time (may be negative: too much was paid before). What was
+ * granted more than 'keep_ns' ago and not used is lost.
+ */
+void pace_pay(struct aq_gpu_usage_device *usage, int64_t grant_ns, int64_t ns, int64_t keep_ns);
 
 /* How far the container is in debt, on the grant clock; <= 0 = not at all. */
 int64_t pace_debt(const struct aq_gpu_usage_device *usage, int64_t grant_ns);

@@ -9,11 +9,11 @@
 
 #define LEASE_NS 500000 /* credit taken at once */
 #define GRACE_NS 100000000      /* a launch waits no longer than its debt and this */
+#define PAUSE_NS 2000000 /* of the host, between two launches of a busy program */
 #define SLEEP_MIN_NS 20000
 #define SLEEP_MAX_NS 2000000
-#define TURN_NS 2000000 /* of a container, where several share the device's time */
 #define FRESH_NS 1000000000 /* work of unknown cost counts as outstanding so long at most */
-#define SURE_ENOUGH 4 /* measurements */
+#define FRESH_WAIT_NS 2000000000 /* and for so long the next launch of it waits */
 #define GAP_NS 20000 /* between the two records; more, and the host was held up */
 #define FRESH_MAX 16 /* launches of unknown cost under way at once */
 #define SAMPLES 64
@@ -27,17 +27,22 @@ struct throttle_sample {
     CUcontext context; /* whose events these are */
     CUevent start, end;
     uint64_t key;
-    int64_t paid_ns;    /* in advance, by estimate */
+    int64_t paid_ns;    /* in advance, by estimate, and while it runs */
     int64_t entered_ns; /* when the first event was recorded */
     int64_t gap_ns;     /* from then until the second was: the host's time */
     int64_t own_ns;     /* what the own clock showed then */
+    int64_t done_ns;    /* when the second was first seen to be done; 0 = not yet */
+    bool is_fresh;      /* nothing was known of its cost */
     bool was_idle;      /* no other measurement was under way */
 };
 
 struct local {
     int64_t credit_ns; /* paid to the bucket and not used yet */
-    int running;       /* samples under way */
-    int fresh;         /* of them, of unknown cost */
+    int open;          /* samples not settled */
+    int running;       /* of them, under way */
+    int fresh;         /* of unknown cost */
+    int64_t idle_ns;   /* since then, if none is under way */
+    int64_t busy_from; /* on the grant clock: since then there was always one */
     CUevent last_end;  /* of the last settled sample: what it covered is paid */
     CUcontext last_context;
     struct throttle_sample samples[SAMPLES];
@@ -67,11 +72,21 @@ static int64_t own_clock(int device, int64_t at)
     return pace_clock(&limits_of(device)->own, at, at, AQ_GPU_WHOLE);
 }
 
+/* Does this process always have work outstanding? Pauses of the host do not count. */
+static bool is_busy(const struct local *local, int64_t now)
+{
+    return __atomic_load_n(&local->running, __ATOMIC_RELAXED) > 0
+           || now - __atomic_load_n(&local->idle_ns, __ATOMIC_RELAXED) < PAUSE_NS;
+}
+
 static void pay(int device, int64_t now, int64_t ns)
 {
     struct aq_gpu_slot_device *slot = &gpu_region.usage->slots[gpu_region.slot].devices[device];
+    int64_t grant = grant_now(device, now), keep = PACE_BURST_NS;
 
-    pace_pay(usage_of(device), grant_now(device, now), ns);
+    if (is_busy(&locals[device], now))
+        keep += grant - locals[device].busy_from;
+    pace_pay(usage_of(device), grant, ns, keep < PACE_CARRY_NS ? keep : PACE_CARRY_NS);
     (void)__atomic_fetch_add(&slot->used_ns, ns, __ATOMIC_RELAXED);
 }
 
@@ -119,25 +134,10 @@ static void keep_end(struct local *local, struct throttle_sample *sample)
     sample->end = spare;
 }
 
-/* What the measured time is worth while others use the device, too. A kernel
- * shorter than a turn mostly runs within one, and where it did not, a turn of
- * another container is in the figure: then the estimate is better, and grows a
- * little in case it is the kernel after all. In a longer one the turns of
- * others are as many as the agent's clock says.
- */
-static int64_t worth(const struct throttle_sample *sample, int64_t ns, int64_t now)
+/* No other container has wanted time of late. */
+static bool is_alone(int device)
 {
-    int64_t waited = now - sample->entered_ns, own;
-    const struct cost *cost = cost_find(sample->key);
-
-    if (cost->measured >= SURE_ENOUGH && ns > 4 * (int64_t)cost->ns + 2 * TURN_NS)
-        return cost->ns + cost->ns / 4; /* whoever was in between does not show it */
-    own = own_clock(sample->device, now) - sample->own_ns;
-    if (waited <= 0 || own <= 0 || own >= waited - waited / 32)
-        return ns;
-    if (cost->measured >= SURE_ENOUGH && cost->ns < TURN_NS / 2 && ns > 2 * (int64_t)cost->ns)
-        return cost->ns + cost->ns / 4;
-    return ns < TURN_NS ? ns : (int64_t)((double)ns * ((double)own / (double)waited));
+    return __atomic_load_n(&limits_of(device)->own.rate, __ATOMIC_RELAXED) == AQ_GPU_WHOLE;
 }
 
 /* Pay the difference between the measured time and what was paid in advance.
@@ -147,6 +147,7 @@ static int64_t worth(const struct throttle_sample *sample, int64_t ns, int64_t n
  */
 static void account(struct local *local, struct throttle_sample *sample, int64_t now)
 {
+    enum cost_quality quality;
     int64_t ns;
     float ms = 0;
     bool held_up;
@@ -157,22 +158,50 @@ static void account(struct local *local, struct throttle_sample *sample, int64_t
     held_up = sample->was_idle && sample->gap_ns > GAP_NS && sample->gap_ns > ns / 8;
     if (held_up)
         ns = ns > sample->gap_ns ? ns - sample->gap_ns : 0;
-    ns = worth(sample, ns, now);
-    if (!held_up)
-        cost_learn(sample->key, ns);
-    else if (ns < sample->paid_ns)
+    ns = cost_worth(cost_find(sample->key),
+                    &(struct cost_measure){ .ns = ns,
+                                            .waited_ns = now - sample->entered_ns,
+                                            .own_ns = own_clock(sample->device, now) - sample->own_ns,
+                                            .is_alone = is_alone(sample->device),
+                                            .was_idle = sample->was_idle },
+                    &quality);
+    if (!held_up) {
+        cost_learn(sample->key, ns, quality);
+        if (quality == COST_AMONG_OTHERS && ns > cost_find(sample->key)->ns)
+            ns = cost_find(sample->key)->ns;
+    } else if (ns < sample->paid_ns) {
         ns = sample->paid_ns;
+    }
     ns = without_overlap(local, sample, ns);
     cost_find(sample->key)->pending = 0;
     pay(sample->device, now, ns - sample->paid_ns);
     keep_end(local, sample);
 }
 
+/* A kernel that takes longer than was paid for it, or of unknown cost, is paid while it runs. */
+static void pay_so_far(struct throttle_sample *sample, int64_t now)
+{
+    int64_t so_far = own_clock(sample->device, now) - sample->own_ns;
+
+    if (!sample->was_idle || so_far <= sample->paid_ns)
+        return;
+    pay(sample->device, now, so_far - sample->paid_ns);
+    sample->paid_ns = so_far;
+}
+
+static void end_running(struct local *local, int64_t now)
+{
+    if (__atomic_sub_fetch(&local->running, 1, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&local->idle_ns, now, __ATOMIC_RELAXED);
+}
+
 static void finish(struct local *local, struct throttle_sample *sample)
 {
-    if (!sample->paid_ns)
+    if (sample->is_fresh)
         (void)__atomic_fetch_sub(&local->fresh, 1, __ATOMIC_RELAXED);
-    (void)__atomic_fetch_sub(&local->running, 1, __ATOMIC_RELAXED);
+    if (!sample->done_ns)
+        end_running(local, gpu_now_ns());
+    (void)__atomic_fetch_sub(&local->open, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
 }
 
@@ -195,6 +224,14 @@ static int sort_running(struct local *local, struct throttle_sample *order[SAMPL
     return count;
 }
 
+/* The own clock knows what others did only up to the agent's last tick. */
+static bool is_known(const struct throttle_sample *sample, int64_t now)
+{
+    return is_alone(sample->device) || now - sample->done_ns > 2 * COST_TURN_NS
+           || __atomic_load_n(&limits_of(sample->device)->own.at_ns, __ATOMIC_RELAXED)
+                  >= sample->done_ns;
+}
+
 static void settle_sample(struct local *local, struct throttle_sample *sample, int64_t now)
 {
     int running = SAMPLE_RUNNING;
@@ -205,6 +242,15 @@ static void settle_sample(struct local *local, struct throttle_sample *sample, i
         return;
     result = gpu_real.cuEventQuery(sample->end);
     if (result == CUDA_ERROR_NOT_READY) {
+        pay_so_far(sample, now);
+        __atomic_store_n(&sample->state, SAMPLE_RUNNING, __ATOMIC_RELEASE);
+        return;
+    }
+    if (result == CUDA_SUCCESS && !sample->done_ns) {
+        sample->done_ns = now;
+        end_running(local, now);
+    }
+    if (result == CUDA_SUCCESS && !is_known(sample, now)) {
         __atomic_store_n(&sample->state, SAMPLE_RUNNING, __ATOMIC_RELEASE);
         return;
     }
@@ -220,7 +266,7 @@ static void settle_device(int device)
     int64_t now;
     int mode, count;
 
-    if (!__atomic_load_n(&local->running, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&local->open, __ATOMIC_RELAXED))
         return;
     relax(&mode);
     now = gpu_now_ns();
@@ -250,7 +296,9 @@ static bool is_crowded(const struct local *local, const struct cost *cost)
            || __atomic_load_n(&local->fresh, __ATOMIC_RELAXED) >= FRESH_MAX;
 }
 
-/* Until the container is out of debt, for the debt at the begin and GRACE_NS at most. */
+/* Until the container is out of debt, for the debt at the begin and GRACE_NS at
+ * most; FRESH_WAIT_NS where the debt is a kernel under way of unknown cost.
+ */
 static void wait_turn(int device, const struct cost *cost)
 {
     struct local *local = &locals[device];
@@ -258,7 +306,7 @@ static void wait_turn(int device, const struct cost *cost)
     uint32_t rate = __atomic_load_n(&limits_of(device)->grant.rate, __ATOMIC_RELAXED);
     int64_t deadline = now + pace_wait_ns(debt, rate ? rate : 1);
 
-    deadline += GRACE_NS;
+    deadline += is_crowded(local, cost) ? FRESH_WAIT_NS : GRACE_NS;
     for (;;) {
         settle_device(device);
         now = gpu_now_ns();
@@ -330,11 +378,17 @@ static void start_sample(struct throttle_launch *launch, int device, struct cost
         sample->paid_ns = paid;
         sample->own_ns = own_clock(device, sample->entered_ns);
         sample->was_idle = !__atomic_load_n(&local->running, __ATOMIC_RELAXED);
+        sample->is_fresh = !paid;
         if (!paid) {
             cost->pending = 1;
             (void)__atomic_fetch_add(&local->fresh, 1, __ATOMIC_RELAXED);
         }
+        sample->done_ns = 0;
+        if (!is_busy(local, sample->entered_ns))
+            __atomic_store_n(&local->busy_from, grant_now(device, sample->entered_ns),
+                             __ATOMIC_RELAXED);
         (void)__atomic_fetch_add(&local->running, 1, __ATOMIC_RELAXED);
+        (void)__atomic_fetch_add(&local->open, 1, __ATOMIC_RELAXED);
         launch->sample = sample;
     } else {
         __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);

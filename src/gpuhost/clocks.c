@@ -8,7 +8,6 @@
 #define TICK_CONTENDED_NS 2000000 /* several containers have work: see who when */
 #define TICK_BUSY_NS 10000000
 #define TICK_IDLE_NS 20000000
-#define SMOOTH_NS 200000000
 #define WANTED_NS 50000000 /* so long after its last work a container counts as wanting time */
 
 int64_t gpu_clocks_now_ns(void)
@@ -19,18 +18,20 @@ int64_t gpu_clocks_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void publish(struct aq_gpu_clock *clock, int64_t now_ns, uint32_t rate)
+static void publish(struct aq_gpu_clock *clock, int64_t now_ns, int64_t value, uint32_t rate)
 {
-    int64_t value = pace_clock(clock, now_ns, now_ns, AQ_GPU_WHOLE);
-
-    if (clock->rate == rate && clock->at_ns)
-        return;
     __atomic_store_n(&clock->seq, clock->seq + 1, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     __atomic_store_n(&clock->rate, rate, __ATOMIC_RELAXED);
     __atomic_store_n(&clock->at_ns, now_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&clock->value_ns, value, __ATOMIC_RELAXED);
     __atomic_store_n(&clock->seq, clock->seq + 1, __ATOMIC_RELEASE);
+}
+
+static void publish_grant(struct aq_gpu_clock *clock, int64_t now_ns, uint32_t rate)
+{
+    if (clock->rate != rate || !clock->at_ns)
+        publish(clock, now_ns, pace_clock(clock, now_ns, now_ns, AQ_GPU_WHOLE), rate);
 }
 
 void gpu_clocks_start(struct aq_gpu_limits *limits, int64_t now_ns)
@@ -74,34 +75,63 @@ static bool in_debt(const struct gpu_view *view, int device, int64_t now_ns)
     return pace_debt(&view->usage->devices[device], grant) > 0;
 }
 
-/* How much of the device a container uses while it has work, of late. */
-static double use_of(struct gpu_view *view, int device, bool is_active, int64_t now_ns)
+/* Device time that the container has used since the last tick: what it has paid,
+ * as far as the device can have done it, in its turn. Nothing outstanding =
+ * all of it is done. Sums do not miss work between ticks, as looking would.
+ */
+static double done_by(struct gpu_view *view, int device, bool is_active, double turn, int64_t now_ns)
 {
     int64_t used = __atomic_load_n(&view->usage->devices[device].used_ns, __ATOMIC_RELAXED);
-    int64_t span = now_ns - view->seen_ns[device];
-    double rate, weight;
+    double span = view->seen_ns[device] ? (double)(now_ns - view->seen_ns[device]) : 0, done;
 
-    if (span > 0) {
-        rate = ((double)used - (double)view->used_ns[device]) / (double)span;
-        weight = span < SMOOTH_NS ? (double)span / SMOOTH_NS : 1;
-        rate = rate < 0 ? 0 : rate > 1 ? 1 : rate;
-        view->used_part[device] += weight * (rate - view->used_part[device]);
-        view->active_part[device] += weight * (is_active - view->active_part[device]);
-        view->used_ns[device] = used;
-        view->seen_ns[device] = now_ns;
-    }
-    if (view->active_part[device] < 0.01)
-        return 1;
-    return view->used_part[device] / view->active_part[device];
+    if (view->seen_ns[device] == now_ns)
+        return view->done_ns[device]; /* by the tick of another container */
+    if (view->seen_ns[device])
+        view->pending_ns[device] += (double)used - (double)view->used_ns[device];
+    view->used_ns[device] = used;
+    view->seen_ns[device] = now_ns;
+    done = is_active ? span * turn : span;
+    done = done < view->pending_ns[device] ? done : view->pending_ns[device];
+    done = done > 0 ? done : 0;
+    view->pending_ns[device] = is_active ? view->pending_ns[device] - done : 0;
+    view->done_ns[device] = done;
+    return done;
 }
 
 struct look {
-    double others_use;
+    double others_done;            /* device time since the last tick */
+    uint32_t takers;               /* processes that took turns since the last tick */
+    bool others_want;
     uint32_t running, own_running; /* processes */
     uint32_t containers;           /* that have work */
     uint64_t wanted;               /* shares of those that want time, in sum */
     bool own_wants;
 };
+
+/* Processes that take turns, this container among them. */
+static uint32_t sharers(const struct look *look)
+{
+    return look->running + (look->own_running == 0);
+}
+
+static double done_by_others(struct gpu_view *views, size_t count, size_t own,
+                            const uint8_t uuid[16], uint32_t turns, int64_t now_ns,
+                             uint32_t *ret_takers)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int device = i == own ? -1 : place_of(&views[i], uuid);
+        uint32_t running = device < 0 ? 0 : active(&views[i], device, now_ns);
+        double turn = (double)(running ? running : 1) / (turns ? turns : 1);
+
+        double done = device < 0 ? 0 : done_by(&views[i], device, running > 0, turn, now_ns);
+
+        sum += done;
+        *ret_takers += running == 0 && done > 0;
+    }
+    return sum;
+}
 
 static struct look look_at(struct gpu_view *views, size_t count, size_t own,
                            const uint8_t uuid[16], int64_t now_ns)
@@ -118,18 +148,16 @@ static struct look look_at(struct gpu_view *views, size_t count, size_t own,
             views[i].wanted_ns[device] = now_ns;
         look.running += running;
         look.containers += running > 0;
-        if (i == own) {
+        if (i == own)
             look.own_running = running;
-        } else {
-            double use = use_of(&views[i], device, running > 0, now_ns);
-
-            look.others_use += running ? use : 0;
-        }
         if (views[i].wanted_ns[device] && now_ns - views[i].wanted_ns[device] < WANTED_NS) {
             look.wanted += views[i].limits->devices[device].share;
             look.own_wants |= i == own;
+            look.others_want |= i != own;
         }
     }
+    look.takers = sharers(&look);
+    look.others_done = done_by_others(views, count, own, uuid, look.takers, now_ns, &look.takers);
     return look;
 }
 
@@ -142,17 +170,20 @@ static uint32_t rate_of(uint32_t share, const struct look *look, bool conserving
     return (uint32_t)(rate < share ? share : rate > AQ_GPU_WHOLE ? AQ_GPU_WHOLE : rate);
 }
 
-/* In equal turns, or what the others leave; not finer than a hundredth. */
-static uint32_t own_rate(const struct look *look)
+/* How much of the time since the last tick a process of the container has had,
+ * or would have had, to itself: what the others left, or its turn. The clock
+ * is set to that, and runs on as those who work now take turns.
+ */
+static void publish_own(struct aq_gpu_clock *clock, const struct look *look, int64_t now_ns)
 {
-    uint32_t sharers = look->running + (look->own_running == 0);
-    uint32_t own = look->own_running ? look->own_running : 1;
-    double turn = 1.0 / (sharers ? sharers : 1), left = (1 - look->others_use) / own;
+    double span = (double)(now_ns - clock->at_ns), turn = 1.0 / look->takers;
+    double left = (span - look->others_done) / (look->own_running ? look->own_running : 1);
+    int64_t value = clock->value_ns + (int64_t)(left > span * turn ? left : span * turn);
+    uint32_t rate = AQ_GPU_WHOLE / sharers(look);
 
-    if (sharers <= 1)
-        return AQ_GPU_WHOLE;
-    left = left > turn ? left : turn;
-    return (uint32_t)(left * 100 + 0.5) * (AQ_GPU_WHOLE / 100);
+    if (look->others_want && rate == AQ_GPU_WHOLE)
+        rate -= AQ_GPU_WHOLE / 100;
+    publish(clock, now_ns, value, rate);
 }
 
 int64_t gpu_clocks_tick(struct aq_gpu_limits *limits, struct gpu_view *views, size_t count,
@@ -164,8 +195,8 @@ int64_t gpu_clocks_tick(struct aq_gpu_limits *limits, struct gpu_view *views, si
         struct aq_gpu_limits_device *device = &limits->devices[i];
         struct look look = look_at(views, count, own, device->uuid, now_ns);
 
-        publish(&device->grant, now_ns, rate_of(device->share, &look, conserving));
-        publish(&device->own, now_ns, own_rate(&look));
+        publish_grant(&device->grant, now_ns, rate_of(device->share, &look, conserving));
+        publish_own(&device->own, &look, now_ns);
         if (look.running && next > TICK_BUSY_NS)
             next = TICK_BUSY_NS;
         if (look.containers > 1 || (conserving && look.running))

@@ -20,12 +20,12 @@
 struct gpu_view {
     const struct aq_gpu_limits *limits;
     const struct aq_gpu_usage *usage;
-    /* kept between ticks: when it last wanted time, and of the last while how
-     * much of the device it used and for how much of it it had work
+    /* kept between ticks: when it last wanted time, what it had paid for then,
+     * how much of that the device cannot have done yet, and what it did last
      */
     int64_t wanted_ns[AQ_GPU_DEVICES_MAX];
     int64_t used_ns[AQ_GPU_DEVICES_MAX], seen_ns[AQ_GPU_DEVICES_MAX];
-    double used_part[AQ_GPU_DEVICES_MAX], active_part[AQ_GPU_DEVICES_MAX];
+    double pending_ns[AQ_GPU_DEVICES_MAX], done_ns[AQ_GPU_DEVICES_MAX];
 };
 
 /* The clock of devices: not the injectable one, because devices do not wait. */

@@ -73,6 +73,7 @@ int main(int argc, char **argv)
             usleep(100000);
         }
     }
-    (void)printf("{\"launches\": %ld, \"longest_launch_s\": %.4f}\n", count, longest);
+    (void)printf("{\"pid\": %d, \"launches\": %ld, \"longest_launch_s\": %.4f}\n", (int)getpid(), count,
+                 longest);
     _exit(fflush(stdout) != 0); /* what is queued dies with the process */
 }

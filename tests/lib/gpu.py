@@ -13,7 +13,10 @@ SIMGPU = BUILD / "simgpu" / "simgpu"
 
 
 class Card:
-    """One file with simulated GPUs; 'version' is the CUDA version of the driver."""
+    """One file with simulated GPUs; 'version' is the CUDA version of the driver.
+
+    With virtual=N the programs have a clock of discrete events in common, which starts
+    when N of their threads wait for it (simgpu/time.c)."""
 
     def __init__(self, version="12.8", **options):
         self.folder = tempfile.mkdtemp(prefix="simgpu")
@@ -22,6 +25,9 @@ class Card:
                        check=True)
         self.env = {**os.environ, "SIMGPU_DEVICE": self.path, "XDG_RUNTIME_DIR": self.folder,
                     "LD_LIBRARY_PATH": str((BUILD / "simgpu" / version).resolve())}
+        if options.get("virtual"):
+            self.env["LD_PRELOAD"] = str((BUILD / "simgpu" / "libsimgpu-time.so").resolve())
+            self.env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
 
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -37,8 +43,20 @@ class Card:
                        check=True)
 
     def show(self):
-        out = subprocess.run([SIMGPU, "show", self.path], check=True, capture_output=True)
+        out = subprocess.run([SIMGPU, "show", self.path], check=True, capture_output=True,
+                             env=self.env)
         return json.loads(out.stdout)["devices"]
+
+    @contextlib.contextmanager
+    def watched(self, window_us, count):
+        """What 'show' says at the begin and after each of 'count' windows: an iterator."""
+        process = subprocess.Popen([SIMGPU, "watch", self.path, str(window_us), str(count)],
+                                   env=self.env, text=True, stdout=subprocess.PIPE)
+        try:
+            yield (json.loads(line) for line in process.stdout)
+        finally:
+            process.kill()
+            process.wait()
 
     def command(self, *words, options=()):
         """'aliquot gpu run' on this card."""

@@ -110,17 +110,17 @@ def test_many_processes_and_kills(card):
         assert all(line["used_bytes"] == 0 for line in top(card))
 
 
-def test_shares_of_time(card):
-    """Coarse, because machines that test are busy: bench/gpu_share measures."""
-    load = [CLIENTS / "gpu-load", "async", "1000000", "5"]
-    with card.started(*load, options=["--compute", "20"], stdout=subprocess.DEVNULL) as small, \
-            card.started(*load, options=["--compute", "80"], stdout=subprocess.DEVNULL) as large:
-        busy = []
-        while small.poll() is None and large.poll() is None:
-            clients = card.show()[0]["clients"]
-            busy = sorted(c["busy_ns"] for c in clients) if len(clients) == 2 else busy
-            time.sleep(0.1)
-    assert len(busy) == 2 and 0.08 < busy[0] / sum(busy) < 0.35, busy
+def test_shares_of_time():
+    """On the clock of discrete events, so that a busy machine changes nothing."""
+    load = [CLIENTS / "gpu-load", "async", "1000000", "3"]
+    with Card(virtual=5) as card, \
+            card.started(*load, options=["--compute", "20"], stdout=subprocess.DEVNULL), \
+            card.started(*load, options=["--compute", "50"], stdout=subprocess.DEVNULL), \
+            card.watched(1_000_000, 2) as seen:
+        busy = [sorted(c["busy_ns"] for c in one["devices"][0]["clients"]) for one in seen]
+    for before, after in zip(busy, busy[1:]):
+        parts = [(b - a) / 1e9 for a, b in zip(before, after)]
+        assert abs(parts[0] - 0.20) < 0.03 and abs(parts[1] - 0.50) < 0.03, busy
 
 
 def test_run_exits_as_the_program(card):

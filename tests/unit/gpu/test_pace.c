@@ -34,13 +34,17 @@ static void test_bucket(void **state)
     struct aq_gpu_usage_device usage = { 0 };
 
     (void)state;
-    pace_pay(&usage, 1000 * MS, 30 * MS); /* idle so far: 20 ms are in the bucket */
+    pace_pay(&usage, 1000 * MS, 30 * MS, PACE_BURST_NS); /* idle so far: 20 ms are in the bucket */
     assert_int_equal(pace_debt(&usage, 1000 * MS), 10 * MS);
     assert_int_equal(pace_wait_ns(10 * MS, 250000), 40 * MS);
     assert_int_equal(pace_debt(&usage, 1010 * MS), 0);
-    pace_pay(&usage, 1010 * MS, -5 * MS); /* it was less than thought */
+    pace_pay(&usage, 1010 * MS, -5 * MS, PACE_BURST_NS); /* it was less than thought */
     assert_int_equal(pace_debt(&usage, 1010 * MS), -5 * MS);
     assert_int_equal(usage.used_ns, 25 * MS);
+    pace_pay(&usage, 1500 * MS, 0, PACE_CARRY_NS); /* it had work all the time */
+    assert_int_equal(pace_debt(&usage, 1500 * MS), -495 * MS);
+    pace_pay(&usage, 1500 * MS, 0, PACE_BURST_NS);
+    assert_int_equal(pace_debt(&usage, 1500 * MS), -20 * MS);
     assert_int_equal(pace_wait_ns(-1, 250000), 0);
     assert_true(pace_wait_ns(INT64_MAX, 1) > 0);
     assert_true(pace_wait_ns(MS, 0) > 0);
@@ -82,9 +86,16 @@ static void tick(struct pair *pair, bool conserving, int64_t now)
         (void)gpu_clocks_tick(pair->limits[i], pair->views, 2, i, conserving, now);
 }
 
+/* How much of the time since 'from_ns' a clock has run, in percent. */
+static int ran(const struct aq_gpu_clock *clock, int64_t from_value, int64_t span)
+{
+    return (int)((clock->value_ns - from_value) * 100 / span);
+}
+
 static void test_own_time(void **state)
 {
     struct pair pair;
+    int64_t from[2];
 
     (void)state;
     set_up(&pair, 500000, 500000);
@@ -102,6 +113,10 @@ static void test_own_time(void **state)
         tick(&pair, false, now * MS);
     }
     assert_in_range(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE / 2, AQ_GPU_WHOLE * 52 / 100);
+    for (int i = 0; i < 2; i++) {
+        from[i] = pair.limits[i]->devices[0].own.value_ns;
+        assert_in_range(ran(&pair.limits[i]->devices[0].own, 0, 1000 * MS), 49, 54);
+    }
     pair.usage[0]->slots[1].devices[0].busy_ns = 4000 * MS;
     pair.usage[1]->slots[1].devices[0].busy_ns = 4000 * MS;
     for (int64_t now = 2000; now < 4000; now += 10) { /* the first uses less, and leaves the rest */
@@ -109,9 +124,26 @@ static void test_own_time(void **state)
         pair.usage[1]->devices[0].used_ns += 9 * MS;
         tick(&pair, false, now * MS);
     }
-    assert_int_equal(pair.limits[0]->devices[0].own.rate, AQ_GPU_WHOLE / 2);
-    assert_in_range(pair.limits[1]->devices[0].own.rate, AQ_GPU_WHOLE * 85 / 100,
-                    AQ_GPU_WHOLE * 95 / 100);
+    assert_in_range(ran(&pair.limits[0]->devices[0].own, from[0], 2000 * MS), 49, 51);
+    assert_in_range(ran(&pair.limits[1]->devices[0].own, from[1], 2000 * MS), 85, 95);
+    tear_down(&pair);
+}
+
+/* Work that begins and ends between two ticks is not missed. */
+static void test_own_time_between_ticks(void **state)
+{
+    struct pair pair;
+    int64_t from;
+
+    (void)state;
+    set_up(&pair, 500000, 500000);
+    tick(&pair, false, 1002 * MS);
+    from = pair.limits[0]->devices[0].own.value_ns;
+    for (int64_t now = 1004; now <= 1202; now += 2) {
+        pair.usage[1]->devices[0].used_ns += MS / 2;
+        tick(&pair, false, now * MS);
+    }
+    assert_in_range(ran(&pair.limits[0]->devices[0].own, from, 200 * MS), 74, 76);
     tear_down(&pair);
 }
 
@@ -141,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_clock),
         cmocka_unit_test(test_bucket),
         cmocka_unit_test(test_own_time),
+        cmocka_unit_test(test_own_time_between_ticks),
         cmocka_unit_test(test_conserving),
     };
 

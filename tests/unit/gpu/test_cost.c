@@ -1,0 +1,91 @@
+/* What kernels are thought to cost, from measurements that others disturb. */
+#include "testing.h"
+
+#include "gpu/cost.h"
+
+#define MS 1000000LL
+#define US 1000LL
+
+static void test_worth(void **state)
+{
+    static const struct cost unknown = { .key = 1 }, short_one = { .key = 1, .ns = 500 * US, .measured = 9 },
+                             long_one = { .key = 1, .ns = 5 * MS, .measured = 9 };
+    static const struct {
+        const struct cost *cost;
+        struct cost_measure measure;
+        int64_t want;
+        enum cost_quality quality;
+        const char *why;
+    } rows[] = {
+        { &unknown, { 5 * MS, 6 * MS, 6 * MS, true, true }, 5 * MS, COST_ALONE, "nobody else" },
+        { &unknown, { 9 * MS, 10 * MS, 5 * MS, false, false }, 4500 * US, COST_CORRECTED,
+          "half of the time was another's" },
+        { &unknown, { 9 * MS, 10 * MS, 5 * MS, false, true }, 5 * MS, COST_CORRECTED,
+          "and it began with its own turn" },
+        { &unknown, { 5 * MS, 6 * MS, 3 * MS, true, false }, 2500 * US, COST_CORRECTED,
+          "others came in between" },
+        { &short_one, { 2500 * US, 3 * MS, 3 * MS, false, true }, 2500 * US, COST_AMONG_OTHERS,
+          "a turn of another in a short kernel" },
+        { &short_one, { 900 * MS, 900 * MS, 900 * MS, true, true }, 625 * US, COST_AMONG_OTHERS,
+          "an outlier that no clock explains" },
+        { &long_one, { 5 * MS, 5 * MS, 6 * MS, false, false }, 5 * MS, COST_CORRECTED,
+          "never more than measured" },
+        { &long_one, { 5 * MS, 0, 0, false, false }, 5 * MS, COST_CORRECTED, "no time, no part" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        enum cost_quality quality;
+
+        assert_row(cost_worth(rows[i].cost, &rows[i].measure, &quality) == rows[i].want
+                       && quality == rows[i].quality,
+                   "%s", rows[i].why);
+    }
+}
+
+static uint32_t after(int64_t first, int64_t then, enum cost_quality quality)
+{
+    uint64_t key = cost_key("kernel", 80, 256);
+
+    cost_forget();
+    cost_learn(key, first, COST_ALONE);
+    cost_learn(key, then, quality);
+    return cost_find(key)->ns;
+}
+
+static void test_learn(void **state)
+{
+    (void)state;
+    assert_int_equal(after(8 * MS, 4 * MS, COST_ALONE), 6 * MS);
+    assert_int_equal(after(8 * MS, 16 * MS, COST_ALONE), 9 * MS);
+    assert_int_equal(after(8 * MS, 16 * MS, COST_AMONG_OTHERS), 8 * MS + MS / 8);
+    assert_int_equal(after(8 * MS, 4 * MS, COST_CORRECTED), 7500 * US);
+    assert_true(after(8 * MS, 1000000 * MS, COST_ALONE) < 12 * MS); /* an outlier */
+    assert_true(after(8 * MS, -1, COST_ALONE) > 0);
+}
+
+static void test_places(void **state)
+{
+    uint64_t key = cost_key("kernel", 80, 256);
+
+    (void)state;
+    cost_forget();
+    cost_learn(key, MS, COST_ALONE);
+    cost_forget_key(key + 1); /* another kernel's, in the same place */
+    assert_int_equal(cost_find(key)->ns, MS);
+    cost_forget_key(key);
+    assert_int_equal(cost_find(key)->ns, 0);
+    assert_int_equal(cost_find(key)->left, 1);
+    assert_int_not_equal(cost_key("kernel", 80, 128), key);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_worth),
+        cmocka_unit_test(test_learn),
+        cmocka_unit_test(test_places),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
