@@ -505,7 +505,7 @@ static const struct cli_opt resource_group_opts[] = {
     { 0, "retries", CLI_INT, offsetof(struct resource_group_opts, retries), "N",
       "fifo: who found no room so often is passed by others; 0 = nobody" },
     { 0, "backfill", CLI_CHOICE, offsetof(struct resource_group_opts, backfill), "yes|no",
-      "others may start before who waits for room, if that does not delay them" },
+      "others may start first if that delays nobody" },
     { 0, "backfill-reservations", CLI_INT,
       offsetof(struct resource_group_opts, backfill_reservations), "N",
       "so many of those who wait get a time to start; 0 = all" },

@@ -206,7 +206,8 @@ const struct cli_verb verb_session_why = {
     .args = "SESSION",
     .summary = "Say why a session waits, or why it ended",
     .details = "Which resource is short, on which agents and by how much; which policy; which\n"
-               "session it waits for.",
+               "session it waits for. Its place in the queue, and until when it starts, if\n"
+               "the time limits of those before it say so.",
     .examples = "aliquot session why train-3fa2b1\n"
                 "aliquot session why --history train-3fa2b1",
     .opts = why_opts,

@@ -46,6 +46,7 @@ struct forecast {
     struct sched *s;
     struct arena *arena;
     int64_t now_usec;
+    bool is_plan;           /* nothing starts: unknown lifetimes have no end, nothing is held */
     struct line *lines;     /* per node */
     uint32_t *by_id;        /* nodes */
     uint32_t node_count;
@@ -137,6 +138,8 @@ static int64_t lifetime_of(const struct forecast *p, const struct entry *e)
 {
     if (e->lifetime_usec > 0)
         return e->lifetime_usec;
+    if (p->is_plan)
+        return INT64_MAX;
     return p->s->options.lifetime_usec > 0 ? p->s->options.lifetime_usec : LIFETIME_DEFAULT_USEC;
 }
 
@@ -194,13 +197,15 @@ static int begin_lines(struct forecast *p)
     return p->least && p->devices && p->parts ? 0 : -ENOMEM;
 }
 
-struct forecast *forecast_new(struct sched *s, int64_t now_usec, struct arena *arena)
+struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool is_plan,
+                              struct arena *arena)
 {
     struct forecast *p = arena_alloc(arena, sizeof(*p));
 
     if (!p)
         return NULL;
-    *p = (struct forecast){ .s = s, .arena = arena, .now_usec = now_usec };
+    *p = (struct forecast){ .s = s, .arena = arena, .now_usec = now_usec,
+        .is_plan = is_plan };
     if (begin_lines(p) < 0)
         return NULL;
     for (size_t i = 0; i < s->entry_count; i++) {
@@ -505,6 +510,22 @@ int forecast_entry(struct forecast *p, struct entry *e, bool only_now, int64_t *
         r = hold_now(p, e);
     if (r < 0 || next == INT64_MAX || at > p->now_usec)
         (void)unreserve(p, e, e->req_count, INT64_MAX); /* stays in the lines */
+    *ret_usec = next;
+    return r;
+}
+
+int forecast_plan(struct forecast *p, struct entry *e, int64_t from_usec, int64_t *ret_usec)
+{
+    int r;
+    const struct wish *wish = entry_wish(p->s, e, p->arena, &r);
+    int64_t at, next = from_usec;
+
+    do {
+        at = next;
+        if (r == 0)
+            r = reserve_all(p, e, wish, at, &next);
+    } while (r == 0 && next != at && next != INT64_MAX);
+    (void)unreserve(p, e, e->req_count, INT64_MAX); /* stays in the lines */
     *ret_usec = next;
     return r;
 }

@@ -96,7 +96,7 @@ static int find_time(struct pass *p, struct entry *e, int64_t *ret_usec)
     bool only_now = max && p->reservations >= max;
     int64_t at;
 
-    if (!p->forecast && !(p->forecast = forecast_new(p->s, p->now_usec, p->arena)))
+    if (!p->forecast && !(p->forecast = forecast_new(p->s, p->now_usec, false, p->arena)))
         return -ENOMEM;
     if (forecast_entry(p->forecast, e, only_now, &at) < 0)
         return -ENOMEM;
@@ -192,22 +192,6 @@ static int look_at_band(struct pass *p, size_t from, size_t to)
 
 /* ---- the pass ---- */
 
-/* The first place behind 'from' with a lower priority. */
-static size_t band_end(const struct sched *s, size_t from)
-{
-    size_t low = from, high = s->queue_count;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (s->queue[middle].priority == s->queue[from].priority)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Is all that it holds really free for it: have its victims gone? */
 static bool has_real_room(const struct sched *s, const struct entry *e)
 {
@@ -278,7 +262,7 @@ int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sc
     r = start_waiting_for_victims(&p);
 
     for (size_t from = 0, to; r == 0 && from < s->queue_count && !p.result.is_blocked; from = to) {
-        to = band_end(s, from);
+        to = queue_band_end(s, from);
         r = look_at_band(&p, from, to);
     }
     if (r < 0)

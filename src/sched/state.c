@@ -374,6 +374,21 @@ static size_t queue_find(const struct sched *s, const struct queued *q)
     return low;
 }
 
+size_t queue_band_end(const struct sched *s, size_t from)
+{
+    size_t low = from, high = s->queue_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (s->queue[middle].priority == s->queue[from].priority)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void queue_insert(struct sched *s, uint32_t handle)
 {
     const struct entry *e = &s->entries[handle];
@@ -497,10 +512,7 @@ int sched_drop(struct sched *s, uint32_t handle)
     return 0;
 }
 
-size_t sched_position(const struct sched *s, uint32_t handle)
+uint32_t sched_retries(const struct sched *s, uint32_t handle)
 {
-    const struct entry *e = &s->entries[handle];
-    struct queued q = { .row = e->row, .priority = e->priority };
-
-    return e->status == ENTRY_WAITING ? queue_find(s, &q) : SIZE_MAX;
+    return s->entries[handle].retries;
 }

@@ -52,10 +52,30 @@ int sched_drop(struct sched *s, uint32_t handle) AQ_MUST_CHECK;
 int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sched_result *ret,
                struct aq_error *err);
 
-/* Waiting sessions in the order in which a pass would look at them: how many
- * are before this one. SIZE_MAX if it does not wait.
+/* How many passes looked at a session in vain, those said when it was added among them. */
+uint32_t sched_retries(const struct sched *s, uint32_t handle);
+
+/* What can be said of the start of a session that waits. */
+enum sched_start {
+    SCHED_START_AT,       /* starts_usec, if lifetimes are right */
+    SCHED_START_OPEN,     /* what it needs is held by sessions that have no known end */
+    SCHED_START_BEHIND,   /* one before it, that holds up the queue, has no known start */
+    SCHED_START_RULED,    /* a rule is against it: no room will help */
+    SCHED_START_FAR,      /* so far back that it was not planned */
+};
+
+struct sched_planned {
+    uint32_t handle;
+    enum sched_start start;
+    int64_t starts_usec;  /* AT */
+};
+
+/* All that wait, in the order in which a pass would look at them, the first 'max'
+ * with what can be said of their start. Changes nothing; *ret lives in 'arena'.
+ * The count, or -ENOMEM.
  */
-size_t sched_position(const struct sched *s, uint32_t handle);
+int sched_plan(struct sched *s, int64_t now_usec, size_t max, struct arena *arena,
+               struct sched_planned **ret);
 
 /* The agents that have room for requirement 'index' of a session now, best
  * first; at most 'max' of them. The count, or -ENOMEM.

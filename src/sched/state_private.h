@@ -94,6 +94,8 @@ struct sched {
 int state_add_running(struct sched *s, const struct sched_running *running, bool is_counted,
                       uint32_t *ret_handle, struct aq_error *err);
 void queue_insert(struct sched *s, uint32_t handle);
+/* The first place in the queue behind 'from' with a lower priority. */
+size_t queue_band_end(const struct sched *s, size_t from);
 int state_hold(struct sched *s, struct entry *e, size_t req, uint32_t node, int32_t device);
 int state_release(struct sched *s, struct entry *e, size_t req);
 /* Sum over the accounts and the owner; sign 1 or -1. */
@@ -146,13 +148,19 @@ int preempt_for(struct sched *s, struct entry *e, int64_t now_usec, struct arena
 
 /* ---- forecast.c ---- */
 
-/* The future of every agent, as far as it is known. NULL if memory is short. */
-struct forecast *forecast_new(struct sched *s, int64_t now_usec, struct arena *arena);
+/* The future of every agent, as far as it is known. NULL if memory is short.
+ * is_plan: for forecast_plan() alone; what has no lifetime stays for ever.
+ */
+struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool is_plan,
+                              struct arena *arena);
 /* The earliest time at which all of 'e' can start and stay as long as it
  * lives, without moving what was reserved before. Then that is reserved, and
  * if it is now the places are held. INT64_MAX: never, or with 'only_now' not
  * now. 0 or -ENOMEM.
  */
 int forecast_entry(struct forecast *forecast, struct entry *e, bool only_now, int64_t *ret_usec);
+/* The same from 'from_usec' on, but nothing is held. */
+int forecast_plan(struct forecast *forecast, struct entry *e, int64_t from_usec,
+                  int64_t *ret_usec);
 
 #endif

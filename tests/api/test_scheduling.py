@@ -1,6 +1,7 @@
 """How resource groups schedule: each setting, changed while sessions wait."""
 
 import itertools
+import json
 
 import pytest
 
@@ -82,3 +83,45 @@ def test_pending_timeout(admin, user, group, name):
     assert change(admin, group, pending_timeout_sec=1).status == 200
     ended = wait_status(user, session, "CANCELLED")
     assert ended["reason"] == "pending-timeout"
+
+
+def status_data(client, session):
+    query = "query($id: UUID!) { compute_session(id: $id) { status_data } }"
+    reply = client.gql(query, {"id": session}).json
+    return json.loads(reply["data"]["compute_session"]["status_data"])
+
+
+def test_place_in_the_queue(admin, user, name):
+    """In REST, GraphQL and as an event: who is where, and until when it starts."""
+    agent = admin.get("/aliquot/v1/agents").json["items"][0]
+    config = {"resources": {"cpu": agent["available_slots"]["cpu"], "mem": "64m"}}
+    ids = [user.post("/session", batch(f"{name[:40]}-{i}", "sleep 60", config=config,
+                                       batch_timeout=600)).json["sessionId"] for i in range(3)]
+    wait_status(user, ids[0], "RUNNING")
+    whys = [user.get(f"/aliquot/v1/sessions/{one}/why").json for one in ids[1:]]
+    for at, why in enumerate(whys, 1):
+        assert why["explanation"]["position"] == at and why["explanation"]["queue_length"] == 2
+        assert why["explanation"]["start"] == "known" and why["explanation"]["starts_by"]
+        assert f"It is number {at} of 2 that wait for room" in why["text"]
+    assert whys[0]["explanation"]["starts_by"] < whys[1]["explanation"]["starts_by"]
+    assert whys[0]["explanation"]["retries"] >= 1
+    data = status_data(user, ids[2])
+    assert data["scheduler"]["position"] == 2 and data["scheduler"]["failed_predicates"] == []
+    assert user.delete("/session/" + ids[0]).status == 200
+    wait_status(user, ids[1], "RUNNING")
+    assert user.get(f"/aliquot/v1/sessions/{ids[2]}/why").json["explanation"]["position"] == 1
+    for one in ids[1:]:
+        assert user.delete("/session/" + one).status == 200
+
+
+def test_rules_are_named(user, name):
+    session = user.post("/session", batch(name, "true", starts_at="1h")).json["sessionId"]
+    wait_for(lambda: user.get("/aliquot/v1/sessions/" + session).json["reason"],
+             what="a reason to wait")
+    why = user.get(f"/aliquot/v1/sessions/{session}/why").json
+    assert why["reason"] == "predicate-checks-failed"
+    assert why["explanation"]["kind"] == "too-early" and why["explanation"]["position"] is None
+    data = status_data(user, session)
+    assert [p["name"] for p in data["scheduler"]["failed_predicates"]] == ["reserved_time"]
+    assert "Before start time" in data["scheduler"]["failed_predicates"][0]["msg"]
+    assert user.delete("/session/" + session).status == 200

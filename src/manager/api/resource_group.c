@@ -29,7 +29,7 @@ struct params {
     { "retries", FIELD_INT, 0, offsetof(struct params, retries), 0, COUNT_MAX,                     \
       .doc = "fifo: who found no room so often is passed by others; 0 = nobody" },                 \
     { "backfill", FIELD_MAYBE, 0, offsetof(struct params, backfill),                               \
-      .doc = "others may start before who waits for room, if that does not delay them" },          \
+      .doc = "others may start first if that delays nobody" },          \
     { "backfill_reservations", FIELD_INT, 0, offsetof(struct params, backfill_reservations), 0,    \
       COUNT_MAX, .doc = "that many get a time to start; 0 = all" },                                \
     { "allowed_session_types", FIELD_STR_LIST, 0,                                                  \

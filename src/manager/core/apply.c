@@ -162,6 +162,7 @@ static void apply_change(struct core *core, struct event *e)
             return;
         replace(&l->s.reason, AQ_TAKE(e->session_change.reason));
         replace(&l->s.status_data, AQ_TAKE(e->session_change.status_data));
+        announce(core, "session_waiting", l, NULL, l->s.reason, e->at_usec);
         break;
     }
 }

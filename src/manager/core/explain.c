@@ -150,17 +150,14 @@ static int explain_behind(const struct live *l, struct strbuf *text, struct strb
     return strbuf_ok(&sentence) ? 0 : -ENOMEM;
 }
 
-int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
-                 struct strbuf *json, struct aq_error *err)
+int explain(struct core *core, struct live *l, struct strbuf *text, struct strbuf *json,
+            struct aq_error *err)
 {
-    struct live *l = live_find(core, session_id);
     struct snapshot s;
     AQ_CLEANUP(strbuf_donep) struct strbuf t = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf j = STRBUF_INIT;
     int r;
 
-    if (!l || l->s.status != SESSION_PENDING)
-        return aq_fail(err, ENOENT, "no such session waits in a queue");
     r = snapshot_begin(core, l->rgroup, &s);
     if (r == 0)
         r = add_session(core, &s, l);
@@ -179,4 +176,39 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
     if (r == 0)
         r = refusal_keep(l->s.status_data, text, json);
     return r < 0 ? aq_fail(err, ENOMEM, "explaining a session") : 0;
+}
+
+/* More members into an object that is text already. */
+static void add_members(struct strbuf *json, const struct strbuf *members)
+{
+    strbuf_truncate(json, json->len - 1); /* its "}" */
+    strbuf_addc(json, ',');
+    strbuf_add(json, members->data + 1, members->len - 1);
+}
+
+int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
+                 struct strbuf *json, struct aq_error *err)
+{
+    struct live *l = live_find(core, session_id);
+    AQ_CLEANUP(strbuf_donep) struct strbuf members = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&members);
+    struct core_outlook outlook;
+    int r;
+
+    if (!l || l->s.status != SESSION_PENDING)
+        return aq_fail(err, ENOENT, "no such session waits in a queue");
+    if ((r = explain(core, l, text, json, err)) < 0)
+        return r;
+    if (core_get_outlook(core, session_id, &outlook) < 0)
+        return 0; /* not now */
+    if (text)
+        outlook_say(l->rgroup, &outlook, text);
+    jsonw_object_begin(&w);
+    core_write_outlook(&outlook, &w);
+    jsonw_object_end(&w);
+    if (!strbuf_ok(&members))
+        return aq_fail(err, ENOMEM, "explaining a session");
+    if (json)
+        add_members(json, &members);
+    return 0;
 }

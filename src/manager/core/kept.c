@@ -17,6 +17,11 @@
 #include "base/vec.h"
 #include "manager/core/parts.h"
 
+uint32_t live_tries(const struct live *l)
+{
+    return l->tries + (l->seat == SEAT_WAITING ? sched_retries(l->rgroup->sched, l->handle) : 0);
+}
+
 /* ---- marking ---- */
 
 void kept_spoil(struct rgroup *g)
@@ -397,6 +402,7 @@ static int leave_seat(struct rgroup *g, struct live *l)
 {
     if (l->seat == SEAT_NONE)
         return 0;
+    l->tries = live_tries(l);
     if (sched_drop(g->sched, l->handle) < 0)
         return -ENOMEM;
     g->seats[l->handle] = NULL;
@@ -455,16 +461,18 @@ static bool is_outside(const struct rgroup *g, const struct core *core, const st
 
 static void forget(struct core *core, struct rgroup *g)
 {
+    LIST_FOREACH(link, &core->sessions) {
+        struct live *l = LIST_ENTRY(link, struct live, all_link);
+
+        if (l->rgroup != g)
+            continue;
+        l->tries = live_tries(l);
+        l->seat = SEAT_NONE;
+    }
     sched_free(AQ_TAKE(g->sched));
     map_done(&g->owners);
     g->owners = (struct map)MAP_INIT;
     g->node_count = 0;
-    LIST_FOREACH(link, &core->sessions) {
-        struct live *l = LIST_ENTRY(link, struct live, all_link);
-
-        if (l->rgroup == g)
-            l->seat = SEAT_NONE;
-    }
 }
 
 static void mark_all(struct core *core, struct rgroup *g)

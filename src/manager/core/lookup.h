@@ -2,11 +2,12 @@
 #ifndef AQ_MANAGER_CORE_LOOKUP_H
 #define AQ_MANAGER_CORE_LOOKUP_H
 
+#include "base/jsonw.h"
 #include "base/strbuf.h"
 #include "model/agent.h"
 #include "model/people.h"
 #include "model/session.h"
-#include "sched/sched.h"
+#include "sched/state.h"
 
 struct core;
 
@@ -62,11 +63,28 @@ struct core_counts core_get_counts(const struct core *core);
 
 /* Why a PENDING session waits, judged now: 'text' gets sentences for a
  * person, 'json' an object {"kind", "text", ...} with what is short where.
- * What an agent that could not start it said is in both. Either may be NULL.
+ * What an agent that could not start it said is in both, and its outlook.
+ * Either may be NULL.
  * -ENOENT if it is not PENDING.
  */
 int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
                  struct strbuf *json, struct aq_error *err);
+
+/* What can be said of the start of a PENDING session. */
+struct core_outlook {
+    size_t position, length;  /* of those that wait for room in its resource group: 1 = the next;
+                                 0 = it waits for something else */
+    enum sched_start start;
+    int64_t starts_usec;      /* wall clock; if start is SCHED_START_AT */
+    enum sched_verdict verdict; /* of the last pass that looked at it */
+    uint32_t tries;           /* passes that looked at it in vain, since this manager's start */
+};
+/* -ENOENT if it is not PENDING. -EAGAIN, -ENOMEM: it has no position and no start for now. */
+int core_get_outlook(struct core *core, const struct uuid *session_id, struct core_outlook *ret);
+/* Its members "position" (or null), "queue_length", "start", "starts_by" and "retries". */
+void core_write_outlook(const struct core_outlook *o, struct jsonw *w);
+/* "known", "open-ended", ...: a stable word for programs. */
+const char *core_start_name(enum sched_start start);
 
 /* The sentences for a person that a session's status_data (JSON or NULL) holds:
  * the scheduler's last explanation, the words of an agent that could not start it.

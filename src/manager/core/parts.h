@@ -114,6 +114,17 @@ void kept_agent(struct core *core, struct agent_live *a);
 void kept_agent_leaves(struct agent_live *a);
 /* The account's limits have changed. */
 void kept_account(struct account *account);
+/* Passes that looked at the session in vain. */
+uint32_t live_tries(const struct live *l);
+
+/* ---- explain.c, outlook.c ---- */
+
+/* As core_explain(), without the outlook: what may be kept with the session. */
+int explain(struct core *core, struct live *l, struct strbuf *text, struct strbuf *json,
+            struct aq_error *err);
+/* Sentences for a person. */
+void outlook_say(const struct rgroup *g, const struct core_outlook *o, struct strbuf *text);
+void outlook_done(struct rgroup *g);
 
 /* ---- propose.c ---- */
 

@@ -236,6 +236,7 @@ void rgroup_free(struct rgroup *g)
 {
     if (!g)
         return;
+    outlook_done(g);
     kept_done(g);
     resource_group_done(&g->g);
     free(g);

@@ -72,6 +72,7 @@ struct live {
     int64_t retry_usec;      /* monotonic, not before; 0 */
     enum sched_verdict verdict, explained; /* PENDING: last pass's, and what the row says */
     int64_t verdict_usec;
+    uint32_t tries;          /* passes in vain that its scheduler no longer knows of */
     uint32_t starts;         /* tries to start it in this manager's life */
     char *failed_agent;
     struct list waiters;     /* struct waiter: commands that wait for a status */
@@ -108,6 +109,7 @@ struct rgroup {
     struct group_account **accounts; /* by number */
     size_t account_count, account_cap;
     struct map owners;       /* id of a user -> number + 1 */
+    struct plan *plan;       /* outlook.c: the last one; NULL = none */
 };
 
 /* An account as one resource group's scheduler sees it. */

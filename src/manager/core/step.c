@@ -169,7 +169,7 @@ static void explain_later(struct core *core, struct live *l, int64_t now)
         return;
     }
     l->explained = l->verdict;
-    if (core_explain(core, &l->s.id, NULL, &json, NULL) == 0 &&
+    if (explain(core, l, NULL, &json, NULL) == 0 &&
         (e = propose(core, l, EVENT_SESSION_EXPLAINED))) {
         e->session_change.id = l->s.id;
         e->session_change.reason = strdup(l->verdict == SCHED_NO_ROOM ? "no-available-instances"

@@ -285,6 +285,70 @@ static struct gql_value get_requested(struct gql_get *get, const void *parent)
     return get_slots(get, parent, false);
 }
 
+/* What 22.03 calls the rule that speaks against a session; NULL: room is short. */
+static const char *predicate_name(enum sched_verdict verdict)
+{
+    switch (verdict) {
+    case SCHED_TOO_EARLY:
+        return "reserved_time";
+    case SCHED_DEPENDENCY:
+    case SCHED_DOOMED:
+        return "dependencies";
+    case SCHED_CONCURRENCY:
+        return "concurrency";
+    case SCHED_QUOTA:
+        return "resource_limit";
+    default:
+        return NULL;
+    }
+}
+
+static void write_scheduler(const struct core_outlook *outlook, const char *msg, struct jsonw *w)
+{
+    const char *predicate = predicate_name(outlook->verdict);
+
+    jsonw_object_begin(w);
+    core_write_outlook(outlook, w);
+    jsonw_key(w, "failed_predicates");
+    jsonw_array_begin(w);
+    if (predicate) {
+        jsonw_object_begin(w);
+        jsonw_member_str(w, "name", predicate);
+        jsonw_member_str(w, "msg", msg);
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+    jsonw_key(w, "passed_predicates");
+    jsonw_array_begin(w);
+    jsonw_array_end(w);
+    jsonw_object_end(w);
+}
+
+/* What is stored; of a session that waits, with its place in the queue in
+ * "scheduler", where 22.03's clients look for its retries.
+ */
+static struct gql_value get_status_data(struct gql_get *get, const void *parent)
+{
+    const struct gql_context *context = get->context;
+    const struct session *s = &((const struct session_row *)parent)->session;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    json_auto_t *data = NULL;
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+    struct core_outlook outlook;
+
+    if (s->status != SESSION_PENDING
+        || core_get_outlook(context->api->core, &s->id, &outlook) < 0)
+        return gql_copy(get, s->status_data);
+    data = s->status_data ? json_loads(s->status_data, 0, NULL) : json_object();
+    write_scheduler(&outlook, json_string_value(json_object_get(data, "text")), &w);
+    if (!strbuf_ok(&out)
+        || json_object_set_new(data, "scheduler", json_loads(out.data, 0, NULL)) < 0
+        || !(text = json_dumps(data, JSON_COMPACT)))
+        return gql_error(get->arena, "out of memory");
+    return gql_copy(get, text);
+}
+
 const struct gql_entry session_entries[] = {
     { SCHEMA_FIELD_Query_compute_session, GQL_CALL(get_one) },
     { SCHEMA_FIELD_Query_compute_session_list, GQL_CALL(list) },
@@ -314,7 +378,7 @@ const struct gql_entry session_entries[] = {
     { FIELD(status), GQL_GET(get_status) },
     { FIELD(status_changed), AT(TIME, session.status_changed_usec) },
     { FIELD(status_info), AT(TEXT, session.reason) },
-    { FIELD(status_data), AT(TEXT, session.status_data) },
+    { FIELD(status_data), GQL_GET(get_status_data) },
     { FIELD(status_history), GQL_ALWAYS_NULL },
     { FIELD(created_at), AT(TIME, session.created_usec) },
     { FIELD(terminated_at), AT(TIME, terminated_usec) },

@@ -211,6 +211,64 @@ static void test_explain(void **state)
                      -ENOENT);
 }
 
+static struct core_outlook outlook_of(const struct uuid *id)
+{
+    struct core_outlook outlook;
+
+    assert_int_equal(core_get_outlook(world.core, id, &outlook), 0);
+    return outlook;
+}
+
+/* One of four cores each, the first until its time limit. */
+static void test_outlook(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct session_request req = { .type = SESSION_BATCH, .image = "sh", .command = "true",
+        .access_key = USER_KEY, .priority = -1 };
+    struct core_outlook outlook;
+    struct uuid ids[4];
+    struct answer a;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    assert_int_equal(slots_set(&req.resources, slot_name_intern("cpu", 3), 4 * AMOUNT_ONE), 0);
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "job-%d", i);
+        req.name = name;
+        req.batch_timeout_usec = i == 1 ? 0 : 3600 * USEC_PER_SEC;
+        a = create(&req);
+        assert_int_equal(a.r, 0);
+        ids[i] = a.created.id;
+    }
+    req.name = "job-3";
+    req.starts_usec = world_wall + 7200 * USEC_PER_SEC;
+    a = create(&req);
+    ids[3] = a.created.id;
+    assert_int_equal(status_of(&ids[0]), SESSION_SCHEDULED);
+    outlook = outlook_of(&ids[1]);
+    assert_int_equal(outlook.position, 1);
+    assert_int_equal(outlook.length, 2);
+    assert_int_equal(outlook.start, SCHED_START_AT);
+    assert_true(outlook.starts_usec > world_wall + 3590 * USEC_PER_SEC &&
+                outlook.starts_usec <= world_wall + 3600 * USEC_PER_SEC);
+    assert_int_equal(outlook.tries, 1);
+    assert_int_equal(outlook_of(&ids[2]).position, 2);
+    assert_int_equal(outlook_of(&ids[2]).start, SCHED_START_OPEN); /* job-1 has no limit */
+    assert_int_equal(outlook_of(&ids[3]).position, 0);
+    assert_int_equal(outlook_of(&ids[3]).start, SCHED_START_RULED);
+    assert_int_equal(core_get_outlook(world.core, &ids[0], &outlook), -ENOENT);
+    assert_int_equal(core_explain(world.core, &ids[2], &text, NULL, NULL), 0);
+    assert_non_null(strstr(text.data, "It is number 2 of 2 that wait for room in resource group "
+                                      "'default'."));
+    strbuf_clear(&text);
+    assert_int_equal(core_explain(world.core, &ids[1], NULL, &text, NULL), 0);
+    assert_non_null(strstr(text.data, "\"position\":1,\"queue_length\":2,\"start\":\"known\""));
+    slots_done(&req.resources);
+    assert_clean();
+}
+
 static void test_requests(void **state)
 {
     static const struct session_request good = { .name = "good-name", .type = SESSION_BATCH,
@@ -602,7 +660,7 @@ int main(void)
         TEST(test_queue_order), TEST(test_explain), TEST(test_requests),
         TEST(test_several), TEST(test_same_name_at_once), TEST(test_rename_restart),
         TEST(test_dependencies), TEST(test_busy_dependent),
-        TEST(test_starts_at), TEST(test_pending_timeout),
+        TEST(test_outlook), TEST(test_starts_at), TEST(test_pending_timeout),
         TEST(test_timeout_across_restarts), TEST(test_cluster),
     };
 

@@ -269,6 +269,7 @@ static void test_agent_returns(void **state)
 {
     struct sched *s;
     struct sched_result result;
+    struct sched_planned *planned;
     uint32_t handle, more;
     struct aq_error err = { 0 };
     struct sched_session second;
@@ -279,9 +280,10 @@ static void test_agent_returns(void **state)
     assert_int_equal(sched_set_agent(s, &world.agents[0], NULL), 0);
     assert_int_equal(sched_add(s, &world.sessions[5], &handle, NULL), 0);
     assert_int_equal(sched_add(s, &world.sessions[5], &more, &err), -17);
-    assert_int_equal(sched_position(s, handle), 0);
+    assert_int_equal(sched_plan(s, 0, 9, &world.arena, &planned), 1);
+    assert_int_equal(planned[0].handle, handle);
     assert_int_equal(sched_pass(s, 0, &world.arena, &result, NULL), 0);
-    assert_int_equal(sched_position(s, handle), SIZE_MAX);
+    assert_int_equal(sched_plan(s, 0, 9, &world.arena, &planned), 0);
     assert_int_equal(sched_remove_agent(s, "a", &err), -16);
     assert_int_equal(sched_remove_agent(s, "z", &err), -2);
     world.agents[0].is_closed = true; /* drained: what it holds stays held */

@@ -201,6 +201,103 @@ static void test_no_starvation(void **state)
     }
 }
 
+/* ---- plans ---- */
+
+static struct sched *planner;
+
+/* The state of the world; here agents say what they have in all. */
+static void begin_plan(void)
+{
+    uint32_t handle;
+
+    assert_int_equal(sched_new(world.types, &world.snap.options, &planner, NULL), 0);
+    for (size_t i = 0; i < world.snap.agent_count; i++)
+        assert_int_equal(sched_set_agent(planner, &world.agents[i], NULL), 0);
+    for (size_t i = 0; i < world.snap.running_count; i++)
+        assert_int_equal(sched_add_running(planner, &world.running[i], &handle, NULL), 0);
+    for (size_t i = 0; i < world.snap.session_count; i++)
+        assert_int_equal(sched_add(planner, &world.sessions[i], &handle, NULL), 0);
+}
+
+/* "2@60 1@100 3?": rows in order, with the second of the start or why there is none. */
+static const char *plan_at(int64_t sec, size_t max)
+{
+    static const char signs[] = { [SCHED_START_OPEN] = '?', [SCHED_START_BEHIND] = '<',
+        [SCHED_START_RULED] = '!', [SCHED_START_FAR] = '.' };
+    static char text[512];
+    struct sched_planned *planned;
+    int count = sched_plan(planner, sec * USEC_PER_SEC, max, &world.arena, &planned), at = 0;
+
+    text[0] = '\0';
+    for (int i = 0; i < count; i++) {
+        int row = (int)(planned[i].handle - world.snap.running_count) + 1;
+
+        if (planned[i].start == SCHED_START_AT)
+            at += snprintf(text + at, sizeof(text) - (size_t)at, "%s%d@%d", i ? " " : "", row,
+                           (int)(planned[i].starts_usec / USEC_PER_SEC));
+        else
+            at += snprintf(text + at, sizeof(text) - (size_t)at, "%s%d%c", i ? " " : "", row,
+                           signs[planned[i].start]);
+    }
+    return text;
+}
+
+static void end_plan(void)
+{
+    sched_free(planner);
+    end();
+}
+
+/* 8 cores, 6 of them until 100. In strict order nobody starts before who is first. */
+static void plan_queue(bool backfill)
+{
+    begin(&sched_fifo, &sched_concentrated);
+    world.snap.options.backfill = backfill;
+    (void)agent("a", "cpu=8");
+    (void)runs("a", "cpu=6", 0, 100);
+    session("cpu=8")->lifetime_usec = 50 * USEC_PER_SEC;
+    session("cpu=2")->lifetime_usec = 90 * USEC_PER_SEC;
+    session("cpu=8")->lifetime_usec = 50 * USEC_PER_SEC;
+    session("cpu=1"); /* with no end */
+    session("cpu=8");
+    session("cpu=8");
+    session("cpu=2")->priority = 50;
+    begin_plan();
+}
+
+static void test_plan(void **state)
+{
+    (void)state;
+    plan_queue(false);
+    assert_string_equal(plan_at(10, 99), "7@10 1? 2< 3< 4< 5< 6<");
+    end_plan();
+    plan_queue(true);
+    assert_string_equal(plan_at(10, 99), "7@10 1? 2@100 3? 4@100 5? 6?");
+    assert_string_equal(plan_at(10, 2), "7@10 1? 2. 3. 4. 5. 6.");
+    end_plan();
+}
+
+/* Ends are known: everyone has a time, and the queue's order holds. */
+static void test_plan_of_ends(void **state)
+{
+    struct sched_result result;
+
+    (void)state;
+    begin(&sched_lifo, &sched_concentrated);
+    (void)agent("a", "cpu=8");
+    (void)runs("a", "cpu=6", 0, 100);
+    for (int i = 0; i < 4; i++)
+        session(i % 2 ? "cpu=8" : "cpu=2")->lifetime_usec = 50 * USEC_PER_SEC;
+    world.sessions[2].starts_usec = 1000 * USEC_PER_SEC;
+    begin_plan();
+    assert_string_equal(plan_at(10, 99), "4@100 3! 2@150 1@200");
+    assert_string_equal(plan_at(110, 99), "4@121 3! 2@171 1@221"); /* late by 10: 11 more */
+    assert_int_equal(sched_pass(planner, 110 * USEC_PER_SEC, &world.arena, &result, NULL), 0);
+    assert_int_equal(result.count, 1); /* nothing was held by planning */
+    assert_int_equal(result.outcomes[0].verdict, SCHED_NO_ROOM);
+    end_plan();
+}
+
 /* ---- preemption ---- */
 
 static struct sched_session *victim(const char *agent_id, const char *request, int64_t started,
@@ -417,6 +514,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_backfill), cmocka_unit_test(test_backfill_twenty),
+        cmocka_unit_test(test_plan), cmocka_unit_test(test_plan_of_ends),
         cmocka_unit_test(test_backfill_depth), cmocka_unit_test(test_backfill_gang_and_overdue),
         cmocka_unit_test(test_backfill_devices), cmocka_unit_test(test_never),
         cmocka_unit_test(test_no_starvation), cmocka_unit_test(test_preemption),
