@@ -103,7 +103,6 @@ struct look {
     uint32_t takers;               /* processes that took turns since the last tick */
     bool others_want;
     uint32_t running, own_running; /* processes */
-    uint32_t containers;           /* that have work */
     uint64_t wanted;               /* shares of those that want time, in sum */
     bool own_wants;
 };
@@ -133,6 +132,14 @@ static double done_by_others(struct gpu_view *views, size_t count, size_t own,
     return sum;
 }
 
+/* Since it was last looked at: its work may have begun and ended in between. */
+static bool has_paid(const struct gpu_view *view, int device)
+{
+    return view->seen_ns[device]
+           && __atomic_load_n(&view->usage->devices[device].used_ns, __ATOMIC_RELAXED)
+                  != view->used_ns[device];
+}
+
 static struct look look_at(struct gpu_view *views, size_t count, size_t own,
                            const uint8_t uuid[16], int64_t now_ns)
 {
@@ -144,10 +151,10 @@ static struct look look_at(struct gpu_view *views, size_t count, size_t own,
 
         if (device < 0)
             continue;
-        if (running || in_debt(&views[i], device, now_ns))
+        if (running || in_debt(&views[i], device, now_ns)
+            || (i != own && has_paid(&views[i], device)))
             views[i].wanted_ns[device] = now_ns;
         look.running += running;
-        look.containers += running > 0;
         if (i == own)
             look.own_running = running;
         if (views[i].wanted_ns[device] && now_ns - views[i].wanted_ns[device] < WANTED_NS) {
@@ -199,7 +206,7 @@ int64_t gpu_clocks_tick(struct aq_gpu_limits *limits, struct gpu_view *views, si
         publish_own(&device->own, &look, now_ns);
         if (look.running && next > TICK_BUSY_NS)
             next = TICK_BUSY_NS;
-        if (look.containers > 1 || (conserving && look.running))
+        if ((look.own_wants && look.others_want) || (conserving && look.running))
             next = TICK_CONTENDED_NS;
     }
     __atomic_store_n(&limits->alive_ns, now_ns, __ATOMIC_RELAXED);

@@ -24,6 +24,7 @@
 #include "gpuhost/watch.h"
 
 #define LOOK_NS 100000000
+#define LOOK_FIRST_NS 5000000 /* while its first process is younger than LOOK_NS */
 #define WATCH_NS 1000000000
 #define FINDINGS_MAX 64
 
@@ -37,7 +38,7 @@ struct run {
     pid_t child;
     struct gpu_look looks[GPU_LOOK_MAX];
     struct gpu_view views[GPU_LOOK_MAX + 1];
-    int64_t looked_ns, watched_ns;
+    int64_t looked_ns, watched_ns, first_ns;
     pid_t reported[FINDINGS_MAX];
 };
 
@@ -265,7 +266,9 @@ static int tick(struct run *run)
     int64_t now = gpu_clocks_now_ns(), next;
     size_t count = 1;
 
-    if (now - run->looked_ns >= LOOK_NS) {
+    if (!run->first_ns && gpu_share_count(run->share) > 0)
+        run->first_ns = now;
+    if (now - run->looked_ns >= (now - run->first_ns < LOOK_NS ? LOOK_FIRST_NS : LOOK_NS)) {
         gpu_look_scan(run->folder, run->name, run->looks);
         run->looked_ns = now;
     }

@@ -1,8 +1,9 @@
 /* load.c - keep a GPU busy: gpu-load KIND NS SECONDS
  *
  * KIND: async (launch on and on), sync (wait after each launch), graph (ten
- * kernels of NS / 10), burst (100 ms of launches, 100 ms of nothing), two
- * (two streams in turn). Says how long the longest launch call took.
+ * kernels of NS / 10), burst (100 ms of launches, 100 ms of nothing), pulse
+ * (a second of each), two (two streams in turn). Says how long the longest
+ * launch call took.
  */
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +40,9 @@ int main(int argc, char **argv)
     long ns = argc > 2 ? atol(argv[2]) : 100000;
     double length = argc > 3 ? atof(argv[3]) : 5, end, longest = 0;
     bool graph = strcmp(kind, "graph") == 0;
+    unsigned int pause_us = strcmp(kind, "burst") == 0   ? 100000
+                            : strcmp(kind, "pulse") == 0 ? 1000000
+                                                         : 0;
     CUgraphExec exec = NULL;
     CUfunction function;
     CUstream streams[2];
@@ -68,9 +72,9 @@ int main(int argc, char **argv)
         count++;
         if (strcmp(kind, "sync") == 0)
             MUST(sync(stream));
-        if (strcmp(kind, "burst") == 0 && (long)(seconds() * 10) % 2) {
+        if (pause_us && (long)(seconds() * 1e6 / pause_us) % 2) {
             MUST(sync(stream));
-            usleep(100000);
+            usleep(pause_us);
         }
     }
     (void)printf("{\"pid\": %d, \"launches\": %ld, \"longest_launch_s\": %.4f}\n", (int)getpid(), count,
