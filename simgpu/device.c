@@ -105,17 +105,26 @@ static struct flock lock_of(uint32_t client)
                            .l_len = 1 };
 }
 
+/* The number of the caller's pid namespace. */
+static uint32_t own_namespace(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/pid", &st) == 0 ? (uint32_t)st.st_ino : 0;
+}
+
 int sim_pid_of(const struct sim_card *card, int fd, uint32_t client)
 {
     struct flock lock = lock_of(client);
 
     if (!card->clients[client].pid)
         return 0;
-    if (card->clients[client].pid == getpid())
+    if (card->clients[client].pid == getpid()
+        && card->clients[client].pid_namespace == own_namespace())
         return getpid(); /* a process's own lock, taken through either library, is no obstacle */
     if (fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
         return 0;
-    return lock.l_pid > 0 ? lock.l_pid : card->clients[client].pid;
+    return lock.l_pid > 0 ? lock.l_pid : -1;
 }
 
 /* Only what was used is touched: most pages of the file never exist. */
@@ -150,6 +159,7 @@ static struct sim_client *take_slot(struct sim_card *card, int fd)
             continue;
         client = &card->clients[i];
         client->pid = getpid();
+        client->pid_namespace = own_namespace();
     }
     sim_unlock(card);
     return client;

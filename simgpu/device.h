@@ -60,8 +60,8 @@ struct sim_use { /* by one client on one card */
 };
 
 struct sim_client {
-    int32_t pid; /* 0 = free */
-    int32_t unused;
+    int32_t pid; /* as it counts itself; 0 = free */
+    uint32_t pid_namespace; /* in which it does */
     struct sim_event events[SIM_EVENTS];
     struct sim_use uses[SIM_DEVICES_MAX];
 };
@@ -142,7 +142,7 @@ void sim_unlock(struct sim_card *card);
 /* Free the slots of dead clients; under the lock. */
 void sim_reclaim(struct sim_card *card, int fd);
 
-/* A client's pid as the caller knows it; 0 = dead. */
+/* A client's pid as the caller knows it; 0 = dead, -1 = the caller's namespace has no pid for it. */
 int sim_pid_of(const struct sim_card *card, int fd, uint32_t client);
 
 /* Memory that all clients hold; under the lock. */

@@ -413,13 +413,13 @@ static unsigned int list(uint32_t device, nvmlProcessInfo_t *out, unsigned int r
     sim_reclaim(card(), card_fd);
     for (uint32_t i = 0; i < SIM_CLIENTS_MAX; i++) {
         const struct sim_use *use = &card()->clients[i].uses[device];
+        int pid = use->memory + use->contexts ? sim_pid_of(card(), card_fd, i) : 0;
 
-        if (!card()->clients[i].pid || use->memory + use->contexts == 0)
+        if (pid <= 0) /* of another container: as NVIDIA's, which shows none of those */
             continue;
         if (count < room)
-            out[count] = (nvmlProcessInfo_t){ (unsigned int)sim_pid_of(card(), card_fd, i),
-                                              use->memory + use->contexts, 0xffffffffu,
-                                              0xffffffffu };
+            out[count] = (nvmlProcessInfo_t){ (unsigned int)pid, use->memory + use->contexts,
+                                              0xffffffffu, 0xffffffffu };
         count++;
     }
     sim_unlock(card());
@@ -529,14 +529,14 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t handle,
     sim_reclaim(card(), card_fd);
     (void)sim_advance(card(), device, now);
     for (uint32_t i = 0; i < SIM_CLIENTS_MAX; i++) {
-        uint32_t percent =
-            card()->clients[i].pid ? sim_utilization(card(), device, (int)i, now) : 0;
+        int pid = sim_pid_of(card(), card_fd, i);
+        uint32_t percent = pid > 0 ? sim_utilization(card(), device, (int)i, now) : 0;
 
         if (!percent)
             continue;
         if (samples && found < *count)
             samples[found] = (nvmlProcessUtilizationSample_t){
-                .pid = (unsigned int)sim_pid_of(card(), card_fd, i),
+                .pid = (unsigned int)pid,
                 .timeStamp = (unsigned long long)now / 1000,
                 .smUtil = percent,
             };

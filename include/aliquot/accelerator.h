@@ -132,7 +132,8 @@ struct aq_accelerator_part {
     const char *model;
     uint64_t memory_bytes;
     uint32_t processors;
-    uint32_t reserved;
+    uint32_t time;             /* millionths of the device's time; not 0: a slice that
+                                  libaliquot-gpu.so is to hold to it and to memory_bytes */
 };
 
 /* ---- what is used ---- */
@@ -182,7 +183,10 @@ struct aq_accelerator_out {
     uint32_t abi, size;
     void *data;                /* the host's: first argument of each */
     void (*identity)(void *data, const struct aq_accelerator_identity *identity);
-    void (*info)(void *data, const char *key, const char *value); /* "cuda_version", "12.4" */
+    /* "cuda_version", "12.4". The agent itself reads "nvml_library", the management library to
+     * watch slices with, and "simulated_card", what it is to look at (simgpu/device.h).
+     */
+    void (*info)(void *data, const char *key, const char *value);
     void (*slot)(void *data, const struct aq_accelerator_slot *slot);
     void (*device)(void *data, const struct aq_accelerator_device *device);
     void (*need)(void *data, const struct aq_accelerator_need *need);

@@ -107,6 +107,19 @@ uint32_t sharing_processors(const struct sharing *sharing, uint64_t device_bytes
     return count < SHARING_PROCESSORS_MIN ? SHARING_PROCESSORS_MIN : (uint32_t)count;
 }
 
+uint32_t sharing_time(const struct sharing *sharing, uint64_t device_bytes, uint32_t processors,
+                      int64_t amount)
+{
+    int64_t shares = sharing_count(sharing, device_bytes, processors);
+    wide time = 0;
+
+    if (sharing->unit_proc > 0 && processors > 0)
+        time = (wide)sharing->unit_proc * (wide)amount / processors;
+    else if (shares > 0)
+        time = (wide)amount * SHARING_ONE / (wide)shares;
+    return time < 1 ? 1 : time > SHARING_ONE ? (uint32_t)SHARING_ONE : (uint32_t)time;
+}
+
 /* ---- resource.txt ---- */
 
 static void put(const struct aq_accelerator_out *out, const char *key, const char *suffix,

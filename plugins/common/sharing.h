@@ -67,12 +67,18 @@ uint64_t sharing_memory(const struct sharing *sharing, uint64_t device_bytes, ui
 uint32_t sharing_processors(const struct sharing *sharing, uint64_t device_bytes,
                             uint32_t processors, int64_t amount);
 
+/* The part of the device's time, in millionths, that goes with them: that of a share's processors,
+ * or in proportion to how many shares the device has. At least 1.
+ */
+uint32_t sharing_time(const struct sharing *sharing, uint64_t device_bytes, uint32_t processors,
+                      int64_t amount);
+
 /* ---- lines of resource.txt and variables for a session's parts ---- */
 
 struct sharing_part {
     const char *device;
     uint64_t memory_bytes;
-    uint32_t processors;
+    uint32_t processors, time; /* time 0 = not a slice */
     bool is_fractional;
 };
 

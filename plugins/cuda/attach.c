@@ -146,11 +146,13 @@ static int tell_part(const struct cuda *cuda, const struct aq_accelerator_grant 
                                             grant->amount);
         part->processors = sharing_processors(&cuda->sharing, d->memory_bytes, d->processors,
                                               grant->amount);
+        part->time = sharing_time(&cuda->sharing, d->memory_bytes, d->processors, grant->amount);
     }
     tell_device(cuda, d, out);
     out->part(out->data, &(struct aq_accelerator_part){ .device = d->id, .model = d->model,
                                                         .memory_bytes = part->memory_bytes,
-                                                        .processors = part->processors });
+                                                        .processors = part->processors,
+                                                        .time = part->time });
     return 0;
 }
 

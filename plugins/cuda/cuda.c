@@ -100,6 +100,8 @@ static int describe(void *self, const struct aq_accelerator_out *out)
                                  .status_text = why.text[0] ? why.text : NULL,
                              });
     out->info(out->data, "cuda_support", cuda->count ? "true" : "false");
+    if (cuda->nvml.library)
+        out->info(out->data, "nvml_library", cuda->library);
     if (cuda->driver[0])
         out->info(out->data, "nvidia_version", cuda->driver);
     if (cuda->cuda_version[0])

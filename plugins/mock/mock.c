@@ -3,7 +3,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/strbuf.h"
+
+#define INSIDE "/usr/local/nvidia/lib64" /* as of the cuda plugin */
 
 static bool is_cuda(const struct mock *mock)
 {
@@ -94,6 +99,13 @@ static void tell_identity(const struct mock *mock, const struct aq_accelerator_o
                              });
     (void)snprintf(support, sizeof(support), "%.16s_support", mock->key);
     out->info(out->data, support, "true");
+    if (mock->simulator) {
+        AQ_CLEANUP(aq_freep) char *library = aq_format("%s/libnvidia-ml.so.1", mock->simulator);
+
+        if (library)
+            out->info(out->data, "nvml_library", library);
+        out->info(out->data, "simulated_card", mock->card);
+    }
     for (size_t i = 0; i < mock->attributes.count; i++)
         out->info(out->data, pairs[i].name, pairs[i].value);
 }
@@ -177,11 +189,47 @@ static int take_part(const struct mock *mock, const struct aq_accelerator_grant 
                                             grant->amount);
         part->processors = sharing_processors(&mock->sharing, (uint64_t)device->memory_bytes,
                                               (uint32_t)device->processors, grant->amount);
+        if (mock->simulator)
+            part->time = sharing_time(&mock->sharing, (uint64_t)device->memory_bytes,
+                                      (uint32_t)device->processors, grant->amount);
     }
     out->part(out->data, &(struct aq_accelerator_part){ .device = device->id,
                                                         .model = device->model,
                                                         .memory_bytes = part->memory_bytes,
-                                                        .processors = part->processors });
+                                                        .processors = part->processors,
+                                                        .time = part->time });
+    return 0;
+}
+
+static int mount_library(const struct mock *mock, const char *name,
+                         const struct aq_accelerator_out *out)
+{
+    AQ_CLEANUP(aq_freep) char *link = aq_format("%s/%s", mock->simulator, name);
+    AQ_CLEANUP(aq_freep) char *source = link ? realpath(link, NULL) : NULL;
+    AQ_CLEANUP(aq_freep) char *target = aq_format(INSIDE "/%s", name);
+
+    if (!source || !target) {
+        out->error(out->data, "simulator: there is no libcuda.so.1 and libnvidia-ml.so.1 in it");
+        return -ENOENT;
+    }
+    out->need(out->data, &(struct aq_accelerator_need){ .kind = AQ_ACCELERATOR_MOUNT,
+                                                        .name = source, .value = target });
+    return 0;
+}
+
+/* The simulated driver and its card, where a real one would be. */
+static int tell_simulator(const struct mock *mock, const struct aq_accelerator_out *out)
+{
+    int r = mount_library(mock, "libcuda.so.1", out);
+
+    if (r == 0)
+        r = mount_library(mock, "libnvidia-ml.so.1", out);
+    if (r < 0)
+        return r;
+    out->need(out->data, &(struct aq_accelerator_need){
+                             .kind = AQ_ACCELERATOR_MOUNT, .name = mock->card,
+                             .value = "/run/simgpu/device", .flags = AQ_ACCELERATOR_WRITE });
+    set_variable(out, "LD_LIBRARY_PATH", "/usr/local/nvidia/lib:" INSIDE);
     return 0;
 }
 
@@ -198,6 +246,8 @@ static int attach(void *self, const struct aq_accelerator_grant *grants, size_t 
         r = sharing_write_resource(&mock->sharing, mock->key, parts, count, out);
     if (r == 0 && is_cuda(mock))
         r = tell_environ(parts, count, out);
+    if (r == 0 && mock->simulator)
+        r = tell_simulator(mock, out);
     return r;
 }
 

@@ -34,6 +34,9 @@ struct mock {
     struct conf_tables devices;  /* struct mock_device */
     struct conf_tables formats;  /* struct mock_format */
     struct conf_pairs attributes;
+    char *simulator;          /* folder of simgpu's libcuda.so.1 and libnvidia-ml.so.1; NULL = the
+                                 devices are names and nothing more */
+    char *card;               /* file made by 'simgpu create' */
     struct sharing sharing;
     uint64_t random;          /* state of the numbers that measure() makes up */
 };

@@ -43,6 +43,9 @@ static const struct conf_item items[] = {
     { "", "devices", CONF_TABLES, AT(mock, devices), NULL, 0, 0, 0, "", &device_table },
     { "", "formats", CONF_TABLES, AT(mock, formats), NULL, 0, 0, 0, "", &format_table },
     { "", "attributes", CONF_PAIRS, AT(mock, attributes), NULL, 0, 0, 0, "" },
+    /* ours: programs find a simulated GPU behind the devices */
+    { "", "simulator", CONF_PATH, AT(mock, simulator), NULL, 0, 0, 0, "" },
+    { "", "simulated_card", CONF_PATH, AT(mock, card), NULL, 0, 0, 0, "" },
     SHARING_ITEMS(struct mock, sharing, "fractional", "2g", "8"),
     CONF_TABLE_END,
 };
@@ -97,6 +100,10 @@ static int prepare(struct mock *mock, const struct aq_accelerator_host *host,
 
     if (sharing_check(&mock->sharing, &err) < 0) {
         out->error(out->data, err.text);
+        return -EINVAL;
+    }
+    if (!mock->simulator != !mock->card) {
+        out->error(out->data, "simulator and simulated_card go together: one of them is missing");
         return -EINVAL;
     }
     for (size_t i = 0; i < mock->devices.count; i++) {

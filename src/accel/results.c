@@ -131,6 +131,7 @@ static void on_part(void *data, const struct aq_accelerator_part *part)
     put_text(&w, "model", part->model);
     put_int(&w, "memory_bytes", (int64_t)(part->memory_bytes & INT64_MAX));
     put_int(&w, "processors", part->processors);
+    put_int(&w, "time", part->time);
     jsonw_object_end(&w);
 }
 

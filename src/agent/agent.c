@@ -441,6 +441,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
         r = disk_new(loop, settings->state, &agent->disk, err);
     if (r == 0)
         r = images_new(loop, settings, &agent->images, err);
+    if (r == 0 && agent->containers)
+        r = gpu_new(loop, settings, runtime_oci_host(agent->containers)->gpu, &agent->gpu, err);
     if (r == 0)
         find_network(agent);
     if (r == 0)
@@ -472,6 +474,7 @@ void agent_free(struct agent *agent)
     image_orders_free(agent);
     images_free(agent->images);
     net_free(agent->net);
+    gpu_free(AQ_TAKE(agent->gpu));
     free(agent->notes);
     agent->notes = NULL;
     disk_free(agent->disk);

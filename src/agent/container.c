@@ -38,18 +38,6 @@ int container_is_wanted(const struct agent *agent, const char *image, bool *ret,
 
 /* ---- what is in the image ---- */
 
-static bool has_program(const struct image *image, const char *path)
-{
-    for (size_t i = 0; i < image->lower_count; i++) {
-        AQ_CLEANUP(aq_freep) char *below = aq_format("%s%s", image->lowers[i], path);
-
-        /* a link may point to where it only leads inside: being there is enough */
-        if (below && faccessat(AT_FDCWD, below, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* The shell of an image, NULL if it has none. */
 static const char *find_shell(const struct image *image)
 {
@@ -57,7 +45,7 @@ static const char *find_shell(const struct image *image)
                                              { "/bin/sh", "/usr/bin/sh" } };
 
     for (size_t i = 0; i < AQ_COUNT(shells); i++)
-        if (has_program(image, shells[i][0]) || has_program(image, shells[i][1]))
+        if (image_has(image, shells[i][0]) || image_has(image, shells[i][1]))
             return shells[i][0];
     return NULL;
 }
@@ -157,11 +145,12 @@ static int add_labels(const struct msg_kernel_create *order, const struct agent 
     return 0;
 }
 
-static int add_mounts(const struct accel_attachment *attachment, const struct net_info *network,
+static int add_mounts(const struct local_kernel *k, const struct net_info *network,
                       const char *config, struct arena *arena, struct container_spec *c,
                       struct aq_error *err)
 {
-    struct container_mount *mounts = arena_array(arena, attachment->mount_count + 4,
+    const struct accel_attachment *attachment = &k->attachment;
+    struct container_mount *mounts = arena_array(arena, attachment->mount_count + 4 + GPU_MOUNTS,
                                                  sizeof(*mounts));
     size_t n = 0;
 
@@ -178,6 +167,8 @@ static int add_mounts(const struct accel_attachment *attachment, const struct ne
         mounts[n++] = (struct container_mount){ .source = attachment->mounts[i].source,
                                                 .target = attachment->mounts[i].target,
                                                 .may_write = attachment->mounts[i].may_write };
+    if (k->slice)
+        n += gpu_slice_mounts(k->slice, mounts + n);
     c->mounts = mounts;
     c->mount_count = n;
     return 0;
@@ -271,7 +262,7 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
     if (r == 0)
         r = add_labels(order, k->agent, image->config, arena, c, err);
     if (r == 0)
-        r = add_mounts(&k->attachment, network, config, arena, c, err);
+        r = add_mounts(k, network, config, arena, c, err);
     if (r == 0)
         r = add_devices(&k->attachment, arena, c, err);
     if (r < 0)
@@ -279,5 +270,6 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
     ret->processes_max = (uint64_t)settings->container_processes_max;
     ret->files_max = (uint64_t)settings->container_files_max;
     ret->container = c;
+    ret->kept = k->slice ? gpu_slice_kept(k->slice) : NULL;
     return 0;
 }

@@ -160,6 +160,8 @@ static void on_running(void *data, int64_t started_usec)
     struct local_kernel *k = data;
 
     AQ_FAULT("agent.running.seen");
+    if (!k->is_attached) /* an agent before us started it */
+        prepare_adopt_slice(k);
     if (k->state == MSG_KERNEL_CREATING && k->run_attempt == k->attempt)
         enter(k, MSG_KERNEL_RUNNING, started_usec);
 }

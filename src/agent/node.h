@@ -10,6 +10,7 @@
 #include "agent/accel/accel.h"
 #include "agent/agent.h"
 #include "agent/disk.h"
+#include "agent/gpu/gpu.h"
 #include "agent/image/image.h"
 #include "agent/net/net.h"
 #include "agent/resources.h"
@@ -41,6 +42,7 @@ struct agent {
     char *notes;                 /* for administrators: what is weaker here than it could be */
     struct images *images;
     struct net *net;             /* of containers; NULL = they have none */
+    struct gpu *gpu;             /* slices of containers; NULL without containers */
     struct list image_orders;    /* image_orders.c */
     const struct agent_events *events;
     void *data;

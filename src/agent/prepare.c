@@ -95,6 +95,24 @@ static int want_network(struct local_kernel *k, struct aq_error *err)
                       : net_open(k->agent->net, &request, on_connected, k, &k->network, err);
 }
 
+/* Anew for every attempt: what the plugins said last counts. */
+static int want_slice(struct local_kernel *k, struct aq_error *err)
+{
+    int r = 0;
+
+    gpu_slice_close(AQ_TAKE(k->slice));
+    if (gpu_is_needed(&k->attachment))
+        r = gpu_check_image(k->image, err);
+    if (r == -ENOTSUP && k->agent->settings->gpu_unenforced) {
+        log_warning("nothing holds a kernel to its part of a GPU: %s", err->text);
+        *err = (struct aq_error){ 0 };
+        return 0;
+    }
+    if (r < 0 || !gpu_is_needed(&k->attachment))
+        return r;
+    return gpu_slice_open(k->agent->gpu, &k->id, &k->attachment, k->image, &k->slice, err);
+}
+
 int prepare_container(struct local_kernel *k, struct aq_error *err)
 {
     int r = container_is_wanted(k->agent, k->image_name, &k->is_container, err);
@@ -109,7 +127,22 @@ int prepare_container(struct local_kernel *k, struct aq_error *err)
         r = want_network(k, err);
         return r < 0 ? r : -EINPROGRESS;
     }
-    return 0;
+    return want_slice(k, err);
+}
+
+void prepare_adopt_slice(struct local_kernel *k)
+{
+    AQ_CLEANUP(aq_freep) char *folder = NULL;
+    struct aq_error err = { 0 };
+    int r;
+
+    if (!k->is_container || k->slice || !k->agent->gpu)
+        return;
+    folder = disk_run_path(k->agent->disk, &k->id, k->run_attempt);
+    r = folder ? gpu_slice_adopt(k->agent->gpu, &k->id, folder, &k->slice, &err) : -ENOMEM;
+    if (r < 0 && r != -ENOENT)
+        log_warning("new processes of a kernel get no device memory kernel=%s: %s",
+                    uuid_format(&k->id, (char[UUID_TEXT_MAX]){ 0 }), err.text);
 }
 
 void prepare_adopt(struct local_kernel *k)
@@ -130,6 +163,10 @@ void prepare_release(struct local_kernel *k)
     if (k->image_request)
         images_cancel(AQ_TAKE(k->image_request));
     image_unref(AQ_TAKE(k->image));
+    if (k->agent->is_closing)
+        gpu_slice_leave(AQ_TAKE(k->slice));
+    else
+        gpu_slice_close(AQ_TAKE(k->slice));
     if (k->network && !k->agent->is_closing)
         net_close(AQ_TAKE(k->network), NULL, NULL);
     k->is_connected = false;

@@ -106,6 +106,8 @@ static int recover(struct agent *agent, const struct uuid *id, struct aq_error *
     find_grant(k);
     prepare_adopt(k);
     r = adopt_newest(k, newest, err);
+    if (k->run)
+        prepare_adopt_slice(k);
     AQ_FAULT("agent.recover.adopted");
     return r == -ENOENT ? 0 : r;
 }
@@ -147,6 +149,8 @@ int recover_all(struct agent *agent, struct aq_error *err)
         step_all(agent);
     if (r == 0 && agent->containers)
         runtime_oci_sweep(agent->containers, is_alive, agent);
+    if (r == 0 && agent->gpu)
+        gpu_sweep(agent->gpu, is_alive, agent);
     if (r == 0 && agent->net)
         net_sweep(agent->net);
     AQ_FAULT("agent.recover.done");

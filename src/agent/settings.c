@@ -114,6 +114,17 @@ const struct conf_item settings_items[] = {
     { "accelerators", "time-limit", CONF_DURATION, AT(accel_limit_usec), "10s", USEC_PER_SEC / 10,
       600 * USEC_PER_SEC, 0, "A plugin that does not answer for so long is ended and started anew" },
 
+    { "gpu", "library", CONF_PATH, AT(gpu_library), NULL, 0, 0, 0,
+      "libaliquot-gpu.so, which holds containers to their part of a GPU; beside the agent by "
+      "default" },
+    { "gpu", "probe", CONF_PATH, AT(gpu_probe), NULL, 0, 0, 0,
+      "The program aliquot-gpu-probe, which tries that in each container; beside the agent by "
+      "default" },
+    { "gpu", "work-conserving", CONF_BOOL, AT(gpu_conserving), "false", 0, 0, 0,
+      "Whether sessions get more than their part of a GPU's time while others want none" },
+    { "gpu", "allow-unenforced", CONF_BOOL, AT(gpu_unenforced), "false", 0, 0, 0,
+      "Whether images without glibc's loader may have a part of a GPU, which nothing holds them to" },
+
     { "runtime", "driver", CONF_STR, AT(driver), "auto", 0, 0, 0,
       "auto: sessions of the image 'process' are processes of the node, others are containers; "
       "process or container: all are" },

@@ -37,6 +37,9 @@ struct settings {
     char *accel_library;  /* folder of the plugins; NULL = beside the agent */
     char *accel_helper;   /* path of aliquot-accel; NULL = beside the agent */
     int64_t accel_rescan_usec, accel_limit_usec;
+    char *gpu_library, *gpu_probe; /* of slices of GPUs; NULL = beside the agent */
+    bool gpu_conserving;  /* idle time of a device goes to those that want it */
+    bool gpu_unenforced;  /* images without a loader get parts that nothing holds them to */
     bool network;         /* containers have one */
     char *network_pool;
     struct conf_list network_dns, network_deny, network_allow;

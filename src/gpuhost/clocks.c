@@ -57,9 +57,9 @@ static int place_of(const struct gpu_view *view, const uint8_t uuid[16])
 /* Processes of the container with work on the device now. */
 static uint32_t active(const struct gpu_view *view, int device, int64_t now_ns)
 {
-    uint32_t count = 0;
+    uint32_t end = view->slot_end ? view->slot_end : AQ_GPU_SLOTS_MAX, count = 0;
 
-    for (uint32_t slot = 1; slot < AQ_GPU_SLOTS_MAX; slot++)
+    for (uint32_t slot = 1; slot < end; slot++)
         count += view->limits->owners[slot].host_pid
                  && __atomic_load_n(&view->usage->slots[slot].devices[device].busy_ns,
                                     __ATOMIC_RELAXED)

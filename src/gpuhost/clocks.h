@@ -20,6 +20,7 @@
 struct gpu_view {
     const struct aq_gpu_limits *limits;
     const struct aq_gpu_usage *usage;
+    uint32_t slot_end; /* no slot from here on is owned; 0 = not known */
     /* kept between ticks: when it last wanted time, what it had paid for then,
      * how much of that the device cannot have done yet, and what it did last
      */

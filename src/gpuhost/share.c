@@ -40,6 +40,7 @@ struct gpu_share {
     uint32_t next_client;
     int pidfds[AQ_GPU_SLOTS_MAX]; /* -1 = free */
     size_t count;
+    uint32_t slot_end; /* no slot from here on is owned; at least 1 */
 };
 
 static int watch(struct gpu_share *share, int fd, uint64_t kind, uint64_t number)
@@ -80,6 +81,7 @@ static struct gpu_share *alloc_share(struct aq_error *err)
         return NULL;
     }
     share->limits_fd = share->usage_fd = share->listener = -1;
+    share->slot_end = 1;
     for (size_t i = 0; i < AQ_COUNT(share->clients); i++)
         share->clients[i] = -1;
     for (size_t i = 0; i < AQ_COUNT(share->pidfds); i++)
@@ -178,6 +180,8 @@ static void end_slot(struct gpu_share *share, uint32_t slot)
         share->pidfds[slot] = -1;
         share->count--;
     }
+    while (share->slot_end > 1 && !share->limits->owners[share->slot_end - 1].host_pid)
+        share->slot_end--;
 }
 
 /* Watch the process of an owned slot; false = it is dead. */
@@ -187,6 +191,8 @@ static bool follow(struct gpu_share *share, uint32_t slot, int pidfd)
         return false;
     share->pidfds[slot] = pidfd;
     share->count++;
+    if (share->slot_end <= slot)
+        share->slot_end = slot + 1;
     return true;
 }
 
@@ -493,4 +499,9 @@ struct aq_gpu_usage *gpu_share_usage(struct gpu_share *share)
 size_t gpu_share_count(const struct gpu_share *share)
 {
     return share->count;
+}
+
+uint32_t gpu_share_slot_end(const struct gpu_share *share)
+{
+    return share->slot_end;
 }

@@ -57,8 +57,9 @@ int gpu_share_set(struct gpu_share *share, const struct gpu_grant *grant, struct
 struct aq_gpu_limits *gpu_share_limits(struct gpu_share *share);
 struct aq_gpu_usage *gpu_share_usage(struct gpu_share *share);
 
-/* How many processes hold a slot. */
+/* How many processes hold a slot, and the first slot beyond all of theirs. */
 size_t gpu_share_count(const struct gpu_share *share);
+uint32_t gpu_share_slot_end(const struct gpu_share *share);
 
 /* Answer one hello, 'len' bytes from the peer of 'socket'. Returns the slot
  * given (0 = to an onlooker), or -errno; the peer is told in both cases.

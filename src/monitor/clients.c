@@ -91,13 +91,35 @@ void clients_drop(struct clients *clients, int slot)
     clients->slots[slot].attached = false;
 }
 
-long clients_receive(struct clients *clients, int slot, char *buf)
+/* The kernel installs no more of them than there is room for. */
+static void take_descriptors(struct msghdr *message, int ret_fds[MONITOR_KEPT])
 {
+    const struct cmsghdr *rights = CMSG_FIRSTHDR(message);
+
+    for (int i = 0; i < MONITOR_KEPT; i++)
+        ret_fds[i] = -1;
+    if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
+        memcpy(ret_fds, CMSG_DATA(rights),
+               AQ_MIN(rights->cmsg_len - CMSG_LEN(0), MONITOR_KEPT * sizeof(int)));
+}
+
+long clients_receive(struct clients *clients, int slot, char *buf, int ret_fds[MONITOR_KEPT])
+{
+    union {
+        char bytes[CMSG_SPACE(MONITOR_KEPT * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec part = { buf, MONITOR_MESSAGE_MAX };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+                              .msg_controllen = sizeof(control) };
     ssize_t got;
 
     do
-        got = recv(clients->slots[slot].fd, buf, MONITOR_MESSAGE_MAX, 0);
+        got = recvmsg(clients->slots[slot].fd, &message, MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);
+    if (got < 0)
+        message.msg_controllen = 0;
+    take_descriptors(&message, ret_fds);
     if (got < 0)
         return errno == EAGAIN ? -1 : 0;
     return got;

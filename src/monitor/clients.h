@@ -44,9 +44,9 @@ int clients_accept(struct clients *clients, const struct monitor_hello *hello);
 void clients_drop(struct clients *clients, int slot);
 
 /* Bytes of a packet into 'buf' (MONITOR_MESSAGE_MAX); 0 = the client has gone;
- * -1 = nothing more now.
+ * -1 = nothing more now. 'ret_fds' are what came with it, the caller's to close; -1 = none.
  */
-long clients_receive(struct clients *clients, int slot, char *buf);
+long clients_receive(struct clients *clients, int slot, char *buf, int ret_fds[MONITOR_KEPT]);
 
 /* Send output to one client, or to all attached ones with slot -1. */
 void clients_send_output(struct clients *clients, int slot, const char *bytes, size_t len);

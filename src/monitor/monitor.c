@@ -39,6 +39,7 @@ struct monitor {
     struct clients clients;
     struct log_ring log;
     struct runner_link runner;
+    int kept[MONITOR_KEPT]; /* of the agent, which may end before us; -1 = none */
     bool is_running, has_tty; /* as told to clients */
     int64_t started_usec;
     bool is_ended;      /* the program itself; 'status' is of waitpid() */
@@ -235,15 +236,29 @@ static void listen_if_needed(struct monitor *m)
         log_warning("%s", err.text);
 }
 
+/* Takes all of 'fds'. */
+static void keep(struct monitor *m, int fds[MONITOR_KEPT])
+{
+    for (int i = 0; i < MONITOR_KEPT; i++) {
+        aq_closep(&m->kept[i]);
+        m->kept[i] = AQ_TAKE_FD(fds[i]);
+    }
+}
+
 static void on_client(struct monitor *m, int slot)
 {
     char packet[MONITOR_MESSAGE_MAX];
-    long got = clients_receive(&m->clients, slot, packet);
+    int fds[MONITOR_KEPT];
+    long got = clients_receive(&m->clients, slot, packet, fds);
 
     if (got == 0)
         clients_drop(&m->clients, slot);
+    else if (got == 1 && packet[0] == MONITOR_KEEP)
+        keep(m, fds);
     else if (got > 0)
         on_packet(m, slot, packet, (size_t)got);
+    for (int i = 0; i < MONITOR_KEPT; i++)
+        aq_closep(&fds[i]);
 }
 
 static struct monitor_hello make_hello(const struct monitor *m)
@@ -560,7 +575,7 @@ int monitor_run(const char *folder, int client, struct aq_error *err)
     struct monitor m = { .folder = -1, .lock = -1, .epoll = -1, .signals = -1, .timer = -1,
                          .memory = -1,
                          .child = { .output = -1, .input = -1 }, .clients = { .listener = -1 },
-                         .log = { .fd = -1 }, .program = { .text = STRBUF_INIT },
+                         .log = { .fd = -1 }, .kept = { -1, -1 }, .program = { .text = STRBUF_INIT },
                          .runner = { -1, -1, -1 } };
     int r;
 
@@ -581,6 +596,8 @@ int monitor_run(const char *folder, int client, struct aq_error *err)
     clients_close(&m.clients);
     runner_link_close(&m.runner);
     log_ring_close(&m.log);
+    for (int i = 0; i < MONITOR_KEPT; i++)
+        aq_closep(&m.kept[i]);
     aq_closep(&m.child.output);
     aq_closep(&m.memory);
     aq_closep(&m.timer);

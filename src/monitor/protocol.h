@@ -69,6 +69,7 @@
 #define MONITOR_PROTOCOL 1
 #define MONITOR_MESSAGE_MAX 16384 /* bytes of a packet */
 #define MONITOR_REPLAY_MAX 65536  /* bytes of earlier output that ATTACH shows */
+#define MONITOR_KEPT 2            /* descriptors of KEEP */
 #define MONITOR_EXIT_BUSY 75      /* exit status: another monitor has the folder */
 
 /* "reason" in exit.json */
@@ -92,6 +93,9 @@ enum monitor_message {
     MONITOR_ATTACH = 'A',    /* type byte: earlier output, then live */
     MONITOR_INPUT = 'I',     /* type byte, then input for the terminal */
     MONITOR_RESIZE = 'R',    /* struct monitor_resize */
+    MONITOR_KEEP = 'F',      /* type byte, with MONITOR_KEPT descriptors (SCM_RIGHTS): held open as
+                                long as the program runs, in place of earlier ones. A later agent
+                                finds them in /proc/PID/fd */
 };
 
 struct monitor_hello {

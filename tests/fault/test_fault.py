@@ -19,8 +19,8 @@ POINTS = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, 
 POINTS = [point for point in POINTS if not point.startswith("agent.image.")]
 # Those of networks have a node of their own in tests/system/test_network.py.
 POINTS = [point for point in POINTS if not point.startswith("agent.net.")]
-# Those of the GPU library's other side, too (test_gpu_fault.py).
-POINTS = [point for point in POINTS if not point.startswith("gpuhost.")]
+# Those of slices of GPUs, too (test_gpu_fault.py).
+POINTS = [point for point in POINTS if not point.startswith(("gpuhost.", "agent.gpu."))]
 SETTINGS = {
     "ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "3s",
     "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",

@@ -1,18 +1,22 @@
 """Whoever hands out a slice of a GPU dies in the middle of it: the program gets
 no memory without it, the card is free again, and the next slice is whole."""
 
+import contextlib
 import subprocess
 import time
 
 import pytest
 
-from cluster import ROOT
+import containers
+from cluster import ENDED, GONE, ROOT, batch, wait_for, wait_status
 from gpu import BUILD, Card
+from gpu_cluster import GpuCluster, body_of
 
 CLIENTS = BUILD / "tests" / "gpu"
-POINTS = [point for point in
-          subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, text=True,
-                         check=True).stdout.split() if point.startswith("gpuhost.")]
+ALL = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, text=True,
+                     check=True).stdout.split()
+POINTS = [point for point in ALL if point.startswith("gpuhost.")]
+AGENT_POINTS = [point for point in ALL if point.startswith("agent.gpu.")]
 
 
 def is_free(card, seconds=10):
@@ -33,3 +37,49 @@ def test_point(point, tmp_path):
         again = card.run(CLIENTS / "gpu-entries", options=["--memory", "320m"], env=faults)
         assert again.returncode == 0, again.stdout + again.stderr
         assert is_free(card)
+
+
+PROGRAM = """
+say("total", info()[1], alloc(1000))
+for _ in range(30):
+    say("over", alloc(2000))
+    time.sleep(0.1)
+say("end", info()[1], alloc(500))
+"""
+
+
+def log_of(client, session):
+    """"" while its agent is away."""
+    with contextlib.suppress(*GONE):
+        reply = client.get(f"/aliquot/v1/sessions/{session}/logs", timeout=20)
+        return reply.body.decode() if reply.status == 200 else ""
+    return ""
+
+
+@pytest.mark.parametrize("point", AGENT_POINTS)
+def test_agent_point(point):
+    """The agent dies where it makes, finds again or takes down the slice of a container."""
+    if why := containers.why_not("crun"):
+        pytest.skip(why)
+    with GpuCluster() as cluster:
+        mark = cluster.folder / "died"
+        cluster.env.update(ALIQUOT_FAULT=point, ALIQUOT_FAULT_ONCE=str(mark))
+        cluster.supervise()
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        body = {**batch("sliced", 'exec python3 -c "$MAIN"'), "image": "host",
+                **body_of("0.5", PROGRAM)}
+        session = client.post("/session", body).json["sessionId"]
+        wait_for(lambda: "over" in log_of(client, session), 30, "its output")
+        cluster.programs["agent"].kill()  # while it runs: the next one finds it again
+        shown = wait_status(client, session, *ENDED)
+        assert shown["result"] == "SUCCESS", shown
+        wait_for(mark.exists, 30, f"a process to pass {point}")
+        assert is_free(cluster.card)
+        wait_for(lambda: "end" in log_of(client, session), 30, "the log")
+        log = log_of(client, session)
+        assert set(log.splitlines()) == {"total 2048 0", "over 2", "end 2048 0"}, log
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()

@@ -90,6 +90,7 @@ struct accel_part { /* a device as the session sees it */
     const char *device_id, *model;
     uint64_t memory_bytes;
     uint32_t processors;
+    uint32_t time_micro; /* millionths of the device's time; 0 = no slice (agent/gpu/gpu.h) */
 };
 
 struct accel_attachment {

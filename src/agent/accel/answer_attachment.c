@@ -9,6 +9,7 @@
 
 #define VALUE_MAX 65536
 #define PROCESSORS_MAX 1000000
+#define TIME_WHOLE 1000000
 #define PARTS_MAX ACCEL_DEVICES_MAX
 
 static bool is_path(const char *path)
@@ -133,6 +134,7 @@ static void read_part(struct answer_reader *in, const char *kind, struct accel_a
     part->model = answer_text(in, "model", ANSWER_TEXT_MAX);
     part->memory_bytes = (uint64_t)answer_int(in, "memory_bytes", 0, INT64_MAX);
     part->processors = (uint32_t)answer_int(in, "processors", 0, PROCESSORS_MAX);
+    part->time_micro = (uint32_t)answer_int(in, "time", 0, TIME_WHOLE);
 }
 
 int answer_read_attachment(const json_t *result, const char *kind, struct accel_attachment *to,

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -80,6 +81,18 @@ struct image *record_hold(struct record *record, const char *reference)
     record->holds++;
     mark_used(record);
     return &handle->image;
+}
+
+bool image_has(const struct image *image, const char *path)
+{
+    for (size_t i = 0; i < image->lower_count; i++) {
+        AQ_CLEANUP(aq_freep) char *below = aq_format("%s%s", image->lowers[i], path);
+
+        /* a link may point to where it only leads inside: being there is enough */
+        if (below && faccessat(AT_FDCWD, below, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    }
+    return false;
 }
 
 struct image *image_ref(struct image *image)

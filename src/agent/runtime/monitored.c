@@ -33,6 +33,7 @@ struct monitored_kernel {
     char *folder;
     const struct runtime_events *events;
     void *data;
+    const int *kept;         /* for a monitor that we start; NULL = none */
     struct spawned *monitor; /* spawned by us and not reaped yet, or NULL */
     struct packets *packets;         /* the connection, or NULL */
     uv_timer_t timer;                /* its closing frees all this */
@@ -169,6 +170,9 @@ static void launch(struct monitored_kernel *k)
     AQ_FAULT("agent.monitor.before");
     r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0
             ? aq_fail_errno(&err, "socket pair") : 0;
+    if (r == 0 && k->kept) /* waits in the socket for the monitor, even if we die now */
+        r = packets_send_kept(pair[0], k->kept) < 0
+                ? aq_fail_errno(&err, "pass descriptors to the monitor") : 0;
     if (r == 0)
         r = spawn(k->rt->loop, args, pair[1], on_monitor_exit, k, &k->monitor, &err);
     aq_closep(&pair[1]);
@@ -185,7 +189,7 @@ static void launch(struct monitored_kernel *k)
 
 /* ---- the vtable ---- */
 
-int monitored_open(struct runtime *runtime, const char *folder,
+int monitored_open(struct runtime *runtime, const char *folder, const int *kept,
                    const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                    struct aq_error *err)
 {
@@ -198,6 +202,7 @@ int monitored_open(struct runtime *runtime, const char *folder,
     }
     k->super.ops = rt->super.ops;
     k->rt = rt;
+    k->kept = kept;
     k->events = events;
     k->data = data;
     (void)uv_timer_init(rt->loop, &k->timer);
@@ -216,7 +221,7 @@ int monitored_adopt(struct runtime *runtime, const char *folder, const struct ru
         return aq_fail(err, ENOMEM, "kernel of '%s'", folder);
     if (access(started, F_OK) < 0)
         return aq_fail_errno(err, "'%s'", started);
-    return monitored_open(runtime, folder, events, data, ret, err);
+    return monitored_open(runtime, folder, NULL, events, data, ret, err);
 }
 
 void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec)

@@ -21,8 +21,8 @@ int monitored_init(struct monitored_runtime *rt, uv_loop_t *loop, const char *mo
                    struct aq_error *err);
 void monitored_done(struct monitored_runtime *rt);
 
-/* What start() does once 'program' is written. */
-int monitored_open(struct runtime *runtime, const char *folder,
+/* What start() does once 'program' is written; 'kept' as in struct runtime_spec. */
+int monitored_open(struct runtime *runtime, const char *folder, const int *kept,
                    const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                    struct aq_error *err);
 

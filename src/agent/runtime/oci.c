@@ -334,7 +334,7 @@ static int start(struct runtime *runtime, const struct runtime_spec *spec,
 {
     int r = oci_write(of(runtime), spec, err);
 
-    return r < 0 ? r : monitored_open(runtime, spec->folder, events, data, ret, err);
+    return r < 0 ? r : monitored_open(runtime, spec->folder, spec->kept, events, data, ret, err);
 }
 
 void runtime_oci_sweep(struct runtime *rt, bool (*is_known)(void *data, const struct uuid *kernel),

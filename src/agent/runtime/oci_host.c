@@ -65,7 +65,10 @@ static int make_folders(struct oci_host *host, const struct settings *settings,
     r = make_folder(host->stage, 0755, err);
     if (r == 0)
         r = make_folder(host->runtime, 0700, err);
-    return r == 0 ? make_folder(host->kernels, 0700, err) : r;
+    if (r == 0)
+        r = make_folder(host->kernels, 0700, err);
+    host->gpu = aq_format("%s/gpu", base);
+    return r == 0 ? make_folder(host->gpu, 0711, err) : r;
 }
 
 static char *name_instance(const char *state)
@@ -258,6 +261,7 @@ void oci_host_done(struct oci_host *host)
     free(host->stage);
     free(host->runtime);
     free(host->kernels);
+    free(host->gpu);
     free(host->scratch_template);
     free(host->seccomp);
     aq_closep(&host->users);

@@ -6,6 +6,7 @@
  *   FOLDER/INSTANCE/stage      monitor/rootfs.h; empty outside of containers
  *   FOLDER/INSTANCE/runtime    the OCI runtime's own state
  *   FOLDER/INSTANCE/kernels/ID files of the runtime about one container
+ *   FOLDER/INSTANCE/gpu/ID     what a container sees of its slice of GPUs (agent/gpu/gpu.h)
  *   STATE/scratch-BYTES.img    the file system that scratch spaces begin as
  *
  * FOLDER is [runtime] folder, INSTANCE a name for this agent's state folder:
@@ -19,7 +20,7 @@
 #include "base/strbuf.h"
 
 struct oci_host {
-    char *stage, *runtime, *kernels; /* folders */
+    char *stage, *runtime, *kernels, *gpu; /* folders */
     char *scratch_template; /* NULL = scratch spaces are plain folders without a limit */
     char *seccomp;          /* NULL = no profile */
     struct cgroup_layout cgroups;

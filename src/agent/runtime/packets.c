@@ -74,6 +74,23 @@ int packets_send(struct packets *packets, const void *packet, size_t len)
     return send(packets->fd, packet, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
+int packets_send_kept(int socket, const int kept[MONITOR_KEPT])
+{
+    union {
+        char bytes[CMSG_SPACE(MONITOR_KEPT * sizeof(int))];
+        struct cmsghdr align;
+    } control = { .bytes = { 0 } };
+    char type = MONITOR_KEEP;
+    struct iovec part = { &type, sizeof(type) };
+    const struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+                                    .msg_controllen = sizeof(control) };
+
+    control.align = (struct cmsghdr){ .cmsg_len = CMSG_LEN(MONITOR_KEPT * sizeof(int)),
+                                      .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+    memcpy(CMSG_DATA(&control.align), kept, MONITOR_KEPT * sizeof(int));
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
 void packets_pause(struct packets *packets, bool paused)
 {
     if (paused)

@@ -33,6 +33,9 @@ int packets_connect_to(const char *folder, const char *name, struct aq_error *er
 
 /* 0, or -errno: what a monitor does not take at once is lost. */
 int packets_send(struct packets *packets, const void *packet, size_t len);
+
+/* MONITOR_KEEP on a socket to a monitor, which gets descriptors of its own. 0 or -errno. */
+int packets_send_kept(int socket, const int kept[MONITOR_KEPT]);
 void packets_pause(struct packets *packets, bool paused);
 
 /* No callback follows. NULL is fine. */

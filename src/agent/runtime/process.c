@@ -20,7 +20,7 @@ static int start(struct runtime *runtime, const struct runtime_spec *spec,
     int r = spec->is_described ? 0 : program_file_write(spec, err);
 
     AQ_FAULT("agent.program.written");
-    return r < 0 ? r : monitored_open(runtime, spec->folder, events, data, ret, err);
+    return r < 0 ? r : monitored_open(runtime, spec->folder, spec->kept, events, data, ret, err);
 }
 
 static void free_runtime(struct runtime *runtime)

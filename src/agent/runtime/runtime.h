@@ -42,6 +42,8 @@ struct runtime_spec {
     uint64_t memory_bytes;  /* 0 = no limit */
     uint64_t processes_max, files_max; /* 0 = no limit */
     const struct container_spec *container; /* NULL = a process of the node */
+    const int *kept;        /* MONITOR_KEPT descriptors for the monitor to hold; borrowed as long as
+                               the handle; NULL = none */
     bool is_described;      /* the folder has what runtime_describe() gave: of all this only
                                'folder' counts any more */
 };

@@ -1,0 +1,160 @@
+/* gpu.c - all slices of the node: their list, and the clocks of their devices */
+#include "agent/gpu/gpu_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+
+#define QUIET_NS 200000000 /* nobody uses a device: processes only want to know that we live */
+#define LASTING_NS 1000000000 /* so long after its last work a slice's clocks are looked at */
+
+/* ---- files of ours ---- */
+
+/* Where the settings say, else beside the agent or where it was installed. */
+static char *find_file(const char *configured, const char *name)
+{
+    static const char *const places[] = { "", "../libexec/aliquot/", "../lib/aliquot/" };
+    AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
+    AQ_CLEANUP(aq_freep) char *installed = aq_format("%s/%s", GPU_LIBRARY_DIR, name);
+
+    if (configured)
+        return strdup(configured);
+    for (size_t i = 0; folder && i < AQ_COUNT(places); i++) {
+        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s%s", folder, places[i], name);
+
+        if (path && access(path, R_OK) == 0)
+            return AQ_TAKE(path);
+    }
+    return installed && access(installed, R_OK) == 0 ? AQ_TAKE(installed) : NULL;
+}
+
+/* ---- clocks ---- */
+
+/* Whether the clocks of a slice may have to change. */
+static bool is_used(const struct gpu *gpu, size_t i, int64_t now)
+{
+    const struct gpu_view *view = &gpu->views[i];
+
+    if (gpu_share_count(gpu->slices[i]->share))
+        return true;
+    for (uint32_t d = 0; d < view->limits->device_count; d++)
+        if (view->wanted_ns[d] && now - view->wanted_ns[d] < LASTING_NS)
+            return true;
+    return false;
+}
+
+static int64_t tick(struct gpu *gpu)
+{
+    int64_t now = gpu_clocks_now_ns(), next = QUIET_NS;
+
+    for (size_t i = 0; i < gpu->count; i++)
+        gpu->views[i].slot_end = gpu_share_slot_end(gpu->slices[i]->share);
+    for (size_t i = 0; i < gpu->count; i++) {
+        struct aq_gpu_limits *limits = gpu_share_limits(gpu->slices[i]->share);
+
+        if (is_used(gpu, i, now)) {
+            int64_t wanted = gpu_clocks_tick(limits, gpu->views, gpu->count, i,
+                                             gpu->settings->gpu_conserving, now);
+
+            next = AQ_MIN(next, wanted);
+        } else {
+            __atomic_store_n(&limits->alive_ns, now, __ATOMIC_RELAXED);
+        }
+    }
+    return next;
+}
+
+static void on_clocks(uv_timer_t *timer)
+{
+    struct gpu *gpu = timer->data;
+
+    if (gpu->count)
+        (void)uv_timer_start(timer, on_clocks, (uint64_t)((tick(gpu) + 999999) / 1000000), 0);
+}
+
+void gpu_wake(struct gpu *gpu)
+{
+    (void)uv_timer_start(&gpu->clocks, on_clocks, 0, 0);
+}
+
+/* ---- the list ---- */
+
+int gpu_list_add(struct gpu *gpu, struct gpu_slice *slice, struct aq_error *err)
+{
+    if (!vec_grow(&gpu->slices, &gpu->slice_cap, gpu->count + 1, sizeof(*gpu->slices))
+        || !vec_grow(&gpu->views, &gpu->view_cap, gpu->count + 1, sizeof(*gpu->views)))
+        return aq_fail(err, ENOMEM, "slice of a GPU");
+    gpu->slices[gpu->count] = slice;
+    gpu->views[gpu->count++] = (struct gpu_view){ .limits = gpu_share_limits(slice->share),
+                                                  .usage = gpu_share_usage(slice->share) };
+    gpu_wake(gpu);
+    return 0;
+}
+
+void gpu_list_remove(struct gpu *gpu, const struct gpu_slice *slice)
+{
+    for (size_t i = 0; i < gpu->count; i++)
+        if (gpu->slices[i] == slice) {
+            gpu->count--;
+            gpu->slices[i] = gpu->slices[gpu->count];
+            gpu->views[i] = gpu->views[gpu->count];
+            return;
+        }
+}
+
+/* ---- life ---- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct gpu *gpu = handle->data;
+
+    free(gpu->library);
+    free(gpu->probe);
+    free(gpu->slices);
+    free(gpu->views);
+    free(gpu);
+}
+
+int gpu_new(uv_loop_t *loop, const struct settings *settings, const char *folder, struct gpu **ret,
+            struct aq_error *err)
+{
+    struct gpu *gpu = calloc(1, sizeof(*gpu));
+
+    if (!gpu)
+        return aq_fail(err, ENOMEM, "slices of GPUs");
+    *gpu = (struct gpu){ .loop = loop, .settings = settings, .folder = folder,
+                         .library = find_file(settings->gpu_library, "libaliquot-gpu.so"),
+                         .probe = find_file(settings->gpu_probe, "aliquot-gpu-probe") };
+    (void)uv_timer_init(loop, &gpu->clocks);
+    gpu->clocks.data = gpu;
+    *ret = gpu;
+    return 0;
+}
+
+void gpu_free(struct gpu *gpu)
+{
+    if (gpu)
+        uv_close((uv_handle_t *)&gpu->clocks, on_closed);
+}
+
+void gpu_sweep(const struct gpu *gpu, bool (*is_known)(void *data, const struct uuid *kernel),
+               void *data)
+{
+    DIR *dir = opendir(gpu->folder);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        struct uuid id;
+
+        if (uuid_parse(entry->d_name, &id) == 0 && !is_known(data, &id))
+            (void)fs_remove_tree(dirfd(dir), entry->d_name, NULL);
+    }
+    if (dir)
+        (void)closedir(dir);
+}

@@ -1,0 +1,44 @@
+/* gpu_private.h - inside src/agent/gpu */
+#ifndef AQ_AGENT_GPU_PRIVATE_H
+#define AQ_AGENT_GPU_PRIVATE_H
+
+#include "agent/gpu/gpu.h"
+#include "gpuhost/clocks.h"
+#include "gpuhost/share.h"
+#include "monitor/protocol.h"
+
+struct gpu {
+    uv_loop_t *loop;
+    const struct settings *settings;
+    const char *folder;
+    char *library, *probe;      /* on the node; NULL = not found */
+    struct gpu_slice **slices;
+    struct gpu_view *views;     /* of the same, in the same order */
+    size_t count, slice_cap, view_cap;
+    uv_timer_t clocks;          /* its closing frees all this */
+};
+
+struct gpu_slice {
+    struct gpu *gpu;
+    struct uuid id;
+    char *path, *socket_folder, *preload; /* on the node */
+    int folder;                 /* of 'path': names below it are short enough for a socket */
+    struct gpu_share *share;
+    int kept[MONITOR_KEPT];     /* borrowed from the share */
+    uv_poll_t poll;             /* its closing frees all this */
+};
+
+/* ---- gpu.c ---- */
+
+/* Into and out of the list whose clocks are kept. -ENOMEM. */
+int gpu_list_add(struct gpu *gpu, struct gpu_slice *slice, struct aq_error *err);
+void gpu_list_remove(struct gpu *gpu, const struct gpu_slice *slice);
+/* A process has come: look at the clocks at once. */
+void gpu_wake(struct gpu *gpu);
+
+/* ---- preload.c ---- */
+
+/* Contents of /etc/ld.so.preload for a container: the image's own lines, then the library. */
+int gpu_preload_text(const struct image *image, struct strbuf *out, struct aq_error *err);
+
+#endif

@@ -1,0 +1,308 @@
+/* slice.c - one kernel's slice: making it, finding it again, taking it down */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/gpu/gpu_private.h"
+#include "agent/runtime/packets.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/strbuf.h"
+
+/* ---- what is granted ---- */
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "GPU-513a5f0e-7721-…", the name that the driver gives a device. */
+static bool read_device_uuid(const char *text, uint8_t ret[16])
+{
+    size_t digits = 0;
+
+    if (strncmp(text, "GPU-", 4) == 0 || strncmp(text, "MIG-", 4) == 0)
+        text += 4;
+    for (; *text && digits < 32; text++) {
+        int value = hex(*text);
+
+        if (value < 0 && *text != '-')
+            return false;
+        if (value < 0)
+            continue;
+        ret[digits / 2] = (uint8_t)(digits % 2 ? ret[digits / 2] << 4 | value : value);
+        digits++;
+    }
+    return digits == 32 && !*text;
+}
+
+/* How many grants, or -errno. */
+static int read_grants(const struct accel_attachment *attachment,
+                       struct gpu_grant ret[AQ_GPU_DEVICES_MAX], struct aq_error *err)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < attachment->part_count; i++) {
+        const struct accel_part *part = &attachment->parts[i];
+
+        if (!part->time_micro)
+            continue;
+        if (count == AQ_GPU_DEVICES_MAX)
+            return aq_fail(err, EINVAL, "parts of more than %d devices in one session",
+                           AQ_GPU_DEVICES_MAX);
+        ret[count] = (struct gpu_grant){ .memory_bytes = part->memory_bytes,
+                                         .share = part->time_micro,
+                                         .processors = part->processors };
+        if (!read_device_uuid(part->device_id, ret[count++].uuid))
+            return aq_fail_as(err, EINVAL, "accelerator-failed", part->device_id,
+                              "device '%s' cannot be parted: its id is no UUID of a GPU",
+                              part->device_id);
+    }
+    return count;
+}
+
+bool gpu_is_needed(const struct accel_attachment *attachment)
+{
+    for (size_t i = 0; i < attachment->part_count; i++)
+        if (attachment->parts[i].time_micro)
+            return true;
+    return false;
+}
+
+/* ---- life ---- */
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* Everything but the folder's contents. */
+static void let_go(struct gpu_slice *slice)
+{
+    bool is_polled = slice->poll.data != NULL;
+
+    if (is_polled)
+        uv_close((uv_handle_t *)&slice->poll, on_poll_closed);
+    gpu_list_remove(slice->gpu, slice);
+    gpu_share_free(slice->share);
+    aq_closep(&slice->folder);
+    free(slice->path);
+    free(slice->socket_folder);
+    free(slice->preload);
+    if (!is_polled)
+        free(slice);
+}
+
+void gpu_slice_leave(struct gpu_slice *slice)
+{
+    if (slice)
+        let_go(slice);
+}
+
+void gpu_slice_close(struct gpu_slice *slice)
+{
+    if (!slice)
+        return;
+    AQ_FAULT("agent.gpu.closing");
+    (void)fs_remove_tree(AT_FDCWD, slice->path, NULL);
+    let_go(slice);
+}
+AQ_DEFINE_CLEANUP(struct gpu_slice, gpu_slice_leave)
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct gpu_slice *slice = poll->data;
+    size_t before = gpu_share_count(slice->share);
+
+    (void)status;
+    (void)events;
+    gpu_share_dispatch(slice->share);
+    if (gpu_share_count(slice->share) > before)
+        gpu_wake(slice->gpu);
+}
+
+static struct gpu_slice *alloc_slice(struct gpu *gpu, const struct uuid *id, struct aq_error *err)
+{
+    struct gpu_slice *slice = calloc(1, sizeof(*slice));
+    char name[UUID_TEXT_MAX];
+
+    if (!slice) {
+        (void)aq_fail(err, ENOMEM, "slice of a GPU");
+        return NULL;
+    }
+    *slice = (struct gpu_slice){ .gpu = gpu, .id = *id, .folder = -1, .kept = { -1, -1 } };
+    slice->path = aq_format("%s/%s", gpu->folder, uuid_format(id, name));
+    slice->socket_folder = aq_format("%s/run", slice->path ? slice->path : "");
+    slice->preload = aq_format("%s/ld.so.preload", slice->path ? slice->path : "");
+    if (slice->path && slice->socket_folder && slice->preload)
+        return slice;
+    (void)aq_fail(err, ENOMEM, "slice of a GPU");
+    let_go(slice);
+    return NULL;
+}
+
+/* The share is there: answer on its socket, keep its clocks. */
+static int serve(struct gpu_slice *slice, struct aq_error *err)
+{
+    char socket[48];
+    int r;
+
+    slice->folder = open(slice->socket_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (slice->folder < 0)
+        return aq_fail_errno(err, "open '%s'", slice->socket_folder);
+    gpu_share_files(slice->share, &slice->kept[0], &slice->kept[1]);
+    (void)snprintf(socket, sizeof(socket), "/proc/self/fd/%d/gpu.sock", slice->folder);
+    r = gpu_share_listen(slice->share, socket, err);
+    if (r == 0)
+        r = gpu_list_add(slice->gpu, slice, err);
+    if (r < 0)
+        return r;
+    if (uv_poll_init(slice->gpu->loop, &slice->poll, gpu_share_poll_fd(slice->share)) < 0)
+        return aq_fail(err, EIO, "slice of a GPU: it cannot be waited for");
+    slice->poll.data = slice;
+    (void)uv_poll_start(&slice->poll, UV_READABLE, on_readable);
+    return 0;
+}
+
+/* ---- a new one ---- */
+
+static int make_folder(struct gpu_slice *slice, const struct image *image, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int r = fs_remove_tree(AT_FDCWD, slice->path, err);
+
+    if (r < 0)
+        return r;
+    /* containers' users look at them from below: only names in them are secret */
+    if (mkdir(slice->path, 0711) < 0 || mkdir(slice->socket_folder, 0755) < 0)
+        return aq_fail_errno(err, "make '%s'", slice->socket_folder);
+    r = gpu_preload_text(image, &text, err);
+    return r < 0 ? r : fs_write_quick(AT_FDCWD, slice->preload, text.data, text.len, 0644, err);
+}
+
+int gpu_slice_open(struct gpu *gpu, const struct uuid *id, const struct accel_attachment *attachment,
+                   const struct image *image, struct gpu_slice **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(gpu_slice_leavep) struct gpu_slice *slice = NULL;
+    struct gpu_grant grants[AQ_GPU_DEVICES_MAX];
+    int r = read_grants(attachment, grants, err);
+
+    if (r < 0)
+        return r;
+    if (!gpu->library || !gpu->probe)
+        return aq_fail_as(err, ENOENT, "unenforceable", "gpu.library",
+                          "this node cannot hold sessions to parts of a GPU: %s is missing",
+                          gpu->library ? "aliquot-gpu-probe" : "libaliquot-gpu.so");
+    if (!(slice = alloc_slice(gpu, id, err)))
+        return -err->code;
+    r = gpu_share_new(grants, (size_t)r, &slice->share, err);
+    if (r == 0)
+        r = make_folder(slice, image, err);
+    if (r == 0)
+        r = serve(slice, err);
+    AQ_FAULT("agent.gpu.open");
+    if (r < 0) {
+        (void)fs_remove_tree(AT_FDCWD, slice->path, NULL);
+        return r;
+    }
+    *ret = AQ_TAKE(slice);
+    return 0;
+}
+
+/* ---- one that outlived an agent ---- */
+
+/* Another process's memory file of this name, opened anew; or -errno. */
+static int open_kept(pid_t pid, const char *name, int flags)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("/proc/%d/fd", (int)pid);
+    DIR *dir = path ? opendir(path) : NULL;
+    int fd = -ENOENT;
+    struct dirent *entry;
+
+    while (dir && fd < 0 && (entry = readdir(dir))) {
+        char target[64];
+        ssize_t len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+        target[len > 0 ? len : 0] = '\0';
+        if (strncmp(target, "/memfd:", 7) == 0 && strncmp(target + 7, name, strlen(name)) == 0)
+            fd = openat(dirfd(dir), entry->d_name, flags | O_CLOEXEC);
+    }
+    if (dir)
+        (void)closedir(dir);
+    return fd < 0 ? -ENOENT : fd;
+}
+
+/* The limits are new ones, which the next agent needs, too. */
+static int take_from_monitor(struct gpu_slice *slice, const char *monitor_folder,
+                             struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int monitor = packets_connect(monitor_folder, err);
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    int limits, usage, r;
+
+    if (monitor < 0)
+        return monitor;
+    if (getsockopt(monitor, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return aq_fail_errno(err, "ask for the monitor of '%s'", monitor_folder);
+    limits = open_kept(peer.pid, "aliquot-gpu-limits", O_RDONLY);
+    usage = open_kept(peer.pid, "aliquot-gpu-usage", O_RDWR);
+    if (limits < 0 || usage < 0) {
+        aq_closep(&limits);
+        aq_closep(&usage);
+        return aq_fail(err, EIO, "the monitor does not hold its memory files");
+    }
+    r = gpu_share_adopt(limits, usage, &slice->share, err);
+    if (r < 0)
+        return r;
+    gpu_share_files(slice->share, &slice->kept[0], &slice->kept[1]);
+    AQ_FAULT("agent.gpu.adopted");
+    return packets_send_kept(monitor, slice->kept) < 0
+               ? aq_fail_errno(err, "pass memory files to a monitor") : 0;
+}
+
+int gpu_slice_adopt(struct gpu *gpu, const struct uuid *id, const char *monitor_folder,
+                    struct gpu_slice **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(gpu_slice_leavep) struct gpu_slice *slice = alloc_slice(gpu, id, err);
+    int r;
+
+    if (!slice)
+        return -err->code;
+    if (access(slice->path, F_OK) < 0)
+        return aq_fail_errno(err, "'%s'", slice->path);
+    r = take_from_monitor(slice, monitor_folder, err);
+    if (r == 0)
+        r = serve(slice, err);
+    if (r < 0)
+        return r == -ENOENT ? -EIO : r;
+    *ret = AQ_TAKE(slice);
+    return 0;
+}
+
+/* ---- for the container ---- */
+
+size_t gpu_slice_mounts(const struct gpu_slice *slice, struct container_mount ret[GPU_MOUNTS])
+{
+    size_t n = 0;
+
+    ret[n++] = (struct container_mount){ .source = slice->socket_folder,
+                                         .target = GPU_SOCKET_FOLDER_INSIDE };
+    ret[n++] = (struct container_mount){ .source = slice->gpu->library,
+                                         .target = GPU_LIBRARY_INSIDE };
+    ret[n++] = (struct container_mount){ .source = slice->gpu->probe, .target = GPU_PROBE_INSIDE };
+    ret[n++] = (struct container_mount){ .source = slice->preload,
+                                         .target = "/etc/ld.so.preload" };
+    return n;
+}
+
+const int *gpu_slice_kept(const struct gpu_slice *slice)
+{
+    return slice->kept;
+}

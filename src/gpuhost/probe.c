@@ -1,0 +1,51 @@
+/* aliquot-gpu-probe - can programs of this image be held to a part of a GPU?
+ *
+ * Started in a container by the image's own loader, which finds the preload
+ * library in /etc/ld.so.preload. Its cuInit() must be there, ask the agent
+ * for the memory files and get them. Says why not and exits with 1.
+ *
+ * It runs with any C library that has the functions below: no start files,
+ * which belong to the C library of the machine that compiled them.
+ */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CUDA_ERROR_SYSTEM_NOT_READY 802
+#define TRIES 100 /* an agent that is being restarted needs seconds */
+#define PAUSE_NS 100000000
+
+extern int cuInit(unsigned int flags) __attribute__((weak));
+
+static int fail(const char *text)
+{
+    ssize_t put = write(STDERR_FILENO, text, strlen(text));
+
+    (void)put;
+    return 1;
+}
+
+static int probe(void)
+{
+    const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+    if (!cuInit)
+        return fail("the loader does not load the library that /etc/ld.so.preload names\n");
+    for (int i = 0; i < TRIES; i++) {
+        if (cuInit(0) != CUDA_ERROR_SYSTEM_NOT_READY)
+            return 0;
+        (void)nanosleep(&pause, NULL);
+    }
+    return fail("the agent does not answer on /run/aliquot/gpu.sock\n");
+}
+
+__attribute__((noreturn, used)) static void start(void)
+{
+    _exit(probe());
+}
+
+#if defined(__x86_64__)
+__asm__(".globl _start\n_start:\n xor %ebp, %ebp\n and $-16, %rsp\n call start\n hlt\n");
+#elif defined(__aarch64__)
+__asm__(".globl _start\n_start:\n mov x29, #0\n mov x30, #0\n bl start\n brk #0\n");
+#endif
