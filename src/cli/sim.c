@@ -2,7 +2,8 @@
 #include "cli/verbs.h"
 
 struct sim_opts {
-    const char *nodes, *tasks, *policy, *arrival, *seeds, *load, *order, *svg;
+    const char *nodes, *tasks, *policy, *arrival, *seeds, *load, *draw, *longest, *order,
+        *svg;
     bool time, json;
 };
 
@@ -21,6 +22,10 @@ static const struct cli_opt sim_opts[] = {
       "sessions come at their times, run and leave" },
     { 0, "load", CLI_STR, offsetof(struct sim_opts, load), "X",
       "with --time: GPUs asked for over GPUs there are; 1 unless given" },
+    { 0, "draw", CLI_STR, offsetof(struct sim_opts, draw), "N",
+      "with --time: so many tasks of the list, at random times" },
+    { 0, "longest", CLI_STR, offsetof(struct sim_opts, longest), "SEC",
+      "with --draw: who lasts longer is cut" },
     { 0, "order", CLI_STR, offsetof(struct sim_opts, order), "O,...",
       "with --time: fifo, lifo, drf, fair-share, each also +backfill; all" },
     { 0, "svg", CLI_STR, offsetof(struct sim_opts, svg), "FILE", "draw the figures" },
@@ -35,6 +40,7 @@ static int sim(struct cli *cli, void *data, int argc, char **argv, struct aq_err
     const struct { const char *option, *value; } given[] = {
         { "--nodes", o->nodes },   { "--tasks", o->tasks }, { "--policy", o->policy },
         { "--arrival", o->arrival }, { "--seeds", o->seeds }, { "--load", o->load },
+        { "--draw", o->draw },     { "--longest", o->longest },
         { "--order", o->order },   { "--svg", o->svg },
     };
     const char *args[2 * AQ_COUNT(given) + 4] = { "aliquot-sim" };

@@ -368,8 +368,24 @@ static uint32_t earliest_node(struct forecast *p, const struct request *req,
 
 /* ---- a session ---- */
 
-/* Reserve requirement 'q' on 'node' from 'at' on; its parts go into its hold. */
-static int reserve(struct forecast *p, struct entry *e, uint32_t q, uint32_t node, int64_t at)
+/* Of p->devices the one that is as the state's 'device' now, -1 for none. */
+static int32_t find_device(const struct forecast *p, uint32_t node, int32_t device)
+{
+    const struct node *n = &p->s->cluster.nodes[node];
+    const struct device *wanted = &p->s->cluster.states[n->state].devices[device < 0 ? 0 : device];
+
+    for (uint32_t d = 0; device >= 0 && d < n->device_count; d++)
+        if (memcmp(&n->devices[p->devices[d].unused], wanted, sizeof(*wanted)) == 0)
+            return (int32_t)d;
+    return -1;
+}
+
+/* Reserve requirement 'q' on 'node' from 'at' on; its parts go into its hold.
+ * 'device' is the state's that a single part would best be of, if it is still
+ * free as long as that; -1 = any.
+ */
+static int reserve(struct forecast *p, struct entry *e, uint32_t q, uint32_t node, int64_t at,
+                   int32_t device)
 {
     const struct request *req = e->reqs[q];
     int64_t end = add_time(at, lifetime_of(p, e));
@@ -380,7 +396,10 @@ static int reserve(struct forecast *p, struct entry *e, uint32_t q, uint32_t nod
     while (step + 1 < p->lines[node].count && p->lines[node].steps[step + 1].from_usec <= at)
         step++;
     (void)fits_during(p, node, req, step, end, &last);
-    count = state_choose_devices(req, p->devices, p->s->cluster.nodes[node].device_count, -1,
+    device = find_device(p, node, device);
+    if (device >= 0 && p->devices[device].free < req->amounts[p->devices[device].column])
+        device = -1;
+    count = state_choose_devices(req, p->devices, p->s->cluster.nodes[node].device_count, device,
                                  p->parts);
     count = AQ_MAX(count, 0);
     if (!(h->parts = calloc((size_t)count + 1, sizeof(*h->parts))))
@@ -460,7 +479,7 @@ static int reserve_all(struct forecast *p, struct entry *e, const struct wish *w
             *ret = found;
             return unreserve(p, e, q, at) < 0 ? -ENOMEM : 0;
         }
-        if (reserve(p, e, q, node, at) < 0)
+        if (reserve(p, e, q, node, at, -1) < 0)
             return -ENOMEM;
     }
     *ret = at;
@@ -483,17 +502,18 @@ static int hold_now(struct forecast *p, struct entry *e)
 
 int forecast_entry(struct forecast *p, struct entry *e, bool only_now, int64_t *ret_usec)
 {
+    const struct cluster *c = &p->s->cluster;
     int r;
     const struct wish *wish = entry_wish(p->s, e, p->arena, &r);
     int64_t at = p->now_usec, next = at;
     uint32_t node = CLUSTER_NONE;
 
     if (r == 0 && e->req_count == 1 && !e->planned_usec &&
-        e->reqs[0]->full_at != p->s->cluster.grown)
+        e->reqs[0]->full_at != c->grown)
         r = preferred_node(p, e, wish, &node);
     if (r == 0 && node != CLUSTER_NONE) {
         *ret_usec = at;
-        r = reserve(p, e, 0, node, at);
+        r = reserve(p, e, 0, node, at, e->reqs[0]->fits[c->nodes[node].state].device);
         return r < 0 ? r : hold_now(p, e);
     }
     while (r == 0) {

@@ -2,7 +2,7 @@
  *
  * The potential of an agent says how much of what it has free will probably
  * stay useless, given the mix of requests seen so far; placements go where it
- * grows least. It has three parts, in thousandths of a device:
+ * grows least. It has four parts, in thousandths of a device:
  *
  *  - balance: free devices that the free CPU cannot serve at the rate at which
  *    the mix needs CPU, and, at a tenth of the weight, CPU beyond that. This
@@ -10,7 +10,11 @@
  *  - whole devices kept together: agents with many free ones are worth more
  *    than their sum, to requests for several;
  *  - leftovers: the mean of what stays free after fixed random streams of the
- *    typical requests were poured into the agent.
+ *    typical requests were poured into the agent;
+ *  - room for large requests: all that is free, as far as the mix asks for
+ *    several devices (with their CPU) at once and the agent has no room for
+ *    that. It counts as much as sessions leave: where nothing does, all agents
+ *    are filled in the end, and keeping some whole would keep them empty.
  *
  * It refines fragmentation gradient descent ("Beware of Fragmentation", USENIX
  * ATC 2023), which scores by the mean fragment over the typical requests.

@@ -80,11 +80,15 @@ static int tell(struct pass *p, uint32_t handle, const struct sched_outcome *out
 
 static void settle(struct pass *p, struct entry *e, enum entry_status status)
 {
+    const struct selector *selector = &p->s->options.selector;
+
     e->status = status;
     e->started_usec = p->now_usec;
     e->placed_in = p->s->passes;
     state_charge(p->s, e, 1);
     p->has_placed = true;
+    for (uint32_t i = 0; selector->ops->placed && i < e->req_count; i++)
+        selector->ops->placed(selector->data, &p->s->cluster, e->holds[i].node);
 }
 
 /* ---- looking ---- */

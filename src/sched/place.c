@@ -119,9 +119,5 @@ int place_entry(struct sched *s, struct entry *e, struct arena *arena)
             return u < 0 ? u : r;
         }
     }
-    if (r < 0)
-        return r;
-    for (uint32_t i = 0; selector->ops->placed && i < e->req_count; i++)
-        selector->ops->placed(selector->data, &s->cluster, e->holds[i].node);
-    return SCHED_PLACED;
+    return r < 0 ? r : SCHED_PLACED;
 }

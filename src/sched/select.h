@@ -29,6 +29,8 @@ struct selector_ops {
     void (*arrive)(void *data, struct cluster *c, const struct request *req);
     /* A session of this request went to that agent. */
     void (*placed)(void *data, const struct cluster *c, uint32_t node);
+    /* A session that held something is gone. */
+    void (*left)(void *data);
 };
 
 /* Which agents a session would rather not, or must not, be on. */

@@ -497,6 +497,7 @@ int sched_add_running(struct sched *s, const struct sched_running *running, uint
 int sched_drop(struct sched *s, uint32_t handle)
 {
     struct entry *e = &s->entries[handle];
+    const struct selector *selector = &s->options.selector;
 
     if (e->status == ENTRY_WAITING) {
         queue_take_out(s, e);
@@ -506,6 +507,8 @@ int sched_drop(struct sched *s, uint32_t handle)
                 return -ENOMEM; /* what is left is released by the next try */
         state_charge(s, e, -1);
         s->preempting -= e->status == ENTRY_PREEMPTING;
+        if (selector->ops->left)
+            selector->ops->left(selector->data);
     }
     entry_drop(s, e);
     s->free_entries[s->free_count++] = handle;

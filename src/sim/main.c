@@ -70,6 +70,42 @@ static int run_arrival(struct sim *sim, struct aq_error *err)
 
 /* ---- in time ---- */
 
+/* The figures of one draw more; what is drawn is the first. */
+static void add_result(struct replay_result *sum, const struct replay_result *r, double part)
+{
+    if (sum->arrived == 0) {
+        *sum = *r;
+        sum->waiting_mean_sec = sum->waiting_p95_sec = sum->idle_gpus = 0;
+        sum->allocation_pct = sum->queue_mean = sum->end_sec = 0;
+    }
+    sum->waiting_mean_sec += part * r->waiting_mean_sec;
+    sum->waiting_p95_sec += part * r->waiting_p95_sec;
+    sum->idle_gpus += part * r->idle_gpus;
+    sum->allocation_pct += part * r->allocation_pct;
+    sum->queue_mean += part * r->queue_mean;
+    sum->end_sec += part * r->end_sec;
+}
+
+static int run_order(const struct sim *sim, const struct sim_order *order,
+                     const struct selector_ops *policy, struct time_row *row, struct aq_error *err)
+{
+    const struct sim_options *o = &sim->options;
+    size_t draws = o->load.draw ? o->seed_count : 1;
+    struct replay replay = { &sim->nodes, &sim->tasks, o->load, policy, order->sequencer,
+        order->backfill, order->retries_to_skip };
+    struct replay_result result;
+    int64_t begin = clock_monotonic_usec();
+    int r = 0;
+
+    row->order = order->name;
+    row->policy = policy->name;
+    for (size_t i = 0; i < draws && r == 0; i++)
+        if ((r = replay_run(&replay, o->seeds[i], &result, err)) == 0)
+            add_result(&row->result, &result, 1.0 / (double)draws);
+    row->seconds = seconds_since(begin);
+    return r;
+}
+
 static int run_time(struct sim *sim, struct aq_error *err)
 {
     const struct sim_options *o = &sim->options;
@@ -79,16 +115,8 @@ static int run_time(struct sim *sim, struct aq_error *err)
     int r = rows ? 0 : aq_fail(err, ENOMEM, "a replay");
 
     for (size_t i = 0; i < o->order_count && r == 0; i++)
-        for (size_t p = 0; p < o->policy_count && r == 0; p++, count++) {
-            struct replay replay = { &sim->nodes, &sim->tasks, o->load, o->policies[p],
-                o->orders[i].sequencer, o->orders[i].backfill, o->orders[i].retries_to_skip };
-            int64_t begin = clock_monotonic_usec();
-
-            rows[count].order = o->orders[i].name;
-            rows[count].policy = o->policies[p]->name;
-            r = replay_run(&replay, o->seeds[0], &rows[count].result, err);
-            rows[count].seconds = seconds_since(begin);
-        }
+        for (size_t p = 0; p < o->policy_count && r == 0; p++)
+            r = run_order(sim, &o->orders[i], o->policies[p], &rows[count++], err);
     if (r == 0 && o->json)
         report_time_json(rows, count, seconds_since(start), &sim->out);
     else if (r == 0)

@@ -7,6 +7,8 @@
 
 #include "sim/policy.h"
 
+#define DRAW_MAX 1000000
+
 const char sim_usage[] =
     "Usage: aliquot sim --nodes FILE --tasks FILE [OPTIONS]\n"
     "\n"
@@ -25,6 +27,9 @@ const char sim_usage[] =
     "      --time            sessions come at their times, run and leave\n"
     "      --load X          with --time: GPUs asked for over GPUs there are in the busy time;\n"
     "                        as many nodes are kept as that takes; 1\n"
+    "      --draw N          with --time: N tasks drawn from the list come at random times to all\n"
+    "                        nodes, as fast as makes the load; once for each of the seeds\n"
+    "      --longest SEC     with --draw: who lasts longer is cut\n"
     "      --order O,...     with --time: fifo, lifo, drf, fair-share, each also +backfill,\n"
     "                        fifo+skip; all of them with --order all\n"
     "      --svg FILE        draw allocation against arrival, or the queue over time\n"
@@ -119,6 +124,9 @@ static int parse_orders(char *text, struct sim_options *ret, struct aq_error *er
 
 static int take(int letter, char *value, struct sim_options *o, struct aq_error *err)
 {
+    double number = 0;
+    int r;
+
     switch (letter) {
     case 'n':
         o->nodes = value;
@@ -134,7 +142,16 @@ static int take(int letter, char *value, struct sim_options *o, struct aq_error 
     case 'a':
         return parse_number("--arrival", value, 0.01, 100, &o->arrival, err);
     case 'l':
-        return parse_number("--load", value, 0.01, 100, &o->load, err);
+        return parse_number("--load", value, 0.01, 100, &o->load.load, err);
+    case 'd':
+        o->in_time = true;
+        r = parse_number("--draw", value, 1, DRAW_MAX, &number, err);
+        o->load.draw = (uint32_t)number;
+        return r;
+    case 'L':
+        r = parse_number("--longest", value, 1, 1e9, &number, err);
+        o->load.longest_sec = (int64_t)number;
+        return r;
     case 's':
         return parse_seeds(value, o, err);
     case 'o':
@@ -155,6 +172,7 @@ int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_
         { "nodes", required_argument, NULL, 'n' },   { "tasks", required_argument, NULL, 't' },
         { "policy", required_argument, NULL, 'p' },  { "arrival", required_argument, NULL, 'a' },
         { "seeds", required_argument, NULL, 's' },   { "load", required_argument, NULL, 'l' },
+        { "draw", required_argument, NULL, 'd' },    { "longest", required_argument, NULL, 'L' },
         { "order", required_argument, NULL, 'o' },   { "svg", required_argument, NULL, 'g' },
         { "time", no_argument, NULL, 'T' },          { "json", no_argument, NULL, 'j' },
         { "help", no_argument, NULL, 'h' },          { "version", no_argument, NULL, 'v' },
@@ -164,7 +182,8 @@ int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_
 
     *ret = (struct sim_options){ .policies = { &sched_fragmentation }, .policy_count = 1,
         .orders = { { "fifo", &sched_fifo, false, 0 } }, .order_count = 1, .seeds = { 42, 43, 44 },
-        .seed_count = 3, .arrival = 1.3, .load = 1 };
+        .seed_count = 3, .arrival = 1.3,
+        .load = { .load = 1 } };
     opterr = 0;
     while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (letter == '?')

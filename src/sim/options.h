@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "sched/sched.h"
+#include "sim/load.h"
 
 #define SIM_POLICIES_MAX 12
 #define SIM_ORDERS_MAX 12
@@ -25,7 +26,8 @@ struct sim_options {
     size_t order_count;
     uint64_t seeds[SIM_SEEDS_MAX];
     size_t seed_count;
-    double arrival, load;
+    double arrival;
+    struct load_spec load;
     bool json, in_time, help, version;
 };
 

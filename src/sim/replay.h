@@ -1,25 +1,19 @@
 /* replay.h - a trace in time: sessions come, wait, run and leave
  *
- * Tasks arrive and last as recorded; the cluster is made as small as 'load'
- * asks for: of the nodes every n-th is kept, so that the GPUs asked for at
- * once, had all started when they came, are 'load' times what there is, on
- * the mean over the busy time (when at least half of the peak is asked for).
- * A load that all nodes together do not come to is what it is.
- * Tasks without times, and those that no kept node could ever hold, are left
- * out and counted. The scheduler knows lifetimes as recorded.
- *
- * A list without users gets sixteen, some with much more work than others.
+ * load.h says who comes when, and to how large a cluster. The scheduler knows
+ * how long everybody will stay.
  */
 #ifndef AQ_SIM_REPLAY_H
 #define AQ_SIM_REPLAY_H
 
+#include "sim/load.h"
 #include "sim/policy.h"
 #include "sim/trace.h"
 
 struct replay {
     const struct trace_nodes *nodes;
     const struct trace_tasks *tasks;
-    double load;
+    struct load_spec load;
     const struct selector_ops *policy;
     const struct sequencer_ops *order;
     bool backfill;
@@ -41,7 +35,7 @@ struct replay_result {
     size_t point_count;
 };
 
-/* 'seed' decides about users only. */
+/* 'seed' as in load.h. */
 int replay_run(const struct replay *replay, uint64_t seed, struct replay_result *ret,
                struct aq_error *err);
 

@@ -28,9 +28,4 @@ void stage_close(struct stage *s);
 /* The session that a task is; valid while the stage is. */
 struct sched_session stage_session(const struct stage *s, size_t task, int64_t row);
 
-static inline int64_t task_gpu_milli(const struct trace_task *t)
-{
-    return (int64_t)t->gpus * t->gpu_milli;
-}
-
 #endif

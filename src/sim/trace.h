@@ -51,6 +51,11 @@ struct trace_nodes {
     size_t count;
 };
 
+static inline int64_t task_gpu_milli(const struct trace_task *t)
+{
+    return (int64_t)t->gpus * t->gpu_milli;
+}
+
 struct trace_tasks {
     struct trace_task *items;
     size_t count;

@@ -172,6 +172,47 @@ static void test_fragmentation_twenty(void **state)
 /* Alnair's example: A {24,0} and B {8,8} of 32 GiB used; 8 GiB: packing takes
  * A's first device, performance its second; 30 GiB only fits A's second.
  */
+/* Many come and leave, and now and then one for all of an agent: then work that
+ * needs much CPU goes to the agent that is in use. Where nobody leaves it goes
+ * to the empty one, as its CPU is what that agent has too much of.
+ */
+static void test_room_for_large(void **state)
+{
+    (void)state;
+    for (int leaving = 0; leaving < 2; leaving++) {
+        struct sched *s;
+        struct sched_result result;
+        struct sched_score best;
+        uint32_t handle, used;
+
+        begin(&sched_fifo, &sched_fragmentation);
+        (void)agent("empty", "cpu=64 cuda.shares=4");
+        DEVICES("T4", 1, 1, 1, 1);
+        (void)agent("used", "cpu=34 cuda.shares=4");
+        DEVICES("T4", 1, 1, 1, 1);
+        (void)session("cpu=8 cuda.shares=1");
+        (void)session("cpu=40 cuda.shares=4");
+        (void)session("cpu=16 cuda.shares=1");
+        assert_int_equal(sched_new(world.types, &world.snap.options, &s, NULL), 0);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(sched_set_agent(s, &world.agents[i], NULL), 0);
+        for (int i = 0; i < 400; i++) {
+            struct sched_session one = world.sessions[i % 10 == 9];
+
+            one.row = i + 100;
+            assert_int_equal(sched_add(s, &one, &handle, NULL), 0);
+            if (leaving)
+                assert_int_equal(sched_pass(s, 0, &world.arena, &result, NULL), 0);
+            assert_int_equal(sched_drop(s, handle), 0);
+        }
+        assert_int_equal(sched_add(s, &world.sessions[2], &used, NULL), 0);
+        assert_int_equal(sched_candidates(s, used, 0, &best, 1), 1);
+        assert_string_equal(best.agent_id, leaving ? "used" : "empty");
+        sched_free(s);
+        end();
+    }
+}
+
 static void test_alnair(void **state)
 {
     static const struct {
@@ -352,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_devices), cmocka_unit_test(test_models),
         cmocka_unit_test(test_bad_devices), cmocka_unit_test(test_device_explained),
         cmocka_unit_test(test_selectors_twenty), cmocka_unit_test(test_fragmentation_twenty),
+        cmocka_unit_test(test_room_for_large),
         cmocka_unit_test(test_alnair), cmocka_unit_test(test_round_robin),
         cmocka_unit_test(test_designated), cmocka_unit_test(test_groups),
         cmocka_unit_test(test_closed), cmocka_unit_test(test_gangs),

@@ -1,6 +1,8 @@
 /* Backfill and preemption: what is promised, and who makes way. */
 #include "world.h"
 
+#include "sched/state_private.h"
+
 /* ---- backfill ---- */
 
 /* One agent of 8 cores; 6 are taken until 100. The first wants all 8: it gets
@@ -117,6 +119,33 @@ static void test_backfill_devices(void **state)
     assert_int_equal(outcome_of(0)->starts_usec, 100 * USEC_PER_SEC);
     assert_int_equal(outcome_of(1)->starts_usec, 200 * USEC_PER_SEC);
     end();
+}
+
+/* The selector chooses the device beside reservations, too. */
+static void test_backfill_chosen_device(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        struct sched_result result;
+        struct sched *s;
+        uint32_t handles[2];
+
+        begin(&sched_fifo, way ? &sched_high_performance : &sched_bin_packing);
+        world.snap.options.backfill = true;
+        (void)agent("a", "cuda.shares=1.5");
+        DEVICES("T4", .5, 1);
+        session("cuda.shares=2")->lifetime_usec = USEC_PER_SEC;
+        session("cuda.shares=0.25")->lifetime_usec = USEC_PER_SEC;
+        assert_int_equal(sched_new(world.types, &world.snap.options, &s, NULL), 0);
+        assert_int_equal(sched_set_agent(s, &world.agents[0], NULL), 0);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(sched_add(s, &world.sessions[i], &handles[i], NULL), 0);
+        assert_int_equal(sched_pass(s, 0, &world.arena, &result, NULL), 0);
+        assert_int_equal(result.outcomes[1].verdict, SCHED_PLACED);
+        assert_int_equal(s->entries[handles[1]].holds[0].parts[0].device, way);
+        sched_free(s);
+        end();
+    }
 }
 
 static void test_never(void **state)
@@ -516,7 +545,8 @@ int main(void)
         cmocka_unit_test(test_backfill), cmocka_unit_test(test_backfill_twenty),
         cmocka_unit_test(test_plan), cmocka_unit_test(test_plan_of_ends),
         cmocka_unit_test(test_backfill_depth), cmocka_unit_test(test_backfill_gang_and_overdue),
-        cmocka_unit_test(test_backfill_devices), cmocka_unit_test(test_never),
+        cmocka_unit_test(test_backfill_devices), cmocka_unit_test(test_backfill_chosen_device),
+        cmocka_unit_test(test_never),
         cmocka_unit_test(test_no_starvation), cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_protected), cmocka_unit_test(test_preemption_of_gangs),
         cmocka_unit_test(test_preemption_twenty),

@@ -116,7 +116,7 @@ static struct replay_result replay(struct trace_task *t, size_t count, const cha
     struct trace_node nodes[] = { node("a", 4) };
     struct trace_nodes ns = { nodes, 1 };
     struct trace_tasks ts = { t, count };
-    struct replay r = { &ns, &ts, 0.01, &sched_concentrated, sched_find_sequencer(order), backfill,
+    struct replay r = { &ns, &ts, { .load = 0.01 }, &sched_concentrated, sched_find_sequencer(order), backfill,
         retries };
     struct replay_result result;
     struct aq_error err = { 0 };
@@ -163,6 +163,45 @@ static void test_left_out(void **state)
     assert_true(r.waiting_mean_sec == 0 && r.end_sec == 15);
 }
 
+/* Drawn tasks come evenly over the time that makes the load, are cut at the
+ * longest, and are the same for the same seed.
+ */
+static void test_drawn(void **state)
+{
+    struct trace_task tasks[] = { task(1, 1000, 0, 100), task(2, 1000, 7, 1000000),
+        task(8, 1000, 0, 5), task(1, 500, -1, -1) };
+    struct trace_node nodes[] = { node("a", 4), node("b", 4) };
+    struct trace_nodes ns = { nodes, 2 };
+    struct trace_tasks ts = { tasks, 4 };
+    struct load_spec spec = { .load = 0.5, .draw = 1000, .longest_sec = 300 };
+    struct load load, again;
+    double work = 0;
+
+    (void)state;
+    assert_int_equal(load_make(&ns, &ts, &spec, 7, &load, NULL), 0);
+    assert_int_equal(load_make(&ns, &ts, &spec, 7, &again, NULL), 0);
+    assert_int_equal(load.count, 1000);
+    assert_int_equal(load.left_out, 2);
+    assert_int_equal(load.nodes.count, 2);
+    for (size_t i = 0; i < load.count; i++) {
+        const struct arrival *a = &load.arrivals[i];
+
+        assert_true(a->task < 2 && a->owner < LOAD_USERS);
+        assert_int_equal(a->duration_sec, a->task ? 300 : 100);
+        assert_true(i == 0 || a->at_sec >= load.arrivals[i - 1].at_sec);
+        work += a->task ? 600 : 100;
+    }
+    assert_true(load.arrivals[999].at_sec <= work / 8 / 0.5);
+    assert_true(load.arrivals[999].at_sec > work / 8 / 0.5 * 0.9);
+    assert_true(load.arrivals[500].at_sec > work / 8 / 0.5 * 0.4);
+    assert_memory_equal(load.arrivals, again.arrivals, load.count * sizeof(*load.arrivals));
+    load_done(&load);
+    load_done(&again);
+    spec.draw = 1;
+    assert_int_equal(load_make(&ns, &(struct trace_tasks){ &tasks[3], 1 }, &spec, 7, &load, NULL),
+                     -22);
+}
+
 /* ---- options and drawings ---- */
 
 static const struct {
@@ -171,6 +210,9 @@ static const struct {
     { "--nodes n --tasks t", NULL },
     { "--nodes n --tasks t --policy fgd,fragmentation --seeds 1,2 --arrival 0.5 --json", NULL },
     { "--nodes n --tasks t --time --order all --load 2 --svg x", NULL },
+    { "--nodes n --tasks t --draw 1000 --longest 3600", NULL },
+    { "--nodes n --tasks t --draw 0", "--draw must be a number" },
+    { "--nodes n --tasks t --draw 10 --longest x", "--longest must be a number" },
     { "--help", NULL },
     { "--tasks t", "--nodes is missing" },
     { "--nodes n", "--tasks is missing" },
@@ -226,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_full), cmocka_unit_test(test_devices), cmocka_unit_test(test_models),
         cmocka_unit_test(test_same_seed), cmocka_unit_test(test_node_twice),
         cmocka_unit_test(test_orders), cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_drawn),
         cmocka_unit_test(test_options), cmocka_unit_test(test_chart),
     };
 
