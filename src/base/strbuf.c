@@ -79,17 +79,22 @@ void strbuf_adds(struct strbuf *sb, const char *text)
 void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args)
 {
     va_list again;
+    size_t room;
     int len;
 
+    if (!strbuf_reserve(sb, 1))
+        return;
     va_copy(again, args);
-    len = vsnprintf(NULL, 0, fmt, args);
+    room = sb->cap - sb->len;
+    len = vsnprintf(sb->data + sb->len, room, fmt, args);
+    if (len >= 0 && (size_t)len >= room && strbuf_reserve(sb, (size_t)len))
+        (void)vsnprintf(sb->data + sb->len, (size_t)len + 1, fmt, again);
+    va_end(again);
     if (len < 0)
         sb->failed = true;
-    else if (strbuf_reserve(sb, (size_t)len)) {
-        (void)vsnprintf(sb->data + sb->len, (size_t)len + 1, fmt, again);
+    if (!sb->failed)
         sb->len += (size_t)len;
-    }
-    va_end(again);
+    sb->data[sb->len] = '\0'; /* nothing of what did not fit */
 }
 
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...)
