@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/clock.h"
+
 struct uuid uuid_random(void)
 {
     static __thread uint8_t pool[512];
@@ -19,6 +21,17 @@ struct uuid uuid_random(void)
     memcpy(id.bytes, pool + left, sizeof(id));
     id.bytes[6] = (uint8_t)((id.bytes[6] & 0x0f) | 0x40);
     id.bytes[8] = (uint8_t)((id.bytes[8] & 0x3f) | 0x80);
+    return id;
+}
+
+struct uuid uuid_ordered(void)
+{
+    struct uuid id = uuid_random();
+    uint64_t msec = (uint64_t)clock_realtime_usec() / 1000;
+
+    for (int i = 5; i >= 0; i--, msec >>= 8)
+        id.bytes[i] = (uint8_t)msec;
+    id.bytes[6] = (uint8_t)((id.bytes[6] & 0x0f) | 0x70);
     return id;
 }
 

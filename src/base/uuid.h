@@ -1,7 +1,7 @@
 /* uuid.h - identifiers
  *
- * Random UUIDs (RFC 4122 version 4): people name sessions by a prefix of
- * their id, so ids that are made together must differ at the front.
+ * Random UUIDs (RFC 4122 version 4) for what people name by a prefix of its
+ * id, as sessions: ids that are made together must differ at the front.
  */
 #ifndef AQ_BASE_UUID_H
 #define AQ_BASE_UUID_H
@@ -19,6 +19,12 @@ struct uuid {
 
 /* A fresh id. The kernel's random source; cannot fail after boot. */
 struct uuid uuid_random(void);
+
+/* A fresh id that begins with the time (RFC 9562 version 7, in milliseconds of
+ * clock_realtime_usec()): for what nobody names by a prefix, as ids that are
+ * made together are neighbours in an index.
+ */
+struct uuid uuid_ordered(void);
 
 bool uuid_is_nil(const struct uuid *id);
 bool uuid_equals(const struct uuid *a, const struct uuid *b);

@@ -224,7 +224,7 @@ static int build_kernels(const struct session_request *req, struct slots *resour
     for (size_t i = 0; i < count; i++) {
         struct kernel *k = &s->kernels[s->kernel_count++];
 
-        k->id = uuid_random();
+        k->id = uuid_ordered();
         k->version = 1;
         k->attempt = 1;
         k->rank = (uint32_t)i;

@@ -159,6 +159,22 @@ static void test_durations(void **state)
     }
 }
 
+static void test_ordered_uuid(void **state)
+{
+    struct uuid a = uuid_ordered(), b = uuid_ordered();
+    uint64_t msec = 0;
+
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        msec = msec << 8 | a.bytes[i];
+    assert_true((int64_t)msec <= clock_realtime_usec() / 1000);
+    assert_true((int64_t)msec > clock_realtime_usec() / 1000 - 60000);
+    assert_int_equal(a.bytes[6] >> 4, 7);
+    assert_int_equal(a.bytes[8] >> 6, 2);
+    assert_true(memcmp(a.bytes, b.bytes, 6) <= 0);
+    assert_false(uuid_equals(&a, &b));
+}
+
 static void test_uuid(void **state)
 {
     struct uuid a = uuid_random(), b;
@@ -266,8 +282,9 @@ int main(void)
         cmocka_unit_test(test_error),     cmocka_unit_test(test_strbuf),
         cmocka_unit_test(test_map),       cmocka_unit_test(test_arena),
         cmocka_unit_test(test_dates),     cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_uuid),      cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_jsonw),     cmocka_unit_test(test_fs),
+        cmocka_unit_test(test_uuid),      cmocka_unit_test(test_ordered_uuid),
+        cmocka_unit_test(test_utf8),      cmocka_unit_test(test_jsonw),
+        cmocka_unit_test(test_fs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
