@@ -2,7 +2,8 @@
  *
  *     load PORT CLIENTS COUNT [COMMAND [PREFIX]]
  *
- * Each of CLIENTS threads has one connection and one request under way.
+ * Each of CLIENTS threads has one connection and one request under way, and
+ * composes the next one meanwhile.
  * Prints one JSON object: sessions per second and latencies of the answers,
  * each of which is a durable 201. Uses the development superadmin's keypair.
  */
@@ -50,11 +51,15 @@ static int connect_to_manager(void)
 }
 
 /* A signature covers date, method and path, and counts once: requests of
- * different clients differ in the last digits of their date.
+ * different clients differ in the last digits of their date, those of one
+ * client in the others.
  */
 static int64_t sign_time(int client)
 {
-    return clock_realtime_usec() / 64 * 64 + client;
+    static __thread int64_t last;
+
+    last = AQ_MAX(clock_realtime_usec() / 64, last + 1);
+    return last * 64 + client;
 }
 
 static void write_request(int client, int number, struct strbuf *out)
@@ -112,13 +117,16 @@ static void *run_client(void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf request = STRBUF_INIT, answer = STRBUF_INIT;
     AQ_CLEANUP(aq_closep) int fd = connect_to_manager();
-    int client = (int)(intptr_t)data, number, status;
+    int client = (int)(intptr_t)data, number = atomic_fetch_add(&load.next, 1), status;
 
-    while ((number = atomic_fetch_add(&load.next, 1)) < load.count) {
+    write_request(client, number, &request);
+    for (int next; number < load.count; number = next) {
         int64_t started = clock_monotonic_usec();
+        bool sent = fs_write_all(fd, request.data, request.len) == 0;
 
-        write_request(client, number, &request);
-        status = fs_write_all(fd, request.data, request.len) < 0 ? 0 : read_answer(fd, &answer);
+        next = atomic_fetch_add(&load.next, 1);
+        write_request(client, next, &request); /* while the manager works */
+        status = sent ? read_answer(fd, &answer) : 0;
         load.latency_usec[number] = clock_monotonic_usec() - started;
         if (status == 201)
             continue;
