@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -13,6 +14,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 
 #define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -43,6 +45,7 @@ static EVP_MAC_CTX *hmac_new(void)
     return hmac_template ? EVP_MAC_CTX_dup(hmac_template) : NULL;
 }
 
+/* A NULL key is the one that the context had before. */
 static bool hmac(EVP_MAC_CTX *ctx, const void *key, size_t key_len, const char *text, size_t len,
                  uint8_t ret[32])
 {
@@ -53,20 +56,94 @@ static bool hmac(EVP_MAC_CTX *ctx, const void *key, size_t key_len, const char *
            && EVP_MAC_final(ctx, ret, &n, 32) && n == 32;
 }
 
-static bool hmac_chain(const struct sign_input *in, const char *secret_key, const char *day,
-                       const struct strbuf *text, uint8_t ret[32])
-{
-    EVP_MAC_CTX *ctx = hmac_new();
-    uint8_t by_day[32], by_host[32];
-    bool ok = ctx && hmac(ctx, secret_key, strlen(secret_key), day, 8, by_day)
-              && hmac(ctx, by_day, 32, in->host, strlen(in->host), by_host)
-              && hmac(ctx, by_host, 32, text->data, text->len, ret);
+/* ---- derived keys ---- */
 
-    EVP_MAC_CTX_free(ctx);
+struct derived_key {
+    char *from;       /* "<day><secret>\n<host>" */
+    EVP_MAC_CTX *ctx; /* with the key */
+};
+
+struct sign_cache {
+    struct derived_key keys[SIGN_CACHE_SIZE]; /* by hash of 'from' */
+};
+
+static void derived_key_done(struct derived_key *key)
+{
+    EVP_MAC_CTX_free(key->ctx);
+    if (key->from)
+        OPENSSL_cleanse(key->from, strlen(key->from));
+    free(key->from);
+    *key = (struct derived_key){ 0 };
+}
+
+/* On failure the key is empty. */
+static bool derive_key(const struct sign_input *in, const char *secret_key, const char *day,
+                       struct derived_key *ret)
+{
+    uint8_t by_day[32], by_host[32];
+    bool ok;
+
+    ret->ctx = hmac_new();
+    ok = ret->ctx && hmac(ret->ctx, secret_key, strlen(secret_key), day, 8, by_day)
+         && hmac(ret->ctx, by_day, 32, in->host, strlen(in->host), by_host)
+         && EVP_MAC_init(ret->ctx, by_host, 32, NULL);
     OPENSSL_cleanse(by_day, sizeof(by_day));
     OPENSSL_cleanse(by_host, sizeof(by_host));
+    if (!ok)
+        derived_key_done(ret);
     return ok;
 }
+
+struct sign_cache *sign_cache_new(void)
+{
+    return calloc(1, sizeof(struct sign_cache));
+}
+
+void sign_cache_free(struct sign_cache *cache)
+{
+    for (size_t i = 0; cache && i < SIGN_CACHE_SIZE; i++)
+        derived_key_done(&cache->keys[i]);
+    free(cache);
+}
+
+/* The cache's key, derived if need be; NULL without memory. */
+static const struct derived_key *cached_key(struct sign_cache *cache, const struct sign_input *in,
+                                            const char *secret_key, const char *day)
+{
+    char *from = aq_format("%s%s\n%s", day, secret_key, in->host);
+    struct derived_key *key;
+
+    if (!from)
+        return NULL;
+    key = &cache->keys[aq_hash(from, strlen(from)) % SIGN_CACHE_SIZE];
+    if (key->from && strcmp(key->from, from) == 0) {
+        OPENSSL_cleanse(from, strlen(from));
+        free(from);
+        return key;
+    }
+    derived_key_done(key);
+    key->from = from;
+    return derive_key(in, secret_key, day, key) ? key : NULL;
+}
+
+static bool sign_text(struct sign_cache *cache, const struct sign_input *in,
+                      const char *secret_key, const char *day, const struct strbuf *text,
+                      uint8_t ret[32])
+{
+    struct derived_key own = { 0 };
+    const struct derived_key *key = &own;
+    bool ok;
+
+    if (cache)
+        key = cached_key(cache, in, secret_key, day);
+    else
+        (void)derive_key(in, secret_key, day, &own);
+    ok = key && key->ctx && hmac(key->ctx, NULL, 0, text->data, text->len, ret);
+    derived_key_done(&own);
+    return ok;
+}
+
+/* ---- the text ---- */
 
 /* YYYYMMDD of the date in its own time zone. */
 static int format_day(const char *date, char ret[9], struct aq_error *err)
@@ -102,8 +179,8 @@ static void add_media_type(struct strbuf *out, const char *content_type)
         strbuf_addc(out, (char)tolower((unsigned char)content_type[i]));
 }
 
-static int compute(const struct sign_input *in, const char *secret_key, uint8_t ret[32],
-                   struct aq_error *err)
+static int compute(struct sign_cache *cache, const struct sign_input *in, const char *secret_key,
+                   uint8_t ret[32], struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char day[9];
@@ -112,12 +189,13 @@ static int compute(const struct sign_input *in, const char *secret_key, uint8_t 
     r = format_day(in->date, day, err);
     if (r < 0)
         return r;
+    (void)strbuf_reserve(&text, 512);
     strbuf_addf(&text, "%s\n%s\n%s\nhost:%s\ncontent-type:", in->method, in->target, in->date,
                 in->host);
     add_media_type(&text, in->content_type);
     strbuf_addf(&text, "\nx-%s-version:%s\n" EMPTY_SHA256, in->is_sorna ? "sorna" : "backendai",
                 in->version);
-    return strbuf_ok(&text) && hmac_chain(in, secret_key, day, &text, ret)
+    return strbuf_ok(&text) && sign_text(cache, in, secret_key, day, &text, ret)
                ? 0 : aq_fail(err, ENOMEM, "cannot compute a signature");
 }
 
@@ -125,7 +203,7 @@ int sign_compute(const struct sign_input *input, const char *secret_key, char re
                  struct aq_error *err)
 {
     uint8_t signature[32];
-    int r = compute(input, secret_key, signature, err);
+    int r = compute(NULL, input, secret_key, signature, err);
 
     for (size_t i = 0; i < 32 && r == 0; i++) {
         ret[2 * i] = "0123456789abcdef"[signature[i] >> 4];
@@ -274,10 +352,11 @@ int sign_claim_from_request(const struct request *req, int64_t now_usec, struct 
     return 0;
 }
 
-int sign_verify(const struct sign_claim *claim, const char *secret_key, struct aq_error *err)
+int sign_verify(struct sign_cache *cache, const struct sign_claim *claim, const char *secret_key,
+                struct aq_error *err)
 {
     uint8_t signature[32];
-    int r = compute(&claim->input, secret_key, signature, err);
+    int r = compute(cache, &claim->input, secret_key, signature, err);
 
     if (r < 0)
         return r;

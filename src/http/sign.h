@@ -57,8 +57,22 @@ int sign_parse_authorization(const char *header, struct sign_claim *ret,
 int sign_claim_from_request(const struct request *req, int64_t now_usec, struct sign_claim *ret,
                             struct aq_error *err) AQ_UNTRUSTED;
 
-/* Compare in constant time: 0 or auth-failed "Signature mismatch". */
-int sign_verify(const struct sign_claim *claim, const char *secret_key, struct aq_error *err);
+/* Keys of signatures that were derived before: two of the three HMACs of a
+ * signature depend on secret, day and host alone. Holds secrets; a few hundred
+ * bytes for each of the last SIGN_CACHE_SIZE (roughly) of them. One thread.
+ */
+#define SIGN_CACHE_SIZE 64
+struct sign_cache;
+
+/* NULL without memory. */
+struct sign_cache *sign_cache_new(void);
+void sign_cache_free(struct sign_cache *cache);
+
+/* Compare in constant time: 0 or auth-failed "Signature mismatch". The cache
+ * may be NULL.
+ */
+int sign_verify(struct sign_cache *cache, const struct sign_claim *claim, const char *secret_key,
+                struct aq_error *err);
 
 /* auth-failed "Access key not found", for a key that is unknown or inactive. */
 int sign_fail_unknown_key(struct aq_error *err);

@@ -7,6 +7,7 @@
 
 #include "http/problem.h"
 #include "http/replay.h"
+#include "http/sign.h"
 #include "http/router.h"
 #include "http/server.h"
 #include "http/version.h"
@@ -21,6 +22,7 @@ struct api {
     struct core *core;
     struct router *router;
     struct replay *replay;
+    struct sign_cache *sign_cache;
     struct rate *rate;
     struct gql_engine *gql;
     int64_t started_usec; /* monotonic */

@@ -83,7 +83,7 @@ static int find_signer(const struct api *api, struct request *req, const struct 
     user = key ? core_find_user(api->core, &key->user_id) : NULL;
     if (!user || !key->is_active || user->status != USER_ACTIVE)
         return sign_fail_unknown_key(err);
-    if ((r = sign_verify(&claim, key->secret_key, err)) < 0)
+    if ((r = sign_verify(api->sign_cache, &claim, key->secret_key, err)) < 0)
         return r;
     if (request_get_method(req) != METHOD_GET && request_get_method(req) != METHOD_HEAD
         && (r = replay_check(api->replay, claim.signature, claim.date_usec, now, err)) < 0)

@@ -55,7 +55,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         return aq_fail(err, ENOMEM, "API");
     api->core = core;
     api->started_usec = clock_monotonic_usec();
-    if (!(api->rate = rate_new()))
+    if (!(api->rate = rate_new()) || !(api->sign_cache = sign_cache_new()))
         return aq_fail(err, ENOMEM, "API");
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
         || (r = add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
@@ -73,6 +73,7 @@ void api_free(struct api *api)
     router_freep(&api->router);
     replay_freep(&api->replay);
     rate_free(api->rate);
+    sign_cache_free(api->sign_cache);
     free(api->announcement);
     free(api);
 }

@@ -103,7 +103,7 @@ static int guard(struct request *req, const struct route *route, void *data, str
         return 0;
     r = sign_claim_from_request(req, clock_realtime_usec(), &claim, err);
     if (r == 0)
-        r = sign_verify(&claim, "secret", err);
+        r = sign_verify(NULL, &claim, "secret", err);
     if (r == 0)
         r = api_version_accept(claim.input.version, &version, err);
     return r;

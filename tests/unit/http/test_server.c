@@ -453,7 +453,7 @@ static int sign_guard(struct request *req, const struct route *route, void *data
         return r;
     if (strcmp(claim.access_key, "AKIAIOSFODNN7EXAMPLE"))
         return sign_fail_unknown_key(err);
-    return sign_verify(&claim, "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", err);
+    return sign_verify(NULL, &claim, "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", err);
 }
 
 #define DATE "Date: 2026-11-21T01:02:03.456789+00:00\r\n"

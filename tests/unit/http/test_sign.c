@@ -145,6 +145,35 @@ static void test_round_trip(void **state)
                         "\r\nX-BackendAI-Version: v6.20220315\r\n");
 }
 
+/* Days, hosts and secrets in turn: a cached key serves what it was derived for. */
+static void test_cache(void **state)
+{
+    static const char *const secrets[] = { SECRET, "another", "anotherh" };
+    static const char *const hosts[] = { "h", "your.sorna.api.endpoint", "hh" };
+    struct sign_cache *cache = sign_cache_new();
+
+    (void)state;
+    assert_non_null(cache);
+    for (int i = 0; i < 1000; i++) {
+        struct sign_claim claim = { .input = get }, other;
+        char date[CLOCK_ISO_MAX], hex[SIGN_HEX_MAX];
+
+        claim.input.date = clock_format_iso(INT64_C(1800000000000000)
+                                                + i * 40 % 300 * 3600 * USEC_PER_SEC, date);
+        claim.input.host = hosts[i % 3];
+        assert_int_equal(sign_compute(&claim.input, secrets[i / 3 % 3], hex, NULL), 0);
+        for (int n = 0; n < 32; n++)
+            assert_int_equal(sscanf(hex + 2 * n, "%2hhx", &claim.signature[n]), 1);
+        assert_int_equal(sign_verify(cache, &claim, secrets[i / 3 % 3], NULL), 0);
+        assert_int_equal(sign_verify(NULL, &claim, secrets[i / 3 % 3], NULL), 0);
+        assert_int_not_equal(sign_verify(cache, &claim, secrets[(i / 3 + 1) % 3], NULL), 0);
+        other = claim;
+        other.input.host = hosts[(i + 1) % 3];
+        assert_int_not_equal(sign_verify(cache, &other, secrets[i / 3 % 3], NULL), 0);
+    }
+    sign_cache_free(cache);
+}
+
 static void test_replay(void **state)
 {
     AQ_CLEANUP(replay_freep) struct replay *replay = NULL;
@@ -213,7 +242,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors),       cmocka_unit_test(test_differences),
         cmocka_unit_test(test_day),           cmocka_unit_test(test_authorization),
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_cache),    cmocka_unit_test(test_replay),
         cmocka_unit_test(test_version),
     };
 
