@@ -13,18 +13,17 @@
 #define STREAMS 16
 #define STREAM_LENGTH 24
 #define CACHE_SIZE (1u << 16)
-#define LARGES_MAX 16
 #define DEVICES_MAX 64          /* more are not looked at */
 
 static const struct {
     double unserved, unused_cpu; /* per 1/1000 device */
     double whole, partly;        /* all of eight devices, one device */
     double leftover;
-    double large;                /* all free devices, times the part of demand that is large */
+    double together;             /* all of eight devices and their part of the CPU, a quarter of it */
     double rate_low, rate_high;  /* part of the mix's need of CPU that is kept for devices ... */
     double tight_low, tight_high; /* ... when CPU is plenty, and when it is scarce */
     double nearly_milli, nearly; /* parts above the one count less in streams: so often */
-} weights = { 1.1, 0.11, 600, 100, 1.0, 4.0, 0.75, 0.9, 0.88, 1.08, 700, 0.5 };
+} weights = { 1.1, 0.11, 600, 100, 1.0, 16000, 0.75, 0.9, 0.88, 1.08, 700, 0.5 };
 
 struct cached {
     uint64_t key;
@@ -40,26 +39,18 @@ struct stream {
     uint64_t models[STREAM_LENGTH];
 };
 
-/* A request for several devices, and what each free thousandth that it cannot
- * use counts: by its part of all that devices are asked for.
- */
-struct large {
-    struct shape shape;
-    double weight;
-};
-
 struct fragmentation {
     struct mix mix;
     uint32_t arrivals, next_look;
     uint64_t placed, left;      /* sessions */
     size_t typical;             /* shapes of the mix that count; 0 = too early */
+    double supply;              /* CPU (1/1000) per 1/1000 device that there is */
+    double together;            /* the weight of it */
     double rate;                /* CPU (1/1000) per 1/1000 device that the mix needs */
     uint64_t random;
     uint64_t looks;             /* counts them: part of the keys */
     struct stream streams[STREAMS];
     int32_t least_cpu, least_part; /* of all requests in them */
-    struct large larges[LARGES_MAX];
-    size_t large_count;
     struct cached *cache;
 };
 
@@ -167,20 +158,10 @@ static double cluster_rate(const struct cluster *c)
     return devices > 0 ? cpu / devices : 0;
 }
 
-/* Only where sessions leave: what is full anyway need not be kept whole. */
-static void find_larges(struct fragmentation *f)
+/* The part of the sessions placed so far that have left. */
+static double churn(const struct fragmentation *f)
 {
-    double churn = f->placed ? fmin((double)f->left / (double)f->placed, 1) : 0;
-
-    f->large_count = 0;
-    for (size_t i = 0; churn > 0 && i < f->mix.count && f->large_count < LARGES_MAX; i++) {
-        const struct shape *shape = &f->mix.shapes[i].shape;
-
-        if (shape->devices > 1)
-            f->larges[f->large_count++] = (struct large){ *shape,
-                weights.large * churn * f->mix.shapes[i].count * shape->devices *
-                    shape->part_milli / f->mix.device_milli };
-    }
+    return f->placed ? fmin((double)f->left / (double)f->placed, 1) : 0;
 }
 
 static void look(struct fragmentation *f, struct cluster *c)
@@ -191,9 +172,10 @@ static void look(struct fragmentation *f, struct cluster *c)
 
     f->typical = mix_sort(&f->mix, TYPICAL);
     f->rate = demand * (weights.rate_low + (weights.rate_high - weights.rate_low) * fmin(fmax(part, 0), 1));
+    f->supply = supply;
+    f->together = weights.together * churn(f);
     f->looks++;
     draw_streams(f);
-    find_larges(f);
     f->next_look = f->arrivals + AQ_MAX(200u, f->arrivals / 4);
     cluster_forget_fits(c);
 }
@@ -315,38 +297,32 @@ static double leftovers(const struct fragmentation *f, const struct contents *n)
     return sum;
 }
 
-/* What counts against each free thousandth: large requests that find no room. */
-static double unused_by_large(const struct fragmentation *f, const struct contents *n,
-                              int32_t whole)
+/* How much there is, CPU and devices: 2 = as eight devices with their part of the CPU. */
+static double amount_of(const struct fragmentation *f, const struct contents *n,
+                        int64_t free_milli)
 {
-    double weight = 0;
+    double cpu = f->supply > 0 ? (double)n->cpu_milli / f->supply : 0;
 
-    for (size_t i = 0; n->device_count && i < f->large_count; i++) {
-        const struct shape *shape = &f->larges[i].shape;
-
-        if (shape->cpu_milli > n->cpu_milli || shape->devices > whole ||
-            shape->column != n->devices[0].column || !(shape->models >> n->devices[0].model & 1))
-            weight += f->larges[i].weight;
-    }
-    return weight;
+    return ((double)free_milli + cpu) / 8000;
 }
 
-/* Balance, whole devices, and room for large requests. */
+/* Balance, whole devices, and much kept together. */
 static double simple_part(const struct fragmentation *f, const struct contents *n)
 {
     int64_t free_milli = 0;
-    double whole = 0, partly = 0, served;
+    double whole = 0, partly = 0, served, amount;
 
     for (uint32_t d = 0; d < n->device_count; d++) {
         free_milli += n->devices[d].milli;
         whole += n->devices[d].milli == 1000;
         partly += n->devices[d].milli > 0 && n->devices[d].milli < 1000;
     }
+    amount = f->together > 0 ? amount_of(f, n, free_milli) : 0;
     served = f->rate > 0 ? (double)n->cpu_milli / f->rate : (double)free_milli;
     return weights.unserved * fmax(0, (double)free_milli - served) +
            weights.unused_cpu * fmax(0, served - (double)free_milli) - weights.whole * whole * whole / 64 -
-           weights.partly * partly +
-           unused_by_large(f, n, (int32_t)whole) * (double)free_milli;
+           weights.partly * partly -
+           f->together * amount * amount;
 }
 
 static uint64_t mix_word(uint64_t hash, uint64_t word)

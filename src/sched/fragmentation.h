@@ -11,10 +11,10 @@
  *    than their sum, to requests for several;
  *  - leftovers: the mean of what stays free after fixed random streams of the
  *    typical requests were poured into the agent;
- *  - room for large requests: all that is free, as far as the mix asks for
- *    several devices (with their CPU) at once and the agent has no room for
- *    that. It counts as much as sessions leave: where nothing does, all agents
- *    are filled in the end, and keeping some whole would keep them empty.
+ *  - much kept together: by the square of what is free of CPU and devices, so
+ *    that work goes to agents that are in use and large requests find others.
+ *    It counts as far as sessions leave: where nothing does, all agents are
+ *    filled in the end, and keeping some empty would keep them useless.
  *
  * It refines fragmentation gradient descent ("Beware of Fragmentation", USENIX
  * ATC 2023), which scores by the mean fragment over the typical requests.

@@ -172,11 +172,11 @@ static void test_fragmentation_twenty(void **state)
 /* Alnair's example: A {24,0} and B {8,8} of 32 GiB used; 8 GiB: packing takes
  * A's first device, performance its second; 30 GiB only fits A's second.
  */
-/* Many come and leave, and now and then one for all of an agent: then work that
- * needs much CPU goes to the agent that is in use. Where nobody leaves it goes
+/* Where sessions come and leave, work that needs much CPU goes to the agent that
+ * is in use, so that the other is there for whoever wants all of it. Where nobody leaves it goes
  * to the empty one, as its CPU is what that agent has too much of.
  */
-static void test_room_for_large(void **state)
+static void test_kept_together(void **state)
 {
     (void)state;
     for (int leaving = 0; leaving < 2; leaving++) {
@@ -393,7 +393,7 @@ int main(void)
         cmocka_unit_test(test_devices), cmocka_unit_test(test_models),
         cmocka_unit_test(test_bad_devices), cmocka_unit_test(test_device_explained),
         cmocka_unit_test(test_selectors_twenty), cmocka_unit_test(test_fragmentation_twenty),
-        cmocka_unit_test(test_room_for_large),
+        cmocka_unit_test(test_kept_together),
         cmocka_unit_test(test_alnair), cmocka_unit_test(test_round_robin),
         cmocka_unit_test(test_designated), cmocka_unit_test(test_groups),
         cmocka_unit_test(test_closed), cmocka_unit_test(test_gangs),
