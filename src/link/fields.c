@@ -1,8 +1,10 @@
 #include "link/fields.h"
 
-#define MEMBER(type, member, kind) { #member, kind, offsetof(struct type, member), false }
-#define NEEDED(type, member, kind) { #member, kind, offsetof(struct type, member), true }
-#define FIELDS_END { NULL, FIELD_END, 0, false }
+#define MEMBER(type, member, kind) { #member, kind, offsetof(struct type, member), false, NULL }
+#define NEEDED(type, member, kind) { #member, kind, offsetof(struct type, member), true, NULL }
+#define LIST(type, member, shape)                                                                  \
+    { #member, FIELD_LIST, offsetof(struct type, member), false, &(shape) }
+#define FIELDS_END { NULL, FIELD_END, 0, false, NULL }
 
 static const struct field join_fields[] = {
     NEEDED(msg_join, secret, FIELD_STR),
@@ -73,6 +75,27 @@ static const struct field bye_fields[] = {
     FIELDS_END,
 };
 
+static const struct field kernel_status_fields[] = {
+    NEEDED(msg_kernel_status, kernel_id, FIELD_UUID),
+    MEMBER(msg_kernel_status, session_id, FIELD_UUID),
+    NEEDED(msg_kernel_status, attempt, FIELD_INT),
+    NEEDED(msg_kernel_status, state, FIELD_STATE),
+    MEMBER(msg_kernel_status, reason, FIELD_STR),
+    MEMBER(msg_kernel_status, has_exit, FIELD_BOOL),
+    MEMBER(msg_kernel_status, exit_code, FIELD_INT),
+    MEMBER(msg_kernel_status, alloc, FIELD_JSON),
+    MEMBER(msg_kernel_status, error_kind, FIELD_STR),
+    MEMBER(msg_kernel_status, error_field, FIELD_STR),
+    MEMBER(msg_kernel_status, error_text, FIELD_STR),
+    MEMBER(msg_kernel_status, at_usec, FIELD_INT),
+    FIELDS_END,
+};
+
+static const struct list_shape kernel_statuses = {
+    .fields = kernel_status_fields, .size = sizeof(struct msg_kernel_status),
+    .is_always_there = true,
+};
+
 static const struct field heartbeat_fields[] = {
     NEEDED(msg_heartbeat, incarnation, FIELD_UUID),
     NEEDED(msg_heartbeat, seq, FIELD_INT),
@@ -81,7 +104,7 @@ static const struct field heartbeat_fields[] = {
     MEMBER(msg_heartbeat, is_draining, FIELD_BOOL),
     MEMBER(msg_heartbeat, slots, FIELD_JSON),
     MEMBER(msg_heartbeat, devices, FIELD_JSON),
-    MEMBER(msg_heartbeat, kernels, FIELD_KERNELS),
+    LIST(msg_heartbeat, kernels, kernel_statuses),
     FIELDS_END,
 };
 
@@ -135,22 +158,6 @@ static const struct field kernel_forget_fields[] = {
     FIELDS_END,
 };
 
-const struct field kernel_status_fields[] = {
-    NEEDED(msg_kernel_status, kernel_id, FIELD_UUID),
-    MEMBER(msg_kernel_status, session_id, FIELD_UUID),
-    NEEDED(msg_kernel_status, attempt, FIELD_INT),
-    NEEDED(msg_kernel_status, state, FIELD_STATE),
-    MEMBER(msg_kernel_status, reason, FIELD_STR),
-    MEMBER(msg_kernel_status, has_exit, FIELD_BOOL),
-    MEMBER(msg_kernel_status, exit_code, FIELD_INT),
-    MEMBER(msg_kernel_status, alloc, FIELD_JSON),
-    MEMBER(msg_kernel_status, error_kind, FIELD_STR),
-    MEMBER(msg_kernel_status, error_field, FIELD_STR),
-    MEMBER(msg_kernel_status, error_text, FIELD_STR),
-    MEMBER(msg_kernel_status, at_usec, FIELD_INT),
-    FIELDS_END,
-};
-
 static const struct field drain_fields[] = {
     MEMBER(msg_drain, on, FIELD_BOOL),
     FIELDS_END,
@@ -182,6 +189,50 @@ static const struct field image_status_fields[] = {
 
 static const struct field image_list_fields[] = {
     NEEDED(msg_image_list, images, FIELD_JSON),
+    FIELDS_END,
+};
+
+static const struct field metric_fields[] = {
+    NEEDED(msg_metric, key, FIELD_STR),
+    MEMBER(msg_metric, unit, FIELD_INT),
+    MEMBER(msg_metric, show, FIELD_INT),
+    MEMBER(msg_metric, stats, FIELD_INT),
+    FIELDS_END,
+};
+
+static const struct field device_values_fields[] = {
+    NEEDED(msg_device_values, device, FIELD_STR),
+    MEMBER(msg_device_values, values, FIELD_VALUES),
+    FIELDS_END,
+};
+
+static const struct field kernel_values_fields[] = {
+    NEEDED(msg_kernel_values, kernel_id, FIELD_UUID),
+    NEEDED(msg_kernel_values, session_id, FIELD_UUID),
+    MEMBER(msg_kernel_values, attempt, FIELD_INT),
+    MEMBER(msg_kernel_values, values, FIELD_VALUES),
+    FIELDS_END,
+};
+
+static const struct list_shape metrics = {
+    .fields = metric_fields, .size = sizeof(struct msg_metric), .max = MSG_METRICS_MAX,
+};
+static const struct list_shape device_values = {
+    .fields = device_values_fields, .size = sizeof(struct msg_device_values),
+    .max = MSG_MEASURED_MAX,
+};
+static const struct list_shape kernel_values = {
+    .fields = kernel_values_fields, .size = sizeof(struct msg_kernel_values),
+    .max = MSG_MEASURED_MAX,
+};
+
+static const struct field statistics_fields[] = {
+    NEEDED(msg_statistics, at_usec, FIELD_INT),
+    MEMBER(msg_statistics, interval_usec, FIELD_INT),
+    LIST(msg_statistics, metrics, metrics),
+    MEMBER(msg_statistics, node, FIELD_VALUES),
+    LIST(msg_statistics, devices, device_values),
+    LIST(msg_statistics, kernels, kernel_values),
     FIELDS_END,
 };
 
@@ -240,6 +291,7 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_IMAGE_ORDER] = { "image.order", false, image_order_fields },
     [MSG_IMAGE_STATUS] = { "image.status", false, image_status_fields },
     [MSG_IMAGE_LIST] = { "image.list", false, image_list_fields },
+    [MSG_STATISTICS] = { "statistics", false, statistics_fields },
     [MSG_STREAM_OPEN] = { "stream.open", false, stream_open_fields },
     [MSG_STREAM_HELLO] = { "stream.hello", false, stream_hello_fields },
     [MSG_STREAM_REFUSED] = { "stream.refused", false, stream_refused_fields },

@@ -13,7 +13,8 @@ enum field_kind {
     FIELD_JSON,    /* const char *: the text of an object or array */
     FIELD_STATE,   /* enum msg_kernel_state */
     FIELD_ENV,     /* struct msg_env *, followed by its size_t count */
-    FIELD_KERNELS, /* struct msg_kernel_status *, followed by its size_t count */
+    FIELD_LIST,    /* a pointer to structs that 'of' describes, followed by its size_t count */
+    FIELD_VALUES,  /* struct msg_value *, followed by its size_t count */
 };
 
 struct field {
@@ -21,6 +22,14 @@ struct field {
     enum field_kind kind;
     size_t offset;
     bool required; /* refused when absent, nil, empty or 0 */
+    const struct list_shape *of; /* LIST */
+};
+
+/* Elements of a list; it is left out if it is empty, unless 'is_always_there'. */
+struct list_shape {
+    const struct field *fields;
+    size_t size, max; /* of an element; how many, 0 = as many as fit into a message */
+    bool is_always_there;
 };
 
 struct message_shape {
@@ -30,6 +39,5 @@ struct message_shape {
 };
 
 extern const struct message_shape message_shapes[MSG_TYPE_COUNT];
-extern const struct field kernel_status_fields[];
 
 #endif

@@ -70,22 +70,44 @@ static void encode_env(const struct field *field, const void *place, struct json
     jsonw_object_end(w);
 }
 
-static int encode_kernels(const struct field *field, const void *place, struct jsonw *w,
-                          struct aq_error *err)
+static int encode_list(const struct field *field, const void *place, struct jsonw *w,
+                       struct aq_error *err)
 {
-    const struct msg_kernel_status *kernels = *(struct msg_kernel_status *const *)place;
+    const char *items = *(const char *const *)place;
     size_t count = *list_count(place);
     int r = 0;
 
+    if (count == 0 && !field->of->is_always_there)
+        return 0;
     jsonw_key(w, field->key);
     jsonw_array_begin(w);
     for (size_t i = 0; r == 0 && i < count; i++) {
         jsonw_object_begin(w);
-        r = encode_fields(kernel_status_fields, &kernels[i], w, err);
+        r = encode_fields(field->of->fields, items + i * field->of->size, w, err);
         jsonw_object_end(w);
     }
     jsonw_array_end(w);
     return r;
+}
+
+static void encode_values(const struct field *field, const void *place, struct jsonw *w)
+{
+    const struct msg_value *values = *(struct msg_value *const *)place;
+    size_t count = *list_count(place);
+
+    if (count == 0)
+        return;
+    jsonw_key(w, field->key);
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        jsonw_array_begin(w);
+        jsonw_int(w, values[i].metric);
+        jsonw_double(w, values[i].value);
+        if (values[i].capacity >= 0)
+            jsonw_double(w, values[i].capacity);
+        jsonw_array_end(w);
+    }
+    jsonw_array_end(w);
 }
 
 static int encode_field(const struct field *field, const void *place, struct jsonw *w,
@@ -118,8 +140,11 @@ static int encode_field(const struct field *field, const void *place, struct jso
     case FIELD_ENV:
         encode_env(field, place, w);
         return 0;
-    case FIELD_KERNELS:
-        return encode_kernels(field, place, w, err);
+    case FIELD_LIST:
+        return encode_list(field, place, w, err);
+    case FIELD_VALUES:
+        encode_values(field, place, w);
+        return 0;
     case FIELD_END:
         break;
     }
@@ -222,26 +247,62 @@ static int decode_env(const struct decoder *d, json_t *value, const char *key, v
     return 0;
 }
 
-static int decode_kernels(const struct decoder *d, const json_t *value, const char *key,
-                          void *place)
+static int decode_list(const struct decoder *d, const json_t *value, const struct field *field,
+                       void *place)
 {
-    struct msg_kernel_status *kernels;
+    const struct list_shape *of = field->of;
     size_t count = json_array_size(value);
+    char *items;
     int r = 0;
 
     if (!json_is_array(value))
-        return refuse(d, key, "a list");
-    kernels = arena_array(d->arena, count + 1, sizeof(*kernels));
-    if (!kernels)
+        return refuse(d, field->key, "a list");
+    if (of->max && count > of->max)
+        return aq_fail_field(d->err, EINVAL, field->key, "'%s' may have %zu elements at most, not "
+                             "%zu", field->key, of->max, count);
+    items = arena_array(d->arena, count + 1, of->size);
+    if (!items)
         return no_memory(d);
     for (size_t i = 0; r == 0 && i < count; i++) {
         if (!json_is_object(json_array_get(value, i)))
-            return refuse(d, key, "a list of objects");
-        r = decode_fields(d, json_array_get(value, i), kernel_status_fields, &kernels[i]);
+            return refuse(d, field->key, "a list of objects");
+        r = decode_fields(d, json_array_get(value, i), of->fields, items + i * of->size);
     }
-    *(struct msg_kernel_status **)place = kernels;
+    *(void **)place = items;
     *list_count(place) = count;
     return r;
+}
+
+/* [metric, value] or [metric, value, capacity] */
+static bool decode_value(const json_t *from, struct msg_value *ret)
+{
+    const json_t *metric = json_array_get(from, 0), *capacity = json_array_get(from, 2);
+
+    *ret = (struct msg_value){ .metric = json_integer_value(metric),
+                               .value = json_number_value(json_array_get(from, 1)),
+                               .capacity = capacity ? json_number_value(capacity) : -1 };
+    return json_is_integer(metric) && ret->metric >= 0 && ret->metric < MSG_METRICS_MAX
+           && json_is_number(json_array_get(from, 1)) && json_array_size(from) <= 3
+           && (!capacity || (json_is_number(capacity) && ret->capacity >= 0));
+}
+
+static int decode_values(const struct decoder *d, const json_t *value, const char *key,
+                         void *place)
+{
+    size_t count = json_array_size(value);
+    struct msg_value *values;
+
+    if (!json_is_array(value) || count > MSG_VALUES_MAX)
+        return refuse(d, key, "a list of measured values");
+    values = arena_array(d->arena, count + 1, sizeof(*values));
+    if (!values)
+        return no_memory(d);
+    for (size_t i = 0; i < count; i++)
+        if (!decode_value(json_array_get(value, i), &values[i]))
+            return refuse(d, key, "a list of [metric, value] or [metric, value, capacity]");
+    *(struct msg_value **)place = values;
+    *list_count(place) = count;
+    return 0;
 }
 
 static int decode_state(const struct decoder *d, const json_t *value, const char *key,
@@ -266,8 +327,10 @@ static int decode_field(const struct decoder *d, json_t *value, const struct fie
         return decode_json(d, value, field->key, place);
     case FIELD_ENV:
         return decode_env(d, value, field->key, place);
-    case FIELD_KERNELS:
-        return decode_kernels(d, value, field->key, place);
+    case FIELD_LIST:
+        return decode_list(d, value, field, place);
+    case FIELD_VALUES:
+        return decode_values(d, value, field->key, place);
     case FIELD_STATE:
         return decode_state(d, value, field->key, place);
     case FIELD_INT:

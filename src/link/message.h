@@ -13,8 +13,8 @@
  * sends again what no manager has acknowledged; messages to an agent process
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
- * welcome, refused, heartbeat, fenced, bye, join, joined, image.*, stream.*)
- * are neither kept nor resent.
+ * welcome, refused, heartbeat, fenced, bye, join, joined, image.*, statistics,
+ * stream.*) are neither kept nor resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
 #define AQ_LINK_MESSAGE_H
@@ -50,6 +50,7 @@ enum message_type {
     MSG_IMAGE_ORDER,     /* "image.order"     manager -> agent */
     MSG_IMAGE_STATUS,    /* "image.status"    agent -> manager */
     MSG_IMAGE_LIST,      /* "image.list"      agent -> manager */
+    MSG_STATISTICS,      /* "statistics"      agent -> manager */
     MSG_STREAM_OPEN,     /* "stream.open"     manager -> agent */
     MSG_STREAM_HELLO,    /* "stream.hello"    agent -> manager, first on a stream connection */
     MSG_STREAM_REFUSED,  /* "stream.refused"  agent -> manager */
@@ -227,6 +228,50 @@ struct msg_image_list {       /* all images of the node: after connecting and wh
                                  "fetched_at","used_at","holds","labels"}]; times in microseconds */
 };
 
+/* ---- statistics: raw samples, of which the manager derives the rest (model/metric.h) ---- */
+
+#define MSG_METRICS_MAX 1024  /* in a message */
+#define MSG_VALUES_MAX 1024   /* of the node, a device or a kernel */
+#define MSG_MEASURED_MAX 8192 /* devices, kernels */
+
+struct msg_metric {
+    const char *key;          /* "cpu_util" */
+    int64_t unit, show;       /* enum metric_unit, metric_show */
+    int64_t stats;            /* METRIC_... */
+};
+
+struct msg_value {            /* [metric, value] or [metric, value, capacity] */
+    int64_t metric;           /* index into the message's metrics */
+    double value;             /* finite, as the capacity */
+    double capacity;          /* negative = none */
+};
+
+struct msg_device_values {
+    const char *device;
+    struct msg_value *values;
+    size_t value_count;
+};
+
+struct msg_kernel_values {
+    struct uuid kernel_id, session_id;
+    int64_t attempt;
+    struct msg_value *values;
+    size_t value_count;
+};
+
+struct msg_statistics {       /* one sample; kernels may be spread over several messages */
+    int64_t at_usec;
+    int64_t interval_usec;    /* until the next; 0 = not known */
+    struct msg_metric *metrics;
+    size_t metric_count;
+    struct msg_value *node;   /* none in all but the first message of a sample */
+    size_t node_count;
+    struct msg_device_values *devices;
+    size_t device_count;
+    struct msg_kernel_values *kernels;
+    size_t kernel_count;
+};
+
 /* ---- streams: one further connection each, raw bytes after stream.hello ---- */
 
 struct msg_stream_open {
@@ -281,6 +326,7 @@ struct message {
         struct msg_image_order image_order;
         struct msg_image_status image_status;
         struct msg_image_list image_list;
+        struct msg_statistics statistics;
         struct msg_stream_open stream_open;
         struct msg_stream_hello stream_hello;
         struct msg_stream_refused stream_refused;

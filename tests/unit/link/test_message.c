@@ -56,6 +56,21 @@ static const struct {
     { "{\"type\":\"heartbeat\",\"incarnation\":\"" ID "\",\"seq\":1,\"kernels\":[1]}", "kernels" },
     { "{\"type\":\"heartbeat\",\"incarnation\":\"" ID "\",\"seq\":1,\"kernels\":[{}]}",
       "kernel_id" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"metrics\":[{\"key\":\"mem\"}],\"node\":[[0,1.5]],"
+      "\"kernels\":[{\"kernel_id\":\"" ID "\",\"session_id\":\"" ID "\",\"values\":[[0,1,2]]}]}",
+      NULL },
+    { "{\"type\":\"statistics\"}", "at_usec" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"metrics\":[{}]}", "key" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"metrics\":{}}", "metrics" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"node\":[[1024,1]]}", "node" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"node\":[[0]]}", "node" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"node\":[[0,1,-1]]}", "node" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"node\":[[0,1,2,3]]}", "node" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"node\":[[0,null]]}", "node" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"node\":[[0,1e999]]}", "" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"devices\":[{\"values\":[]}]}", "device" },
+    { "{\"type\":\"statistics\",\"at_usec\":1,\"devices\":[{\"device\":\"0\",\"values\":[7]}]}",
+      "values" },
 };
 
 static void test_texts(void **state)
@@ -142,6 +157,47 @@ static void test_heartbeat_round_trip(void **state)
     message_done(&got);
 }
 
+static void test_statistics_round_trip(void **state)
+{
+    struct msg_metric metrics[] = { { .key = "mem", .unit = 1 }, { .key = "cuda_util", .show = 0 } };
+    struct msg_value node[] = { { 0, 0.1, 1e18 }, { 1, -3, -1 } };
+    struct msg_value used[] = { { 0, 123456789012345.5, 0 } };
+    struct msg_device_values devices[] = { { "GPU-1", node, 2 } };
+    struct msg_kernel_values kernels[] = { { .kernel_id = id(), .session_id = id(), .attempt = 2,
+                                             .values = used, .value_count = 1 } };
+    struct message msg = { .type = MSG_STATISTICS,
+                           .statistics = { .at_usec = 5, .interval_usec = 7, .metrics = metrics,
+                                           .metric_count = 2, .node = node, .node_count = 2,
+                                           .devices = devices, .device_count = 1,
+                                           .kernels = kernels, .kernel_count = 1 } };
+    struct message got;
+
+    (void)state;
+    check_round_trip(&msg, &got);
+    assert_true(got.statistics.node[0].value == 0.1);
+    assert_true(got.statistics.node[0].capacity == 1e18);
+    assert_true(got.statistics.node[1].capacity < 0);
+    assert_string_equal(got.statistics.devices[0].device, "GPU-1");
+    assert_true(got.statistics.kernels[0].values[0].value == 123456789012345.5);
+    assert_true(got.statistics.kernels[0].values[0].capacity == 0);
+    message_done(&got);
+}
+
+static void test_too_much_is_refused(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct message got;
+    struct aq_error err = { 0 };
+
+    (void)state;
+    strbuf_adds(&text, "{\"type\":\"statistics\",\"at_usec\":1,\"metrics\":[{\"key\":\"a\"}");
+    for (int i = 0; i < MSG_METRICS_MAX; i++)
+        strbuf_adds(&text, ",{\"key\":\"a\"}");
+    strbuf_adds(&text, "]}");
+    assert_int_equal(message_decode(text.data, text.len, &got, &err), -EINVAL);
+    assert_string_equal(err.field, "metrics");
+}
+
 static void test_bad_json_is_not_sent(void **state)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -185,6 +241,8 @@ int main(void)
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_create_round_trip),
         cmocka_unit_test(test_heartbeat_round_trip),
+        cmocka_unit_test(test_statistics_round_trip),
+        cmocka_unit_test(test_too_much_is_refused),
         cmocka_unit_test(test_bad_json_is_not_sent),
         cmocka_unit_test(test_frames),
     };
