@@ -12,11 +12,13 @@
 #include "agent/joining.h"
 #include "agent/kernel.h"
 #include "agent/runtime/oci.h"
+#include "agent/stat/stats.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "http/exposition.h"
 
 #define GREETED_DEVICES_MAX (32u << 10)
 #define HEARTBEAT_USEC (3 * USEC_PER_SEC)
@@ -308,6 +310,38 @@ static int connect_link(struct agent *agent, struct aq_error *err)
     return r;
 }
 
+/* ---- statistics ---- */
+
+static bool write_metrics(void *data, struct strbuf *out)
+{
+    const struct agent *agent = data;
+
+    return exposition_write(agent, stats_last(agent->stats), out) == 0;
+}
+
+/* An address in use is no reason not to run anything. */
+static int serve_metrics(struct agent *agent, struct aq_error *err)
+{
+    const struct settings *settings = agent->settings;
+    int r = metrics_listen(agent->loop,
+                           &(struct metrics_conf){ .address = settings->metrics_listen,
+                                                   .tls_cert = settings->metrics_tls_cert,
+                                                   .tls_key = settings->metrics_tls_key,
+                                                   .insecure = settings->metrics_insecure,
+                                                   .write = write_metrics,
+                                                   .data = agent },
+                           &agent->metrics, err);
+
+    if (r == -EADDRINUSE) {
+        log_warning("/metrics is not served: %s; [metrics] listen can be another address or off",
+                    err->text);
+        return 0;
+    }
+    if (r == 0 && agent->metrics)
+        log_info("serving /metrics on port %u", (unsigned)metrics_port(agent->metrics));
+    return r;
+}
+
 /* ---- life ---- */
 
 static int take_lock(struct agent *agent, struct aq_error *err)
@@ -454,6 +488,10 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         settle_claim(agent);
     if (r == 0)
+        r = stats_new(agent, &agent->stats, err);
+    if (r == 0)
+        r = serve_metrics(agent, err);
+    if (r == 0)
         r = connect_link(agent, err);
     if (r < 0)
         return r;
@@ -466,6 +504,8 @@ void agent_free(struct agent *agent)
     if (!agent)
         return;
     streams_free(agent);
+    metrics_close(AQ_TAKE(agent->metrics));
+    stats_free(AQ_TAKE(agent->stats));
     link_client_free(AQ_TAKE(agent->link));
     agent->is_closing = true;
     while (agent->kernels.count)

@@ -10,6 +10,7 @@
 #include "agent/order.h"
 #include "agent/prepare.h"
 #include "agent/runtime/oci.h"
+#include "agent/stat/kernel_stat.h"
 #include "alloc/resource_txt.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -48,8 +49,11 @@ void kernel_drop(struct local_kernel *k)
     (void)map_remove(&k->agent->kernels, k->id.bytes, sizeof(k->id.bytes));
     devices_release(k);
     prepare_release(k);
+    kernel_stat_free(k->stat);
     runtime_release(k->run);
     free(k->image_name);
+    free(k->user_id);
+    free(k->project_id);
     free(k->hostname);
     slots_done(&k->slots);
     free(k->alloc);
@@ -150,6 +154,8 @@ int kernel_take_order(struct local_kernel *k, const struct msg_kernel_create *or
     k->slots = slots;
     set_text(&k->image_name, order->image);
     set_text(&k->hostname, order->hostname);
+    set_text(&k->user_id, order->user_id);
+    set_text(&k->project_id, order->group_id);
     k->session_id = order->session_id;
     k->is_batch = order->session_type && strcmp(order->session_type, "batch") == 0;
     return 0;
@@ -345,6 +351,7 @@ static void conclude(struct local_kernel *k, const struct runtime_exit *exit)
         set_text(&k->error_text, exit->text);
     devices_release(k);
     prepare_release(k);
+    kernel_stat_free(AQ_TAKE(k->stat));
     enter(k, never_ran || k->is_unreadable ? MSG_KERNEL_ERROR : MSG_KERNEL_TERMINATED,
           exit->ended_usec);
     AQ_FAULT("agent.exit.reported");

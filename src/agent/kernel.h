@@ -38,6 +38,8 @@ struct local_kernel {
     int64_t grace_usec;
     char *reason;           /* of the end; NULL = none yet */
     struct slots slots;
+    char *user_id, *project_id; /* of its owner, as ordered; NULL = not said */
+    struct kernel_stat *stat; /* what it is measured by; NULL = not open */
     struct alloc_grant grant; /* count 0 = nothing held */
     struct accel_attachment attachment; /* what its devices need, if is_attached; devices.h */
     struct accel_call *attaching;       /* the plugins are being asked */

@@ -1,8 +1,10 @@
 /* node.h - the agent from the inside
  *
  * agent.c owns the whole and speaks with the manager; kernel.c is the life of
- * one kernel, devices.c that of its devices; recover.c finds kernels again at the start; streams.c serves
- * logs and terminals; image_orders.c pulls and removes images; kept.c bounds what is kept of ended kernels.
+ * one kernel, devices.c that of its devices; recover.c finds kernels again at
+ * the start; streams.c serves logs and terminals; stat/ measures;
+ * image_orders.c pulls and removes images; kept.c bounds what is kept of ended
+ * kernels.
  */
 #ifndef AQ_AGENT_NODE_H
 #define AQ_AGENT_NODE_H
@@ -61,6 +63,8 @@ struct agent {
     uint64_t last_seq;     /* of the newest message that was dealt with */
     struct list streams;   /* streams.c */
     struct kept kept;
+    struct stats *stats;   /* stat/stats.h; NULL = none are taken */
+    struct metrics_server *metrics; /* NULL = not served */
     uv_timer_t heartbeat;
     int64_t heartbeat_usec, heartbeat_seq;
     bool is_draining, is_refused, was_ready;

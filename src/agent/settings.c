@@ -172,6 +172,19 @@ const struct conf_item settings_items[] = {
     { "container", "id-ranges", CONF_INT, AT(id_ranges), "4096", 0, 32768, 0,
       "Ranges of 65536 users from there on; 0: no user namespaces" },
 
+    { "statistics", "interval", CONF_DURATION, AT(stat_interval_usec), "5s", 0,
+      600 * USEC_PER_SEC, 0,
+      "How often it is measured what sessions, devices and the node use; 0: never" },
+
+    { "metrics", "listen", CONF_STR, AT(metrics_listen), "127.0.0.1:6003", 0, 0, 0,
+      "Address of GET /metrics for Prometheus; off: none" },
+    { "metrics", "tls-cert", CONF_PATH, AT(metrics_tls_cert), NULL, 0, 0, 0,
+      "Its certificate chain (PEM); without one it is plain HTTP" },
+    { "metrics", "tls-key", CONF_PATH, AT(metrics_tls_key), NULL, 0, 0, 0,
+      "And private key (PEM)" },
+    { "metrics", "insecure", CONF_BOOL, AT(metrics_insecure), NULL, 0, 0, 0,
+      "Allow plain HTTP on an address that others can reach" },
+
     { "logs", "keep-age", CONF_DURATION, AT(keep_usec), "7d", 0, 3650 * DAY_USEC, 0,
       "How long output is kept after a kernel's end" },
     { "logs", "keep-count", CONF_INT, AT(keep_count), "10000", 0, 1000000, 0,
@@ -207,6 +220,9 @@ static int check(const struct settings *settings, struct aq_error *err)
     if (settings->id_start + settings->id_ranges * 65536 > UINT32_MAX)
         return aq_fail_field(err, EINVAL, "container.id-ranges",
                              "container.id-start and id-ranges go beyond the last user id");
+    if (settings->stat_interval_usec && settings->stat_interval_usec < USEC_PER_SEC / 10)
+        return aq_fail_field(err, EINVAL, "statistics.interval",
+                             "statistics.interval is less than 0.1s; 0 takes none");
     return agent_id_check(settings->id, err);
 }
 

@@ -51,6 +51,9 @@ struct settings {
     char *runner;         /* path of aliquot-runner; NULL = beside the agent */
     int64_t scratch_bytes, shm_bytes, container_processes_max, container_files_max;
     int64_t container_uid, container_gid, id_start, id_ranges;
+    int64_t stat_interval_usec; /* 0 = none are taken */
+    char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
+    bool metrics_insecure;
     int64_t keep_usec, keep_count, keep_bytes; /* logs of kernels that have ended */
 };
 

@@ -58,6 +58,7 @@ struct event_kernel_status {
     bool has_exit;
     int exit_code;
     uint32_t attempt;           /* 0 keeps */
+    char *last_stat;            /* JSON of what it used, at its end; NULL keeps */
 };
 
 struct event {

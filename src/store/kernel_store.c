@@ -112,6 +112,7 @@ static void put_change(struct sql_stmt *q, const struct event *e, char id[UUID_T
     sql_put_text(q, c->agent_id); /* "" becomes null in SQL */
     sql_put_text(q, c->agent_id);
     sql_put_text(q, c->alloc);
+    sql_put_text(q, c->last_stat);
     if (c->has_exit)
         sql_put_int(q, c->exit_code);
     else
@@ -136,7 +137,8 @@ static int update_row(struct store_tx *tx, const struct event *e, struct holder 
         " reason = CASE WHEN status = 'TERMINATING' AND reason IS NOT NULL THEN reason"
         "  ELSE COALESCE(?, reason) END,"
         " agent_id = CASE WHEN ? IS NULL THEN agent_id ELSE NULLIF(?, '') END,"
-        " alloc = COALESCE(?, alloc), exit_code = COALESCE(?, exit_code),"
+        " alloc = COALESCE(?, alloc), last_stat = COALESCE(?, last_stat),"
+        " exit_code = COALESCE(?, exit_code),"
         " attempt = COALESCE(NULLIF(?, 0), attempt), terminated_at = ?"
         " WHERE id = ? AND status = ? AND version = ?"
         " RETURNING session_seq, rank, version, agent_id, requested", &q, err);

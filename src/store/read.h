@@ -40,6 +40,7 @@ struct kernel_row {
     struct uuid session_id;
     const char *reason;        /* NULL = none */
     int64_t terminated_usec;   /* 0 = not yet */
+    const char *last_stat;     /* JSON of what it used; NULL = not known, or not yet */
 };
 
 struct session_row {

@@ -37,12 +37,13 @@ static int read_kernel(struct store_tx *tx, struct row *row, void *ret, struct a
     k->session_id = sql_get_uuid(row->q);
     k->reason = row_text(row);
     k->terminated_usec = sql_get_int(row->q);
+    k->last_stat = row_text(row);
     return 0;
 }
 
 static const struct list_table kernel_table = {
     .what = "kernels",
-    .columns = KERNEL_COLUMNS ", s.id, k.reason, k.terminated_at",
+    .columns = KERNEL_COLUMNS ", s.id, k.reason, k.terminated_at, k.last_stat",
     .from = "kernels k JOIN sessions s ON s.seq = k.session_seq",
     .order = "k.session_seq, k.rank",
     .tie = "k.session_seq, k.rank",
@@ -159,7 +160,7 @@ static int attach_kernels(struct store_tx *tx, struct store_page *page, struct a
         struct session_row *s = &page->sessions[i];
         size_t n = 0;
 
-        r = sql_prepare(tx->db, "SELECT " KERNEL_COLUMNS ", '', k.reason, k.terminated_at"
+        r = sql_prepare(tx->db, "SELECT " KERNEL_COLUMNS ", '', k.reason, k.terminated_at, k.last_stat"
                                 " FROM kernels k WHERE k.session_seq = ? ORDER BY k.rank", &q, err);
         if (r < 0)
             return r;

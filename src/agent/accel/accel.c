@@ -274,6 +274,7 @@ static void on_rescan_closed(uv_handle_t *handle)
         struct plugin *p = &accel->plugins[i];
 
         description_done(&p->description);
+        plugin_drop_metrics(p);
         free(p->said);
         free(p->error);
         choice_done(&p->choice);

@@ -15,6 +15,7 @@
 #include "agent/settings.h"
 #include "alloc/map.h"
 #include "alloc/resource_txt.h"
+#include "base/uuid.h"
 
 struct accel;
 struct accel_call;
@@ -134,5 +135,36 @@ int accel_attach(struct accel *accel, const struct alloc_grant *grant, accel_att
                  void *data, struct accel_call **ret, struct aq_error *err);
 /* NULL is fine. */
 void accel_cancel(struct accel_call *call);
+
+/* ---- what is used ---- */
+
+/* A kernel whose share is to be measured. */
+struct accel_target {
+    struct uuid kernel_id;
+    const struct alloc_grant *grant;
+    const int32_t *pids;
+    size_t pid_count;
+};
+
+struct accel_metric {
+    const char *key;     /* "cuda_mem" */
+    const char *device;  /* NULL: of the node, or of a kernel */
+    bool is_of_kernel;
+    struct uuid kernel_id;
+    int64_t unit, stats; /* of model/metric.h */
+    double value;
+    double capacity;     /* negative = none */
+};
+
+/* Ask every plugin that is not asked already, without waiting. -ENOMEM. */
+int accel_measure(struct accel *accel, const struct accel_target *targets, size_t count,
+                  struct aq_error *err);
+
+/* What the i-th plugin answered last, the node's first, then device by device
+ * and kernel by kernel, by the monotonic time at which it did (0 =
+ * never); good until the loop runs again.
+ */
+const struct accel_metric *accel_metrics(const struct accel *accel, size_t i, size_t *ret_count,
+                                         int64_t *ret_usec);
 
 #endif

@@ -15,6 +15,7 @@
 #define ACCEL_DEVICES_MAX 8192
 #define ACCEL_SLOTS_MAX 256
 #define ACCEL_NEEDS_MAX 4096
+#define ACCEL_METRICS_MAX 65536
 
 /* One line. 'ret_result' is owned by the caller, NULL if the plugin reports an
  * error, which is in 'ret_why' then.
@@ -36,5 +37,18 @@ int answer_read_description(const json_t *result, struct description *ret, struc
  */
 int answer_read_attachment(const json_t *result, const char *kind, struct accel_attachment *to,
                            struct aq_error *err) AQ_UNTRUSTED;
+
+/* A plugin's metrics. One that cannot be used (a key of another plugin, a value
+ * that is no number) is left out, and 'ret_complaint' says so of the first.
+ */
+struct measurement {
+    struct accel_metric *items;
+    size_t count;
+    struct arena arena; /* owns all of it */
+};
+void measurement_done(struct measurement *m);
+int answer_read_metrics(const json_t *result, const char *kind, const struct uuid *targets,
+                        size_t target_count, struct measurement *ret,
+                        struct aq_error *ret_complaint, struct aq_error *err) AQ_UNTRUSTED;
 
 #endif

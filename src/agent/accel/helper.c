@@ -364,6 +364,13 @@ static void fail_late(struct helper *h, struct helper_call *call)
     (void)finish_call(call, NULL, &err);
 }
 
+/* Calls that waited behind one that hung have as long as if they came now. */
+static void extend_waiting(struct helper *h, int64_t now)
+{
+    LIST_FOREACH(link, &h->calls)
+        LIST_ENTRY(link, struct helper_call, link)->deadline_usec = now + h->conf.limit_usec;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct helper *h = timer->data;
@@ -375,6 +382,7 @@ static void on_timer(uv_timer_t *timer)
 
         (void)snprintf(why, sizeof(why), "did not answer within %lld ms",
                        (long long)(h->conf.limit_usec / USEC_PER_MSEC));
+        extend_waiting(h, now);
         fail(h, why);
         return; /* the timer is set */
     }

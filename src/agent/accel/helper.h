@@ -1,7 +1,7 @@
 /* helper.h - the process of one plugin, kept alive
  *
  * Calls are queued and sent one at a time. Each has a time limit that counts
- * from when it was queued. A process whose call exceeds it, which ends, or
+ * from when it was queued, or from when a call before it hung. A process whose call exceeds it, which ends, or
  * which says what is no answer, is killed; the call that it was busy with
  * fails, the others wait for the next process. It is started again at once
  * after it has served something, else after 1, 2, 4 ... 60 seconds.

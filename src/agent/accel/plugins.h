@@ -37,6 +37,12 @@ struct plugin {
     char *error;
     bool was_heard;             /* it has answered or failed once */
     int failures;               /* in a row */
+    struct helper_call *measuring; /* measure() under way */
+    struct uuid *targets;       /* of that */
+    size_t target_count, target_cap;
+    struct measurement measured;
+    int64_t measured_usec;      /* monotonic; 0 = never */
+    char *complaint;            /* that was made of a metric; NULL = none */
 };
 
 struct accel {
@@ -54,6 +60,9 @@ struct accel {
 
 /* The plugin whose key the slot's name begins with, or NULL. */
 struct plugin *accel_find(const struct accel *accel, const char *slot_name);
+
+/* What measure.c keeps of a plugin. */
+void plugin_drop_metrics(struct plugin *p);
 
 /* Forget every attach under way. */
 void accel_drop_calls(struct accel *accel);

@@ -45,6 +45,7 @@ void net_endpoint_fill_info(struct net_endpoint *e)
     struct net_info *info = &e->info;
 
     net_endpoint_folder(e, folder, sizeof(folder));
+    net_endpoint_link(e, info->link);
     (void)snprintf(info->namespace_path, sizeof(info->namespace_path), "%s/ns", folder);
     (void)snprintf(info->hosts_path, sizeof(info->hosts_path), "%s/hosts", folder);
     (void)snprintf(info->resolv_path, sizeof(info->resolv_path), "%s/resolv.conf", folder);

@@ -29,6 +29,7 @@
 #ifndef AQ_AGENT_NET_NET_H
 #define AQ_AGENT_NET_NET_H
 
+#include <net/if.h>
 #include <netinet/in.h>
 #include <uv.h>
 
@@ -77,6 +78,7 @@ struct net_info {
     char resolv_path[NET_PATH_MAX];    /* to be mounted at /etc/resolv.conf, read-only */
     char sys_path[NET_PATH_MAX];       /* a sysfs that shows this network, for /sys */
     char address[INET_ADDRSTRLEN];     /* of the kernel; the node can connect to it */
+    char link[IF_NAMESIZE];            /* the node's end of the pair */
     struct net_port ports[NET_PORTS_MAX];
     size_t port_count;
 };

@@ -39,6 +39,7 @@ struct monitored_kernel {
     uv_timer_t timer;                /* its closing frees all this */
     int tries;                       /* of reaching a monitor in a row */
     bool is_running, has_tty, is_ended, wants_end;
+    pid_t pid;                       /* of the program, once it runs */
     int64_t grace_usec;
 };
 
@@ -111,6 +112,7 @@ static void on_hello(struct monitored_kernel *k, const struct monitor_hello *hel
 
     k->is_running = true;
     k->has_tty = hello->tty;
+    k->pid = hello->pid;
     k->tries = 0;
     if (k->wants_end)
         send_wish(k);
@@ -232,6 +234,13 @@ void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec)
     k->grace_usec = grace_usec;
     if (k->is_running)
         send_wish(k);
+}
+
+pid_t monitored_pid(const struct runtime_kernel *kernel)
+{
+    const struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, struct monitored_kernel, super);
+
+    return k->is_running && !k->is_ended ? k->pid : 0;
 }
 
 void monitored_signal(struct runtime_kernel *kernel, int signum)

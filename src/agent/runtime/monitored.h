@@ -31,6 +31,7 @@ int monitored_adopt(struct runtime *runtime, const char *folder,
                     struct aq_error *err);
 void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec);
 void monitored_signal(struct runtime_kernel *kernel, int signum);
+pid_t monitored_pid(const struct runtime_kernel *kernel);
 void monitored_release(struct runtime_kernel *kernel);
 /* Its folder, borrowed. -ENOTCONN unless the program runs, -ENOTTY unless it
  * has the terminal that is wanted.

@@ -396,6 +396,7 @@ static const struct runtime_ops oci_ops = {
     .pause = runner_terminal_pause,
     .detach = runner_terminal_detach,
     .exec = exec,
+    .pid = monitored_pid,
     .free = free_runtime,
 };
 

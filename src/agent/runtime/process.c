@@ -44,6 +44,7 @@ static const struct runtime_ops process_ops = {
     .resize = terminal_resize,
     .pause = terminal_pause,
     .detach = terminal_detach,
+    .pid = monitored_pid,
     .free = free_runtime,
 };
 

@@ -90,6 +90,7 @@ struct runtime_ops {
     int (*exec)(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
                 const struct runner_command_ops *ops, void *data, struct runner_command **ret,
                 struct aq_error *err); /* NULL = it cannot */
+    pid_t (*pid)(const struct runtime_kernel *kernel);
     void (*free)(struct runtime *rt);
 };
 
@@ -200,6 +201,14 @@ static inline int runtime_exec(struct runtime_kernel *kernel,
                             "the session runs as a process of its node; commands can be run in "
                             "containers only");
     return kernel->ops->exec(kernel, spec, ops, data, ret, err);
+}
+
+/* Of the program, or of what keeps it: a child of the monitor, which adopts
+ * whatever loses its parent. 0 unless it is known to run.
+ */
+static inline pid_t runtime_pid(const struct runtime_kernel *kernel)
+{
+    return kernel->ops->pid(kernel);
 }
 
 static inline void runtime_free(struct runtime *rt)

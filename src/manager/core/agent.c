@@ -62,6 +62,7 @@ void agent_drop(struct core *core, struct agent_live *a)
     agent_done(&a->offer);
     slots_done(&a->free);
     agent_cards_free(a->cards);
+    agent_measured_free(a->measured);
     free(a->slots_text);
     free(a->images);
     free(a->runtime);

@@ -203,6 +203,8 @@ static void apply_kernel_status(struct core *core, struct event *e)
     if (held && !kernel_is_holding(c->to))
         live_release(core, l, k->rank);
     move_kernel(core, l, k, c);
+    if (kernel_is_terminal(c->to))
+        series_end_kernel(core, k, l->kernels[k->rank].measured);
     if (!held && kernel_is_holding(c->to))
         live_hold(core, l, k->rank);
     if (c->alloc)

@@ -138,6 +138,7 @@ static void on_tick(uv_timer_t *timer)
     struct core *core = timer->data;
 
     agents_tick(core, clock_monotonic_usec());
+    series_tick(core);
     core_schedule_turn(core);
 }
 
@@ -209,7 +210,8 @@ static int open_state(struct core *core, struct aq_error *err)
         return r;
     if (core->conf.dev && (r = store_init_dev(core->store, err)) < 0)
         return r;
-    if ((r = store_load(core->store, load_event, core, err)) < 0)
+    if ((r = store_load(core->store, load_event, core, err)) < 0
+        || (r = series_restore(core, err)) < 0)
         return r;
     return core->conf.link_host ? open_authority(core, err) : 0;
 }
@@ -308,6 +310,8 @@ void core_stop(struct core *core)
     (void)uv_timer_stop(&core->tick);
     (void)uv_timer_stop(&core->alarm);
     if (core->store)
+        series_stop(core);
+    if (core->store)
         store_flush(core->store); /* its callbacks may answer agents that join */
     link_server_free(AQ_TAKE(core->link));
     LIST_FOREACH(link, &core->sessions)
@@ -405,6 +409,7 @@ void core_free(struct core *core)
     store_close(AQ_TAKE(core->store));
     free_memory(core);
     images_free_jobs(core);
+    series_free(core);
     bus_free(core);
     slot_types_unref(core->types);
     pki_ca_free(core->ca);

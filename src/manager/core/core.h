@@ -23,6 +23,7 @@
 #include "manager/core/bus.h"
 #include "manager/core/images.h"
 #include "manager/core/lookup.h"
+#include "manager/core/statistics.h"
 #include "model/event.h"
 #include "store/store.h"
 

@@ -214,6 +214,8 @@ static void on_message(void *data, const char *agent_id, const struct message *m
         images_take_status(core, a, &msg->image_status);
     else if (msg->type == MSG_IMAGE_LIST)
         images_take_list(a, &msg->image_list);
+    else if (msg->type == MSG_STATISTICS)
+        statistics_take(core, a, &msg->statistics);
 }
 
 static void on_disconnected(void *data, const char *agent_id, const struct uuid *incarnation,

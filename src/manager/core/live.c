@@ -155,7 +155,7 @@ void live_forget_facts(struct kernel_live *k)
     free(k->alloc);
     free(k->error);
     *k = (struct kernel_live){ .live = k->live, .requested = k->requested,
-        .agent_link = k->agent_link };
+        .agent_link = k->agent_link, .measured = k->measured };
 }
 
 /* ---- entering and leaving memory ---- */
@@ -308,8 +308,10 @@ void live_bury(struct core *core, struct live *l)
 
 void live_free(struct live *l)
 {
-    for (size_t i = 0; i < l->s.kernel_count; i++)
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
         live_forget_facts(&l->kernels[i]);
+        kernel_measured_free(l->kernels[i].measured);
+    }
     free(l->architecture);
     wishes_free(l);
     free(l->failed_agent);

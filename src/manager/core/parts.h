@@ -237,6 +237,26 @@ void images_take_list(struct agent_live *a, const struct msg_image_list *msg);
 void images_fail_jobs(struct core *core, const struct agent_live *a);
 void images_free_jobs(struct core *core);
 
+/* ---- statistics.c ---- */
+
+void statistics_take(struct core *core, struct agent_live *a, const struct msg_statistics *m);
+/* What clients see as last_stat; NULL if nothing was measured, or memory is short. */
+char *statistics_text(const struct measured *m);
+void kernel_measured_free(struct measured *m);
+void agent_measured_free(struct agent_measured *m);
+
+/* ---- series.c ---- */
+
+/* Sums of kernels that live on, from before this process. */
+int series_restore(struct core *core, struct aq_error *err);
+/* Each second. */
+void series_tick(struct core *core);
+/* It ends: what was gathered becomes its last row. */
+void series_end_kernel(struct core *core, const struct kernel *k, struct measured *m);
+/* Queue all that was gathered; then the store is flushed. */
+void series_stop(struct core *core);
+void series_free(struct core *core);
+
 /* Resource groups that were found allowed: read them again. */
 void access_forget(struct core *core);
 

@@ -98,6 +98,7 @@ struct event *propose_kernel(struct core *core, struct live *l, size_t rank,
             .to = to,
             .version = k->version,
             .reason = reason,
+            .last_stat = kernel_is_terminal(to) ? statistics_text(l->kernels[rank].measured) : NULL,
         };
     return e;
 }

@@ -40,6 +40,7 @@ struct kernel_live {
     int64_t sent_usec;       /* monotonic: the order of this attempt was sent; 0 = not since the
                                 agent connected */
     bool destroy_sent, kill_sent;
+    struct measured *measured; /* NULL = never */
 };
 
 struct live {
@@ -157,6 +158,7 @@ struct agent_live {
     bool cards_changed, cards_stale; /* other devices; other holders */
     char *images;            /* JSON, as it said; NULL = not yet */
     char *runtime, *runtime_notes; /* as it greeted; NULL = it said none */
+    struct agent_measured *measured; /* NULL = it said nothing yet */
     struct rgroup *scheduled_by; /* whose scheduler knows it; NULL = none */
     struct list change_link; /* in changed_agents of its resource group */
 };
@@ -165,6 +167,18 @@ static inline struct agent_live *agent_of(const struct agent *a)
 {
     return (struct agent_live *)(void *)a;
 }
+
+/* ---- statistics ---- */
+
+struct series_row;
+
+struct statistics_keeper {
+    struct metric_kinds kinds;
+    struct series_row *waiting; /* rows to be written */
+    size_t waiting_count, waiting_cap, dropped;
+    bool is_writing, is_pruning;
+    int64_t period;          /* of the wall clock: each ends in rows */
+};
 
 /* ---- the whole ---- */
 
@@ -218,6 +232,7 @@ struct core {
     struct list subscribers; /* of all sessions */
     struct map session_subscribers;
     bool is_publishing;
+    struct statistics_keeper statistics;
     struct arena scratch;    /* of one pass or message */
     struct core_counts counts;
 };

@@ -173,6 +173,44 @@ static struct gql_value get_alloc_map(struct gql_get *get, const void *parent)
     return gql_copy(get, text.data);
 }
 
+/* Clients crash on null, and on objects without both keys. */
+static struct gql_value get_live_stat(struct gql_get *get, const void *parent)
+{
+    const struct core *core = ((const struct gql_context *)get->context)->api->core;
+    const struct agent_row *agent = parent;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    agent_measured_write(core_agent_measured(core, agent->agent.id), &w);
+    return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
+}
+
+/* A metric of the node; NULL without one. */
+static const struct measured_item *find_metric(const struct gql_get *get, const void *parent,
+                                               const char *key)
+{
+    const struct core *core = ((const struct gql_context *)get->context)->api->core;
+    const struct agent_row *agent = parent;
+    const struct agent_measured *m = core_agent_measured(core, agent->agent.id);
+
+    return m ? measured_find(&m->node, key) : NULL;
+}
+
+static struct gql_value get_cpu_percent(struct gql_get *get, const void *parent)
+{
+    const struct measured_item *item = find_metric(get, parent, "cpu_util");
+    double percent = item ? metric_percent(&item->metric, item->kind) : 0;
+
+    return gql_float(AQ_MAX(percent, 0));
+}
+
+static struct gql_value get_memory(struct gql_get *get, const void *parent)
+{
+    const struct measured_item *item = find_metric(get, parent, "mem");
+
+    return gql_float(item ? metric_current(&item->metric, item->kind) : 0);
+}
+
 const struct gql_entry agent_entries[] = {
     { SCHEMA_FIELD_Query_agent, GQL_CALL(get_one) },
     { SCHEMA_FIELD_Query_agent_list, GQL_CALL(list) },
@@ -191,14 +229,13 @@ const struct gql_entry agent_entries[] = {
     { FIELD(architecture), AT(TEXT, agent.architecture) },
     { FIELD(first_contact), AT(TIME, agent.first_contact_usec) },
     { FIELD(lost_at), AT(TIME, agent.lost_usec) },
-    /* clients crash on null, and on objects without these keys */
-    { FIELD(live_stat), GQL_FIXED_TEXT("{\"node\": {}, \"devices\": {}}") },
+    { FIELD(live_stat), GQL_GET(get_live_stat) },
     { FIELD(version), AT(TEXT, agent.version) },
     { FIELD(compute_plugins), GQL_FIXED_TEXT("{}") },
     { FIELD(hardware_metadata), GQL_FIXED_TEXT("{}") },
     { FIELD(local_config), GQL_FIXED_TEXT("{}") },
-    { FIELD(cpu_cur_pct), GQL_FIXED_FLOAT(0.0) },
-    { FIELD(mem_cur_bytes), GQL_FIXED_FLOAT(0.0) },
+    { FIELD(cpu_cur_pct), GQL_GET(get_cpu_percent) },
+    { FIELD(mem_cur_bytes), GQL_GET(get_memory) },
     { FIELD(gpu_alloc_map), GQL_GET(get_alloc_map) },
     { FIELD(compute_containers), GQL_CALL(containers) },
     { FIELD(drain_reason), AT(TEXT, agent.drain_reason) },

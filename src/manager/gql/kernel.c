@@ -200,6 +200,26 @@ static struct gql_value get_terminated(struct gql_get *get, const void *parent)
     return time_value(get, ((const struct gql_container *)parent)->row->terminated_usec);
 }
 
+static struct gql_value get_last_stat(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(((const struct gql_container *)parent)->row->last_stat);
+}
+
+/* Of one that has ended, what it was at the end. */
+static struct gql_value get_live_stat(struct gql_get *get, const void *parent)
+{
+    const struct core *core = ((const struct gql_context *)get->context)->api->core;
+    const struct measured *m = core_kernel_measured(core, &kernel_of(parent)->id);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    if (!m)
+        return get_last_stat(get, parent);
+    measured_write(m, &w);
+    return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
+}
+
 const struct gql_entry kernel_entries[] = {
     { SCHEMA_FIELD_Query_compute_container, GQL_CALL(get_one) },
     { FIELD(id), GQL_GET(get_id) },
@@ -227,8 +247,8 @@ const struct gql_entry kernel_entries[] = {
     { FIELD(container_id), GQL_ALWAYS_NULL },
     { FIELD(resource_opts), GQL_FIXED_TEXT("{}") },
     { FIELD(preopen_ports), GQL_FIXED_EMPTY },
-    { FIELD(live_stat), GQL_ALWAYS_NULL },
-    { FIELD(last_stat), GQL_ALWAYS_NULL },
+    { FIELD(live_stat), GQL_GET(get_live_stat) },
+    { FIELD(last_stat), GQL_GET(get_last_stat) },
     { FIELD(exit_code), GQL_GET(get_exit_code) },
 };
 GQL_ENTRIES_END(kernel);

@@ -46,8 +46,6 @@ GQL_ENTRIES(image);
       .value = { .kind = GQL_STRING, .count = sizeof(literal) - 1, .text = (literal) } }
 #define GQL_FIXED_INT(number)                                                                      \
     { .how = GQL_HOW_CONST, .value = { .kind = GQL_INT, .integer = (number) } }
-#define GQL_FIXED_FLOAT(number)                                                                    \
-    { .how = GQL_HOW_CONST, .value = { .kind = GQL_FLOAT, .real = (number) } }
 #define GQL_FIXED_BOOL(yes) { .how = GQL_HOW_CONST, .value = { .kind = GQL_BOOL, .boolean = (yes) } }
 #define GQL_FIXED_EMPTY { .how = GQL_HOW_CONST, .value = { .kind = GQL_LIST } }
 

@@ -1,4 +1,5 @@
 /* What a plugin's process answers: taken whole or refused with a reason. */
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -42,6 +43,24 @@ static void check_attachment(const json_t *result)
     accel_attachment_done(&attachment);
 }
 
+static void check_metrics(const json_t *result)
+{
+    const struct uuid targets[2] = { { .bytes = { 1 } }, { .bytes = { 2 } } };
+    struct aq_error complaint = { 0 }, err = { 0 };
+    struct measurement m;
+
+    if (answer_read_metrics(result, "npu", targets, 2, &m, &complaint, &err) < 0) {
+        if (!err.text[0])
+            __builtin_trap();
+        return;
+    }
+    for (size_t i = 0; i < m.count; i++)
+        if (strncmp(m.items[i].key, "npu_", 4) != 0 || !isfinite(m.items[i].value)
+            || (m.items[i].is_of_kernel && m.items[i].device))
+            __builtin_trap();
+    measurement_done(&m);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct aq_error why = { 0 }, err = { 0 };
@@ -56,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (result) {
         check_description(result);
         check_attachment(result);
+        check_metrics(result);
     } else if (!why.text[0]) {
         __builtin_trap();
     }

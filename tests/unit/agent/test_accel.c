@@ -318,6 +318,90 @@ static void test_attach(void **state)
     }
 }
 
+/* ---- measuring ---- */
+
+/* Ask once, then wait for the first answer. */
+static const struct accel_metric *measure(struct scene *s, const struct accel_target *target,
+                                          size_t *ret_count)
+{
+    const struct accel_metric *items;
+    struct aq_error err = { 0 };
+    int64_t at = 0;
+
+    assert_int_equal(accel_measure(s->accel, target, target ? 1 : 0, &err), 0);
+    (void)accel_metrics(s->accel, 0, ret_count, &at);
+    assert_int_equal(at, 0); /* never from within the call */
+    RUN_UNTIL(s, ((items = accel_metrics(s->accel, 0, ret_count, &at)), at != 0));
+    return items;
+}
+
+static void test_measure(void **state)
+{
+    struct scene *s = *state;
+    const struct accel_metric *items;
+    size_t count;
+
+    (void)start_bad(s, "fine");
+    items = measure(s, NULL, &count);
+    assert_int_equal(count, 1);
+    assert_string_equal(items[0].key, "bad_util");
+    assert_string_equal(items[0].device, "one");
+    assert_true(items[0].value == 5 && items[0].capacity == 100);
+    assert_false(items[0].is_of_kernel);
+}
+
+static void test_measure_target(void **state)
+{
+    struct scene *s = *state;
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
+    const int32_t pids[] = { 1, 2 };
+    struct accel_target target = { .kernel_id = uuid_random(), .grant = &grant, .pids = pids,
+                                   .pid_count = 2 };
+    const struct accel_metric *items;
+    size_t count;
+
+    (void)start_bad(s, "measure-target");
+    assert_int_equal(alloc_grant_add(&grant, slot_name_intern("bad.device", 10), SLOT_COUNT, "one",
+                                     3, AMOUNT_ONE, NULL), 0);
+    items = measure(s, &target, &count);
+    assert_int_equal(count, 1); /* that of a target that was not asked for is left out */
+    assert_true(items[0].is_of_kernel && uuid_equals(&items[0].kernel_id, &target.kernel_id));
+    assert_true(items[0].value == 2); /* of its processes */
+}
+
+/* What cannot be used is left out; the plugin goes on. */
+static void test_useless_metrics(void **state)
+{
+    static const char *const modes[] = { "nan", "foreign-metric" };
+    struct scene *s = *state;
+    size_t count;
+
+    for (size_t i = 0; i < AQ_COUNT(modes); i++) {
+        const struct accel_plugin *plugin = start_bad(s, modes[i]);
+
+        (void)measure(s, NULL, &count);
+        assert_row(count == 0, "%s", modes[i]);
+        assert_row(plugin->error == NULL, "%s: %s", modes[i], plugin->error);
+        stop(s);
+    }
+}
+
+/* A plugin that hangs is ended after its time limit, and its attachments work again. */
+static void test_hanging_measure(void **state)
+{
+    struct scene *s = *state;
+    const struct accel_plugin *plugin;
+    struct aq_error err = { 0 };
+
+    s->settings.accel_limit_usec = USEC_PER_SEC;
+    plugin = start_bad(s, "hang-measure");
+    assert_int_equal(accel_measure(s->accel, NULL, 0, &err), 0);
+    assert_int_equal(accel_measure(s->accel, NULL, 0, &err), 0); /* is not asked twice */
+    attach(s, "bad.device", "one");
+    assert_true(s->is_attached);
+    RUN_UNTIL(s, plugin->error == NULL);
+}
+
 static void test_hanging_attach(void **state)
 {
     struct scene *s = *state;
@@ -392,6 +476,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_hangs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_strange_but_harmless, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_attach, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_measure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_measure_target, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_useless_metrics, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hanging_measure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hanging_attach, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_crash, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_vanishing, set_up, tear_down),

@@ -152,10 +152,17 @@ static int measure(void *self, const struct aq_accelerator_target *targets, size
                    const struct aq_accelerator_out *out)
 {
     (void)self;
-    (void)targets;
-    (void)count;
     misbehave("measure");
-    out->metric(out->data, &(struct aq_accelerator_metric){ .key = "bad_util", .device = "one",
+    if (is("measure-target")) {
+        for (uint32_t i = 0; i <= count; i++)
+            out->metric(out->data, &(struct aq_accelerator_metric){
+                                       .key = "bad_mem", .target = i, .capacity = -1,
+                                       .value = i < count ? (double)targets[i].pid_count : 0 });
+        return 0;
+    }
+    out->metric(out->data, &(struct aq_accelerator_metric){ .key = is("foreign-metric")
+                                                                       ? "cuda_util" : "bad_util",
+                                                            .device = "one",
                                                             .target = AQ_ACCELERATOR_NO_TARGET,
                                                             .value = is("nan") ? NAN : 5,
                                                             .capacity = 100 });

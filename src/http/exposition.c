@@ -1,0 +1,164 @@
+#include "http/exposition.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/jsonw.h"
+#include "http/server.h"
+#include "http/tls.h"
+
+void exposition_family(struct strbuf *out, const char *name, const char *type, const char *help)
+{
+    strbuf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void exposition_begin(struct strbuf *out, const char *name)
+{
+    strbuf_adds(out, name);
+}
+
+void exposition_label(struct strbuf *out, const char *label, const char *value)
+{
+    bool is_first = out->len && out->data[out->len - 1] != '"';
+
+    strbuf_addf(out, "%c%s=\"", is_first ? '{' : ',', label);
+    for (; *value; value++) {
+        if (*value == '\n')
+            strbuf_adds(out, "\\n");
+        else if (*value == '"' || *value == '\\')
+            strbuf_addf(out, "\\%c", *value);
+        else
+            strbuf_addc(out, *value);
+    }
+    strbuf_addc(out, '"');
+}
+
+void exposition_value(struct strbuf *out, double value)
+{
+    struct jsonw w = jsonw_make(out);
+
+    if (out->len && out->data[out->len - 1] == '"')
+        strbuf_addc(out, '}');
+    strbuf_addc(out, ' ');
+    if (isfinite(value))
+        jsonw_double(&w, value);
+    else
+        strbuf_adds(out, "NaN");
+    strbuf_addc(out, '\n');
+}
+
+void exposition_single(struct strbuf *out, const char *name, const char *type, const char *help,
+                       double value)
+{
+    exposition_family(out, name, type, help);
+    exposition_begin(out, name);
+    exposition_value(out, value);
+}
+
+/* ---- GET /metrics ---- */
+
+struct metrics_server {
+    struct router *router;
+    struct server *server;
+    struct listener *listener;
+    struct tls_context *tls;
+    bool (*write)(void *data, struct strbuf *out);
+    void *data;
+};
+
+static void on_metrics(struct request *req, void *data)
+{
+    const struct metrics_server *m = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct aq_error err = { 0 };
+
+    if (m->write(m->data, &out) && strbuf_ok(&out)) {
+        request_reply(req, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.len);
+        return;
+    }
+    (void)aq_fail(&err, ENOMEM, "metrics");
+    request_fail(req, &err);
+}
+
+static const struct route metrics_routes[] = {
+    { METHOD_GET, "/metrics", 0, on_metrics, NULL, "Metrics in Prometheus' text format" },
+};
+
+static void release(void *data)
+{
+    struct metrics_server *m = data;
+
+    server_free(m->server);
+    router_free(m->router);
+    tls_context_free(m->tls);
+    free(m);
+}
+
+void metrics_close(struct metrics_server *server)
+{
+    if (server)
+        server_stop(server->server, 0, release, server);
+}
+
+uint16_t metrics_port(const struct metrics_server *server)
+{
+    return listener_get_port(server->listener);
+}
+
+static int open_tls(struct metrics_server *m, const struct metrics_conf *conf,
+                    struct aq_error *err)
+{
+    const struct tls_options options = { .is_server = true, .cert_file = conf->tls_cert,
+                                         .key_file = conf->tls_key };
+
+    if (!conf->tls_cert && !conf->tls_key)
+        return 0;
+    if (!conf->tls_cert || !conf->tls_key)
+        return aq_fail_field(err, EINVAL, "metrics.tls-cert",
+                             "tls-cert and tls-key belong together: set both or neither");
+    return tls_context_new(&options, &m->tls, err);
+}
+
+static int open_server(struct metrics_server *m, uv_loop_t *loop, const struct metrics_conf *conf,
+                       struct aq_error *err)
+{
+    struct server_options options = { .limits = { .connections_max = 64 } };
+    struct listener_options listen = { .address = conf->address, .insecure = conf->insecure };
+    int r = router_new(&m->router, err);
+
+    if (r == 0)
+        r = router_add(m->router, metrics_routes, AQ_COUNT(metrics_routes), m, err);
+    options.router = m->router;
+    listen.tls = m->tls;
+    if (r == 0)
+        r = server_new(loop, &options, &m->server, err);
+    return r < 0 ? r : server_listen(m->server, &listen, &m->listener, err);
+}
+
+int metrics_listen(uv_loop_t *loop, const struct metrics_conf *conf, struct metrics_server **ret,
+                   struct aq_error *err)
+{
+    struct metrics_server *m;
+    int r;
+
+    *ret = NULL;
+    if (!conf->address || !conf->address[0] || strcmp(conf->address, "off") == 0)
+        return 0;
+    m = calloc(1, sizeof(*m));
+    if (!m)
+        return aq_fail(err, ENOMEM, "metrics");
+    m->write = conf->write;
+    m->data = conf->data;
+    r = open_tls(m, conf, err);
+    if (r == 0)
+        r = open_server(m, loop, conf, err);
+    if (r == 0)
+        *ret = m;
+    else if (m->server)
+        metrics_close(m);
+    else
+        release(m);
+    return r;
+}

@@ -1,0 +1,49 @@
+/* exposition.h - Prometheus' text format, and the listener that serves it
+ *
+ * Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text
+ * format 0.0.4).
+ */
+#ifndef AQ_HTTP_EXPOSITION_H
+#define AQ_HTTP_EXPOSITION_H
+
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+/* All series of a family follow it at once. 'type': "gauge", "counter" ... */
+void exposition_family(struct strbuf *out, const char *name, const char *type, const char *help);
+
+/* One series: begin, its labels, the value. */
+void exposition_begin(struct strbuf *out, const char *name);
+void exposition_label(struct strbuf *out, const char *label, const char *value);
+void exposition_value(struct strbuf *out, double value);
+
+/* A family with one series that has no labels. */
+void exposition_single(struct strbuf *out, const char *name, const char *type, const char *help,
+                       double value);
+
+/* ---- GET /metrics ---- */
+
+struct metrics_server;
+
+struct metrics_conf {
+    const char *address;    /* "127.0.0.1:6003"; NULL, "" or "off" = none */
+    const char *tls_cert, *tls_key; /* NULL = plain HTTP */
+    bool insecure;          /* plain HTTP where others can reach it */
+    /* Append all families; false = memory is short. */
+    bool (*write)(void *data, struct strbuf *out);
+    void *data;
+};
+
+/* *ret is NULL without an address. -EINVAL with the setting as field, -ENOMEM,
+ * -errno of bind(2); 'conf' is not needed afterwards.
+ */
+int metrics_listen(uv_loop_t *loop, const struct metrics_conf *conf, struct metrics_server **ret,
+                   struct aq_error *err);
+uint16_t metrics_port(const struct metrics_server *server);
+/* Nothing is asked any more; the loop must run once more. NULL is fine. */
+void metrics_close(struct metrics_server *server);
+
+#endif
