@@ -13,6 +13,7 @@ struct explanation {
     const struct slot_types *types;
     const struct sched_session *session;
     struct entry *entry;
+    const struct wish *wish; /* NULL = any agent will do */
     struct arena *arena;
     struct strbuf text;
     struct jsonw *json;
@@ -51,9 +52,10 @@ static uint32_t find_nearest(const struct explanation *e, const struct request *
 
     *ret_seen = 0;
     for (uint32_t n = 0; n < c->node_count; n++) {
-        int64_t missing;
+        int64_t missing, rank;
 
-        if (!c->nodes[n].id || !cluster_matches(c, req, n))
+        if (!c->nodes[n].id || !cluster_matches(c, req, n) ||
+            (e->wish && !wish_allows(e->wish, n, &rank)))
             continue;
         (*ret_seen)++;
         missing = shortage(e, n, req);
@@ -149,7 +151,10 @@ static void explain_requirement(struct explanation *e, size_t i)
                 req->kernels, e->session->architecture ? e->session->architecture : "any");
     add_amounts(e, req->amounts);
     strbuf_addf(&e->text, "): no agents passed the '%s' filter",
-                nearest == CLUSTER_NONE ? "architecture" : "resource");
+                nearest != CLUSTER_NONE               ? "resource"
+                : !entry_has_agent(e->s, e->entry, i) ? "architecture"
+                : e->wish->designated_count           ? "designated"
+                                                      : "session group");
     jsonw_object_begin(e->json);
     write_amounts(e, "slots", req->amounts);
     jsonw_member_int(e->json, "agents", (int64_t)seen);
@@ -169,15 +174,15 @@ static int explain_room(struct explanation *e, enum sched_verdict *ret_verdict)
     struct strbuf rest = STRBUF_INIT;
     bool has_agent = true;
     int r;
-    const struct wish *wish = entry_wish(e->s, e->entry, e->arena, &r);
 
+    e->wish = entry_wish(e->s, e->entry, e->arena, &r);
     jsonw_key(e->json, "requirements");
     jsonw_array_begin(e->json);
     for (uint32_t i = 0; r == 0 && i < e->entry->req_count; i++) {
         uint32_t node;
         int32_t device;
 
-        r = select_node(&e->s->cluster, e->entry->reqs[i], &e->s->options.selector, wish, &node,
+        r = select_node(&e->s->cluster, e->entry->reqs[i], &e->s->options.selector, e->wish, &node,
                         &device);
         if (r == 0 && node != CLUSTER_NONE) {
             r = state_hold(e->s, e->entry, i, node, device);
