@@ -3,6 +3,7 @@
 #include "cli/agent_picture.h"
 #include "cli/client.h"
 #include "cli/list.h"
+#include "cli/usage.h"
 #include "cli/verbs.h"
 
 static const struct column agent_columns[] = {
@@ -24,6 +25,7 @@ static const struct column agent_columns[] = {
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "lost_at", "LOST", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "devices", "DEVICES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "statistics", "STATISTICS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     COLUMN_END,
 };
 
@@ -78,6 +80,8 @@ static int draw(struct cli *cli, const json_t *agent, struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
     agent_picture_write(&cli->output, agent, &out);
+    strbuf_adds(&out, "\nin use now\n");
+    usage_write_node(&cli->output, json_object_get(agent, "statistics"), &out);
     return cli_print(&out, err);
 }
 

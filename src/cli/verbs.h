@@ -17,6 +17,7 @@ extern const struct cli_verb verb_run, verb_session_create;
 extern const struct cli_verb verb_ps, verb_rm, verb_session_ls, verb_session_info, verb_session_rm,
     verb_session_rename, verb_session_restart;
 extern const struct cli_verb verb_logs, verb_session_logs, verb_session_wait, verb_session_why;
+extern const struct cli_verb verb_top, verb_session_stats;
 extern const struct cli_verb verb_session_attach, verb_exec;
 
 /* agent.c */

@@ -31,6 +31,14 @@ const struct conf_item manager_conf_items[] = {
       86400 * USEC_PER_SEC, 0, "An agent that is silent for longer is lost." },
     { "sessions", "kill-grace", CONF_DURATION, AT(kill_grace_usec), "10s", USEC_PER_MSEC,
       3600 * USEC_PER_SEC, 0, "Time between SIGTERM and SIGKILL when a session is ended." },
+    { "metrics", "listen", CONF_STR, AT(metrics_listen), "127.0.0.1:8083", 0, 0, 0,
+      "Address of GET /metrics for Prometheus; off: none." },
+    { "metrics", "tls-cert", CONF_PATH, AT(metrics_tls_cert), NULL, 0, 0, 0,
+      "Its certificate chain (PEM); without one it is plain HTTP." },
+    { "metrics", "tls-key", CONF_PATH, AT(metrics_tls_key), NULL, 0, 0, 0,
+      "And private key (PEM)." },
+    { "metrics", "insecure", CONF_BOOL, AT(metrics_insecure), NULL, 0, 0, 0,
+      "Allow plain HTTP on an address that others can reach." },
     CONF_TABLE_END,
 };
 

@@ -12,6 +12,8 @@ struct manager_conf {
     char *link_names;          /* "a.example.org, 10.0.0.1" for the link's certificate */
     char *state_dir;
     char *log_level;
+    char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
+    bool metrics_insecure;
     int64_t heartbeat_usec, agent_timeout_usec, kill_grace_usec;
 };
 

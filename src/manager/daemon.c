@@ -9,9 +9,11 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/vec.h"
+#include "http/exposition.h"
 #include "http/tls.h"
 #include "manager/api/routes.h"
 #include "manager/core/core.h"
+#include "manager/metrics.h"
 #include "manager/trim.h"
 
 #define STOP_GRACE_MSEC 5000
@@ -26,6 +28,7 @@ struct daemon {
     struct api *api;
     struct server *server;
     struct tls_context *tls;
+    struct metrics_server *metrics; /* NULL = not served */
     char *names;      /* link_names, cut at its commas */
     const char **name_list;
     size_t name_count, name_cap;
@@ -47,6 +50,7 @@ static void on_server_stopped(void *data)
     struct daemon *d = data;
 
     AQ_FAULT("manager.stop.drained");
+    metrics_close(AQ_TAKE(d->metrics));
     core_stop(d->core);
     close_handles(d);
     uv_stop(&d->loop);
@@ -153,6 +157,36 @@ static int open_server(struct daemon *d, struct aq_error *err)
     return 0;
 }
 
+static bool write_metrics(void *data, struct strbuf *out)
+{
+    const struct daemon *d = data;
+
+    return metrics_write(d->core, d->server, out);
+}
+
+/* An address in use is no reason not to serve sessions. */
+static int open_metrics(struct daemon *d, struct aq_error *err)
+{
+    const struct metrics_conf conf = {
+        .address = d->conf->metrics_listen,
+        .tls_cert = d->conf->metrics_tls_cert,
+        .tls_key = d->conf->metrics_tls_key,
+        .insecure = d->conf->metrics_insecure,
+        .write = write_metrics,
+        .data = d,
+    };
+    int r = metrics_listen(&d->loop, &conf, &d->metrics, err);
+
+    if (r == -EADDRINUSE) {
+        log_warning("/metrics is not served: %s; [metrics] listen can be another address or off",
+                    err->text);
+        return 0;
+    }
+    if (r == 0 && d->metrics)
+        log_info("serving /metrics on port %u", (unsigned)metrics_port(d->metrics));
+    return r;
+}
+
 static void init_handles(struct daemon *d)
 {
     int64_t watchdog = notify_watchdog_usec() / 1000;
@@ -172,6 +206,7 @@ static void close_all(struct daemon *d)
 {
     if (!d->is_stopping)
         close_handles(d);
+    metrics_close(AQ_TAKE(d->metrics));
     server_free(d->server);
     api_free(d->api);
     core_free(d->core);
@@ -193,6 +228,8 @@ int daemon_run(const struct manager_conf *conf, bool dev, struct aq_error *err)
     r = open_core(&d, dev, err);
     if (r == 0)
         r = open_server(&d, err);
+    if (r == 0)
+        r = open_metrics(&d, err);
     if (r == 0) {
         AQ_FAULT("manager.start.ready");
         notify_send("READY=1");

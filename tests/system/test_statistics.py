@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from client import USER
 from cluster import Cluster, wait_for, wait_status
 from test_accelerators import A, TWO_GPUS
 from test_runtime import Session, settings_of
@@ -114,6 +115,70 @@ def test_restart_of_the_manager(gpus):
     after = measured(client, session, "cpu_util")
     assert float(after["cpu_util"]["stats.max"]) >= float(before["cpu_util"]["stats.max"])
     end(gpus, session)
+
+
+# ---- what people and programs ask for ----
+
+def test_rest(gpus):
+    client = gpus.client()
+    session = begin(gpus, "shown", **{"cuda.shares": "0.5"})
+    measured(client, session, "cpu_util", "cuda_mem")
+    shown = client.get(f"/aliquot/v1/sessions/{session}/statistics").json
+    kernel = shown["kernels"][0]
+    assert shown["id"] == session and kernel["statistics"].keys() >= {"mem", "cuda_mem"}
+    assert kernel["statistics"]["cuda_mem"]["capacity"] == str(1 << 30) and kernel["at"]
+    agent = client.get("/aliquot/v1/agents/agent/statistics").json
+    assert agent.keys() == {"node", "devices"} and A in agent["devices"]["cuda_util"]
+    assert client.get("/aliquot/v1/agents/nobody/statistics").status == 404
+    assert client.get(f"/aliquot/v1/sessions/{session}/statistics/series?hours=0").status == 400
+
+    top = client.get("/aliquot/v1/top?all=true").json
+    assert top["agents"][0]["id"] == "agent" and top["running"] == 1
+    assert top["sessions"][0]["id"] == session and top["sessions"][0]["used"]["mem"]["capacity"]
+    user = gpus.client(USER)
+    assert user.get("/aliquot/v1/top").json["sessions"] == []
+    assert "agents" not in user.get("/aliquot/v1/top").json
+    assert user.get("/aliquot/v1/top?all=true").status == 403
+    assert user.get(f"/aliquot/v1/sessions/{session}/statistics").status == 404
+    assert user.get("/aliquot/v1/agents/agent/statistics").status == 401
+    end(gpus, session)
+
+
+def test_command_line(gpus):
+    session = begin(gpus, "drawn", **{"cuda.shares": "0.5"})
+    measured(gpus.client(), session, "cpu_util", "cuda_util")
+    done = gpus.cli("top", "--once", "--all")
+    assert done.returncode == 0 and "cores" in done.stdout, done
+    assert "[" in done.stdout and "drawn" in done.stdout and "cuda " in done.stdout, done.stdout
+    top = json.loads(gpus.cli("top", "-o", "json").stdout)
+    assert top["sessions"][0]["name"] == "drawn" and A in str(top["agents"])
+    done = gpus.cli("session", "stats", session)
+    assert done.returncode == 0 and "cuda_mem" in done.stdout and "MiB" in done.stdout, done
+    rows = json.loads(gpus.cli("session", "stats", session, "-o", "json").stdout)
+    assert {row["metric"] for row in rows} >= {"cpu_util", "mem", "cuda_mem"}
+    assert gpus.cli("session", "stats", "nothing").returncode == 5
+    end(gpus, session)
+
+
+def test_series(gpus):
+    """What was gathered when a kernel ended, or the manager, is a row of a series."""
+    client = gpus.client()
+    session = begin(gpus, "recorded")
+    measured(client, session, "cpu_util", condition=lambda s: s["cpu_util"]["stats.max"] != "0")
+    end(gpus, session)
+
+    def rows(path):
+        return client.get(path + "/statistics/series?hours=1").json["items"]
+    wait_for(lambda: rows("/aliquot/v1/sessions/" + session), 60, "a row of the kernel")
+    row = rows("/aliquot/v1/sessions/" + session)[0]
+    assert row["metrics"]["cpu_util"]["unit_hint"] == "percent" and row["kernel"]
+    assert float(row["metrics"]["cpu_util"]["max"]) >= float(row["metrics"]["cpu_util"]["min"])
+    done = gpus.cli("session", "stats", session, "--history", "--back", "2h")
+    assert done.returncode == 0 and "cpu_util" in done.stdout, done
+    gpus.programs["manager"].stop()
+    gpus.programs["manager"].may_end = False
+    gpus.start_manager()
+    assert rows("/aliquot/v1/agents/agent")[0]["metrics"]["mem"]["samples"] > 0
 
 
 # ---- containers ----

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/vec.h"
 #include "model/metric.h"
+
+#define NAMES_KEPT (64u << 10) /* bytes of names that stay allocated */
 
 /* Where the values of an owner are in the common list. */
 struct part {
@@ -26,6 +29,7 @@ struct sample {
     struct msg_kernel_values *kernels;
     struct part *kernel_parts;
     size_t kernel_count, kernel_cap, kernel_part_cap;
+    struct arena names;      /* of devices */
     struct part node, *now; /* NULL: what is added is dropped */
 };
 
@@ -69,6 +73,7 @@ void sample_free(struct sample *sample)
     free(sample->device_parts);
     free(sample->kernels);
     free(sample->kernel_parts);
+    arena_done(&sample->names);
     free(sample);
 }
 
@@ -77,6 +82,7 @@ void sample_begin(struct sample *sample, int64_t at_usec, int64_t interval_usec)
     sample->message = (struct msg_statistics){ .at_usec = at_usec,
                                                .interval_usec = interval_usec };
     sample->is_ended = false;
+    arena_clear(&sample->names, NAMES_KEPT);
     sample->value_count = sample->device_count = sample->kernel_count = 0;
     sample->node = (struct part){ 0, 0 };
     sample->now = &sample->node;
@@ -84,15 +90,16 @@ void sample_begin(struct sample *sample, int64_t at_usec, int64_t interval_usec)
 
 void sample_begin_device(struct sample *sample, const char *device)
 {
+    const char *name = arena_strdup(&sample->names, device);
     size_t n = sample->device_count;
 
     sample->now = NULL;
-    if (n == MSG_MEASURED_MAX
+    if (!name || n == MSG_MEASURED_MAX
         || !vec_grow(&sample->devices, &sample->device_cap, n + 1, sizeof(*sample->devices))
         || !vec_grow(&sample->device_parts, &sample->device_part_cap, n + 1,
                      sizeof(*sample->device_parts)))
         return;
-    sample->devices[n] = (struct msg_device_values){ .device = device };
+    sample->devices[n] = (struct msg_device_values){ .device = name };
     sample->device_parts[n] = (struct part){ sample->value_count, 0 };
     sample->now = &sample->device_parts[n];
     sample->device_count++;

@@ -33,9 +33,7 @@ AQ_DEFINE_CLEANUP(struct sample, sample_free)
 
 void sample_begin(struct sample *sample, int64_t at_usec, int64_t interval_usec);
 
-/* Whose values are added from here on; the node's at first. 'device' is
- * borrowed until the next sample.
- */
+/* Whose values are added from here on; the node's at first. 'device' is copied. */
 void sample_begin_device(struct sample *sample, const char *device);
 void sample_begin_kernel(struct sample *sample, const struct uuid *kernel_id,
                          const struct uuid *session_id, int64_t attempt);

@@ -43,10 +43,13 @@ static void write_agent(const struct api_list *list, const struct store_page *pa
     slots_write_json(&agent->available, types, w);
     jsonw_key(w, "occupied_slots");
     slots_write_json(&page->agents[i].occupied, types, w);
-    if (list->one_of)
+    if (list->one_of) {
         agent_devices_write(list->api->core, agent, w);
-    else
+        jsonw_key(w, "statistics");
+        agent_measured_write(core_agent_measured(list->api->core, agent->id), w);
+    } else {
         api_write_raw(w, "devices", agent->devices);
+    }
     api_write_time(w, "first_contact", agent->first_contact_usec);
     api_write_time(w, "status_changed", agent->status_changed_usec);
     api_write_time(w, "lost_at", agent->lost_usec);

@@ -164,6 +164,7 @@ API_ROUTES(group);
 API_ROUTES(policy);
 API_ROUTES(resource_group);
 API_ROUTES(audit);
+API_ROUTES(statistics);
 API_ROUTES(gql);
 
 #endif

@@ -36,6 +36,7 @@ static int add_routes(struct api *api, struct aq_error *err)
         { policy_routes, policy_route_count },
         { resource_group_routes, resource_group_route_count },
         { audit_routes, audit_route_count },
+        { statistics_routes, statistics_route_count },
         { gql_routes, gql_route_count },
     };
     int r;

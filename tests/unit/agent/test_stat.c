@@ -278,6 +278,7 @@ static void test_bounds(void **state)
     AQ_CLEANUP(sample_freep) struct sample *sample = NULL;
     const struct uuid id = kernel_id();
     const struct msg_statistics *m;
+    char name[16];
 
     (void)state;
     assert_int_equal(sample_new(&sample, NULL), 0);
@@ -295,7 +296,11 @@ static void test_bounds(void **state)
     sample_begin_kernel(sample, &id, &id, 1);
     for (int i = 0; i < 2 * MSG_VALUES_MAX; i++)
         sample_add(sample, SAMPLE_MEM, i, -1);
+    (void)snprintf(name, sizeof(name), "GPU-1");
+    sample_begin_device(sample, name);
+    (void)snprintf(name, sizeof(name), "other");
     m = sample_end(sample);
+    assert_string_equal(m->devices[0].device, "GPU-1"); /* a copy */
     assert_int_equal(m->metric_count, MSG_METRICS_MAX);
     assert_true(m->node_count < MSG_METRICS_MAX);
     assert_int_equal(m->node[0].metric, m->node[1].metric);
