@@ -16,11 +16,6 @@ static void store(uint64_t *word, uint64_t value)
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-uint64_t charge_granules(uint64_t bytes)
-{
-    return (bytes >> AQ_GPU_GRANULE_SHIFT) + ((bytes & (AQ_GPU_GRANULE - 1)) != 0);
-}
-
 static uint64_t granules_of(uint64_t word)
 {
     return word >> GRANULE_SHIFT;

@@ -21,7 +21,10 @@
 #include "aliquot/gpu_region.h"
 
 /* Granules that 'bytes' occupy. */
-uint64_t charge_granules(uint64_t bytes);
+static inline uint64_t charge_granules(uint64_t bytes)
+{
+    return (bytes >> AQ_GPU_GRANULE_SHIFT) + ((bytes & (AQ_GPU_GRANULE - 1)) != 0);
+}
 
 /* Reserve 'granules' more for 'slot' unless the container's sum would pass
  * 'limit' granules. False = refused, nothing changed.

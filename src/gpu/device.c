@@ -45,7 +45,7 @@ int gpu_device_index(CUdevice device)
     return index;
 }
 
-int gpu_device_current(void)
+int gpu_device_ask(void)
 {
     CUdevice device;
 

@@ -5,23 +5,18 @@
  * until cuDeviceGraphMemTrim: before a launch there must be room for the
  * nodes of the graph; afterwards the charge follows the driver's count.
  */
+#include <sys/mman.h>
+
 #include "gpu/device.h"
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
+#include "gpu/pass.h"
 #include "gpu/region.h"
-#include "gpu/throttle.h"
 
-#define NODES_AT_ONCE 256
 #define DEPTH_MAX 16
 
-/* Executable graphs with memory nodes: most programs have none. */
-static int with_memory;
+int graph_with_memory;
 static uint64_t charged[AQ_GPU_DEVICES_MAX]; /* of the driver's count, whole granules */
-
-static uint64_t cost_of_graph(CUgraphExec exec)
-{
-    return cost_key(exec, 0, 1);
-}
 
 static uint64_t whole(uint64_t bytes)
 {
@@ -44,33 +39,42 @@ static bool follow(int device, uint64_t spare)
     return true;
 }
 
-/* Bytes of the memory nodes of 'graph' and its children. */
+static uint64_t memory_of(CUgraph graph, int depth);
+
+static uint64_t memory_of_node(CUgraphNode node, int depth)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS params;
+    CUgraph child;
+    int type = CU_GRAPH_NODE_TYPE_EMPTY;
+
+    (void)gpu_real.cuGraphNodeGetType(node, &type);
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC
+        && gpu_real.cuGraphMemAllocNodeGetParams(node, &params) == CUDA_SUCCESS)
+        return whole(params.bytesize);
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH && gpu_real.cuGraphChildGraphNodeGetGraph
+        && gpu_real.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
+        return memory_of(child, depth + 1);
+    return 0;
+}
+
+/* Bytes of the memory nodes of 'graph' and its children. mmap, as in ledger.c. */
 static uint64_t memory_of(CUgraph graph, int depth)
 {
-    CUgraphNode nodes[NODES_AT_ONCE];
-    size_t count = 0;
+    CUgraphNode *nodes;
+    size_t count = 0, size;
     uint64_t sum = 0;
 
     if (depth > DEPTH_MAX || !gpu_real.cuGraphMemAllocNodeGetParams
         || gpu_real.cuGraphGetNodes(graph, NULL, &count) != CUDA_SUCCESS || count == 0)
         return 0;
-    if (count > NODES_AT_ONCE)
-        count = NODES_AT_ONCE; /* the driver's count corrects it after the launch */
-    if (gpu_real.cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS)
+    size = count * sizeof(CUgraphNode);
+    nodes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (nodes == MAP_FAILED)
         return 0;
-    for (size_t i = 0; i < count && i < NODES_AT_ONCE; i++) {
-        CUDA_MEM_ALLOC_NODE_PARAMS params;
-        CUgraph child;
-        int type = CU_GRAPH_NODE_TYPE_EMPTY;
-
-        (void)gpu_real.cuGraphNodeGetType(nodes[i], &type);
-        if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC
-            && gpu_real.cuGraphMemAllocNodeGetParams(nodes[i], &params) == CUDA_SUCCESS)
-            sum += whole(params.bytesize);
-        else if (type == CU_GRAPH_NODE_TYPE_GRAPH && gpu_real.cuGraphChildGraphNodeGetGraph
-                 && gpu_real.cuGraphChildGraphNodeGetGraph(nodes[i], &child) == CUDA_SUCCESS)
-            sum += memory_of(child, depth + 1);
-    }
+    if (gpu_real.cuGraphGetNodes(graph, nodes, &count) == CUDA_SUCCESS)
+        for (size_t i = 0; i < count; i++)
+            sum += memory_of_node(nodes[i], depth);
+    (void)munmap(nodes, size);
     return sum;
 }
 
@@ -90,7 +94,7 @@ static CUresult instantiated(CUresult result, const CUgraphExec *exec, CUgraph g
         (void)gpu_real.cuGraphExecDestroy(*exec);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    (void)__atomic_fetch_add(&with_memory, 1, __ATOMIC_RELAXED);
+    (void)__atomic_fetch_add(&graph_with_memory, 1, __ATOMIC_RELAXED);
     return result;
 }
 
@@ -116,7 +120,7 @@ CUresult on_graph_instantiate_params(fn_cuGraphInstantiateWithParams *real, CUgr
 static bool make_room(CUgraphExec exec, struct ledger_entry *ret, uint64_t *ret_spare)
 {
     *ret_spare = 0;
-    if (!__atomic_load_n(&with_memory, __ATOMIC_RELAXED)
+    if (!__atomic_load_n(&graph_with_memory, __ATOMIC_RELAXED)
         || !ledger_get(LEDGER_GRAPH, (uintptr_t)exec, ret))
         return true;
     *ret_spare = ret->bytes > charged[ret->device] ? ret->bytes - charged[ret->device] : 0;
@@ -188,9 +192,9 @@ CUresult on_graph_exec_destroy(fn_cuGraphExecDestroy *real, CUgraphExec exec)
     if (result != CUDA_SUCCESS)
         return result;
     cost_forget_key(cost_of_graph(exec));
-    if (__atomic_load_n(&with_memory, __ATOMIC_RELAXED)
+    if (__atomic_load_n(&graph_with_memory, __ATOMIC_RELAXED)
         && ledger_take(LEDGER_GRAPH, (uintptr_t)exec, &entry)) {
-        (void)__atomic_fetch_sub(&with_memory, 1, __ATOMIC_RELAXED);
+        (void)__atomic_fetch_sub(&graph_with_memory, 1, __ATOMIC_RELAXED);
         (void)follow(entry.device, 0);
     }
     return result;

@@ -220,6 +220,58 @@ bool ledger_add(enum ledger_kind kind, uint64_t key, uint32_t device, uint64_t b
     return added;
 }
 
+/* Room in the last granule of small allocations, after 'bytes' more or fewer. */
+static bool keeps_granules(uint32_t device, uint64_t bytes, bool more)
+{
+    uint64_t small = __atomic_load_n(&small_bytes[device], __ATOMIC_RELAXED);
+    uint64_t after = more ? small + round_small(bytes) : small - round_small(bytes);
+
+    return bytes < LEDGER_LARGE && (more || small >= round_small(bytes))
+           && charge_granules(after) == charge_granules(small);
+}
+
+bool ledger_fits_small(uint32_t device, uint64_t bytes)
+{
+    return has_device(device) && keeps_granules(device, bytes, true);
+}
+
+bool ledger_add_small(uint64_t key, uint32_t device, uint64_t bytes)
+{
+    const struct ledger_entry entry = { .key = key, .bytes = bytes, .refs = 1,
+                                        .kind = LEDGER_MEMORY, .device = (uint8_t)device,
+                                        .is_used = 1 };
+    bool added;
+
+    gpu_lock_take(&lock);
+    added = table.count * 2 < table.capacity || grow();
+    if (added && keeps_granules(device, bytes, true))
+        small_bytes[device] += round_small(bytes);
+    else
+        added = added && has_device(device) && recharge(device, 0, bytes);
+    if (added)
+        insert(&entry);
+    gpu_lock_give(&lock);
+    return added;
+}
+
+bool ledger_take_plain(uint64_t key, struct ledger_entry *ret, bool *ret_released)
+{
+    struct ledger_entry *entry;
+
+    *ret_released = false;
+    gpu_lock_take(&lock);
+    entry = find(LEDGER_MEMORY, key);
+    if (entry) {
+        *ret = *entry;
+        erase(entry);
+        *ret_released = keeps_granules(ret->device, ret->bytes, false);
+        if (*ret_released)
+            small_bytes[ret->device] -= round_small(ret->bytes);
+    }
+    gpu_lock_give(&lock);
+    return entry != NULL;
+}
+
 bool ledger_get(enum ledger_kind kind, uint64_t key, struct ledger_entry *ret)
 {
     const struct ledger_entry *entry;

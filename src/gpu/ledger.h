@@ -58,6 +58,16 @@ uint64_t ledger_charged(uint32_t device);
 bool ledger_add(enum ledger_kind kind, uint64_t key, uint32_t device, uint64_t bytes,
                 uint64_t link);
 
+/* Small allocations in granules that are charged already, with one lock less:
+ * would 'bytes' fit? Then enter the object and charge it; false = no memory for
+ * the table, or another thread was quicker and the slice is full. Take a plain
+ * allocation out; '*ret_released' = it was small and leaves no granule empty,
+ * so its charge is gone already.
+ */
+bool ledger_fits_small(uint32_t device, uint64_t bytes);
+bool ledger_add_small(uint64_t key, uint32_t device, uint64_t bytes);
+bool ledger_take_plain(uint64_t key, struct ledger_entry *ret, bool *ret_released);
+
 /* Look one up; take it out; set its bytes or link. False = unknown. */
 bool ledger_get(enum ledger_kind kind, uint64_t key, struct ledger_entry *ret);
 bool ledger_take(enum ledger_kind kind, uint64_t key, struct ledger_entry *ret);

@@ -41,49 +41,57 @@ static bool has_context(void)
     return !gpu_real.cuCtxGetDevice || gpu_real.cuCtxGetDevice(&device) == CUDA_SUCCESS;
 }
 
-/* The allocation exists but cannot be entered. */
+/* The allocation exists but cannot be entered; 'bytes' are reserved for it. */
 static CUresult give_up(CUdeviceptr *pointer, int device, uint64_t bytes)
 {
     if (gpu_real.cuMemFree_v2)
         (void)gpu_real.cuMemFree_v2(*pointer);
     *pointer = 0;
-    ledger_release((uint32_t)device, bytes);
+    if (bytes)
+        ledger_release((uint32_t)device, bytes);
     return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The driver's answer to an allocation of 'bytes', which are 'reserved' or need
+ * no granule of their own: enter it, or undo.
+ */
+static CUresult entered(CUresult result, CUdeviceptr *pointer, int device, uint64_t bytes,
+                        bool reserved)
+{
+    if (result == CUDA_SUCCESS) {
+        if (reserved ? ledger_add(LEDGER_MEMORY, *pointer, (uint32_t)device, bytes, 0)
+                     : ledger_add_small(*pointer, (uint32_t)device, bytes))
+            return CUDA_SUCCESS;
+        return give_up(pointer, device, reserved ? bytes : 0);
+    }
+    if (reserved)
+        ledger_release((uint32_t)device, bytes);
+    return result;
 }
 
 CUresult on_mem_alloc(fn_cuMemAlloc_v2 *real, CUdeviceptr *pointer, size_t bytes)
 {
     int device = gpu_device_current();
-    CUresult result;
+    bool reserved;
 
     if (!pointer || !bytes)
         return real(pointer, bytes);
-    if (!reserve_here(device, bytes))
+    reserved = device < 0 || !ledger_fits_small((uint32_t)device, bytes);
+    if (reserved && !reserve_here(device, bytes))
         return has_context() ? alloc_in_host(device, pointer, bytes) : real(pointer, bytes);
-    result = real(pointer, bytes);
-    if (result != CUDA_SUCCESS)
-        ledger_release((uint32_t)device, bytes);
-    else if (!ledger_add(LEDGER_MEMORY, *pointer, (uint32_t)device, bytes, 0))
-        return give_up(pointer, device, bytes);
-    return result;
+    return entered(real(pointer, bytes), pointer, device, bytes, reserved);
 }
 
 CUresult on_mem_alloc_managed(fn_cuMemAllocManaged *real, CUdeviceptr *pointer, size_t bytes,
                               unsigned int flags)
 {
     int device = gpu_device_current();
-    CUresult result;
 
     if (!pointer || !bytes)
         return real(pointer, bytes, flags);
     if (!reserve_here(device, bytes))
         return has_context() ? alloc_in_host(device, pointer, bytes) : real(pointer, bytes, flags);
-    result = real(pointer, bytes, flags);
-    if (result != CUDA_SUCCESS)
-        ledger_release((uint32_t)device, bytes);
-    else if (!ledger_add(LEDGER_MEMORY, *pointer, (uint32_t)device, bytes, 0))
-        return give_up(pointer, device, bytes);
-    return result;
+    return entered(real(pointer, bytes, flags), pointer, device, bytes, true);
 }
 
 CUresult on_mem_alloc_pitch(fn_cuMemAllocPitch_v2 *real, CUdeviceptr *pointer, size_t *pitch,
@@ -119,15 +127,18 @@ CUresult on_mem_alloc_pitch(fn_cuMemAllocPitch_v2 *real, CUdeviceptr *pointer, s
 CUresult on_mem_free(fn_cuMemFree_v2 *real, CUdeviceptr pointer)
 {
     struct ledger_entry entry;
+    bool released;
     CUresult result;
 
-    if (!ledger_take(LEDGER_MEMORY, pointer, &entry))
+    if (!ledger_take_plain(pointer, &entry, &released))
         return pool_free(real, pointer);
     result = real(pointer);
-    if (result == CUDA_SUCCESS)
-        ledger_release(entry.device, entry.bytes);
-    else
-        (void)ledger_add(LEDGER_MEMORY, pointer, entry.device, entry.bytes, 0);
+    if (result == CUDA_SUCCESS) {
+        if (!released)
+            ledger_release(entry.device, entry.bytes);
+    } else if (!released || !ledger_add_small(pointer, entry.device, entry.bytes)) {
+        (void)ledger_add(LEDGER_MEMORY, pointer, entry.device, released ? 0 : entry.bytes, 0);
+    }
     return result;
 }
 
@@ -155,7 +166,7 @@ CUresult on_mem_get_info(fn_cuMemGetInfo_v2 *real, size_t *free_bytes, size_t *t
 {
     int device = gpu_device_current();
 
-    if (device < 0 && !has_context())
+    if (!has_context())
         return real(free_bytes, total);
     show(device, free_bytes, total);
     return CUDA_SUCCESS;

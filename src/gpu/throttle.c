@@ -5,16 +5,19 @@
 #include <time.h>
 
 #include "gpu/device.h"
+#include "gpu/own_slice.h"
 #include "gpu/pace.h"
 
 #define LEASE_NS 500000 /* credit taken at once */
 #define GRACE_NS 100000000      /* a launch waits no longer than its debt and this */
 #define PAUSE_NS 2000000 /* of the host, between two launches of a busy program */
 #define SLEEP_MIN_NS 20000
-#define SLEEP_MAX_NS 2000000
+#define SLEEP_MAX_NS 2000000 /* while there is something to settle, else LONG_SLEEP_NS */
+#define LONG_SLEEP_NS 10000000
 #define FRESH_NS 1000000000 /* work of unknown cost counts as outstanding so long at most */
 #define FRESH_WAIT_NS 2000000000 /* and for so long the next launch of it waits */
 #define GAP_NS 20000 /* between the two records; more, and the host was held up */
+#define EVENT_NS 1000 /* what an event itself takes */
 #define FRESH_MAX 16 /* launches of unknown cost under way at once */
 #define SAMPLES 64
 #define LONG_FACTOR 4 /* outstanding work may take so many times its estimate */
@@ -29,7 +32,8 @@ struct throttle_sample {
     uint64_t key;
     int64_t paid_ns;    /* in advance, by estimate, and while it runs */
     int64_t entered_ns; /* when the first event was recorded */
-    int64_t gap_ns;     /* from then until the second was: the host's time */
+    int64_t submit_ns;  /* from then until the launch was submitted */
+    int64_t gap_ns;     /* until the second was recorded: the host's time */
     int64_t own_ns;     /* what the own clock showed then */
     int64_t done_ns;    /* when the second was first seen to be done; 0 = not yet */
     bool is_fresh;      /* nothing was known of its cost */
@@ -37,7 +41,6 @@ struct throttle_sample {
 };
 
 struct local {
-    int64_t credit_ns; /* paid to the bucket and not used yet */
     int open;          /* samples not settled */
     int running;       /* of them, under way */
     int fresh;         /* of unknown cost */
@@ -49,27 +52,12 @@ struct local {
 } __attribute__((aligned(64)));
 
 static struct local locals[AQ_GPU_DEVICES_MAX];
-static int captures;
+struct throttle_credit throttle_credits[AQ_GPU_DEVICES_MAX];
+int throttle_captures;
 
-static const struct aq_gpu_limits_device *limits_of(int device)
+static int64_t credit_of(int device)
 {
-    return &gpu_region.limits->devices[device];
-}
-
-static struct aq_gpu_usage_device *usage_of(int device)
-{
-    return &gpu_region.usage->devices[device];
-}
-
-static int64_t grant_now(int device, int64_t now)
-{
-    return pace_clock(&limits_of(device)->grant, now, gpu_region.limits->alive_ns,
-                      limits_of(device)->share);
-}
-
-static int64_t own_clock(int device, int64_t at)
-{
-    return pace_clock(&limits_of(device)->own, at, at, AQ_GPU_WHOLE);
+    return __atomic_load_n(&throttle_credits[device].ns, __ATOMIC_RELAXED);
 }
 
 /* Does this process always have work outstanding? Pauses of the host do not count. */
@@ -90,24 +78,11 @@ static void pay(int device, int64_t now, int64_t ns)
     (void)__atomic_fetch_add(&slot->used_ns, ns, __ATOMIC_RELAXED);
 }
 
-/* Tell the agent until when this process's work keeps the device busy. */
-static void show_busy(int device, int64_t until)
-{
-    __atomic_store_n(&gpu_region.usage->slots[gpu_region.slot].devices[device].busy_ns, until,
-                     __ATOMIC_RELAXED);
-}
-
-static int64_t busy_until(int device)
-{
-    return __atomic_load_n(&gpu_region.usage->slots[gpu_region.slot].devices[device].busy_ns,
-                           __ATOMIC_RELAXED);
-}
-
 /* Calls of our own while the program captures: allowed in relaxed mode only. */
 static void relax(int *mode)
 {
     *mode = 2; /* CU_STREAM_CAPTURE_MODE_RELAXED */
-    if (__atomic_load_n(&captures, __ATOMIC_RELAXED) && gpu_real.cuThreadExchangeStreamCaptureMode)
+    if (__atomic_load_n(&throttle_captures, __ATOMIC_RELAXED) && gpu_real.cuThreadExchangeStreamCaptureMode)
         (void)gpu_real.cuThreadExchangeStreamCaptureMode(mode);
 }
 
@@ -134,10 +109,14 @@ static void keep_end(struct local *local, struct throttle_sample *sample)
     sample->end = spare;
 }
 
-/* No other container has wanted time of late. */
-static bool is_alone(int device)
+/* A kernel that an idle device had done when the second event came: it began when
+ * it was submitted, not when the first event was recorded.
+ */
+static int64_t device_time(const struct throttle_sample *sample, int64_t ns)
 {
-    return __atomic_load_n(&limits_of(device)->own.rate, __ATOMIC_RELAXED) == AQ_GPU_WHOLE;
+    bool done_before = sample->was_idle && ns <= sample->gap_ns + EVENT_NS;
+
+    return !done_before ? ns : ns > sample->submit_ns ? ns - sample->submit_ns : 1;
 }
 
 /* Pay the difference between the measured time and what was paid in advance.
@@ -154,7 +133,7 @@ static void account(struct local *local, struct throttle_sample *sample, int64_t
 
     if (gpu_real.cuEventElapsedTime(&ms, sample->start, sample->end) != CUDA_SUCCESS)
         return;
-    ns = (int64_t)((double)ms * 1e6);
+    ns = device_time(sample, (int64_t)((double)ms * 1e6));
     held_up = sample->was_idle && sample->gap_ns > GAP_NS && sample->gap_ns > ns / 8;
     if (held_up)
         ns = ns > sample->gap_ns ? ns - sample->gap_ns : 0;
@@ -275,14 +254,14 @@ static void settle_device(int device)
         settle_sample(local, order[i], now);
     relax(&mode);
     if (!__atomic_load_n(&local->running, __ATOMIC_RELAXED))
-        show_busy(device, now + __atomic_load_n(&local->credit_ns, __ATOMIC_RELAXED));
+        show_busy(device, now + credit_of(device));
 }
 
-static void sleep_ns(int64_t ns)
+static void sleep_ns(int64_t ns, int64_t most)
 {
     struct timespec span;
 
-    ns = ns < SLEEP_MIN_NS ? SLEEP_MIN_NS : ns > SLEEP_MAX_NS ? SLEEP_MAX_NS : ns;
+    ns = ns < SLEEP_MIN_NS ? SLEEP_MIN_NS : ns > most ? most : ns;
     span = (struct timespec){ .tv_nsec = (long)ns };
     (void)nanosleep(&span, NULL);
 }
@@ -316,7 +295,8 @@ static void wait_turn(int device, const struct cost *cost)
         if (local->running)
             show_busy(device, now + SLEEP_MAX_NS * 10);
         rate = __atomic_load_n(&limits_of(device)->grant.rate, __ATOMIC_RELAXED);
-        sleep_ns(debt > 0 ? pace_wait_ns(debt, rate) : SLEEP_MIN_NS * 5);
+        sleep_ns(debt > 0 ? pace_wait_ns(debt, rate) : SLEEP_MIN_NS * 5,
+                 local->open ? SLEEP_MAX_NS : LONG_SLEEP_NS);
         if (!gpu_region_is_attached() || limits_of(device)->share >= AQ_GPU_WHOLE)
             return;
     }
@@ -401,6 +381,7 @@ void throttle_leave(struct throttle_launch *launch, CUresult result)
     struct throttle_sample *sample = launch->sample;
     int mode, saved = errno;
 
+    sample->submit_ns = gpu_now_ns() - sample->entered_ns;
     relax(&mode);
     if (result == CUDA_SUCCESS && record(sample->end, launch->stream)) {
         sample->gap_ns = gpu_now_ns() - sample->entered_ns;
@@ -416,11 +397,10 @@ void throttle_leave(struct throttle_launch *launch, CUresult result)
 /* Credit for a launch of 'ns', and some more. */
 static void take_credit(int device, int64_t ns)
 {
-    struct local *local = &locals[device];
     int64_t lease = ns > LEASE_NS ? ns : LEASE_NS, now = gpu_now_ns(), until = busy_until(device);
 
     pay(device, now, lease);
-    (void)__atomic_fetch_add(&local->credit_ns, lease, __ATOMIC_RELAXED);
+    (void)__atomic_fetch_add(&throttle_credits[device].ns, lease, __ATOMIC_RELAXED);
     show_busy(device, (until > now ? until : now)
                           + (lease > LEASE_NS ? lease * LONG_FACTOR : lease));
 }
@@ -439,8 +419,8 @@ static void enter_slowly(struct throttle_launch *launch, int device, struct cost
         settle_device(device);
     }
     ns = cost->ns; /* may have become known */
-    if (__atomic_load_n(&locals[device].credit_ns, __ATOMIC_RELAXED) < 0)
-        take_credit(device, -__atomic_load_n(&locals[device].credit_ns, __ATOMIC_RELAXED));
+    if (credit_of(device) < 0)
+        take_credit(device, -credit_of(device));
     if (!ns)
         show_busy(device, gpu_now_ns() + FRESH_NS);
     start_sample(launch, device, cost, ns);
@@ -459,7 +439,7 @@ void throttle_enter(struct throttle_launch *launch, uint64_t key, CUstream strea
         return;
     launch->stream = stream;
     cost = cost_find(key);
-    left = __atomic_sub_fetch(&locals[device].credit_ns, (int64_t)cost->ns, __ATOMIC_RELAXED);
+    left = __atomic_sub_fetch(&throttle_credits[device].ns, (int64_t)cost->ns, __ATOMIC_RELAXED);
     if (__builtin_expect(left < 0 || !cost->ns || --cost->left == 0, 0))
         enter_slowly(launch, device, cost, left < 0 || !cost->ns);
 }
@@ -477,7 +457,7 @@ bool throttle_is_capturing(CUstream stream)
 {
     int status = CU_STREAM_CAPTURE_STATUS_NONE;
 
-    return __builtin_expect(__atomic_load_n(&captures, __ATOMIC_RELAXED) > 0, 0)
+    return __builtin_expect(__atomic_load_n(&throttle_captures, __ATOMIC_RELAXED) > 0, 0)
            && gpu_real.cuStreamIsCapturing
            && gpu_real.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS
            && status != CU_STREAM_CAPTURE_STATUS_NONE;
@@ -485,15 +465,16 @@ bool throttle_is_capturing(CUstream stream)
 
 void throttle_count_capture(int change)
 {
-    int now = __atomic_add_fetch(&captures, change, __ATOMIC_RELAXED);
+    int now = __atomic_add_fetch(&throttle_captures, change, __ATOMIC_RELAXED);
 
     if (now < 0)
-        __atomic_store_n(&captures, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&throttle_captures, 0, __ATOMIC_RELAXED);
 }
 
 void throttle_forget_device(int device)
 {
     memset(&locals[device], 0, sizeof(locals[device]));
+    throttle_credits[device].ns = 0;
 }
 
 void throttle_forget_costs(void)
@@ -504,6 +485,7 @@ void throttle_forget_costs(void)
 void throttle_forget(void)
 {
     memset(locals, 0, sizeof(locals));
-    captures = 0;
+    memset(throttle_credits, 0, sizeof(throttle_credits));
+    throttle_captures = 0;
     cost_forget();
 }

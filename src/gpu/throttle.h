@@ -42,6 +42,32 @@ static inline bool throttle_is_on(void)
     return false;
 }
 
+/* Paid to the bucket and not used yet, by device of the slice. */
+struct throttle_credit {
+    int64_t ns;
+} __attribute__((aligned(64)));
+extern struct throttle_credit throttle_credits[AQ_GPU_DEVICES_MAX];
+extern int throttle_captures; /* streams that are being captured */
+
+/* Is this launch paid from the credit, and need not be measured? */
+static inline bool throttle_pass(uint64_t key)
+{
+    struct cost *cost;
+    int64_t *credit = &throttle_credits[0].ns;
+
+    if (gpu_region.device_count != 1 || __atomic_load_n(&throttle_captures, __ATOMIC_RELAXED))
+        return false;
+    cost = cost_find(key);
+    if (!cost->ns || cost->left <= 1)
+        return false;
+    if (__atomic_sub_fetch(credit, (int64_t)cost->ns, __ATOMIC_RELAXED) < 0) {
+        (void)__atomic_fetch_add(credit, (int64_t)cost->ns, __ATOMIC_RELAXED);
+        return false;
+    }
+    cost->left--;
+    return true;
+}
+
 /* Before and after the driver's launch call. */
 void throttle_enter(struct throttle_launch *launch, uint64_t key, CUstream stream);
 void throttle_leave(struct throttle_launch *launch, CUresult result);

@@ -186,6 +186,25 @@ static CUresult take_graph(void *call, uint64_t *ret)
     return run_graph(graph, ret);
 }
 
+/* Behind more nodes than one would look at. */
+static CUresult take_big_graph(void *call, uint64_t *ret)
+{
+    CUgraph graph;
+    CUgraphNode node;
+
+    graph_nodes++;
+    MUST(FN(cuGraphCreate)(&graph, 0));
+    for (int i = 0; i < 400; i++)
+        MUST(FN(cuGraphAddEmptyNode)(&node, graph, NULL, 0));
+    for (int i = 0; i < graph_nodes; i++) {
+        CUDA_MEM_ALLOC_NODE_PARAMS params = { .bytesize = STEP };
+
+        params.poolProps.location = (CUmemLocation){ CU_MEM_LOCATION_TYPE_DEVICE, 0 };
+        MUST(((fn_cuGraphAddMemAllocNode *)call)(&node, graph, NULL, 0, &params));
+    }
+    return run_graph(graph, ret);
+}
+
 static CUresult take_graph_node(void *call, uint64_t *ret)
 {
     CUgraph graph;
@@ -243,6 +262,7 @@ static const struct row rows[] = {
     { "cuCtxCreate_v3", take_context_v3, give_context, NULL },
     { "cuCtxCreate_v4", take_context_v4, give_context, NULL },
     { "cuGraphAddMemAllocNode", take_graph, give_graph, NULL },
+    { "cuGraphAddMemAllocNode", take_big_graph, give_graph, NULL },
     { "cuGraphAddNode", take_graph_node, give_graph, NULL },
     { "cuStreamBeginCapture_v2", take_captured, give_graph, "cuMemAllocAsync" },
 };
