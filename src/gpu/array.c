@@ -6,6 +6,7 @@
 #include "gpu/device.h"
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
+#include "gpu/sparse.h"
 
 /* Bytes of one channel; block-compressed and planar formats count as one byte. */
 static uint64_t channel_bytes(int format)
@@ -183,6 +184,8 @@ CUresult on_array_destroy(fn_cuArrayDestroy *real, CUarray array)
         ledger_release(entry.device, entry.bytes);
     else if (known)
         (void)ledger_add(LEDGER_ARRAY, entry.key, entry.device, entry.bytes, 0);
+    else if (result == CUDA_SUCCESS)
+        sparse_forget(array);
     return result;
 }
 
@@ -196,5 +199,7 @@ CUresult on_mipmap_destroy(fn_cuMipmappedArrayDestroy *real, CUmipmappedArray ar
         ledger_release(entry.device, entry.bytes);
     else if (known)
         (void)ledger_add(LEDGER_MIPMAP, entry.key, entry.device, entry.bytes, 0);
+    else if (result == CUDA_SUCCESS)
+        sparse_forget(array);
     return result;
 }

@@ -364,6 +364,36 @@ typedef struct CUgraphExecUpdateResultInfo {
 } CUgraphExecUpdateResultInfo;
 static_assert(sizeof(CUgraphExecUpdateResultInfo) == 24, "as the driver has it");
 
+enum { CU_MEM_OPERATION_TYPE_MAP = 1, CU_MEM_OPERATION_TYPE_UNMAP = 2 };
+
+/* A tile of a sparse array, and the memory behind it. */
+typedef struct CUarrayMapInfo {
+    int resourceType;
+    union {
+        CUmipmappedArray mipmap;
+        CUarray array;
+    } resource;
+    int subresourceType;
+    union {
+        struct {
+            unsigned int level, layer;
+            unsigned int offsetX, offsetY, offsetZ;
+            unsigned int extentWidth, extentHeight, extentDepth;
+        } sparseLevel;
+        struct {
+            unsigned int layer;
+            unsigned long long offset, size;
+        } miptail;
+    } subresource;
+    int memOperationType;
+    int memHandleType;
+    CUmemGenericAllocationHandle memHandle;
+    unsigned long long offset;
+    unsigned int deviceBitMask, flags;
+    unsigned int reserved[2];
+} CUarrayMapInfo;
+static_assert(sizeof(CUarrayMapInfo) == 96, "as the driver has it");
+
 typedef struct CUdevprop {
     int maxThreadsPerBlock;
     int maxThreadsDim[3];

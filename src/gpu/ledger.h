@@ -20,6 +20,7 @@ enum ledger_kind {
     LEDGER_POOL,        /* what a pool has reserved */
     LEDGER_HANDLE,      /* physical memory of cuMemCreate; 'refs': owners and mappings */
     LEDGER_MAPPING,     /* an address range of a handle, 'link'; 'bytes': its length */
+    LEDGER_TILE,        /* of a sparse array, 'bytes' its address; 'link': the handle */
     LEDGER_ARRAY,
     LEDGER_MIPMAP,
     LEDGER_CONTEXT,

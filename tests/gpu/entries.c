@@ -101,6 +101,41 @@ static CUresult give_mipmap(uint64_t held)
     return FN(cuMipmappedArrayDestroy)((CUmipmappedArray)(uintptr_t)held);
 }
 
+/* Memory behind a tile lives on when its handle is released. */
+static CUarray sparse;
+static unsigned int tiles;
+
+static CUresult take_tile(void *call, uint64_t *ret)
+{
+    const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+    const CUDA_ARRAY3D_DESCRIPTOR want = { 16384, 16384, 0, CU_AD_FORMAT_FLOAT, 4,
+                                           CUDA_ARRAY3D_SPARSE };
+    CUarrayMapInfo tile = { .memOperationType = CU_MEM_OPERATION_TYPE_MAP };
+    CUresult result = FN(cuMemCreate)(&tile.memHandle, STEP, &prop, 0);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!tiles)
+        MUST(FN(cuArray3DCreate_v2)(&sparse, &want));
+    tile.resource.array = sparse;
+    tile.subresource.sparseLevel.offsetX = tiles++;
+    MUST(((fn_cuMemMapArrayAsync *)call)(&tile, 1, stream));
+    MUST(FN(cuMemRelease)(tile.memHandle));
+    *ret = tiles;
+    return CUDA_SUCCESS;
+}
+
+static CUresult give_tile(uint64_t held)
+{
+    CUarrayMapInfo tile = { .memOperationType = CU_MEM_OPERATION_TYPE_UNMAP };
+
+    tile.resource.array = sparse;
+    tile.subresource.sparseLevel.offsetX = (unsigned int)held - 1;
+    MUST(FN(cuMemMapArrayAsync)(&tile, 1, stream));
+    return --tiles ? CUDA_SUCCESS : FN(cuArrayDestroy)(sparse);
+}
+
 static CUresult take_heap(void *call, uint64_t *ret)
 {
     static size_t heap;
@@ -255,6 +290,8 @@ static const struct row rows[] = {
     { "cuMemCreate", take_handle, give_handle, NULL },
     { "cuArrayCreate_v2", take_array, give_array, NULL },
     { "cuArray3DCreate_v2", take_array_3d, give_array, NULL },
+    { "cuMemMapArrayAsync", take_tile, give_tile, NULL },
+    { "cuMemMapArrayAsync_ptsz", take_tile, give_tile, NULL },
     { "cuMipmappedArrayCreate", take_mipmap, give_mipmap, NULL },
     { "cuCtxSetLimit", take_heap, give_heap, NULL },
     { "cuCtxCreate", take_context, give_context, NULL },

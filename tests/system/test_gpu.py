@@ -217,6 +217,26 @@ def test_a_client_of_nvml_sees_the_slice(card, pynvml):
     assert seen["denied"] == [True, True, True]
 
 
+SETTERS = """
+import ctypes, sys
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+nvml.nvmlInit_v2()
+for name in sys.argv[1:]:
+    print(name, getattr(nvml, name)(*[ctypes.c_void_p(0)] * 6))
+"""
+
+
+def test_setters_have_no_permission():
+    """Every function of hooks.def that would change the device for everybody."""
+    lines = (pathlib.Path(__file__).resolve().parents[2] / "src" / "gpu" / "hooks.def").read_text().splitlines()
+    names = [line.split()[0] for line in lines if line.startswith("nvml") and " deny " in line]
+    with Card("13.4") as newest:
+        done = newest.run(sys.executable, "-c", SETTERS, *names)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"{name} 4" for name in names]
+    assert "nvmlDeviceSetMemoryLimits_v1" in names and len(names) > 50
+
+
 @pytest.mark.parametrize("fault", [{"alloc_every": 3}, {"hide_process_list": 1},
                                    {"hidden_symbol": "cuGetProcAddress_v2"},
                                    {"nvml_delay_us": 1000}])
