@@ -16,9 +16,22 @@ void session_done(struct session *s)
     free(s->domain);
     free(s->resource_group);
     free(s->spec);
+    free(s->image);
+    free(s->tag);
     free(s->reason);
     free(s->status_data);
     *s = (struct session){ 0 };
+}
+
+const char *cluster_mode_name(bool is_multi_node)
+{
+    return is_multi_node ? "multi-node" : "single-node";
+}
+
+int cluster_mode_parse(const char *text, bool *ret_is_multi_node)
+{
+    *ret_is_multi_node = strcmp(text, cluster_mode_name(true)) == 0;
+    return *ret_is_multi_node || strcmp(text, cluster_mode_name(false)) == 0 ? 0 : -EINVAL;
 }
 
 char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX])

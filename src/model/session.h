@@ -76,6 +76,8 @@ struct session {
     char *domain, *resource_group;
     char *spec;       /* JSON of everything only the agent needs (image, command, environ,
                          cluster, resource_opts, bootstrap); kept for restarts */
+    char *image, *tag; /* members of spec, to show and filter by; NULL = none */
+    bool is_multi_node; /* so is its cluster_mode */
     char *reason;     /* status_info; NULL = none */
     char *status_data; /* JSON; for PENDING the scheduler's explanation; NULL = none */
     bool forced;      /* termination without grace was asked for */
@@ -88,6 +90,11 @@ struct session {
     struct kernel *kernels; /* by rank */
     size_t kernel_count;
 };
+
+/* "single-node" or "multi-node", as Backend.AI's clients call them. */
+const char *cluster_mode_name(bool is_multi_node);
+/* 0 or -EINVAL. */
+int cluster_mode_parse(const char *text, bool *ret_is_multi_node);
 
 /* Contents only. */
 void session_done(struct session *s);

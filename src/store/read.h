@@ -45,8 +45,7 @@ struct kernel_row {
 
 struct session_row {
     struct session session;    /* .kernels is NULL: see below */
-    const char *user_email, *group_name;
-    const char *image, *tag, *cluster_mode; /* members of the spec; NULL = none */
+    const char *user_email, *group_name, *cluster_mode;
     int64_t terminated_usec;   /* 0 = not yet */
     struct kernel_row *kernels; /* by rank; NULL unless asked for */
     size_t kernel_count;       /* always set */

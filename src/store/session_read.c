@@ -113,9 +113,7 @@ static int read_session(struct store_tx *tx, struct row *row, void *ret, struct 
     session_read_row(row, &s->session, &s->kernel_count);
     s->user_email = row_text(row);
     s->group_name = row_text(row);
-    s->image = row_text(row);
-    s->tag = row_text(row);
-    s->cluster_mode = row_text(row);
+    s->cluster_mode = cluster_mode_name(s->session.is_multi_node);
     s->terminated_usec = sql_get_int(row->q);
     return 0;
 }
@@ -126,8 +124,7 @@ static int read_session(struct store_tx *tx, struct row *row, void *ret, struct 
 #define SESSION_TABLE(user_)                                                                       \
     {                                                                                              \
         .what = "sessions",                                                                        \
-        .columns = SESSION_COLUMNS ", u.email, p.name, s.image, s.tag, s.cluster_mode,"            \
-                                   " s.terminated_at",                                             \
+        .columns = SESSION_COLUMNS ", u.email, p.name, s.terminated_at",                            \
         .from = "sessions s LEFT JOIN users u ON u.id = s.user_id"                                 \
                 " LEFT JOIN projects p ON p.id = s.project_id",                                    \
         .order = "s.status_changed_at DESC, s.seq DESC", .tie = "s.seq",                           \

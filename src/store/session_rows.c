@@ -29,6 +29,9 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
     ret->starts_usec = sql_get_int(q);
     ret->running_usec = sql_get_int(q);
     ret->batch_timeout_usec = sql_get_int(q);
+    ret->image = row_text(row);
+    ret->tag = row_text(row);
+    ROW_PARSE(row, cluster_mode_parse, &ret->is_multi_node);
 }
 
 void kernel_read_row(struct row *row, struct kernel *ret)

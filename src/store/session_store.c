@@ -1,36 +1,13 @@
 /* session_store.c - rows of sessions: written and changed */
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "store/tx.h"
 
 /* ---- creation ---- */
 
-/* Members of the spec that lists show and filter by. */
-struct spec_copies {
-    json_t *json; /* owns the texts */
-    const char *image, *tag, *cluster_mode;
-};
-
-static void spec_copies_done(struct spec_copies *copies)
-{
-    json_decref(copies->json);
-}
-
-static struct spec_copies spec_copies_make(const char *spec)
-{
-    struct spec_copies copies = { .json = spec ? json_loads(spec, 0, NULL) : NULL };
-
-    copies.image = json_string_value(json_object_get(copies.json, "image"));
-    copies.tag = json_string_value(json_object_get(copies.json, "tag"));
-    copies.cluster_mode = json_string_value(json_object_get(copies.json, "cluster_mode"));
-    return copies;
-}
-
 static int insert_row(struct store_tx *tx, const struct session *s, struct aq_error *err)
 {
-    AQ_CLEANUP(spec_copies_done) struct spec_copies copies = { 0 };
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], group[UUID_TEXT_MAX];
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
@@ -42,7 +19,6 @@ static int insert_row(struct store_tx *tx, const struct session *s, struct aq_er
 
     if (r < 0)
         return r;
-    copies = spec_copies_make(s->spec);
     sql_put_int(q, s->row);
     sql_put_uuid(q, &s->id, id);
     sql_put_text(q, s->name);
@@ -57,9 +33,9 @@ static int insert_row(struct store_tx *tx, const struct session *s, struct aq_er
     sql_put_text(q, s->domain);
     sql_put_text(q, s->resource_group);
     sql_put_int(q, (int64_t)s->kernel_count);
-    sql_put_text(q, copies.image);
-    sql_put_text(q, copies.tag);
-    sql_put_text(q, copies.cluster_mode);
+    sql_put_text(q, s->image);
+    sql_put_text(q, s->tag);
+    sql_put_text(q, cluster_mode_name(s->is_multi_node));
     sql_put_text(q, s->spec);
     sql_put_text(q, s->reason);
     sql_put_text(q, s->status_data);

@@ -101,10 +101,9 @@ static int read_type(struct session_params *params, struct aq_error *err)
     if (request->type != SESSION_INTERACTIVE && request->type != SESSION_BATCH)
         return api_fail_param(err, "type", "sessions of type %s are not made by this request",
                               params->type);
-    if (params->cluster_mode && strcmp(params->cluster_mode, "single-node")
-        && strcmp(params->cluster_mode, "multi-node"))
+    if (params->cluster_mode
+        && cluster_mode_parse(params->cluster_mode, &request->multi_node) < 0)
         return api_fail_param(err, "clusterMode", "must be single-node or multi-node");
-    request->multi_node = params->cluster_mode && strcmp(params->cluster_mode, "multi-node") == 0;
     request->cluster_size = (uint32_t)params->cluster_size;
     request->priority = (int)params->priority;
     return 0;

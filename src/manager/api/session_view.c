@@ -156,8 +156,8 @@ void session_view_own(const struct principal *who, const struct slot_types *type
     jsonw_member_str(w, "result", session_result_name(s->result));
     jsonw_member_str(w, "reason", s->reason);
     jsonw_member_int(w, "priority", s->priority);
-    jsonw_member_str(w, "image", row->image);
-    jsonw_member_str(w, "tag", row->tag);
+    jsonw_member_str(w, "image", row->session.image);
+    jsonw_member_str(w, "tag", row->session.tag);
     write_owner(row, w);
     jsonw_member_str(w, "cluster_mode", row->cluster_mode);
     jsonw_member_int(w, "cluster_size", (int64_t)row->kernel_count);
@@ -210,10 +210,10 @@ void session_view_info(const struct principal *who, const struct slot_types *typ
     jsonw_member_str(w, "domainName", s->domain);
     api_write_uuid(w, "groupId", &s->group_id);
     api_write_uuid(w, "userId", &s->user_id);
-    jsonw_member_str(w, "lang", row->image);
-    jsonw_member_str(w, "image", row->image);
+    jsonw_member_str(w, "lang", row->session.image);
+    jsonw_member_str(w, "image", row->session.image);
     jsonw_member_null(w, "registry");
-    jsonw_member_str(w, "tag", row->tag);
+    jsonw_member_str(w, "tag", row->session.tag);
     jsonw_member_null(w, "containerId");
     write_slots_text(w, "occupiedSlots", &occupied, types);
     jsonw_member_str(w, "occupiedShares", "{}");

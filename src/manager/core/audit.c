@@ -101,7 +101,8 @@ static void compare_session(struct audit *a, const struct session *s)
         m->priority != s->priority || !uuid_equals(&m->user_id, &s->user_id) ||
         !uuid_equals(&m->group_id, &s->group_id) || strcmp(m->access_key, s->access_key) != 0 ||
         !same_text(m->domain, s->domain) || !same_text(m->resource_group, s->resource_group) ||
-        !same_text(m->spec, s->spec))
+        !same_text(m->spec, s->spec) || !same_text(m->image, s->image) ||
+        !same_text(m->tag, s->tag) || m->is_multi_node != s->is_multi_node)
         find(a, "session %s: name, owner, group, priority or spec differ", id);
     if (m->result != s->result || m->forced != s->forced || !same_text(m->reason, s->reason) ||
         !same_text(m->status_data, s->status_data))

@@ -104,7 +104,7 @@ static void set_created(struct core_created *created, const struct session *s, b
 static int meet_existing(struct creation *c, struct draft *d, const struct session *existing)
 {
     set_created(&c->created[d - c->drafts], existing, false);
-    d->is_met = d->reuse && request_is_same_image(existing, d->image);
+    d->is_met = d->reuse && existing->image && strcmp(existing->image, d->image) == 0;
     return d->is_met ? 0 : aq_fail_as(&c->err, EEXIST, "session-already-exists", "name",
                                       "a live session of yours is already called '%s'; "
                                       "choose another name or end that one", existing->name);

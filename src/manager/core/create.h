@@ -36,8 +36,6 @@ void access_keep(struct core *core, const struct session *s, struct allowed *a);
  */
 int request_build(const struct core *core, const struct session_request *req,
                   struct session *ret, struct aq_error *err);
-/* Does the live session 's' have the image that is asked for? */
-bool request_is_same_image(const struct session *s, const char *image);
 /* What was counted for the sessions before, of one request; .access_key "" at first. */
 struct queue_check {
     char access_key[ACCESS_KEY_MAX];

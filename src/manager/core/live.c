@@ -211,14 +211,10 @@ static int read_spec(struct live *l)
     json_t *spec;
     int r = 0;
 
-    l->is_single_node = true;
-    if (!s->spec || (s->kernel_count < 2 && !strstr(s->spec, "\"architecture\":") &&
-                     !wishes_are_in(s->spec)))
+    l->is_single_node = !s->is_multi_node;
+    if (!s->spec || (!strstr(s->spec, "\"architecture\":") && !wishes_are_in(s->spec)))
         return 0;
     spec = json_loads(s->spec, 0, NULL);
-    if (json_is_string(json_object_get(spec, "cluster_mode")))
-        l->is_single_node = strcmp(json_string_value(json_object_get(spec, "cluster_mode")),
-                                   "multi-node") != 0;
     architecture = json_string_value(json_object_get(spec, "architecture"));
     if (architecture && !(l->architecture = strdup(architecture)))
         r = -ENOMEM;

@@ -265,22 +265,12 @@ static char *build_spec(const struct session_request *req)
     add_member(&w, "bootstrap", req->bootstrap);
     add_member(&w, "tag", req->tag);
     add_member(&w, "callback_url", req->callback_url);
-    jsonw_member_str(&w, "cluster_mode", req->multi_node ? "multi-node" : "single-node");
+    jsonw_member_str(&w, "cluster_mode", cluster_mode_name(req->multi_node));
     add_json(&w, "environ", req->environ);
     add_json(&w, "resource_opts", req->resource_opts);
     wishes_write(&req->wishes, &w);
     jsonw_object_end(&w);
     return strbuf_steal(&text);
-}
-
-bool request_is_same_image(const struct session *s, const char *image)
-{
-    json_t *spec = s->spec ? json_loads(s->spec, 0, NULL) : NULL;
-    const char *has = json_string_value(json_object_get(spec, "image"));
-    bool same = has && strcmp(has, image) == 0;
-
-    json_decref(spec);
-    return same;
 }
 
 /* ---- together ---- */
@@ -325,7 +315,9 @@ int request_build(const struct core *core, const struct session_request *req,
     ret->created_usec = ret->status_changed_usec = clock_realtime_usec();
     ret->starts_usec = req->starts_usec;
     ret->batch_timeout_usec = req->batch_timeout_usec;
-    if (!(ret->spec = build_spec(req)))
+    ret->is_multi_node = req->multi_node;
+    if (!(ret->spec = build_spec(req)) || (req->image && !(ret->image = strdup(req->image)))
+        || (req->tag && !(ret->tag = strdup(req->tag))))
         return aq_fail(err, ENOMEM, "a session");
     r = build_resources(core, req, &resources, err);
     if (r == 0)

@@ -137,7 +137,7 @@ static struct gql_value get_image(struct gql_get *get, const void *parent)
     const struct gql_container *container = parent;
 
     (void)get;
-    return gql_text(container->session ? container->session->image : NULL);
+    return gql_text(container->session ? container->session->session.image : NULL);
 }
 
 static struct gql_value get_status(struct gql_get *get, const void *parent)

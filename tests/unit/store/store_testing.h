@@ -140,6 +140,7 @@ static inline struct session *add_session(struct event_batch *batch, const struc
         .user_id = b->user_id, .group_id = b->group_id, .access_key = "AKIAAAAAAAAAAAAAAAAA",
         .domain = strdup("default"), .resource_group = strdup("default"),
         .spec = strdup("{\"image\":\"python:3.9\",\"tag\":\"night\",\"command\":\"true\"}"),
+        .image = strdup("python:3.9"), .tag = strdup("night"),
         .created_usec = 3000, .status_changed_usec = 3000, .batch_timeout_usec = 60,
         .kernels = calloc(kernels, sizeof(struct kernel)), .kernel_count = kernels };
     (void)snprintf(s->name, sizeof(s->name), "%s", name);
