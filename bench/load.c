@@ -2,8 +2,9 @@
  *
  *     load PORT CLIENTS COUNT [COMMAND [PREFIX]]
  *
- * Each of CLIENTS threads has one connection and one request under way, and
- * composes the next one meanwhile.
+ * Each of CLIENTS has one connection and one request under way. The requests
+ * are signed before the clock starts, and one thread serves all clients, so that
+ * they take as little as can be of the machine that they share with the manager.
  * Prints one JSON object: sessions per second and latencies of the answers,
  * each of which is a durable 201. Uses the development superadmin's keypair.
  */
@@ -11,8 +12,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <stdatomic.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +25,7 @@
 #include "base/strbuf.h"
 #include "http/sign.h"
 
+#define CLIENTS_MAX 64
 #define ACCESS_KEY "AKIAIOSFODNN7EXAMPLE"
 #define SECRET_KEY "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
@@ -32,9 +33,16 @@ static struct {
     uint16_t port;
     int clients, count;
     const char *command, *prefix;
-    atomic_int next, failed;
-    int64_t *latency_usec; /* by session */
+    struct strbuf *requests; /* by session */
+    int next, failed;
+    int64_t *latency_usec;   /* by session */
 } load;
+
+struct client {
+    int fd, number; /* of the session that it asked for */
+    int64_t started_usec;
+    struct strbuf answer;
+};
 
 static int connect_to_manager(void)
 {
@@ -50,19 +58,10 @@ static int connect_to_manager(void)
     return fd;
 }
 
-/* A signature covers date, method and path, and counts once: requests of
- * different clients differ in the last digits of their date, those of one
- * client in the others.
+/* A signature covers date, method and path, and counts once: no two requests
+ * have the same date.
  */
-static int64_t sign_time(int client)
-{
-    static __thread int64_t last;
-
-    last = AQ_MAX(clock_realtime_usec() / 64, last + 1);
-    return last * 64 + client;
-}
-
-static void write_request(int client, int number, struct strbuf *out)
+static void write_request(int number, int64_t date_usec, struct strbuf *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
     struct aq_error err = { 0 };
@@ -76,10 +75,9 @@ static void write_request(int client, int number, struct strbuf *out)
                 "{\"name\":\"%s%d\",\"image\":\"host\",\"type\":\"batch\",\"startupCommand\":\"%s\","
                 "\"enqueueOnly\":true,\"config\":{\"resources\":{\"cpu\":\"1\",\"mem\":\"64m\"}}}",
                 load.prefix, number, load.command);
-    strbuf_clear(out);
     strbuf_addf(out, "POST /session HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
                      "Content-Length: %zu\r\n", host, body.len);
-    if (sign_write_headers(&input, ACCESS_KEY, SECRET_KEY, sign_time(client), out, &err) < 0) {
+    if (sign_write_headers(&input, ACCESS_KEY, SECRET_KEY, date_usec, out, &err) < 0) {
         (void)fprintf(stderr, "load: %s\n", err.text);
         exit(1);
     }
@@ -87,55 +85,86 @@ static void write_request(int client, int number, struct strbuf *out)
     strbuf_add(out, body.data, body.len);
 }
 
-/* Read one answer with a Content-Length; returns its status or 0. */
-static int read_answer(int fd, struct strbuf *in)
+static void write_requests(void)
 {
-    char *end, *length;
-    size_t need;
+    int64_t now = clock_realtime_usec();
 
-    strbuf_clear(in);
-    for (;;) {
-        ssize_t got;
-
-        end = strstr(in->data, "\r\n\r\n");
-        if (end) {
-            length = strcasestr(in->data, "content-length:");
-            need = (size_t)(end + 4 - in->data) + (length ? strtoul(length + 15, NULL, 10) : 0);
-            if (in->len >= need)
-                return atoi(in->data + strlen("HTTP/1.1 "));
-        }
-        if (!strbuf_reserve(in, 4096))
-            return 0;
-        got = read(fd, in->data + in->len, in->cap - in->len - 1);
-        if (got <= 0)
-            return 0;
-        strbuf_truncate(in, in->len + (size_t)got);
+    for (int i = 0; i < load.count; i++) {
+        strbuf_init(&load.requests[i]);
+        write_request(i, now + i, &load.requests[i]);
     }
 }
 
-static void *run_client(void *data)
+/* Send the client's next request, if there is one. */
+static void ask(struct client *c)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf request = STRBUF_INIT, answer = STRBUF_INIT;
-    AQ_CLEANUP(aq_closep) int fd = connect_to_manager();
-    int client = (int)(intptr_t)data, number = atomic_fetch_add(&load.next, 1), status;
+    const struct strbuf *request;
 
-    write_request(client, number, &request);
-    for (int next; number < load.count; number = next) {
-        int64_t started = clock_monotonic_usec();
-        bool sent = fs_write_all(fd, request.data, request.len) == 0;
-
-        next = atomic_fetch_add(&load.next, 1);
-        write_request(client, next, &request); /* while the manager works */
-        status = sent ? read_answer(fd, &answer) : 0;
-        load.latency_usec[number] = clock_monotonic_usec() - started;
-        if (status == 201)
-            continue;
-        if (atomic_fetch_add(&load.failed, 1) == 0)
-            (void)fprintf(stderr, "load: %s\n", answer.data);
-        if (status == 0)
-            break;
+    c->number = load.next++;
+    strbuf_clear(&c->answer);
+    if (c->number >= load.count) {
+        aq_closep(&c->fd);
+        return;
     }
-    return NULL;
+    request = &load.requests[c->number];
+    c->started_usec = clock_monotonic_usec();
+    if (fs_write_all(c->fd, request->data, request->len) < 0) {
+        perror("load: write");
+        exit(1);
+    }
+}
+
+/* The status of an answer with a Content-Length, 0 as long as it is not whole. */
+static int answer_status(const struct strbuf *answer)
+{
+    const char *end = strstr(answer->data, "\r\n\r\n");
+    const char *length = end ? strcasestr(answer->data, "content-length:") : NULL;
+    size_t need = end ? (size_t)(end + 4 - answer->data) : SIZE_MAX;
+
+    if (length)
+        need += strtoul(length + 15, NULL, 10);
+    return answer->len >= need ? atoi(answer->data + strlen("HTTP/1.1 ")) : 0;
+}
+
+static void on_readable(struct client *c)
+{
+    ssize_t got = strbuf_reserve(&c->answer, 4096)
+                      ? read(c->fd, c->answer.data + c->answer.len,
+                             c->answer.cap - c->answer.len - 1) : -1;
+    int status;
+
+    if (got <= 0) {
+        (void)fprintf(stderr, "load: the connection ended\n");
+        exit(1);
+    }
+    strbuf_truncate(&c->answer, c->answer.len + (size_t)got);
+    if ((status = answer_status(&c->answer)) == 0)
+        return;
+    load.latency_usec[c->number] = clock_monotonic_usec() - c->started_usec;
+    if (status != 201 && load.failed++ == 0)
+        (void)fprintf(stderr, "load: %s\n", c->answer.data);
+    ask(c);
+}
+
+static void run_clients(struct client *clients)
+{
+    struct pollfd polls[CLIENTS_MAX];
+    int left;
+
+    for (int i = 0; i < load.clients; i++)
+        ask(&clients[i]);
+    do {
+        left = 0;
+        for (int i = 0; i < load.clients; i++) {
+            polls[i] = (struct pollfd){ .fd = clients[i].fd, .events = POLLIN };
+            left += clients[i].fd >= 0;
+        }
+        if (left && poll(polls, (nfds_t)load.clients, -1) < 0)
+            return;
+        for (int i = 0; i < load.clients && left; i++)
+            if (polls[i].revents)
+                on_readable(&clients[i]);
+    } while (left);
 }
 
 static int compare_usec(const void *a, const void *b)
@@ -147,10 +176,10 @@ static int compare_usec(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
-    pthread_t threads[64];
+    struct client clients[CLIENTS_MAX] = { 0 };
     int64_t started, took;
 
-    if (argc < 4 || atoi(argv[2]) < 1 || atoi(argv[2]) > 64 || atoi(argv[3]) < 1) {
+    if (argc < 4 || atoi(argv[2]) < 1 || atoi(argv[2]) > CLIENTS_MAX || atoi(argv[3]) < 1) {
         (void)fprintf(stderr, "usage: load PORT CLIENTS COUNT [COMMAND [PREFIX]]\n");
         return 2;
     }
@@ -160,14 +189,16 @@ int main(int argc, char **argv)
     load.command = argc > 4 ? argv[4] : "true";
     load.prefix = argc > 5 ? argv[5] : "load-";
     load.latency_usec = calloc((size_t)load.count, sizeof(*load.latency_usec));
-    if (!load.latency_usec)
+    load.requests = calloc((size_t)load.count, sizeof(*load.requests));
+    if (!load.latency_usec || !load.requests)
         return 1;
+    write_requests();
+    for (int i = 0; i < load.clients; i++) {
+        clients[i].fd = connect_to_manager();
+        strbuf_init(&clients[i].answer);
+    }
     started = clock_monotonic_usec();
-    for (int i = 0; i < load.clients; i++)
-        if (pthread_create(&threads[i], NULL, run_client, (void *)(intptr_t)i) != 0)
-            return 1;
-    for (int i = 0; i < load.clients; i++)
-        (void)pthread_join(threads[i], NULL);
+    run_clients(clients);
     took = clock_monotonic_usec() - started;
     qsort(load.latency_usec, (size_t)load.count, sizeof(*load.latency_usec), compare_usec);
     (void)printf("{\"created\":%d,\"failed\":%d,\"seconds\":%.3f,\"per_s\":%.0f,\"p50_us\":%lld,"
@@ -175,6 +206,11 @@ int main(int argc, char **argv)
                  load.count - load.failed, load.failed, (double)took / 1e6,
                  load.count * 1e6 / (double)took, (long long)load.latency_usec[load.count / 2],
                  (long long)load.latency_usec[(int64_t)load.count * 99 / 100]);
+    for (int i = 0; i < load.count; i++)
+        strbuf_done(&load.requests[i]);
+    for (int i = 0; i < load.clients; i++)
+        strbuf_done(&clients[i].answer);
+    free(load.requests);
     free(load.latency_usec);
     return load.failed ? 1 : 0;
 }
