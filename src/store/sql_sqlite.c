@@ -16,6 +16,7 @@
 struct sqlite {
     struct sql sql; /* first */
     sqlite3 *db;
+    size_t log_pages; /* after the last commit */
 };
 
 struct sqlite_stmt {
@@ -83,6 +84,30 @@ static void close_db(struct sql *sql)
     free(s);
 }
 
+/* Of sqlite3_wal_hook(): takes the place of automatic checkpoints. */
+static int on_commit(void *data, sqlite3 *db, const char *name, int pages)
+{
+    struct sqlite *s = data;
+
+    (void)db;
+    (void)name;
+    s->log_pages = (size_t)pages;
+    return SQLITE_OK;
+}
+
+static size_t log_pages(const struct sql *sql)
+{
+    return sqlite_of(sql)->log_pages;
+}
+
+static int checkpoint(struct sql *sql, struct aq_error *err)
+{
+    sqlite3 *db = sqlite_of(sql)->db;
+    int r = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+
+    return r == SQLITE_OK ? 0 : fail(db, err);
+}
+
 static int set_up(struct sqlite *s, const struct sql_conf *conf, struct aq_error *err)
 {
     char cache[64];
@@ -100,8 +125,9 @@ static int set_up(struct sqlite *s, const struct sql_conf *conf, struct aq_error
         return run_script(&s->sql, "PRAGMA query_only=ON", err);
     if (r == 0)
         r = run_script(&s->sql, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-                                "PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=2000;"
-                                "PRAGMA journal_size_limit=67108864", err);
+                                "PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864", err);
+    if (r == 0)
+        (void)sqlite3_wal_hook(s->db, on_commit, s);
     return r;
 }
 
@@ -288,6 +314,8 @@ const struct sql_ops sql_sqlite = {
     .run_script = run_script,
     .is_in_transaction = is_in_transaction,
     .audit = audit,
+    .log_pages = log_pages,
+    .checkpoint = checkpoint,
     .backup = backup_db,
     .prepare = prepare,
     .finish = finish,

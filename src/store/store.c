@@ -15,6 +15,7 @@
 
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "store/migrate.h"
 #include "store/token.h"
 #include "store/writer.h"
@@ -30,6 +31,14 @@
  */
 #define COMPANY_WAIT_MAX_NSEC 1000000
 #define NSEC_PER_SEC INT64_C(1000000000)
+/* With so many pages in the log a reader's thread brings them to the file, so
+ * that no commit waits for it. Then the writer brings what was committed
+ * meanwhile, which is little: when nothing is left, the log begins anew. With
+ * so many that readers must have been in the way, the writer does it all.
+ */
+#define LOG_PAGES 2000
+#define LOG_PAGES_MAX 32000
+enum { LOG_GROWS, LOG_IS_TIDIED, LOG_WAS_TIDIED };
 /* After an unclean end every page is checked, unless that takes too long. */
 #define CHECK_FILE_MAX_BYTES ((off_t)64 << 20)
 
@@ -53,6 +62,7 @@ struct store {
     int64_t patience_nsec;   /* for which it waits for more when there are none */
     int64_t commit_nsec;     /* when its commit began */
     size_t outstanding;      /* queued and not finished */
+    int log_state;           /* LOG_... */
     bool stopping;
 
     pthread_t threads[1 + READER_COUNT];
@@ -163,20 +173,71 @@ static struct piece *take_read(struct store *st)
     return first ? LIST_ENTRY(first, struct piece, link) : NULL;
 }
 
+/* store_tx_fn, in a reader's thread */
+static int tidy_log_beside(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    (void)data;
+    return tx->db->ops->checkpoint(tx->db, err);
+}
+
+static void set_log_state(struct store *st, int state)
+{
+    (void)pthread_mutex_lock(&st->lock);
+    st->log_state = state;
+    (void)pthread_mutex_unlock(&st->lock);
+}
+
+/* store_done_fn */
+static void on_tidied(void *data, int r, const struct aq_error *err)
+{
+    if (r < 0) /* the writer tries again */
+        log_warning("database: %s", err->text);
+    set_log_state(data, LOG_WAS_TIDIED);
+}
+
+/* After a commit: have the log tidied; true if the writer is to do the rest. */
+static bool has_log_to_tidy(struct store *st)
+{
+    size_t pages = st->tx.db->ops->log_pages(st->tx.db);
+    bool is_first, is_rest;
+
+    if (pages < LOG_PAGES)
+        return false;
+    (void)pthread_mutex_lock(&st->lock);
+    is_first = st->log_state == LOG_GROWS;
+    is_rest = st->log_state == LOG_WAS_TIDIED;
+    st->log_state = is_first ? LOG_IS_TIDIED : is_rest ? LOG_GROWS : st->log_state;
+    (void)pthread_mutex_unlock(&st->lock);
+    if (is_first && store_read(st, tidy_log_beside, on_tidied, st) < 0)
+        set_log_state(st, LOG_WAS_TIDIED); /* no memory: all is left to the writer */
+    return is_rest || pages >= LOG_PAGES_MAX;
+}
+
+static void tidy_log(struct store *st)
+{
+    (void)pthread_mutex_lock(&st->writing);
+    (void)st->tx.db->ops->checkpoint(st->tx.db, NULL); /* if not now, after the next commit */
+    (void)pthread_mutex_unlock(&st->writing);
+}
+
 static void *write_loop(void *data)
 {
     struct store *st = data;
     struct list pieces;
+    bool is_untidy;
 
     while (take_writes(st, &pieces)) {
         (void)pthread_mutex_lock(&st->writing);
         st->commit_nsec = monotonic_nsec();
         writer_run(&st->tx, &pieces, take_more_writes, st);
+        is_untidy = has_log_to_tidy(st);
         (void)pthread_mutex_unlock(&st->writing);
         st->patience_nsec = AQ_MIN((monotonic_nsec() - st->commit_nsec) / 2,
                                    COMPANY_WAIT_MAX_NSEC);
         finish_pieces(st, &pieces, st->taken);
         AQ_FAULT("store.batch.finished");
+        if (is_untidy)
+            tidy_log(st);
     }
     return NULL;
 }

@@ -1,6 +1,8 @@
 /* Commit, load and refuse: what goes in comes out, and nothing half. */
 #include "store_testing.h"
 
+#include <sys/stat.h>
+
 #include "store/read.h"
 
 /* The text of a batch's events must be that of a load after the commit. */
@@ -300,6 +302,33 @@ static void test_many_pieces(void **state)
     assert_int_equal(calls.refused, 1);
 }
 
+/* The log begins anew again and again, whoever brings it to the file. */
+static void test_log_is_tidied(void **state)
+{
+    struct bench *b = *state;
+    AQ_CLEANUP(aq_freep) char *log = aq_format("%s-wal", b->path);
+    AQ_CLEANUP(aq_freep) char *dump = NULL;
+    const size_t count = 1200; /* of ten pages or more each */
+    struct stat st;
+    char name[32];
+
+    for (size_t i = 0; i < count; i++) {
+        struct event_batch *batch = event_batch_new();
+
+        (void)snprintf(name, sizeof(name), "session-%04zu", i);
+        (void)add_session(batch, b, name, 1);
+        assert_int_equal(bench_commit(b, batch, NULL), 0);
+    }
+    assert_int_equal(stat(log, &st), 0);
+    assert_in_range(st.st_size, 2000 * 4096, 4000 * 4096);
+    bench_reopen(b);
+    dump = bench_dump(b);
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(name, sizeof(name), "session-%04zu", i);
+        assert_row(strstr(dump, name), "%s", name);
+    }
+}
+
 static int end_session(struct bench *b, const struct uuid *id)
 {
     struct event_batch *batch = event_batch_new();
@@ -402,6 +431,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stale, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_isolation, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_many_pieces, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_log_is_tidied, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_names, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_changes, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_bad_references, bench_setup, bench_teardown),
