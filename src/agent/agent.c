@@ -354,9 +354,11 @@ static int take_lock(struct agent *agent, struct aq_error *err)
     agent->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (agent->lock < 0)
         return aq_fail_errno(err, "open '%s'", path);
-    if (flock(agent->lock, LOCK_EX | LOCK_NB) < 0)
+    if (flock(agent->lock, LOCK_EX | LOCK_NB) < 0) {
+        aq_closep(&agent->lock);
         return aq_fail(err, EBUSY, "another agent runs on the state folder '%s'",
                        agent->settings->state);
+    }
     return 0;
 }
 
@@ -461,6 +463,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     agent->heartbeat.data = agent;
     (void)uv_timer_init(loop, &agent->heartbeat);
     r = take_lock(agent, err);
+    if (r == 0 && agent->containers) /* an agent that just stopped may have removed them */
+        r = oci_host_make_folders(runtime_oci_host(agent->containers), err);
     if (r == 0)
         r = find_user(agent, err);
     if (r == 0)
@@ -526,6 +530,8 @@ void agent_free(struct agent *agent)
     accel_free(AQ_TAKE(agent->accel));
     claims_free(AQ_TAKE(agent->claims));
     resources_done(&agent->resources);
+    if (agent->containers && agent->lock >= 0)
+        oci_host_remove_folders(runtime_oci_host(agent->containers));
     aq_closep(&agent->lock);
     uv_close((uv_handle_t *)&agent->heartbeat, on_timer_closed);
 }

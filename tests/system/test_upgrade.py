@@ -151,3 +151,30 @@ def test_streams_break_with_their_agent(cluster):
     wait_status(cluster.client(), "shell", "TERMINATED")
     cluster.check_nothing_left()
     cluster.stop()
+
+
+def test_folders_go_with_an_agent_that_holds_nothing(cluster):
+    """Not while a container runs, and not those of the agent that took over."""
+    cluster.start_manager()
+    cluster.start_agent()
+    agent = cluster.programs["agent"]
+
+    def instances():
+        return list((cluster.folder / "run").glob("*/kernels"))
+
+    worker = Session(cluster, "echo ready; sleep 1000")
+    worker.wait_log("ready")
+    agent.stop()
+    assert len(instances()) == 1
+    agent.start()
+    wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
+    second = cluster.run("aliquot-agent", "--state", cluster.folder / "agent")
+    assert "another agent runs" in second.stderr and len(instances()) == 1
+    worker.end(forced=True)
+    worker.wait()
+    agent.stop()
+    assert not instances() and not list((cluster.folder / "run").glob("*/stage"))
+    agent.start()
+    assert exit_code(Session(cluster, "exit 5").wait()) == 5
+    cluster.check_nothing_left()
+    cluster.stop()

@@ -49,8 +49,12 @@ static int get_layers(const json_t *root, struct manifest *manifest, struct aq_e
     const json_t *layers = json_object_get(root, "layers");
     size_t count = json_array_size(layers);
 
-    if (count == 0 || count > IMAGE_LAYERS_MAX)
-        return bad(err, "has no layers or too many");
+    if (count == 0)
+        return bad(err, "has no layers");
+    if (count > IMAGE_LAYERS_MAX)
+        return aq_fail_field(err, EBADMSG, "manifest",
+                             "the image has %zu layers and may have %d: join some of them", count,
+                             IMAGE_LAYERS_MAX);
     manifest->layers = calloc(count, sizeof(*manifest->layers));
     if (!manifest->layers)
         return aq_fail(err, ENOMEM, "manifest");

@@ -49,26 +49,39 @@ static int make_folder(const char *path, mode_t mode, struct aq_error *err)
     return r;
 }
 
-static int make_folders(struct oci_host *host, const struct settings *settings,
-                        const char *instance, struct aq_error *err)
+static int name_folders(struct oci_host *host, const char *run, const char *instance,
+                        struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *base = aq_format("%s/%s", settings->run, instance);
-    int r = make_folder(settings->run, 0711, err);
+    host->folder = aq_format("%s/%s", run, instance);
+    host->stage = aq_format("%s/%s/stage", run, instance);
+    host->runtime = aq_format("%s/%s/runtime", run, instance);
+    host->kernels = aq_format("%s/%s/kernels", run, instance);
+    host->gpu = aq_format("%s/%s/gpu", run, instance);
+    return make_folder(run, 0711, err);
+}
 
-    if (r == 0)
-        r = make_folder(base, 0711, err);
-    if (r < 0)
-        return r;
-    host->stage = aq_format("%s/stage", base);
-    host->runtime = aq_format("%s/runtime", base);
-    host->kernels = aq_format("%s/kernels", base);
-    r = make_folder(host->stage, 0755, err);
-    if (r == 0)
-        r = make_folder(host->runtime, 0700, err);
-    if (r == 0)
-        r = make_folder(host->kernels, 0700, err);
-    host->gpu = aq_format("%s/gpu", base);
-    return r == 0 ? make_folder(host->gpu, 0711, err) : r;
+int oci_host_make_folders(const struct oci_host *host, struct aq_error *err)
+{
+    const struct {
+        const char *path;
+        mode_t mode;
+    } folders[] = { { host->folder, 0711 }, { host->stage, 0755 }, { host->runtime, 0700 },
+                    { host->kernels, 0700 }, { host->gpu, 0711 } };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++)
+        r = make_folder(folders[i].path, folders[i].mode, err);
+    return r;
+}
+
+void oci_host_remove_folders(const struct oci_host *host)
+{
+    if (rmdir(host->kernels) < 0)
+        return; /* containers run on */
+    (void)rmdir(host->runtime);
+    (void)rmdir(host->gpu);
+    (void)rmdir(host->stage);
+    (void)rmdir(host->folder);
 }
 
 static char *name_instance(const char *state)
@@ -240,7 +253,9 @@ int oci_host_init(struct oci_host *host, const struct settings *settings, struct
     if (r == 0 && !instance)
         r = aq_fail(err, ENOMEM, "containers");
     if (r == 0)
-        r = make_folders(host, settings, instance, err);
+        r = name_folders(host, settings->run, instance, err);
+    if (r == 0)
+        r = oci_host_make_folders(host, err);
     if (r == 0)
         r = prepare_cgroups(host, settings, instance, err);
     if (r < 0) {
@@ -258,6 +273,7 @@ void oci_host_done(struct oci_host *host)
 {
     cgroup_leave(&host->cgroups);
     cgroup_layout_done(&host->cgroups);
+    free(host->folder);
     free(host->stage);
     free(host->runtime);
     free(host->kernels);

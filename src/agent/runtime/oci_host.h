@@ -20,7 +20,7 @@
 #include "base/strbuf.h"
 
 struct oci_host {
-    char *stage, *runtime, *kernels, *gpu; /* folders */
+    char *folder, *stage, *runtime, *kernels, *gpu; /* the first is that of the others */
     char *scratch_template; /* NULL = scratch spaces are plain folders without a limit */
     char *seccomp;          /* NULL = no profile */
     struct cgroup_layout cgroups;
@@ -34,6 +34,11 @@ struct oci_host {
 
 int oci_host_init(struct oci_host *host, const struct settings *settings, struct aq_error *err);
 void oci_host_done(struct oci_host *host);
+
+/* The folders below FOLDER/INSTANCE, as far as they are missing. */
+int oci_host_make_folders(const struct oci_host *host, struct aq_error *err);
+/* Of an agent that stops and has the lock of its state: if no container runs, none is left. */
+void oci_host_remove_folders(const struct oci_host *host);
 
 /* Can every one of these folders be shown with mapped users? */
 bool oci_host_can_map(const struct oci_host *host, const char *const *folders, size_t count);
