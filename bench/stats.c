@@ -1,6 +1,6 @@
 /* What a sample of many containers and devices costs the agent: real cgroups,
  * made for the purpose, the machine's own /proc, and the message to the
- * manager. "bench/stats [KERNELS [ROUNDS]]", as root.
+ * manager. "bench/bench-stats [KERNELS [ROUNDS]]", as root.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "base/uuid.h"
 #include "model/metric.h"
 
-#define PARENT "/aliquot-bench"
+#define PARENT "/aliquot-bench-stats"
 #define DEVICES 16
 #define INTERVAL_SEC 5
 
