@@ -57,6 +57,7 @@ static void send_heartbeat(struct agent *agent)
                        .is_draining = agent->is_draining,
                        .slots = describe_slots(agent),
                        .devices = agent->has_new_devices ? agent->resources.devices_json : NULL,
+                       .plugins = agent->has_new_devices ? agent->resources.plugins_json : NULL,
                        .kernels = kernels,
                        .kernel_count = agent->kernels.count },
     };
@@ -197,8 +198,10 @@ static void on_greet(void *data, struct msg_hello *hello)
     hello->resource_group = agent->settings->resource_group;
     hello->slots = describe_slots(agent);
     /* a greeting must be short: the first heartbeat tells of thousands of devices */
-    agent->has_new_devices = strlen(agent->resources.devices_json) > GREETED_DEVICES_MAX;
+    agent->has_new_devices = strlen(agent->resources.devices_json)
+                                     + strlen(agent->resources.plugins_json) > GREETED_DEVICES_MAX;
     hello->devices = agent->has_new_devices ? NULL : agent->resources.devices_json;
+    hello->plugins = agent->has_new_devices ? NULL : agent->resources.plugins_json;
     hello->runtime = agent->containers ? runtime_oci_version(agent->containers)
                                        : agent->runtime->ops->name;
     hello->runtime_notes = agent->notes;

@@ -401,6 +401,7 @@ void resources_done(struct resources *res)
     slot_types_unref(res->types);
     free(res->slots_json);
     free(res->devices_json);
+    free(res->plugins_json);
     free(res->devices);
     arena_done(&res->arena);
     *res = (struct resources){ .map = NULL };

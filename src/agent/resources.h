@@ -13,6 +13,7 @@ struct resources {
     int64_t reserved_cpu, reserved_memory; /* kept for the node: 10^-6 cores, bytes */
     char *slots_json;   /* {"cpu":["count","4"],"mem":["bytes","..."]}: what is offered */
     char *devices_json; /* [{"id":"0","slot":"cpu","amount":"1"},...]: resources_text.c */
+    char *plugins_json; /* plugins_text.c */
     bool has_real_cores;       /* not more than the machine has */
     bool is_shared;            /* other agents of the machine may offer the same */
     struct claim_device *devices; /* accelerators that this agent offers, cordoned ones too */
@@ -48,8 +49,10 @@ bool resources_has_strays(const struct resources *res);
 
 /* Only slots_json, anew: it follows what is held of devices that are gone. -ENOMEM. */
 int resources_describe_slots(struct resources *res, struct aq_error *err);
-/* Fill in slots_json and devices_json from the map and 'accel', of whose devices
- * 'offered' has how much this agent offers, in their order. -ENOMEM.
+/* plugins_text.c: caller frees; NULL = no memory. */
+char *resources_describe_plugins(const struct accel *accel);
+/* Fill in all texts from the map and 'accel', of whose devices 'offered' has
+ * how much this agent offers, in their order. -ENOMEM.
  */
 int resources_describe(struct resources *res, const struct accel *accel, const int64_t *offered,
                        struct aq_error *err);

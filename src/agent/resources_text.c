@@ -187,5 +187,9 @@ int resources_describe(struct resources *res, const struct accel *accel, const i
 {
     int r = resources_describe_slots(res, err);
 
-    return r < 0 ? r : describe_devices(res, accel, offered, err);
+    if (r < 0)
+        return r;
+    res->plugins_json = resources_describe_plugins(accel);
+    return res->plugins_json ? describe_devices(res, accel, offered, err)
+                             : aq_fail(err, ENOMEM, "resources");
 }

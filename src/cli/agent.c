@@ -26,6 +26,7 @@ static const struct column agent_columns[] = {
     { "lost_at", "LOST", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "devices", "DEVICES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "statistics", "STATISTICS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "plugins", "PLUGINS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     COLUMN_END,
 };
 

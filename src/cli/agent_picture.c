@@ -272,6 +272,25 @@ static size_t find_nodes(const json_t *devices, int nodes[NODES_MAX])
     return count;
 }
 
+/* What is wrong with plugins as a whole. */
+static void write_plugins(const json_t *plugins, struct strbuf *out)
+{
+    const json_t *plugin;
+    size_t i;
+
+    json_array_foreach(plugins, i, plugin) {
+        const char *error = text_of(plugin, "error"), *why = text_of(plugin, "status_text");
+
+        if (!error[0] && !why[0])
+            continue;
+        strbuf_adds(out, "  ! ");
+        add_clean(out, text_of(plugin, "plugin"));
+        strbuf_adds(out, ": ");
+        add_clean(out, error[0] ? error : why);
+        strbuf_addc(out, '\n');
+    }
+}
+
 void agent_picture_write(const struct output *o, const json_t *agent, struct strbuf *out)
 {
     const json_t *devices = json_object_get(agent, "devices");
@@ -285,6 +304,7 @@ void agent_picture_write(const struct output *o, const json_t *agent, struct str
     strbuf_addc(out, '\n');
     for (size_t i = 0; i < count; i++)
         write_node(devices, nodes[i], count > 1, &legend, out);
+    write_plugins(json_object_get(agent, "plugins"), out);
     strbuf_adds(out, "\n  . free  - reserved  x not offered");
     for (size_t i = 0; i < legend.count; i++) {
         strbuf_addf(out, "  %c ", letters[i]);

@@ -43,6 +43,7 @@ static const struct field hello_fields[] = {
     MEMBER(msg_hello, devices, FIELD_JSON),
     MEMBER(msg_hello, runtime, FIELD_STR),
     MEMBER(msg_hello, runtime_notes, FIELD_STR),
+    MEMBER(msg_hello, plugins, FIELD_JSON),
     FIELDS_END,
 };
 
@@ -104,6 +105,7 @@ static const struct field heartbeat_fields[] = {
     MEMBER(msg_heartbeat, is_draining, FIELD_BOOL),
     MEMBER(msg_heartbeat, slots, FIELD_JSON),
     MEMBER(msg_heartbeat, devices, FIELD_JSON),
+    MEMBER(msg_heartbeat, plugins, FIELD_JSON),
     LIST(msg_heartbeat, kernels, kernel_statuses),
     FIELDS_END,
 };

@@ -89,6 +89,7 @@ struct msg_hello {
     const char *devices;      /* JSON list [{"id","slot","amount",...}] */
     const char *runtime;      /* "process", "crun 1.8.1" ... */
     const char *runtime_notes; /* what is weaker on this node than it could be, a line each */
+    const char *plugins;      /* JSON list of accelerator plugins: agent/plugins_text.c */
 };
 
 struct msg_welcome {
@@ -195,6 +196,7 @@ struct msg_heartbeat {
     bool is_draining;
     const char *slots;        /* as in hello */
     const char *devices;      /* as in hello; NULL = as they were */
+    const char *plugins;      /* the same */
     struct msg_kernel_status *kernels; /* all that have a folder */
     size_t kernel_count;
 };

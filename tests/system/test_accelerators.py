@@ -204,6 +204,46 @@ def test_the_node_as_a_picture(cluster):
     finish(cluster)
 
 
+def test_plugins_as_clients_see_them(cluster):
+    client = start(cluster, TWO_GPUS + """\
+[attributes]
+cuda_runtime = "11.0"
+[formats.shares]
+human_readable_name = "fGPU"
+description = "A fifth of a GPU"
+display_unit = "fGPU"
+display_icon = "gpu2"
+number_format = { binary = false, round_length = 1 }
+""", ALIQUOT_ACCELERATORS_RESCAN="0.1s")
+
+    def ask(field):
+        query = "query ($id: String!) { agent(agent_id: $id) { %s } }" % field
+        reply = client.post("/admin/gql", {"query": query, "variables": {"id": "agent"}})
+        return json.loads(reply.json["data"]["agent"][field])
+    plugins = ask("compute_plugins")
+    assert plugins["cuda"] == {"version": "450.00.00", "cuda_support": True, "cuda_runtime": "11.0"}
+    assert plugins["cpu"]["version"] == plugins["mem"]["version"] == cluster.agent()["version"]
+    assert ask("hardware_metadata")["cuda"] == {
+        "status": "healthy", "status_info": None,
+        "metadata": {"cuda_support": True, "cuda_runtime": "11.0"}}
+    slots = client.get("/config/resource-slots/details").json
+    assert slots["cuda.shares"] == {
+        "slot_name": "cuda.shares", "human_readable_name": "fGPU",
+        "description": "A fifth of a GPU", "display_unit": "fGPU", "display_icon": "gpu2",
+        "number_format": {"binary": False, "round_length": 1}}
+    assert slots["mem"]["number_format"] == {"binary": True, "round_length": 0}
+    assert slots["cpu"]["display_unit"] == "Core"
+    assert client.get("/config/resource-slots/details?sgroup=default").json == slots
+    assert client.get("/config/resource-slots/details?sgroup=elsewhere").json == {}
+    # a plugin that fails says why, on every way out
+    (cluster.folder / "mock-accelerator.toml").write_text("devices = [")
+    wait_for(lambda: ask("hardware_metadata")["cuda"]["status"] == "offline", 30, cluster.logs)
+    assert "mock-accelerator.toml:1:" in ask("hardware_metadata")["cuda"]["status_info"]
+    assert "  ! mock: " in cluster.cli("agent", "info", "agent").stdout
+    assert client.get("/aliquot/v1/agents/agent").json["plugins"][0]["error"]
+    finish(cluster)
+
+
 def test_slices_and_whole_devices(cluster):
     client = start(cluster, """\
 allocation_mode = "discrete"
@@ -260,7 +300,8 @@ def test_a_device_falls_ill_and_recovers(cluster):
     assert json.loads(alloc_map(client)) == {A: "0.90", B: "0.50"}
     file.write_text(TWO_GPUS.split("  {", 1)[0] + "]\n")  # both are gone
     offers("1.4")
-    assert device(A)["status"] == "gone" and device(A)["used"] == "0.9"
+    assert device(A)["status"] == "offline" and device(A)["status_text"] == "missing"
+    assert device(A)["used"] == "0.9"
     finish(cluster)
 
 

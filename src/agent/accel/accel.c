@@ -55,6 +55,18 @@ static void name_plugin(struct plugin *p)
     p->description.plugin.error = p->error;
 }
 
+/* Is it another error than before? */
+static bool note_error(struct plugin *p, const char *text)
+{
+    bool is_news = !p->error || strcmp(p->error, text) != 0;
+    char *copy = strdup(text);
+
+    free(p->error);
+    p->error = copy;
+    name_plugin(p);
+    return is_news;
+}
+
 static int check_key(const struct plugin *p, const char *key, struct aq_error *err)
 {
     for (size_t i = 0; i < p->accel->count; i++) {
@@ -87,16 +99,15 @@ static bool on_described(void *data, const json_t *result, struct aq_error *err)
     struct plugin *p = data;
     AQ_CLEANUP(aq_freep) char *said = result ? json_dumps(result, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     struct description fresh;
-    bool is_same = said && p->said && strcmp(said, p->said) == 0;
+    bool is_same = said && p->said && strcmp(said, p->said) == 0, is_news;
 
     p->asked = NULL;
     if (!result) { /* by itself no reason to end it: a driver may be about to restart */
         p->was_heard = true;
-        if (!p->error || strcmp(p->error, err->text) != 0)
+        if (note_error(p, err->text)) {
             log_warning("%s", err->text);
-        free(p->error);
-        p->error = strdup(err->text);
-        name_plugin(p);
+            tell_change(p->accel);
+        }
         return true;
     }
     if (!is_same && (answer_read_description(result, &fresh, err) < 0))
@@ -105,8 +116,13 @@ static bool on_described(void *data, const json_t *result, struct aq_error *err)
         description_done(&fresh);
         return false;
     }
+    if (!is_same && description_keep_missing(&fresh, &p->description.plugin) < 0) {
+        description_done(&fresh);
+        return aq_fail(err, ENOMEM, "answers while memory is short") == 0;
+    }
     p->was_heard = true;
     p->failures = 0;
+    is_news = !is_same || p->error;
     free(AQ_TAKE(p->error));
     if (!is_same) {
         description_done(&p->description);
@@ -115,10 +131,10 @@ static bool on_described(void *data, const json_t *result, struct aq_error *err)
         p->said = AQ_TAKE(said);
     }
     name_plugin(p);
-    if (!is_same) {
+    if (!is_same)
         log_description(p);
+    if (is_news)
         tell_change(p->accel);
-    }
     return true;
 }
 
@@ -149,24 +165,21 @@ static void set_offline(struct plugin *p)
         device->status_text = why;
     }
     free(AQ_TAKE(p->said));
-    tell_change(p->accel);
 }
 
 static void on_failed(void *data, const char *why)
 {
     struct plugin *p = data;
-    bool is_news = !p->error || strcmp(p->error, why) != 0;
-    char *copy = strdup(why);
+    bool is_news = note_error(p, why);
 
     p->was_heard = true;
     p->failures++;
     if (is_news)
         log_warning("accelerator plugin '%s' %s", p->choice.name, why);
-    free(p->error);
-    p->error = copy;
-    name_plugin(p);
     if (p->failures == FAILURES_UNTIL_OFFLINE)
         set_offline(p);
+    if (is_news || p->failures == FAILURES_UNTIL_OFFLINE)
+        tell_change(p->accel);
 }
 
 /* ---- life ---- */

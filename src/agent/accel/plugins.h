@@ -64,6 +64,9 @@ struct plugin *accel_find(const struct accel *accel, const char *slot_name);
 /* What measure.c keeps of a plugin. */
 void plugin_drop_metrics(struct plugin *p);
 
+/* Add what 'former' had and 'fresh' has not, as offline. -ENOMEM. */
+int description_keep_missing(struct description *fresh, const struct accel_plugin *former);
+
 /* Forget every attach under way. */
 void accel_drop_calls(struct accel *accel);
 

@@ -55,6 +55,8 @@ static void write_agent(const struct api_list *list, const struct store_page *pa
     api_write_time(w, "lost_at", agent->lost_usec);
     jsonw_member_str(w, "runtime", core_agent_get_runtime(list->api->core, agent->id, &notes));
     jsonw_member_str(w, "runtime_notes", notes && notes[0] ? notes : NULL);
+    if (list->one_of)
+        api_write_raw(w, "plugins", core_agent_get_plugins(list->api->core, agent->id));
     jsonw_member_bool(w, "connected", core_agent_is_connected(list->api->core, agent->id));
     jsonw_object_end(w);
 }

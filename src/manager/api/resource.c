@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "manager/api/api.h"
+#include "manager/api/plugins.h"
 
 static void on_slots(struct request *req, void *data)
 {
@@ -20,6 +21,31 @@ static void on_slots(struct request *req, void *data)
         jsonw_member_str(&w, name, slot_type_name(type));
     }
     jsonw_object_end(&w);
+    request_reply_json(req, 200, &out);
+}
+
+struct details_params {
+    const char *group;
+};
+
+static const struct field details_fields[] = {
+    { "sgroup", FIELD_STR, FIELD_NULLABLE, offsetof(struct details_params, group), 1, 64 },
+    FIELD_END,
+};
+
+static void on_slot_details(struct request *req, void *data)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const struct api *api = data;
+    struct details_params params = { .group = NULL };
+    struct jsonw w = jsonw_make(&out);
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    plugins_write_slots(api->core, params.group, &w);
     request_reply_json(req, 200, &out);
 }
 
@@ -300,6 +326,8 @@ static void on_check(struct request *req, void *data)
 const struct route resource_routes[] = {
     { METHOD_GET, "/config/resource-slots", API_PUBLIC, on_slots, NULL,
       "Known slots and their units" },
+    { METHOD_GET, "/config/resource-slots/details", API_USER, on_slot_details, details_fields,
+      "How the slots are called and shown" },
     { METHOD_GET, "/scaling-groups", API_USER, on_groups, groups_fields,
       "Resource groups that the caller may use" },
     { METHOD_GET, "/resource/presets", API_USER, on_presets, NULL, "Resource presets" },

@@ -67,6 +67,7 @@ void agent_drop(struct core *core, struct agent_live *a)
     free(a->images);
     free(a->runtime);
     free(a->runtime_notes);
+    free(a->plugins);
     free(a);
 }
 

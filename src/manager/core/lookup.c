@@ -114,6 +114,13 @@ const char *core_agent_get_runtime(const struct core *core, const char *id, cons
     return a ? a->runtime : NULL;
 }
 
+const char *core_agent_get_plugins(const struct core *core, const char *id)
+{
+    const struct agent_live *a = agent_find(core, id);
+
+    return a ? a->plugins : NULL;
+}
+
 int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret)
 {
     struct agent_live *a = agent_find(core, agent_id);

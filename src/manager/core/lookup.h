@@ -35,6 +35,8 @@ const struct agent *core_get_agent(const struct core *core, size_t i);
 bool core_agent_is_connected(const struct core *core, const char *id);
 /* How it runs kernels, as it said when it greeted; NULL = not known. '*ret_notes' likewise. */
 const char *core_agent_get_runtime(const struct core *core, const char *id, const char **ret_notes);
+/* JSON of its accelerator plugins, as it said last; NULL = not known. */
+const char *core_agent_get_plugins(const struct core *core, const char *id);
 /* The sum of what its kernels hold; *ret is replaced. 0 or -ENOMEM. */
 int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret);
 

@@ -286,7 +286,8 @@ int offer_take(struct core *core, struct agent_live *a, const struct msg_hello *
     if (copy_offer(&a->offer, &offer) < 0 ||
         set_text(&a->slots_text, hello->slots ? hello->slots : "{}") < 0 ||
         set_text(&a->runtime, hello->runtime) < 0 ||
-        set_text(&a->runtime_notes, hello->runtime_notes) < 0)
+        set_text(&a->runtime_notes, hello->runtime_notes) < 0 ||
+        set_text(&a->plugins, hello->plugins) < 0)
         return aq_fail(err, ENOMEM, "agent '%s'", hello->agent_id);
     a->has_offer = true;
     return 0;
@@ -299,6 +300,8 @@ void offer_take_news(struct core *core, struct agent_live *a, const struct msg_h
     bool has_slots = m->slots && !same_text(a->slots_text, m->slots);
     bool has_devices = m->devices && !same_text(a->offer.devices, m->devices);
 
+    if (m->plugins)
+        (void)set_text(&a->plugins, m->plugins); /* only shown */
     if (!a->has_offer || (!has_slots && !has_devices))
         return;
     if (has_slots && read_slots(m->slots, &slots, NULL, core->types, &err) < 0)

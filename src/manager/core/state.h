@@ -159,6 +159,7 @@ struct agent_live {
     char *images;            /* JSON, as it said; NULL = not yet */
     char *runtime, *runtime_notes; /* as it greeted; NULL = it said none */
     struct agent_measured *measured; /* NULL = it said nothing yet */
+    char *plugins;           /* JSON, as it said; NULL = not yet */
     struct rgroup *scheduled_by; /* whose scheduler knows it; NULL = none */
     struct list change_link; /* in changed_agents of its resource group */
 };

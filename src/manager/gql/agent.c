@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "manager/api/plugins.h"
 #include "manager/gql/kernel.h"
 #include "manager/gql/resolve.h"
 
@@ -161,6 +162,37 @@ static struct gql_value get_occupied(struct gql_get *get, const void *parent)
     return gql_slots(get, &((const struct agent_row *)parent)->occupied);
 }
 
+/* A text, or why there is none. */
+static struct gql_value copy_text(struct gql_get *get, const struct strbuf *text)
+{
+    return strbuf_ok(text) ? gql_copy(get, text->data) : gql_error(get->arena, "out of memory");
+}
+
+static const char *plugins_of(const struct gql_get *get, const struct agent_row *row)
+{
+    return core_agent_get_plugins(((const struct gql_context *)get->context)->api->core,
+                                  row->agent.id);
+}
+
+static struct gql_value get_plugins(struct gql_get *get, const void *parent)
+{
+    const struct agent_row *row = parent;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    plugins_write_compute(row->agent.version, plugins_of(get, row), &w);
+    return copy_text(get, &text);
+}
+
+static struct gql_value get_hardware(struct gql_get *get, const void *parent)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    plugins_write_hardware(plugins_of(get, parent), &w);
+    return copy_text(get, &text);
+}
+
 static struct gql_value get_alloc_map(struct gql_get *get, const void *parent)
 {
     const struct core *core = ((const struct gql_context *)get->context)->api->core;
@@ -231,8 +263,8 @@ const struct gql_entry agent_entries[] = {
     { FIELD(lost_at), AT(TIME, agent.lost_usec) },
     { FIELD(live_stat), GQL_GET(get_live_stat) },
     { FIELD(version), AT(TEXT, agent.version) },
-    { FIELD(compute_plugins), GQL_FIXED_TEXT("{}") },
-    { FIELD(hardware_metadata), GQL_FIXED_TEXT("{}") },
+    { FIELD(compute_plugins), GQL_GET(get_plugins) },
+    { FIELD(hardware_metadata), GQL_GET(get_hardware) },
     { FIELD(local_config), GQL_FIXED_TEXT("{}") },
     { FIELD(cpu_cur_pct), GQL_GET(get_cpu_percent) },
     { FIELD(mem_cur_bytes), GQL_GET(get_memory) },

@@ -169,7 +169,12 @@ static void test_example(void **state)
     assert_string_equal(plugin->devices[1].id, "7");
     assert_int_equal(unlink(first), 0);
     RUN_UNTIL(s, s->changes == 2);
-    assert_int_equal(accel_plugin(s->accel, 0)->device_count, 1);
+    plugin = accel_plugin(s->accel, 0);
+    assert_int_equal(plugin->device_count, 2);
+    assert_string_equal(plugin->devices[0].id, "7");
+    assert_string_equal(plugin->devices[1].id, "0");
+    assert_int_equal(plugin->devices[1].status, ACCEL_OFFLINE);
+    assert_string_equal(plugin->devices[1].status_text, "missing");
 
     attach(s, "example.device", "7");
     assert_true(s->is_attached);
@@ -430,9 +435,16 @@ static void test_vanishing(void **state)
 {
     struct scene *s = *state;
 
+    const struct accel_device *devices;
+
     assert_int_equal(start_bad(s, "vanish")->device_count, 2);
     RUN_UNTIL(s, s->changes);
-    assert_int_equal(accel_plugin(s->accel, 0)->device_count, 1);
+    devices = accel_plugin(s->accel, 0)->devices;
+    assert_int_equal(accel_plugin(s->accel, 0)->device_count, 2);
+    assert_int_equal(devices[0].status, ACCEL_HEALTHY);
+    assert_string_equal(devices[1].id, "two");
+    assert_int_equal(devices[1].status, ACCEL_OFFLINE);
+    assert_string_equal(devices[1].status_text, "missing");
 }
 
 /* Two plugins with one key: the second is refused and named. */
