@@ -45,6 +45,8 @@ struct cuda {
     nvmlEventSet_t events;        /* NULL = none */
     struct cuda_fault faults[64];
     size_t fault_count;
+    char hot[64][NVML_DEVICE_UUID_BUFFER_SIZE]; /* cordoned until they are cool */
+    size_t hot_count;
 };
 
 /* find.c: look anew; without a driver there are none, and 'err' says why (0 is
@@ -57,7 +59,7 @@ void cuda_forget(struct cuda *cuda);
 /* health.c: set status and status_text. */
 void cuda_watch(struct cuda *cuda, nvmlDevice_t handle);
 void cuda_collect_faults(struct cuda *cuda);
-void cuda_judge(const struct cuda *cuda, struct cuda_device *device);
+void cuda_judge(struct cuda *cuda, struct cuda_device *device);
 
 /* attach.c */
 int cuda_attach(void *self, const struct aq_accelerator_grant *grants, size_t count,

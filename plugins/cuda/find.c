@@ -184,7 +184,7 @@ int cuda_find(struct cuda *cuda, struct aq_error *err)
     /* a library that has lost its driver is loaded anew, maybe in another version */
     if (cuda->nvml.library)
         r = NVML_CALL(&cuda->nvml, nvmlDeviceGetCount_v2, &count);
-    if (r != NVML_SUCCESS)
+    if (r != NVML_SUCCESS || nvml_is_replaced(&cuda->nvml))
         cuda_forget(cuda);
     if (!cuda->nvml.library) {
         if (nvml_open(&cuda->nvml, cuda->library, err) < 0)

@@ -4,6 +4,10 @@
 
 #include "cuda/cuda.h"
 
+/* Degrees below the shutdown: from there on it is cordoned, and there it returns. */
+#define HOT_DEGREES 5
+#define COOL_DEGREES 15
+
 /* Xids that a program causes by itself: the GPU is well. */
 static bool is_harmless(unsigned long long xid)
 {
@@ -72,11 +76,37 @@ static void set_status(struct cuda_device *device, uint32_t status, const char *
     (void)snprintf(device->status_text, sizeof(device->status_text), "%s", text);
 }
 
-void cuda_judge(const struct cuda *cuda, struct cuda_device *device)
+/* Close to the temperature at which it would switch itself off, or not yet well
+ * below it again.
+ */
+static bool is_hot(struct cuda *cuda, const struct cuda_device *device)
+{
+    const struct nvml *nvml = &cuda->nvml;
+    unsigned int heat = 0, limit = 0;
+    size_t at = 0;
+
+    if (NVML_CALL(nvml, nvmlDeviceGetTemperature, device->handle, NVML_TEMPERATURE_GPU, &heat)
+            != NVML_SUCCESS
+        || NVML_CALL(nvml, nvmlDeviceGetTemperatureThreshold, device->handle,
+                     NVML_TEMPERATURE_THRESHOLD_SHUTDOWN, &limit) != NVML_SUCCESS
+        || limit <= COOL_DEGREES)
+        return false;
+    while (at < cuda->hot_count && strcmp(cuda->hot[at], device->id) != 0)
+        at++;
+    if (heat < limit - (at < cuda->hot_count ? COOL_DEGREES : HOT_DEGREES)) {
+        if (at < cuda->hot_count)
+            memmove(cuda->hot[at], cuda->hot[--cuda->hot_count], sizeof(cuda->hot[at]));
+        return false;
+    }
+    if (at == cuda->hot_count && at < AQ_COUNT(cuda->hot))
+        memcpy(cuda->hot[cuda->hot_count++], device->id, sizeof(device->id));
+    return true;
+}
+
+void cuda_judge(struct cuda *cuda, struct cuda_device *device)
 {
     const struct nvml *nvml = &cuda->nvml;
     unsigned long long xid = find_xid(cuda, device), errors = 0;
-    unsigned int heat = 0, limit = 0;
     nvmlMemory_t memory;
     char text[96];
 
@@ -89,12 +119,8 @@ void cuda_judge(const struct cuda *cuda, struct cuda_device *device)
                          NVML_ECC_VOLATILE, &errors) == NVML_SUCCESS && errors > 0) {
         (void)snprintf(text, sizeof(text), "%llu memory errors that ECC could not correct", errors);
         set_status(device, AQ_ACCELERATOR_OFFLINE, text);
-    } else if (NVML_CALL(nvml, nvmlDeviceGetTemperature, device->handle, NVML_TEMPERATURE_GPU, &heat)
-                   == NVML_SUCCESS
-               && NVML_CALL(nvml, nvmlDeviceGetTemperatureThreshold, device->handle,
-                            NVML_TEMPERATURE_THRESHOLD_SHUTDOWN, &limit) == NVML_SUCCESS
-               && limit > 5 && heat >= limit - 5) {
+    } else if (is_hot(cuda, device)) {
         /* no number: a status that changes is news */
-        set_status(device, AQ_ACCELERATOR_DEGRADED, "about to shut down for heat");
+        set_status(device, AQ_ACCELERATOR_OFFLINE, "about to shut down for heat: it has to cool");
     }
 }

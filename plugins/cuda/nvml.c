@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *nvml_error_text(nvmlReturn_t code)
@@ -32,6 +34,26 @@ static void find(void *library, const char *name, void *place)
     memcpy(place, &symbol, sizeof(symbol));
 }
 
+/* Which file was loaded, so that it is seen when an upgrade puts another there. */
+static void note_file(struct nvml *nvml)
+{
+    const struct link_map *map = NULL;
+
+    if (dlinfo(nvml->library, RTLD_DI_LINKMAP, &map) < 0 || !map || !map->l_name[0]
+        || stat(map->l_name, &nvml->file) < 0)
+        return;
+    (void)snprintf(nvml->path, sizeof(nvml->path), "%s", map->l_name);
+}
+
+bool nvml_is_replaced(const struct nvml *nvml)
+{
+    struct stat now;
+
+    return nvml->library && nvml->path[0]
+           && (stat(nvml->path, &now) < 0 || now.st_ino != nvml->file.st_ino
+               || now.st_dev != nvml->file.st_dev);
+}
+
 int nvml_open(struct nvml *nvml, const char *path, struct aq_error *err)
 {
     nvmlReturn_t r;
@@ -43,8 +65,10 @@ int nvml_open(struct nvml *nvml, const char *path, struct aq_error *err)
     NVML_CALLS(NVML_FIND)
 #undef NVML_FIND
     r = nvml->nvmlInit_v2 ? nvml->nvmlInit_v2() : NVML_ERROR_FUNCTION_NOT_FOUND;
-    if (r == NVML_SUCCESS)
+    if (r == NVML_SUCCESS) {
+        note_file(nvml);
         return 0;
+    }
     (void)dlclose(nvml->library);
     nvml->library = NULL;
     return aq_fail(err, ENODEV, "NVML: %s (%d)", nvml_error_text(r), (int)r);

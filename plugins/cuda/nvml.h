@@ -6,6 +6,9 @@
 #ifndef AQ_PLUGINS_CUDA_NVML_H
 #define AQ_PLUGINS_CUDA_NVML_H
 
+#include <stdbool.h>
+#include <sys/stat.h>
+
 #include "base/error.h"
 #include "gpu/nvml.h"
 
@@ -79,6 +82,8 @@ static_assert(sizeof(nvmlEventData_t) == 32, "as the driver has it");
 
 struct nvml {
     void *library; /* NULL = not loaded */
+    char path[4096]; /* of its file; "" = not known */
+    struct stat file;
 #define NVML_MEMBER(name, parameters) nvmlReturn_t(*name) parameters;
     NVML_CALLS(NVML_MEMBER)
 #undef NVML_MEMBER
@@ -93,6 +98,8 @@ struct nvml {
  */
 int nvml_open(struct nvml *nvml, const char *path, struct aq_error *err);
 void nvml_close(struct nvml *nvml);
+/* Is there another file in the place of the one that was loaded? */
+bool nvml_is_replaced(const struct nvml *nvml);
 
 /* For messages. */
 const char *nvml_error_text(nvmlReturn_t code);

@@ -123,6 +123,18 @@ static bool is_per_device(const char *text)
     return strstr(text, "{name}") || strstr(text, "{number}") || strstr(text, "{index}");
 }
 
+/* A name of the Container Device Interface; colons belong to it. */
+static int tell_cdi(const char *text, const struct generic_device *device, size_t index,
+                    const char *list, const struct aq_accelerator_out *out)
+{
+    AQ_CLEANUP(aq_freep) char *name = generic_expand(text, device, index, list);
+
+    if (!name)
+        return -ENOMEM;
+    out->need(out->data, &(struct aq_accelerator_need){ .kind = AQ_ACCELERATOR_CDI, .name = name });
+    return 0;
+}
+
 static int tell_list(const struct conf_list *list, uint32_t kind,
                      const struct generic_device *devices, size_t count, const char *numbers,
                      const struct aq_accelerator_out *out)
@@ -195,6 +207,9 @@ static int attach(void *self, const struct aq_accelerator_grant *grants, size_t 
     r = tell_list(&g->nodes, AQ_ACCELERATOR_NODE, devices, count, numbers.data, out);
     if (r == 0)
         r = tell_list(&g->mounts, AQ_ACCELERATOR_MOUNT, devices, count, numbers.data, out);
+    for (size_t i = 0; r == 0 && i < g->cdi.count; i++)
+        for (size_t k = 0; r == 0 && k < (is_per_device(g->cdi.items[i]) ? count : 1); k++)
+            r = tell_cdi(g->cdi.items[i], &devices[k], k, numbers.data, out);
     if (r == 0)
         r = tell_list(&g->groups, AQ_ACCELERATOR_GROUP, devices, count, numbers.data, out);
     return r < 0 ? r : tell_environ(g, devices, numbers.data, out);

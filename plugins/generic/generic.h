@@ -20,7 +20,7 @@ struct generic {
     struct conf_list healthy; /* words of health_file that are good */
     struct conf_list masked;
     int64_t memory_bytes, processors;
-    struct conf_list nodes, mounts;
+    struct conf_list nodes, mounts, cdi;
     struct conf_pairs environ;
     struct conf_list groups;
     struct conf_tables metrics; /* struct generic_metric */

@@ -40,6 +40,7 @@ static const struct conf_item items[] = {
     { "devices", "healthy", CONF_LIST, AT(healthy), NULL, 0, 0, 0, "" },
     { "container", "nodes", CONF_LIST, AT(nodes), NULL, 0, 0, 0, "" },
     { "container", "mounts", CONF_LIST, AT(mounts), NULL, 0, 0, 0, "" },
+    { "container", "cdi", CONF_LIST, AT(cdi), NULL, 0, 0, 0, "" },
     { "container", "groups", CONF_LIST, AT(groups), NULL, 0, 0, 0, "" },
     { "container", "environ", CONF_PAIRS, AT(environ), NULL, 0, 0, 0, "" },
     { "", "metric", CONF_TABLES, AT(metrics), NULL, 0, 0, 0, "", &metric_table },

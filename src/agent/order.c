@@ -204,6 +204,17 @@ static void set(struct environ *env, const char *name, const char *value)
     env->items[env->count] = NULL;
 }
 
+/* NULL if it is not set. */
+static const char *get(const struct environ *env, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < env->count; i++)
+        if (strncmp(env->items[i], name, len) == 0 && env->items[i][len] == '=')
+            return env->items[i] + len + 1;
+    return NULL;
+}
+
 static void set_optional(struct environ *env, const char *name, const char *value)
 {
     if (value)
@@ -270,6 +281,16 @@ static void set_container(struct environ *env, const struct order_place *place)
     set_groups(env, place->attachment);
 }
 
+/* Folders of libraries come after those that the image or the user wants. */
+static void set_attached(struct environ *env, const struct resource_pair *pair)
+{
+    const char *before = strcmp(pair->key, "LD_LIBRARY_PATH") == 0 ? get(env, pair->key) : NULL;
+    AQ_CLEANUP(aq_freep) char *both
+        = before && before[0] ? aq_format("%s:%s", before, pair->value) : NULL;
+
+    set(env, pair->key, both ? both : pair->value);
+}
+
 static void set_identity(struct environ *env, const struct msg_kernel_create *order)
 {
     char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
@@ -308,7 +329,7 @@ const char *const *order_environ(const struct msg_kernel_create *order,
     for (size_t i = 0; i < order->environ_count; i++)
         set(&env, order->environ[i].name, order->environ[i].value);
     for (size_t i = 0; i < place->attachment->environ_count; i++)
-        set(&env, place->attachment->environ[i].key, place->attachment->environ[i].value);
+        set_attached(&env, &place->attachment->environ[i]);
     set_identity(&env, order);
     if (place->environ)
         set_container(&env, place);

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 
@@ -36,9 +37,9 @@ def tree(tmp_path):
 class Plugin:
     """A process of aliquot-accel, asked as the agent does."""
 
-    def __init__(self, tree, name, config=None, **env):
+    def __init__(self, tree, name, config=None, file=None, **env):
         ours, theirs = socket.socketpair()
-        command = [BUILD / "aliquot-accel", BUILD / f"aliquot-accel-{name}.so"]
+        command = [BUILD / "aliquot-accel", file or BUILD / f"aliquot-accel-{name}.so"]
         self.process = subprocess.Popen(
             [*command, *([config] if config else [])], env={**tree.env(), **env}, pass_fds=[3],
             preexec_fn=lambda: os.dup2(theirs.fileno(), 3, inheritable=True))
@@ -293,7 +294,7 @@ def test_cuda_slices(tree):
 
 @pytest.mark.parametrize("fault, status, text", [
     ("", 0, None), ("xid 79", 2, "Xid 79"), ("xid 31", 0, None), ("ecc", 2, "3 memory errors"),
-    ("lost", 2, "fallen off the bus"), ("hot", 1, "shut down for heat")])
+    ("lost", 2, "fallen off the bus"), ("hot", 2, "shut down for heat"), ("warm", 0, None)])
 def test_cuda_health(tree, fault, status, text):
     file = tree.folder / "fault"
     with Plugin(tree, "cuda", cuda_config(tree, FAKE), FAKE_NVML_FAULT=str(file)) as plugin:
@@ -303,6 +304,42 @@ def test_cuda_health(tree, fault, status, text):
         assert plugin.ask("describe")["devices"][0] == first  # it stays so
     assert first.get("status", 0) == status
     assert text is None or text in first["status_text"]
+
+
+def test_a_hot_gpu_returns_when_it_is_cool(tree):
+    file = tree.folder / "fault"
+    with Plugin(tree, "cuda", cuda_config(tree, FAKE), FAKE_NVML_FAULT=str(file)) as plugin:
+        def status(fault):
+            file.write_text(fault)
+            return plugin.ask("describe")["devices"][0].get("status", 0)
+        assert [status(fault) for fault in ("warm", "hot", "warm", "", "warm")] == [0, 2, 2, 0, 0]
+
+
+def test_cuda_library_is_replaced(tree, simulated):
+    """An upgrade puts another library in its place: the next look is through that one."""
+    library = tree.folder / "libnvidia-ml.so.1"
+
+    def install(version):
+        fresh = tree.folder / "fresh"
+        shutil.copy((BUILD / "simgpu" / version / "libnvidia-ml.so.1").resolve(), fresh)
+        fresh.rename(library)
+    install("12.8")
+    with Plugin(tree, "cuda", cuda_config(tree, library), **simulated) as plugin:
+        before = plugin.ask("describe")
+        assert before["info"]["cuda_version"] == "12.8" and len(before["devices"]) == 2
+        install("13.0")
+        after = plugin.ask("describe")
+        assert after["info"]["cuda_version"] == "13.0" and len(after["devices"]) == 2
+        library.unlink()
+        assert "there is no" in plugin.ask("describe")["identity"]["status_text"]
+        install("13.0")
+        assert len(plugin.ask("describe")["devices"]) == 2
+
+
+def test_metrics_that_are_no_numbers(tree):
+    with Plugin(tree, "bad", tree.folder / "nan", file=BUILD / "tests/unit/agent/bad.so") as plugin:
+        assert plugin.ask("measure", targets=[])["metrics"] == [
+            {"key": "bad_util", "device": "one", "value": None, "capacity": 100}]
 
 
 def test_cuda_driver_restarts(tree):

@@ -244,6 +244,40 @@ number_format = { binary = false, round_length = 1 }
     finish(cluster)
 
 
+def test_what_no_card_can_hold_is_not_sent(cluster):
+    client = start(cluster, TWO_GPUS)
+    run(client, "first", **{"cuda.shares": "0.6"})
+    run(client, "second", **{"cuda.shares": "0.6"})
+    third = submit(client, "third", **{"cuda.shares": "0.7"}).json["sessionId"]  # 0.4 + 0.4 are free
+    reason = wait_for(lambda: client.get("/aliquot/v1/sessions/" + third).json["reason"], 30)
+    shown = client.get("/aliquot/v1/sessions/" + third).json
+    assert shown["status"] == "PENDING" and shown["kernels"][0]["agent"] is None, (shown, reason)
+    # the agent has never heard of it
+    orders = [(folder / "spec.json").read_text()
+              for folder in (cluster.folder / "agent" / "kernels").iterdir()]
+    assert len(orders) == 2 and not any(third in order for order in orders)
+    client.delete("/session/first")
+    wait_status(client, third, "RUNNING")
+    finish(cluster)
+
+
+def test_a_plugin_that_hangs_holds_up_nobody_else(cluster):
+    client = start(cluster, TWO_GPUS, ALIQUOT_ACCELERATORS_TIME_LIMIT="300s",
+                   ALIQUOT_ACCELERATORS_PLUGINS=f"{BUILD}/tests/unit/agent/bad.so:"
+                                                f"{cluster.folder}/hang-attach")
+    stuck = submit(client, "stuck", **{"bad.device": "1"}).json["sessionId"]
+    wait_status(client, stuck, "PREPARING", "PULLING", "PREPARED", "CREATING")
+    for i in range(3):
+        other = run(client, f"other-{i}", **{"cuda.shares": "0.1"})
+        assert other["status"] == "RUNNING", other
+    plain = run(client, "plain")
+    assert plain["status"] == "RUNNING", plain
+    # and it is given up at once, with its device
+    client.delete("/session/stuck?forced=true")
+    wait_status(client, stuck, "CANCELLED", "TERMINATED", "ERROR")
+    finish(cluster)
+
+
 def test_slices_and_whole_devices(cluster):
     client = start(cluster, """\
 allocation_mode = "discrete"
@@ -337,22 +371,38 @@ key = "zero"
 [devices]
 files = "/dev/zero"
 [container]
+cdi = ["example.com/zero={name}"]
 nodes = ["/dev/zero:/dev/accel/zero0"]
 mounts = ["/etc/hostname:/opt/zero/name"]
 environ = { ZERO_DEVICES = "{name}" }
 """)
+    cdi = cluster.folder / "cdi"
+    cdi.mkdir()
+    (cdi / "zero.yaml").write_text("""\
+cdiVersion: 0.6.0
+kind: example.com/zero
+devices:
+  - name: zero
+    containerEdits:
+      deviceNodes: [{path: /dev/by-cdi, hostPath: /dev/zero, permissions: r}]
+      env: [LD_LIBRARY_PATH=/opt/cdi]
+""")
     start(cluster, TWO_GPUS, ALIQUOT_RUNTIME_DRIVER="auto", ALIQUOT_RUNTIME_OCI=runtime,
+          ALIQUOT_ACCELERATORS_CDI_FOLDERS=str(cdi),
           ALIQUOT_ACCELERATORS_FOLDER=str(folder))
     done = cluster.cli("run", "--image", "host", "-r", "cpu=1", "-r", "mem=128m", "-r",
-                       "cuda.shares=0.5", "-r", "zero.device=1", "--", "sh", "-c",
+                       "cuda.shares=0.5", "-r", "zero.device=1", "-e", "LD_LIBRARY_PATH=/opt/own",
+                       "--", "sh", "-c",
                        "cat /home/config/resource.txt; echo $GPU_COUNT $ZERO_DEVICES; "
                        "head -c 3 /dev/accel/zero0 | od -An -tx1; cat /opt/zero/name; "
+                       "head -c 2 /dev/by-cdi | od -An -tx1; echo $LD_LIBRARY_PATH; "
                        "echo 1 > /opt/zero/name || echo read-only")
     assert done.returncode == 0, done
     lines = done.stdout.splitlines()
     assert f"CUDA.SHARES_SHARES={B}:0.50" in lines and "ZERO.DEVICE_SHARES=zero:1" in lines, lines
     assert f"CUDA_MEMORY_LIMITS={B}:{1 << 30}" in lines, lines
     assert "1 zero" in lines and " 00 00 00" in lines and lines[-1] == "read-only", lines
+    assert " 00 00" in lines and "/opt/own:/opt/cdi" in lines, lines
     finish(cluster)
 
 

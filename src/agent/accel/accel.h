@@ -101,7 +101,7 @@ struct accel_attachment {
     size_t mount_count;
     struct resource_pair *environ; /* GPU_COUNT and the like included */
     size_t environ_count;
-    const char **cdi;              /* "nvidia.com/gpu=0" */
+    const char **cdi;              /* "nvidia.com/gpu=0"; what they are is in the lists too */
     size_t cdi_count;
     struct resource_pair *pairs;   /* further lines of resource.txt */
     size_t pair_count;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "accel/protocol.h"
+#include "agent/accel/cdi.h"
 #include "agent/accel/plugins.h"
 #include "base/jsonw.h"
 
@@ -16,6 +17,7 @@ struct question {
 
 struct accel_call {
     struct list link;
+    const struct accel *accel;
     accel_attached_fn done;
     void *data;
     struct accel_attachment attachment;
@@ -136,6 +138,8 @@ static void conclude(struct accel_call *call)
     struct aq_error failed = call->failed;
     struct accel_attachment attachment;
 
+    if (!failed.code)
+        (void)cdi_resolve(&call->accel->settings->accel_cdi, &call->attachment, &failed);
     if (!failed.code && !describe_gpus(&call->attachment))
         (void)aq_fail(&failed, ENOMEM, "devices");
     attachment = call->attachment;
@@ -244,6 +248,7 @@ int accel_attach(struct accel *accel, const struct alloc_grant *grant, accel_att
 
     if (!call)
         return aq_fail(err, ENOMEM, "devices");
+    call->accel = accel;
     call->done = done;
     call->data = data;
     list_add(&accel->calls, &call->link);

@@ -2,7 +2,7 @@
  *
  * Three GPUs; the second is in MIG mode with two slices. The file that
  * FAKE_NVML_FAULT names may hold "no-driver", "xid 79", "xid 31", "ecc", "lost"
- * or "hot": it concerns the first GPU. The third has no more than its UUID.
+ * "hot" or "warm": it concerns the first GPU. The third has no more than its UUID.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,7 +138,9 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int *major,
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t handle, int sensor, unsigned int *celsius)
 {
     (void)sensor;
-    *celsius = gpu_of(handle) == 0 && fault("hot") >= 0 ? 90 : 40;
+    *celsius = gpu_of(handle) == 0 && fault("hot") >= 0    ? 90
+               : gpu_of(handle) == 0 && fault("warm") >= 0 ? 80
+                                                           : 40;
     return NVML_SUCCESS;
 }
 

@@ -1,0 +1,302 @@
+#include "agent/accel/cdi.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fs.h"
+#include "base/log.h"
+
+#define ITEMS_MAX 4096 /* of a kind in an attachment */
+
+/* ---- what a device needs ---- */
+
+struct edits {
+    struct accel_attachment *to;
+    struct aq_error *err;
+    int r;
+};
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static void refuse(struct edits *in, const char *what, const char *name)
+{
+    if (in->r == 0)
+        in->r = aq_fail(in->err, EINVAL, "%s '%.100s' cannot be", what, name ? name : "");
+}
+
+static char *copy(struct edits *in, const char *text)
+{
+    char *made = text ? arena_strdup(&in->to->arena, text) : NULL;
+
+    if (text && !made && in->r == 0)
+        in->r = aq_fail(in->err, ENOMEM, "CDI");
+    return made;
+}
+
+/* The array with room for one more; the old one stays in the arena. */
+static void *grow(struct edits *in, const void *items, size_t count, size_t size)
+{
+    void *grown = count < ITEMS_MAX ? arena_array(&in->to->arena, count + 1, size) : NULL;
+
+    if (!grown && in->r == 0)
+        in->r = count < ITEMS_MAX ? aq_fail(in->err, ENOMEM, "CDI")
+                                  : aq_fail(in->err, EINVAL, "it needs too much");
+    if (grown && count)
+        memcpy(grown, items, count * size);
+    return grown;
+}
+
+static bool is_path(const char *path)
+{
+    size_t len = path ? strlen(path) : 0;
+
+    return len > 1 && len < PATH_MAX && path[0] == '/' && !strstr(path, "/../")
+           && strcmp(path + len - 3 * (len >= 3), "/..") != 0 && !strpbrk(path, "\n\r");
+}
+
+static void add_node(struct edits *in, const json_t *node)
+{
+    const char *path = text_of(node, "path"), *host = text_of(node, "hostPath");
+    const char *rights = text_of(node, "permissions");
+    struct accel_node *nodes;
+
+    host = host ? host : path;
+    rights = rights ? rights : "rwm";
+    if (!is_path(path) || !is_path(host) || strspn(rights, "rwm") != strlen(rights)) {
+        refuse(in, "device node", path);
+        return;
+    }
+    nodes = grow(in, in->to->nodes, in->to->node_count, sizeof(*nodes));
+    if (!nodes)
+        return;
+    nodes[in->to->node_count++] = (struct accel_node){ .source = copy(in, host),
+                                                       .target = copy(in, path),
+                                                       .may_read = strchr(rights, 'r'),
+                                                       .may_write = strchr(rights, 'w'),
+                                                       .may_mknod = strchr(rights, 'm') };
+    in->to->nodes = nodes;
+}
+
+static bool is_read_only(const json_t *mount)
+{
+    const json_t *option;
+    size_t i;
+
+    json_array_foreach(json_object_get(mount, "options"), i, option)
+        if (json_is_string(option) && strcmp(json_string_value(option), "ro") == 0)
+            return true;
+    return false;
+}
+
+static void add_mount(struct edits *in, const json_t *mount)
+{
+    const char *host = text_of(mount, "hostPath"), *target = text_of(mount, "containerPath");
+    const char *type = text_of(mount, "type");
+    struct accel_mount *mounts;
+
+    if (!is_path(host) || !is_path(target)
+        || (type && type[0] && strcmp(type, "bind") != 0 && strcmp(type, "none") != 0)) {
+        refuse(in, "mount", target);
+        return;
+    }
+    mounts = grow(in, in->to->mounts, in->to->mount_count, sizeof(*mounts));
+    if (!mounts)
+        return;
+    mounts[in->to->mount_count++] = (struct accel_mount){ copy(in, host), copy(in, target),
+                                                          !is_read_only(mount) };
+    in->to->mounts = mounts;
+}
+
+static void add_variable(struct edits *in, const char *text)
+{
+    size_t len = text ? strcspn(text, "=") : 0;
+    struct resource_pair *environ;
+    char *name;
+
+    if (len == 0 || text[len] != '=' || strpbrk(text, "\n\r")) {
+        refuse(in, "variable", text);
+        return;
+    }
+    environ = grow(in, in->to->environ, in->to->environ_count, sizeof(*environ));
+    name = environ ? copy(in, text) : NULL;
+    if (!name)
+        return;
+    name[len] = '\0';
+    environ[in->to->environ_count++] = (struct resource_pair){ name, name + len + 1 };
+    in->to->environ = environ;
+}
+
+/* A number, in YAML a text. */
+static void add_group(struct edits *in, const json_t *group)
+{
+    const char *text = json_string_value(group);
+    char *end = NULL;
+    long number = text && text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10)
+                  : json_is_integer(group) ? (long)json_integer_value(group) : -1;
+    gid_t *groups;
+
+    if (number <= 0 || number >= INT32_MAX || (end && *end)) {
+        refuse(in, "additionalGids", text);
+        return;
+    }
+    groups = grow(in, in->to->groups, in->to->group_count, sizeof(*groups));
+    if (!groups)
+        return;
+    groups[in->to->group_count++] = (gid_t)number;
+    in->to->groups = groups;
+}
+
+static void add_edits(struct edits *in, const json_t *edits)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(json_object_get(edits, "deviceNodes"), i, item)
+        if (in->r == 0)
+            add_node(in, item);
+    json_array_foreach(json_object_get(edits, "mounts"), i, item)
+        if (in->r == 0)
+            add_mount(in, item);
+    json_array_foreach(json_object_get(edits, "env"), i, item)
+        if (in->r == 0)
+            add_variable(in, json_string_value(item));
+    json_array_foreach(json_object_get(edits, "additionalGids"), i, item)
+        if (in->r == 0)
+            add_group(in, item);
+    if (json_array_size(json_object_get(edits, "hooks")))
+        log_debug("hooks of a CDI specification are not run");
+}
+
+/* ---- names ---- */
+
+static bool is_kind(const json_t *spec, const char *name, size_t len)
+{
+    const char *kind = text_of(spec, "kind");
+
+    return kind && strlen(kind) == len && strncmp(kind, name, len) == 0;
+}
+
+static const json_t *find_device(const json_t *spec, const char *name)
+{
+    size_t len = strcspn(name, "="), i;
+    const json_t *device;
+
+    if (name[len] != '=' || !is_kind(spec, name, len))
+        return NULL;
+    json_array_foreach(json_object_get(spec, "devices"), i, device) {
+        const char *found = text_of(device, "name");
+
+        if (found && strcmp(found, name + len + 1) == 0)
+            return device;
+    }
+    return NULL;
+}
+
+int cdi_apply(const json_t *spec, const char *name, bool with_common,
+              struct accel_attachment *to, struct aq_error *err)
+{
+    struct edits in = { .to = to, .err = err };
+    const json_t *device = find_device(spec, name);
+
+    if (!device)
+        return aq_fail_field(err, ENOENT, name, "there is no CDI device '%.100s'", name);
+    if (with_common)
+        add_edits(&in, json_object_get(spec, "containerEdits"));
+    if (in.r == 0)
+        add_edits(&in, json_object_get(device, "containerEdits"));
+    return in.r;
+}
+
+/* ---- files ---- */
+
+struct search {
+    struct accel_attachment *to;
+    struct aq_error *err;
+    bool *is_found; /* of each name */
+};
+
+/* All names that the file has and no file of a later folder had. */
+static int apply_file(struct search *s, const json_t *spec)
+{
+    bool with_common = true;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < s->to->cdi_count; i++) {
+        if (s->is_found[i] || !find_device(spec, s->to->cdi[i]))
+            continue;
+        r = cdi_apply(spec, s->to->cdi[i], with_common, s->to, s->err);
+        with_common = false;
+        s->is_found[i] = true;
+    }
+    return r;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t len = strlen(name), end_len = strlen(end);
+
+    return len > end_len && strcmp(name + len - end_len, end) == 0;
+}
+
+/* One that is unreadable harms nobody who does not need it. */
+static int look_into(struct search *s, const char *folder, const char *name)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", folder, name);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    bool is_yaml = ends_with(name, ".yaml") || ends_with(name, ".yml");
+    struct aq_error why = { 0 };
+    json_t *spec = NULL;
+    int r = 0;
+
+    if (!is_yaml && !ends_with(name, ".json"))
+        return 0;
+    if (path && fs_read(AT_FDCWD, path, CDI_FILE_MAX, &text, &why) == 0)
+        spec = cdi_parse(text.data, text.len, is_yaml, &why);
+    if (!spec) {
+        log_warning("CDI: %s: %s", path ? path : name, why.text);
+        return 0;
+    }
+    r = apply_file(s, spec);
+    json_decref(spec);
+    return r < 0 ? (void)aq_error_wrap(s->err, "%s", path), r : 0;
+}
+
+static int look_through(struct search *s, const char *folder)
+{
+    struct dirent **names = NULL;
+    int count = scandir(folder, &names, NULL, alphasort), r = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (r == 0)
+            r = look_into(s, folder, names[i]->d_name);
+        free(names[i]);
+    }
+    free(names);
+    return r;
+}
+
+int cdi_resolve(const struct conf_list *folders, struct accel_attachment *attachment,
+                struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) bool *is_found = calloc(attachment->cdi_count + 1, sizeof(*is_found));
+    struct search s = { .to = attachment, .err = err, .is_found = is_found };
+    int r = is_found ? 0 : aq_fail(err, ENOMEM, "CDI");
+
+    for (size_t i = folders->count; r == 0 && attachment->cdi_count && i-- > 0;)
+        r = look_through(&s, folders->items[i]);
+    for (size_t i = 0; r == 0 && i < attachment->cdi_count; i++)
+        if (!is_found[i])
+            r = aq_fail_field(err, ENOENT, attachment->cdi[i], "no file in the folders of "
+                              "accelerators.cdi-folders has the CDI device '%.100s'",
+                              attachment->cdi[i]);
+    if (r < 0)
+        err->kind = "accelerator-failed";
+    return r;
+}
