@@ -95,6 +95,8 @@ struct cluster {
     size_t state_count, state_cap;
     uint32_t *free_states;
     size_t free_state_count, free_state_cap;
+    int64_t *table;         /* free amounts of states, column by column: see cluster_free() */
+    size_t table_cap;
     uint32_t *index;        /* hash table: state + 1 */
     size_t index_size, live_states;
     uint32_t births, epoch;
@@ -149,6 +151,13 @@ const struct fit *cluster_fit_bound(const struct cluster *c, struct request *req
                                     const struct selector *selector);
 const struct fit *cluster_fit(const struct cluster *c, struct request *req, uint32_t state,
                               const struct selector *selector);
+/* What each state has free of one column, by state; SCHED_ABSENT for those without members. */
+static inline const int64_t *cluster_free(const struct cluster *c, size_t column)
+{
+    return &c->table[column * c->table_cap];
+}
+/* The column by which most agents can be told to have no room. */
+size_t cluster_lead(const struct cluster *c, const struct request *req);
 /* Is the agent of the architecture asked for? */
 bool cluster_matches(const struct cluster *c, const struct request *req, uint32_t node);
 

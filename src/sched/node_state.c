@@ -106,6 +106,29 @@ static void index_remove(struct cluster *c, uint32_t state)
     c->index[gap] = 0;
 }
 
+static void table_set(struct cluster *c, uint32_t state, const int64_t *free)
+{
+    for (size_t i = 0; i < c->width; i++)
+        c->table[i * c->table_cap + state] = free ? free[i] : SCHED_ABSENT;
+}
+
+/* As many columns as before, longer ones. */
+static bool table_grow(struct cluster *c)
+{
+    int64_t *grown;
+
+    if (c->table_cap >= c->state_cap)
+        return true;
+    if (!(grown = malloc(c->state_cap * c->width * sizeof(*grown))))
+        return false;
+    for (size_t i = 0; c->table && i < c->width; i++)
+        memcpy(&grown[i * c->state_cap], cluster_free(c, i), c->table_cap * sizeof(*grown));
+    free(c->table);
+    c->table = grown;
+    c->table_cap = c->state_cap;
+    return true;
+}
+
 static int place_new(struct cluster *c, uint32_t *ret)
 {
     if (c->free_state_count) {
@@ -114,7 +137,8 @@ static int place_new(struct cluster *c, uint32_t *ret)
     }
     if (!vec_grow(&c->states, &c->state_cap, c->state_count + 1, sizeof(*c->states)) ||
         !vec_grow(&c->free_states, &c->free_state_cap, c->state_count + 1,
-                  sizeof(*c->free_states)))
+                  sizeof(*c->free_states)) ||
+        !table_grow(c))
         return -ENOMEM;
     c->states[c->state_count] = (struct node_state){ 0 };
     *ret = (uint32_t)c->state_count++;
@@ -143,6 +167,7 @@ static int state_new(struct cluster *c, const struct node *n, uint64_t hash, uin
     s->birth = c->births++;
     s->architecture = n->architecture;
     s->device_count = n->device_count;
+    table_set(c, *ret, n->free);
     return 0;
 }
 
@@ -207,8 +232,10 @@ int state_enter(struct cluster *c, const struct node *n, uint32_t node, uint32_t
     if (is_new && state_new(c, n, hash, &state) < 0)
         return -ENOMEM;
     if (add_member(c, &c->states[state], n->id, node) < 0) {
-        if (is_new)
+        if (is_new) {
+            table_set(c, state, NULL);
             c->free_states[c->free_state_count++] = state;
+        }
         return -ENOMEM;
     }
     if (is_new) {
@@ -235,6 +262,7 @@ void state_leave(struct cluster *c, uint32_t state, uint32_t node)
     s->member_count--;
     if (s->member_count == 0) {
         index_remove(c, state);
+        table_set(c, state, NULL);
         c->live_states--;
         c->free_states[c->free_state_count++] = state;
     }
@@ -248,5 +276,6 @@ void states_done(struct cluster *c)
     }
     free(c->states);
     free(c->free_states);
+    free(c->table);
     free(c->index);
 }

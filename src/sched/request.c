@@ -125,6 +125,14 @@ static bool make_key(struct cluster *c, const struct request *req)
     return strbuf_ok(&c->key);
 }
 
+size_t cluster_lead(const struct cluster *c, const struct request *req)
+{
+    for (size_t i = 0; i < req->order_count; i++)
+        if (req->amounts[req->order[i]] > 0)
+            return req->order[i];
+    return c->columns; /* a kernel at least */
+}
+
 /* ---- the table ---- */
 
 static void drop(struct cluster *c, size_t i)

@@ -175,11 +175,14 @@ static bool is_better(const struct cluster *c, struct request *req, const struct
 static int scan_known(struct cluster *c, struct request *req, const struct selector *selector,
                       uint32_t *ret_best, uint32_t *ret_promising)
 {
+    size_t lead = cluster_lead(c, req);
+    const int64_t *free = cluster_free(c, lead);
+
     *ret_best = *ret_promising = CLUSTER_NONE;
     for (uint32_t s = 0; s < c->state_count; s++) {
         const struct fit *fit;
 
-        if (!c->states[s].member_count)
+        if (free[s] < req->amounts[lead])
             continue;
         if (!(fit = cluster_fit_bound(c, req, s, selector)))
             return -ENOMEM;
@@ -199,6 +202,8 @@ static int scan_known(struct cluster *c, struct request *req, const struct selec
 static int select_among_states(struct cluster *c, struct request *req,
                                const struct selector *selector, uint32_t *ret_state)
 {
+    size_t lead = cluster_lead(c, req);
+    const int64_t *free = cluster_free(c, lead);
     uint32_t promising;
     int r = scan_known(c, req, selector, ret_state, &promising);
 
@@ -210,7 +215,7 @@ static int select_among_states(struct cluster *c, struct request *req,
     for (uint32_t s = 0; s < AQ_MIN((size_t)req->fit_count, c->state_count); s++) {
         const struct fit *fit = &req->fits[s];
 
-        if (!c->states[s].member_count || !fit->has_room || !fit->is_bound ||
+        if (free[s] < req->amounts[lead] || !fit->has_room || !fit->is_bound ||
             fit->score < req->fits[*ret_state].score)
             continue;
         (void)cluster_fit(c, req, s, selector);
