@@ -31,6 +31,7 @@ const struct column session_columns[] = {
     { "created_at", "AGE", COLUMN_TIME, 0 },
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_WIDE },
     { "starts_at", "STARTS", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "scheduled_at", "SCHEDULED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "terminated_at", "ENDED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },

@@ -38,6 +38,7 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_admin_init,
     &verb_admin_audit,
     &verb_admin_db,
+    &verb_admin_trace,
     &verb_admin_user_ls,
     &verb_admin_user_create,
     &verb_admin_user_set,

@@ -26,7 +26,8 @@ extern const struct cli_verb verb_agent_ls, verb_agent_info, verb_agent_drain, v
 
 /* admin.c, people.c */
 extern const struct cli_verb verb_image_ls, verb_image_pull, verb_image_rm, verb_image_gc;
-extern const struct cli_verb verb_admin_init, verb_admin_audit, verb_admin_db;
+extern const struct cli_verb verb_admin_init, verb_admin_audit, verb_admin_db,
+    verb_admin_trace;
 extern const struct cli_verb verb_admin_user_ls, verb_admin_user_create, verb_admin_user_set;
 extern const struct cli_verb verb_admin_keypair_ls, verb_admin_keypair_create,
     verb_admin_keypair_set, verb_admin_keypair_rm;

@@ -47,6 +47,7 @@ struct session_row {
     struct session session;    /* .kernels is NULL: see below */
     const char *user_email, *group_name, *cluster_mode;
     int64_t terminated_usec;   /* 0 = not yet */
+    int64_t scheduled_usec;    /* last time; 0 = never, or kernels were not asked for */
     struct kernel_row *kernels; /* by rank; NULL unless asked for */
     size_t kernel_count;       /* always set */
 };

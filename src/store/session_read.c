@@ -178,6 +178,26 @@ static int attach_kernels(struct store_tx *tx, struct store_page *page, struct a
     return row_check(&row, "kernels", err);
 }
 
+/* When each was given its place, the last time: its own rows of the history. */
+static int attach_times(struct store_tx *tx, struct store_page *page, struct aq_error *err)
+{
+    for (size_t i = 0; i < page->count; i++) {
+        AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+        int r = sql_prepare(tx->db, "SELECT at FROM session_history WHERE session_seq = ?"
+                                    " AND rank = -1 AND status = 'SCHEDULED'"
+                                    " ORDER BY version DESC LIMIT 1", &q, err);
+
+        if (r < 0)
+            return r;
+        sql_put_int(q, page->sessions[i].session.row);
+        if ((r = sql_step(q, err)) < 0)
+            return r;
+        if (r > 0)
+            page->sessions[i].scheduled_usec = sql_get_int(q);
+    }
+    return 0;
+}
+
 static int list_sessions(struct store_tx *tx, const struct list_table *table,
                          const struct store_query *q, const struct list_extra *extra,
                          struct store_page **ret, struct aq_error *err)
@@ -185,7 +205,8 @@ static int list_sessions(struct store_tx *tx, const struct list_table *table,
     struct store_page *page;
     int r = list_run(tx, table, q, extra, &page, err);
 
-    if (r == 0 && q->with_kernels && (r = attach_kernels(tx, page, err)) < 0)
+    if (r == 0 && q->with_kernels &&
+        ((r = attach_kernels(tx, page, err)) < 0 || (r = attach_times(tx, page, err)) < 0))
         store_page_free(page);
     if (r == 0)
         *ret = page;

@@ -1,5 +1,6 @@
 """`aliquot sim` as people call it, and against published figures where the trace is there."""
 
+import csv
 import json
 import os
 import pathlib
@@ -7,6 +8,8 @@ import subprocess
 import xml.etree.ElementTree
 
 import pytest
+
+from cluster import Cluster, wait_status
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ALIQUOT = pathlib.Path(os.environ["ALIQUOT_BUILD"]) / "aliquot"
@@ -77,6 +80,53 @@ def test_a_broken_line_is_named(files, tmp_path):
     done = sim(*files)
     assert done.returncode == 2
     assert "tasks.csv: line 5, cpu_milli: not a number" in done.stderr
+
+
+TWO_GPUS = """\
+slot_name = "cuda"
+device_plugin_name = "CUDADevice"
+devices = [
+  { mother_uuid = "c59395cd-ac91-4cd3-a1b0-3d2568aa2d01", model_name = "T4", numa_node = 0, subproc_count = 40, memory_size = "2G", is_mig_device = false },
+  { mother_uuid = "c59395cd-ac91-4cd3-a1b0-3d2568aa2d02", model_name = "T4", numa_node = 0, subproc_count = 40, memory_size = "2G", is_mig_device = false },
+]
+"""
+
+
+def test_what_ran_on_a_cluster_is_replayed(tmp_path):
+    """Sessions of a real manager, exported and replayed: as many, as large, none lost."""
+    shapes = [{}, {"cuda.shares": "0.5"}, {"cuda.shares": "2"}, {"cuda.shares": "1"}]
+    with Cluster(ALIQUOT_RESOURCE_CPUS="8", ALIQUOT_SESSIONS_KILL_GRACE="0.3s") as cluster:
+        (cluster.folder / "mock.toml").write_text(TWO_GPUS)
+        cluster.start_manager()
+        cluster.start_agent(ALIQUOT_ACCELERATORS_MOCK=str(cluster.folder / "mock.toml"))
+        client = cluster.client()
+        for i, slots in enumerate(shapes):
+            reply = client.post("/session", {
+                "name": f"job-{i}", "image": "sh", "type": "batch", "startupCommand": "true",
+                "enqueueOnly": True,
+                "config": {"resources": {"cpu": "2", "mem": "64m", **slots}}})
+            assert reply.status == 201, reply
+            wait_status(client, reply.json["sessionId"], "TERMINATED")
+        for what in "agents", "sessions":
+            done = cluster.cli("admin", "trace", what)
+            assert done.returncode == 0, done.stderr
+            (tmp_path / what).write_text(done.stdout)
+        refused = cluster.cli("admin", "trace", "users")
+        assert refused.returncode == 2 and "neither sessions nor agents" in refused.stderr
+    node, = csv.DictReader((tmp_path / "agents").open())
+    assert (node["sn"], node["cpu_milli"], node["gpu"], node["model"]) == ("agent", "8000", "2", "T4")
+    tasks = list(csv.DictReader((tmp_path / "sessions").open()))
+    assert [(t["name"], t["cpu_milli"], t["memory_mib"], t["num_gpu"], t["gpu_milli"])
+            for t in tasks] == [("job-0", "2000", "64", "0", "0"), ("job-1", "2000", "64", "1", "500"),
+                                ("job-2", "2000", "64", "2", "1000"),
+                                ("job-3", "2000", "64", "1", "1000")]
+    assert tasks[0]["creation_time"] == "0" and tasks[0]["user"] == "admin@lablup.com"
+    for task in tasks:
+        assert int(task["creation_time"]) <= int(task["scheduled_time"]) <= int(task["deletion_time"])
+    done = sim("--nodes", tmp_path / "agents", "--tasks", tmp_path / "sessions", "--time", "--json")
+    assert done.returncode == 0, done.stderr
+    run, = json.loads(done.stdout.splitlines()[-1])["runs"]
+    assert (run["sessions"], run["left_out"], run["nodes"]) == (4, 0, 1)
 
 
 # Published means of ten seeds (USENIX ATC 2023); ours here are means of three.

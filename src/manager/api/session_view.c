@@ -128,6 +128,7 @@ static void write_times(const struct session_row *row, struct jsonw *w)
     api_write_time(w, "created_at", row->session.created_usec);
     api_write_time(w, "status_changed", row->session.status_changed_usec);
     api_write_time(w, "starts_at", row->session.starts_usec);
+    api_write_time(w, "scheduled_at", row->scheduled_usec);
     api_write_time(w, "terminated_at", row->terminated_usec);
 }
 
