@@ -2,6 +2,7 @@
 #include "mock/mock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +86,7 @@ static void tell_identity(const struct mock *mock, const struct aq_accelerator_o
 {
     const struct conf_pair *pairs = mock->attributes.items;
     const char *version = NULL;
-    char support[32];
+    char support[32], text[24];
 
     for (size_t i = 0; i < mock->attributes.count; i++)
         if (strcmp(pairs[i].name, "nvidia_driver") == 0)
@@ -105,6 +106,11 @@ static void tell_identity(const struct mock *mock, const struct aq_accelerator_o
         if (library)
             out->info(out->data, "nvml_library", library);
         out->info(out->data, "simulated_card", mock->card);
+        /* whoever holds a slice hears of it when this changes */
+        (void)snprintf(text, sizeof(text), "%" PRId64, mock->sharing.unit_mem);
+        out->info(out->data, "unit_mem", text);
+        (void)snprintf(text, sizeof(text), "%" PRId64, mock->sharing.unit_proc);
+        out->info(out->data, "unit_proc", text);
     }
     for (size_t i = 0; i < mock->attributes.count; i++)
         out->info(out->data, pairs[i].name, pairs[i].value);

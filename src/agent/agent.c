@@ -146,6 +146,7 @@ static void on_devices_changed(void *data)
     resources_done(&agent->resources);
     agent->resources = fresh;
     agent->has_new_devices = true;
+    devices_resize_all(agent);
     if (agent->link && link_client_is_connected(agent->link))
         send_heartbeat(agent);
 }
@@ -401,6 +402,9 @@ static void take_notes(struct agent *agent, const char *no_network)
         strbuf_addf(&notes, "no containers: %s\n", agent->no_containers);
     if (agent->containers && runtime_oci_host(agent->containers)->notes.len)
         strbuf_addf(&notes, "%s\n", runtime_oci_host(agent->containers)->notes.data);
+    if (agent->containers && agent->settings->gpu_unenforced)
+        strbuf_adds(&notes, "images without a loader get parts of GPUs that nothing holds them to "
+                            "(gpu.allow-unenforced)\n");
     if (no_network[0])
         strbuf_addf(&notes, "containers have no network: %s\n", no_network);
     if (claims_get_note(agent->claims)[0])

@@ -253,6 +253,7 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         .sysfs = network ? network->sys_path : NULL,
         .cpus = list_cores(&k->grant, arena),
         .cpu_micro = slots_get(&k->slots, slot_name_intern("cpu", 3)),
+        .check = k->slice ? GPU_PROBE_INSIDE : NULL,
         .uid = (uid_t)settings->container_uid,
         .gid = (gid_t)settings->container_gid,
     };

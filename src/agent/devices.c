@@ -148,3 +148,31 @@ int devices_prepare(struct local_kernel *k, struct aq_error *err)
     r = accel_attach(k->agent->accel, &k->grant, on_attached, k, &k->attaching, err);
     return r < 0 ? r : -EINPROGRESS;
 }
+
+/* ---- slices of kernels that run ---- */
+
+static void on_resized(void *data, struct accel_attachment *attachment, const struct aq_error *err)
+{
+    struct local_kernel *k = data;
+    struct aq_error failed = *err;
+
+    k->attaching = NULL;
+    if (!attachment || !k->slice || gpu_slice_resize(k->slice, attachment, &failed) < 0)
+        log_warning("a kernel keeps its parts of GPUs as they were: %s", failed.text);
+}
+
+void devices_resize(struct local_kernel *k)
+{
+    struct aq_error err = { 0 };
+
+    if (!k->slice || !k->run || k->attaching || k->is_describing)
+        return;
+    if (accel_attach(k->agent->accel, &k->grant, on_resized, k, &k->attaching, &err) < 0)
+        log_warning("a kernel keeps its parts of GPUs as they were: %s", err.text);
+}
+
+void devices_resize_all(struct agent *agent)
+{
+    for (size_t i = 0; i < agent->kernels.count; i++)
+        devices_resize(agent->kernels.entries[i].value);
+}

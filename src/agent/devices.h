@@ -26,6 +26,12 @@ int devices_prepare(struct local_kernel *k, struct aq_error *err);
 /* Ask anew before the next start. */
 void devices_detach(struct local_kernel *k);
 
+/* Parts of devices may be worth something else now: ask the plugins, and change the
+ * slices of running kernels by what they say. Less than what is in use takes nothing away.
+ */
+void devices_resize(struct local_kernel *k);
+void devices_resize_all(struct agent *agent);
+
 /* The map is a new one: note in it what every kernel holds. */
 int devices_apply_all(struct agent *agent, struct alloc_map *map, struct aq_error *err);
 

@@ -336,10 +336,22 @@ static const char *reason_of(const struct local_kernel *k, const struct runtime_
     return exit->has_code && exit->code == 0 ? REASON_TASK_FINISHED : REASON_TASK_FAILED;
 }
 
+/* A program that failed, or was ended by a signal, after its slice of a GPU was full. */
+static bool was_gpu_full(const struct local_kernel *k, const struct runtime_exit *exit,
+                         struct strbuf *why)
+{
+    bool has_failed = strcmp(exit->reason, MONITOR_SIGNALLED) == 0
+                      || (strcmp(exit->reason, MONITOR_EXITED) == 0 && exit->code != 0);
+
+    return has_failed && k->slice && gpu_slice_was_full(k->slice, why);
+}
+
 static void conclude(struct local_kernel *k, const struct runtime_exit *exit)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf why = STRBUF_INIT;
     bool never_ran = strcmp(exit->reason, MONITOR_NOT_STARTED) == 0;
-    const char *reason = reason_of(k, exit);
+    const char *reason = was_gpu_full(k, exit, &why) ? REASON_GPU_OUT_OF_MEMORY
+                                                     : reason_of(k, exit);
 
     if (reason != k->reason)
         set_text(&k->reason, reason);
@@ -348,7 +360,7 @@ static void conclude(struct local_kernel *k, const struct runtime_exit *exit)
     if (never_ran && !k->error_kind)
         k->error_kind = REASON_FAILED_TO_START;
     if (!k->error_text)
-        set_text(&k->error_text, exit->text);
+        set_text(&k->error_text, why.len ? why.data : exit->text);
     devices_release(k);
     prepare_release(k);
     kernel_stat_free(AQ_TAKE(k->stat));

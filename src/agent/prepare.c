@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/container.h"
+#include "agent/devices.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -143,6 +144,7 @@ void prepare_adopt_slice(struct local_kernel *k)
     if (r < 0 && r != -ENOENT)
         log_warning("new processes of a kernel get no device memory kernel=%s: %s",
                     uuid_format(&k->id, (char[UUID_TEXT_MAX]){ 0 }), err.text);
+    devices_resize(k);
 }
 
 void prepare_adopt(struct local_kernel *k)

@@ -1,8 +1,9 @@
 /* aliquot-gpu-probe - can programs of this image be held to a part of a GPU?
  *
  * Started in a container by the image's own loader, which finds the preload
- * library in /etc/ld.so.preload. Its cuInit() must be there, ask the agent
- * for the memory files and get them. Says why not and exits with 1.
+ * library in /etc/ld.so.preload, and the driver's, which this program is
+ * linked with. The first cuInit() must be ours, ask the agent for the memory
+ * files and get them. Says why not and exits with 1.
  *
  * It runs with any C library that has the functions below: no start files,
  * which belong to the C library of the machine that compiled them.
@@ -15,7 +16,8 @@
 #define TRIES 100 /* an agent that is being restarted needs seconds */
 #define PAUSE_NS 100000000
 
-extern int cuInit(unsigned int flags) __attribute__((weak));
+extern int cuInit(unsigned int flags);
+extern int nvmlInit_v2(void) __attribute__((weak)); /* our library has it, libcuda.so.1 has not */
 
 static int fail(const char *text)
 {
@@ -29,7 +31,7 @@ static int probe(void)
 {
     const struct timespec pause = { .tv_nsec = PAUSE_NS };
 
-    if (!cuInit)
+    if (!nvmlInit_v2)
         return fail("the loader does not load the library that /etc/ld.so.preload names\n");
     for (int i = 0; i < TRIES; i++) {
         if (cuInit(0) != CUDA_ERROR_SYSTEM_NOT_READY)

@@ -83,6 +83,8 @@ static int set_option(struct options *o, const char *name, const char *value)
         r = set_size(value, o);
     } else if (strcmp(name, "--cwd") == 0 && value[0] == '/') {
         o->cwd = value;
+    } else if (strcmp(name, "--check") == 0 && value[0] == '/') {
+        o->check = value;
     } else {
         r = -EINVAL;
     }

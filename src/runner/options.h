@@ -17,6 +17,7 @@ struct options {
     gid_t gid;
     gid_t groups[OPTIONS_GROUPS_MAX];
     size_t group_count;
+    const char *check; /* program that has to succeed first; NULL = none */
     const char *cwd; /* NULL = the runner's own */
     uint16_t rows, cols;
     int oom_score;

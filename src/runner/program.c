@@ -32,7 +32,7 @@ static void fail(struct runner *r, int code, const char *text)
     p->status = (code == ENOENT ? 127 : 126) << 8;
     p->is_ended = true;
     (void)dprintf(STDERR_FILENO, "aliquot-runner: '%s' cannot be started: %s\n",
-                  r->options.argv[0], text);
+                  r->options.argv[0] ? r->options.argv[0] : "", text);
 }
 
 static void on_start(struct watch *watch, uint32_t events)
@@ -145,8 +145,13 @@ void program_start(struct runner *r)
     };
     struct aq_error err = { 0 };
     struct command command;
-    int result;
+    char text[RUNNER_TEXT_MAX];
+    int result = r->options.check ? check_run(&r->options, text) : 0;
 
+    if (result < 0) {
+        fail(r, -result, text);
+        return;
+    }
     r->program.started_usec = clock_realtime_usec();
     if (!r->options.argv[0])
         return;

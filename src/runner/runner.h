@@ -42,6 +42,13 @@ struct runner {
  */
 int runner_run(const struct options *options, struct aq_error *err);
 
+/* ---- check.c ---- */
+
+/* Run options->check to its end, for 30 seconds at most. 0, or -errno with the last line
+ * of its standard error.
+ */
+int check_run(const struct options *options, char text[RUNNER_TEXT_MAX]);
+
 /* ---- program.c ---- */
 
 /* A program that cannot be started counts as ended. */

@@ -21,6 +21,7 @@
 #include "agent/image/image.h"
 #include "agent/runtime/container.h"
 #include "agent/settings.h"
+#include "base/strbuf.h"
 #include "base/uuid.h"
 
 struct gpu;       /* all slices of this node */
@@ -53,10 +54,21 @@ int gpu_slice_open(struct gpu *gpu, const struct uuid *id, const struct accel_at
 int gpu_slice_adopt(struct gpu *gpu, const struct uuid *id, const char *monitor_folder,
                     struct gpu_slice **ret, struct aq_error *err);
 
+/* What is granted changes, now. Processes keep what they have, even if that is more.
+ * -EINVAL as gpu_slice_open(), -ENODEV for a device that the slice has not.
+ */
+int gpu_slice_resize(struct gpu_slice *slice, const struct accel_attachment *attachment,
+                     struct aq_error *err);
+
 /* The kernel has ended. NULL is fine. */
 void gpu_slice_close(struct gpu_slice *slice);
 /* The agent ends, the kernel does not. */
 void gpu_slice_leave(struct gpu_slice *slice);
+
+/* Was memory of a device refused in the last seconds? Says what, for people. What its
+ * processes have written decides: good for a reason, for nothing else.
+ */
+bool gpu_slice_was_full(const struct gpu_slice *slice, struct strbuf *out);
 
 #define GPU_SOCKET_FOLDER_INSIDE "/run/aliquot" /* of AQ_GPU_SOCKET */
 #define GPU_LIBRARY_INSIDE "/opt/kernel/libaliquot-gpu.so"

@@ -15,6 +15,8 @@
 #include "base/fs.h"
 #include "base/strbuf.h"
 
+#define FULL_NS 10000000000 /* from a refusal to the end of the program that it was fatal for */
+
 /* ---- what is granted ---- */
 
 static int hex(char c)
@@ -215,6 +217,18 @@ int gpu_slice_open(struct gpu *gpu, const struct uuid *id, const struct accel_at
     return 0;
 }
 
+int gpu_slice_resize(struct gpu_slice *slice, const struct accel_attachment *attachment,
+                     struct aq_error *err)
+{
+    struct gpu_grant grants[AQ_GPU_DEVICES_MAX];
+    int count = read_grants(attachment, grants, err), r = 0;
+
+    for (int i = 0; r == 0 && i < count; i++)
+        r = gpu_share_set(slice->share, &grants[i], err);
+    gpu_wake(slice->gpu);
+    return count < 0 ? count : r;
+}
+
 /* ---- one that outlived an agent ---- */
 
 /* Another process's memory file of this name, opened anew; or -errno. */
@@ -284,6 +298,27 @@ int gpu_slice_adopt(struct gpu *gpu, const struct uuid *id, const char *monitor_
         return r == -ENOENT ? -EIO : r;
     *ret = AQ_TAKE(slice);
     return 0;
+}
+
+/* ---- what became of it ---- */
+
+bool gpu_slice_was_full(const struct gpu_slice *slice, struct strbuf *out)
+{
+    const struct aq_gpu_limits *limits = gpu_share_limits(slice->share);
+    const struct aq_gpu_usage *usage = gpu_share_usage(slice->share);
+    int64_t now = gpu_clocks_now_ns();
+
+    for (uint32_t d = 0; d < limits->device_count; d++) {
+        int64_t at = __atomic_load_n(&usage->devices[d].refused_ns, __ATOMIC_RELAXED);
+
+        if (!at || at > now || now - at > FULL_NS)
+            continue;
+        strbuf_addf(out, "it failed after it was refused more of the %llu MiB of device memory "
+                         "that it has",
+                    (unsigned long long)limits->devices[d].memory_bytes >> 20);
+        return true;
+    }
+    return false;
 }
 
 /* ---- for the container ---- */

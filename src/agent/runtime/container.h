@@ -39,6 +39,7 @@ struct container_spec {
     int64_t shm_bytes;           /* of /dev/shm; 0 = 64 MiB */
     uid_t uid;                   /* of the program, as the container counts; 0 = its root */
     gid_t gid;
+    const char *check;           /* program inside that has to succeed first; NULL = none */
     const gid_t *groups;
     size_t group_count;
     const struct container_mount *mounts;

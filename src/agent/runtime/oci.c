@@ -137,6 +137,10 @@ static const char *const *runner_argv(struct draft *d)
     }
     argv[n++] = "--cwd";
     argv[n++] = d->spec->cwd;
+    if (c->check) {
+        argv[n++] = "--check";
+        argv[n++] = c->check;
+    }
     if (d->spec->tty) {
         argv[n++] = "--tty";
         argv[n++] = print(&d->arena, "%ux%u", d->spec->rows ? d->spec->rows : 24u,

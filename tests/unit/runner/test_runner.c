@@ -57,10 +57,10 @@ static int scene_end(void **state)
     return 0;
 }
 
-static void run(struct scene *s, bool tty, char **argv)
+static void run_checked(struct scene *s, bool tty, const char *check, char **argv)
 {
     struct options o = { .socket = s->listener, .report = s->report, .argv = argv, .tty = tty,
-                         .rows = 24, .cols = 80, .cwd = s->folder };
+                         .rows = 24, .cols = 80, .cwd = s->folder, .check = check };
     int pair[2];
 
     assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
@@ -78,6 +78,11 @@ static void run(struct scene *s, bool tty, char **argv)
     }
     aq_closep(&pair[1]);
     s->output = pair[0];
+}
+
+static void run(struct scene *s, bool tty, char **argv)
+{
+    run_checked(s, tty, NULL, argv);
 }
 
 static void run_shell(struct scene *s, bool tty, const char *line)
@@ -297,6 +302,44 @@ static void test_orphans_are_reaped(void **state)
               "done; echo children: $#");
     assert_int_equal(await_end(s, &output), 0);
     assert_string_equal(output.data, "children: 1\n");
+}
+
+/* It runs as the program would, before it; if it fails there is no program. */
+static void test_check(void **state)
+{
+    static const struct {
+        const char *script;
+        int exit_code;
+        const char *text; /* NULL = the program runs */
+    } rows[] = {
+        { "#!/bin/sh\necho fine\n", 7, NULL },
+        { "#!/bin/sh\necho one >&2\necho two >&2\necho\nexit 1\n", 126, "two" },
+        { "#!/bin/sh\nkill -9 $$\n", 126, "a check that has to come first failed silently" },
+        { "#!/no/such/loader\n", 127, "execute: No such file or directory" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf output = STRBUF_INIT;
+        char *argv[] = { (char *)"sh", (char *)"-c", (char *)"echo program; exit 7", NULL };
+        struct scene *one = NULL;
+        char path[96];
+
+        assert_int_equal(scene_new((void **)&one), 0);
+        (void)snprintf(path, sizeof(path), "%s/check", one->folder);
+        assert_int_equal(fs_write_quick(AT_FDCWD, path, rows[i].script, strlen(rows[i].script),
+                                        0700, NULL), 0);
+        run_checked(one, false, path, argv);
+        assert_row(await_end(one, &output) == rows[i].exit_code, "%s", rows[i].script);
+        if (rows[i].text) {
+            assert_string_equal(read_report(one).text, rows[i].text);
+            assert_int_equal(read_report(one).started_usec, 0);
+            assert_null(strstr(output.data, "program\n"));
+        } else {
+            assert_string_equal(output.data, "program\n");
+        }
+        (void)scene_end((void **)&one);
+    }
 }
 
 static void test_signals_are_forwarded(void **state)
@@ -562,6 +605,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exit_codes),
         cmocka_unit_test(test_what_cannot_start),
+        cmocka_unit_test(test_check),
         cmocka_unit_test(test_signals_are_forwarded),
         TEST(test_orphans_are_reaped),
         TEST(test_without_program),
