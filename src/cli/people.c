@@ -11,15 +11,40 @@
 
 /* ---- options into a request ---- */
 
+/* "enabled=yes", "order=newest", "half_life_days=3.5" into the object. */
+static int add_setting(const char *text, json_t *object, struct aq_error *err)
+{
+    size_t len = strcspn(text, "=");
+    AQ_CLEANUP(aq_freep) char *key = strndup(text, len);
+    const char *value = text + len + 1;
+    json_t *number;
+
+    if (len == 0 || !text[len] || !*value)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "KEY=VALUE is wanted, not '%.60s'", text);
+    if (!key)
+        return aq_fail(err, ENOMEM, "request");
+    if (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0)
+        return json_object_set_new(object, key, json_boolean(value[0] == 'y'));
+    number = json_loads(value, JSON_DECODE_ANY, NULL);
+    if (json_is_number(number))
+        return json_object_set_new(object, key, number);
+    json_decref(number);
+    return json_object_set_new(object, key, json_string(value)) < 0
+               ? aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is not UTF-8", text)
+               : 0;
+}
+
 static json_t *list_value(const struct cli_opt *opt, const struct cli_list *list,
                           struct aq_error *err)
 {
     bool is_slots = strcmp(opt->arg, "SLOT=AMOUNT") == 0;
-    json_t *value = is_slots ? json_object() : json_array();
+    bool is_settings = strcmp(opt->arg, "KEY=VALUE") == 0;
+    json_t *value = is_slots || is_settings ? json_object() : json_array();
 
     for (size_t i = 0; value && i < list->count; i++) {
-        if (is_slots ? spec_add_resources(list->items[i], value, err)
-                     : json_array_append_new(value, json_string(list->items[i]))) {
+        if (is_slots      ? spec_add_resources(list->items[i], value, err)
+            : is_settings ? add_setting(list->items[i], value, err)
+                          : json_array_append_new(value, json_string(list->items[i]))) {
             json_decref(value);
             return NULL;
         }
@@ -163,6 +188,7 @@ static const struct column resource_group_columns[] = {
     { "backfill", "BACKFILL", COLUMN_BOOL, COLUMN_IS_WIDE },
     { "backfill_reservations", "RESERVATIONS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
     { "allowed_session_types", "TYPES", COLUMN_NAMES, COLUMN_IS_WIDE },
+    { "preemption", "PREEMPTION", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "pending_timeout_sec", "PENDING-TIMEOUT", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "agent_loss_policy", "AGENT-LOSS", COLUMN_TEXT, 0 },
     { "agent_loss_grace_sec", "GRACE", COLUMN_NUMBER, COLUMN_IS_WIDE },
@@ -485,7 +511,7 @@ PEOPLE_VERB(group, "group set", "PROJECT", "Change a project", group_set_opts,
 
 struct resource_group_opts {
     const char *description, *scheduler, *scheduler_opts, *selection;
-    struct cli_list allowed_session_types;
+    struct cli_list allowed_session_types, preemption;
     int is_active, backfill, agent_loss_policy;
     struct cli_int retries, backfill_reservations;
     struct cli_int pending_timeout_sec, agent_loss_grace_sec;
@@ -512,6 +538,8 @@ static const struct cli_opt resource_group_opts[] = {
     { 0, "allowed-session-types", CLI_LIST,
       offsetof(struct resource_group_opts, allowed_session_types), "TYPE",
       "interactive or batch: what may be made in it; repeat for both" },
+    { 0, "preemption", CLI_LIST, offsetof(struct resource_group_opts, preemption), "KEY=VALUE",
+      "who makes way for whom: enabled=yes, order=newest, ...; repeatable" },
     { 0, "pending-timeout-sec", CLI_DURATION,
       offsetof(struct resource_group_opts, pending_timeout_sec), "TIME",
       "cancel what has waited so long; 0 = never" },

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "sched/state_private.h"
 
 static const char *const verdict_names[] = {
@@ -212,13 +213,51 @@ static bool has_real_room(const struct sched *s, const struct entry *e)
     return true;
 }
 
+/* An agent where it has its place takes nothing any more. */
+static bool has_lost_agent(const struct sched *s, const struct entry *e)
+{
+    const struct cluster *c = &s->cluster;
+
+    for (uint32_t i = 0; i < e->req_count; i++)
+        if (c->nodes[e->holds[i].node].free[c->columns] == SCHED_ABSENT)
+            return true;
+    return false;
+}
+
+/* It waits like others again. */
+static int give_place_back(struct pass *p, uint32_t handle)
+{
+    struct sched *s = p->s;
+    struct entry *e = &s->entries[handle];
+    struct sched_outcome out = { .verdict = SCHED_NO_ROOM, .account = SCHED_NO_ACCOUNT };
+
+    if (!vec_grow(&s->queue, &s->queue_cap, s->queue_count + 1, sizeof(*s->queue)))
+        return -ENOMEM;
+    for (uint32_t q = 0; q < e->req_count; q++)
+        if (state_release(s, e, q) < 0)
+            return -ENOMEM;
+    state_charge(s, e, -1);
+    s->preempting--;
+    e->status = ENTRY_WAITING;
+    e->is_told = false;
+    queue_insert(s, handle);
+    return tell(p, handle, &out);
+}
+
 static int start_waiting_for_victims(struct pass *p)
 {
     for (uint32_t i = 0; p->s->preempting && i < p->s->entry_count; i++) {
         struct entry *e = &p->s->entries[i];
         struct sched_outcome out = { .verdict = SCHED_PLACED, .account = SCHED_NO_ACCOUNT };
 
-        if (e->status != ENTRY_PREEMPTING || !has_real_room(p->s, e))
+        if (e->status != ENTRY_PREEMPTING)
+            continue;
+        if (has_lost_agent(p->s, e)) {
+            if (give_place_back(p, i) < 0)
+                return -ENOMEM;
+            continue;
+        }
+        if (!has_real_room(p->s, e))
             continue;
         e->status = ENTRY_PLACED;
         e->started_usec = p->now_usec;

@@ -123,6 +123,7 @@ struct sched_running {
     const struct sched_session *session;
     const struct sched_place *places;
     int64_t started_usec;
+    bool is_leaving;           /* it will be gone before long */
 };
 
 /* ---- a pass ---- */

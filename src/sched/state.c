@@ -481,6 +481,7 @@ int state_add_running(struct sched *s, const struct sched_running *running, bool
         }
     e->status = ENTRY_PLACED;
     e->started_usec = running->started_usec;
+    e->is_claimed = running->is_leaving;
     if (is_counted)
         s->grouped += e->more && e->more->group;
     else
@@ -492,6 +493,11 @@ int sched_add_running(struct sched *s, const struct sched_running *running, uint
                       struct aq_error *err)
 {
     return state_add_running(s, running, false, ret_handle, err);
+}
+
+void sched_leaves(struct sched *s, uint32_t handle)
+{
+    s->entries[handle].is_claimed = true;
 }
 
 int sched_drop(struct sched *s, uint32_t handle)

@@ -42,6 +42,8 @@ int sched_add(struct sched *s, const struct sched_session *session, uint32_t *re
               struct aq_error *err);
 int sched_add_running(struct sched *s, const struct sched_running *running, uint32_t *ret_handle,
                       struct aq_error *err);
+/* One that runs is about to end: its room counts as there for whoever may displace others. */
+void sched_leaves(struct sched *s, uint32_t handle);
 /* It waits no longer, or has ended. 0 or -ENOMEM: then try again. */
 int sched_drop(struct sched *s, uint32_t handle) AQ_MUST_CHECK;
 

@@ -274,6 +274,21 @@ class Story:
         self.wait(session)
         silent.signal(signal.SIGCONT)
 
+    def displaced(self):
+        """A program makes way for a more important one, and runs again behind it."""
+        self.ask("PATCH", "/aliquot/v1/resource-groups/default", {"preemption": {"enabled": True}})
+        bodies = [self.body("humble", "sleep 3"), self.body("urgent")]
+        bodies[0]["is_preemptible"], bodies[1]["job_priority"] = True, 5
+        for body in bodies:
+            body["config"]["resources"]["cpu"] = "4"
+        for body in bodies:
+            [session] = self.create(body)
+            self.expected[session] = "SUCCESS"
+            self.repeating.add(session)
+            if body is bodies[0]:
+                self.wait_run(session)
+        self.wait(session)
+
     def overdue(self):
         """The agent does not answer for longer than a session may take to end."""
         self.ask("PATCH", "/aliquot/v1/resource-groups/default", {"agent_loss_policy": "wait"})

@@ -33,6 +33,7 @@ ACTS = (
     ("api.people.*", ("first", "people")),
     ("api.agent.*|core.revoke.*", ("first", "banned_agent")),
     ("core.agent.lost.*|core.loss.*|core.requeue.*", ("first", "lost_agent")),
+    ("core.preempt.*", ("first", "displaced")),
     ("core.deadline.*", ("first", "overdue")),
     ("core.start.failed", ("first", "broken")),
     ("agent.destroy.recorded", ("first", "hasty")),

@@ -9,7 +9,7 @@
 
 struct params {
     const char *name, *description, *scheduler, *selection, *agent_loss_policy;
-    const json_t *scheduler_opts;
+    const json_t *scheduler_opts, *preemption;
     struct str_list allowed_session_types;
     enum maybe is_active, backfill;
     int64_t retries, backfill_reservations;
@@ -35,6 +35,9 @@ struct params {
     { "allowed_session_types", FIELD_STR_LIST, 0,                                                  \
       offsetof(struct params, allowed_session_types), 0, 8,                                        \
       .doc = "what may be made in it; interactive and batch unless set" },                         \
+    { "preemption", FIELD_OBJECT, 0, offsetof(struct params, preemption),                          \
+      .doc = "who makes way for whom: enabled, order, mode, interactive, victim_scope, "           \
+             "preemption_min_runtime, preemptible_priority; what is not named stays" },            \
     { "pending_timeout_sec", FIELD_INT, 0, offsetof(struct params, pending_timeout_sec), 0,        \
       INT64_C(1) << 30, .doc = "0 = none" },                                                       \
     { "agent_loss_policy", FIELD_STR, 0, offsetof(struct params, agent_loss_policy), 1, 16,        \
@@ -65,6 +68,8 @@ static void write_scheduling(const struct resource_group *group, struct jsonw *w
             jsonw_str(w, session_type_name(type));
     jsonw_array_end(w);
     jsonw_member_int(w, "pending_timeout_sec", scheduling.pending_timeout_usec / USEC_PER_SEC);
+    jsonw_key(w, "preemption");
+    core_write_preemption(&scheduling, w);
 }
 
 static void write_row(const struct api_list *list, const struct store_page *page, size_t i,
@@ -124,7 +129,7 @@ static bool sets_options(const struct params *params)
 {
     return params->scheduler_opts || params->retries != UNSET || params->backfill != MAYBE_UNSET
         || params->backfill_reservations != UNSET || params->allowed_session_types.count
-        || params->pending_timeout_sec != UNSET;
+        || params->pending_timeout_sec != UNSET || params->preemption;
 }
 
 static json_t *list_types(const struct str_list *types)
@@ -134,6 +139,14 @@ static json_t *list_types(const struct str_list *types)
     for (size_t i = 0; i < types->count; i++)
         json_array_append_new(list, json_string(types->items[i]));
     return list;
+}
+
+/* Its members over those that are there. */
+static void merge_object(json_t *opts, const char *key, const json_t *from)
+{
+    if (!json_is_object(json_object_get(opts, key)))
+        json_object_set_new(opts, key, json_object());
+    json_object_update(json_object_get(opts, key), (json_t *)(uintptr_t)from);
 }
 
 /* Texts of JSON: what is given one by one goes into the options as they are
@@ -166,6 +179,8 @@ static char *merge_options(const struct params *params, const char *old)
                             list_types(&params->allowed_session_types));
     if (params->pending_timeout_sec != UNSET)
         json_object_set_new(opts, "pending_timeout", json_integer(params->pending_timeout_sec));
+    if (params->preemption)
+        merge_object(opts, "preemption", params->preemption);
     return json_dumps(opts, JSON_COMPACT);
 }
 

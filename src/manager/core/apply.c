@@ -20,6 +20,7 @@ static const char *const session_events[SESSION_STATUS_COUNT] = {
     [SESSION_CREATING] = "session_creating",
     [SESSION_RUNNING] = "session_started",
     [SESSION_RESTARTING] = "session_restarting",
+    [SESSION_PREEMPTED] = "session_preempted",
     [SESSION_RESCHEDULING] = "session_rescheduling",
     [SESSION_TERMINATING] = "session_terminating",
     [SESSION_TERMINATED] = "session_terminated",
@@ -123,6 +124,10 @@ static void apply_session_status(struct core *core, struct event *e)
     }
     if (c->to == SESSION_RESTARTING)
         l->wants_restart = false;
+    if (preempt_is_leaving(&l->s) || c->to == SESSION_PENDING)
+        l->is_preempted = false;
+    if (preempt_is_leaving(&l->s))
+        kept_leaves(l);
     if (c->result != RESULT_UNDEFINED)
         announce(core, c->result == RESULT_SUCCESS ? "session_success" : "session_failure", l,
                  NULL, l->s.reason, e->at_usec);

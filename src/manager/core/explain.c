@@ -150,6 +150,24 @@ static int explain_behind(const struct live *l, struct strbuf *text, struct strb
     return strbuf_ok(&sentence) ? 0 : -ENOMEM;
 }
 
+static int explain_preempting(struct strbuf *text, struct strbuf *json)
+{
+    static const char sentence[] = "It has its place, and starts when the less important sessions "
+                                   "there have made way.";
+
+    if (text)
+        strbuf_adds(text, sentence);
+    if (json) {
+        struct jsonw w = jsonw_make(json);
+
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "kind", sched_verdict_name(SCHED_PREEMPTING));
+        jsonw_member_str(&w, "text", sentence);
+        jsonw_object_end(&w);
+    }
+    return 0;
+}
+
 int explain(struct core *core, struct live *l, struct strbuf *text, struct strbuf *json,
             struct aq_error *err)
 {
@@ -158,6 +176,8 @@ int explain(struct core *core, struct live *l, struct strbuf *text, struct strbu
     AQ_CLEANUP(strbuf_donep) struct strbuf j = STRBUF_INIT;
     int r;
 
+    if (l->is_preempting)
+        return explain_preempting(text, json);
     r = snapshot_begin(core, l->rgroup, &s);
     if (r == 0)
         r = add_session(core, &s, l);

@@ -110,6 +110,12 @@ void kept_held(struct core *core, struct live *l, struct agent_live *a)
         kept_session(l);
 }
 
+void kept_leaves(struct live *l)
+{
+    if (l->seat == SEAT_HELD && l->rgroup->options.preemption.enabled)
+        sched_leaves(l->rgroup->sched, l->handle);
+}
+
 void kept_released(struct core *core, struct live *l, struct agent_live *a)
 {
     mark_accounts(l);
@@ -328,7 +334,7 @@ static int describe(struct core *core, struct rgroup *g, struct live *l, bool ho
             return -ENOMEM;
         ret->accounts[kind] = ga->number;
     }
-    if (wishes_describe(core, l, ret) < 0)
+    if (wishes_describe(core, l, ret) < 0 || preempt_describe(core, l, ret) < 0)
         return -ENOMEM;
     return number_owner(g, l, &ret->owner);
 }
@@ -358,7 +364,8 @@ static int tell_holding(struct core *core, struct rgroup *g, struct live *l)
 {
     struct sched_session session;
     struct sched_running running = { .session = &session,
-        .started_usec = l->s.running_usec ? l->s.running_usec : l->s.status_changed_usec };
+        .started_usec = l->s.running_usec ? l->s.running_usec : l->s.status_changed_usec,
+        .is_leaving = preempt_is_leaving(&l->s) };
     struct sched_place *places;
     struct aq_error err;
     int r;
@@ -416,8 +423,9 @@ static int tell_session(struct core *core, struct rgroup *g, struct live *l)
     struct sched_session session;
     int r;
 
-    if (l->is_placing)
-        return 0; /* what becomes of that marks it again */
+    if (l->is_placing || (l->is_preempting && seat == SEAT_WAITING))
+        return 0; /* what becomes of that marks it again, or ends it */
+    l->is_preempting = false;
     if ((r = leave_seat(g, l)) < 0 || seat == SEAT_NONE)
         return r;
     if (seat == SEAT_WAITING) {
@@ -468,6 +476,7 @@ static void forget(struct core *core, struct rgroup *g)
             continue;
         l->tries = live_tries(l);
         l->seat = SEAT_NONE;
+        l->is_preempting = false;
     }
     sched_free(AQ_TAKE(g->sched));
     map_done(&g->owners);

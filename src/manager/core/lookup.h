@@ -98,11 +98,19 @@ int core_check_scheduling(const struct resource_group *g, struct aq_error *err);
 /* How it schedules. What it says was checked when it was stored; what is not known
  * (a database of another version) is as if it was not said.
  */
+enum core_fate { CORE_RESCHEDULED, CORE_TERMINATED, CORE_SKIPPED }; /* who is displaced */
+enum core_scope { CORE_SCOPE_USER, CORE_SCOPE_PROJECT, CORE_SCOPE_DOMAIN, CORE_SCOPE_GROUP };
 struct core_scheduling {
     struct sched_options options;
     uint32_t session_types;       /* bits of enum session_type: what may be made in it */
     int64_t pending_timeout_usec; /* as its options say, else as its column does; 0 = none */
+    enum core_fate preempted_batch, preempted_interactive;
+    enum core_scope victim_scope; /* whose sessions displace each other */
+    int preemptible_priority;     /* sessions with a higher job priority stay */
 };
 void core_read_scheduling(const struct resource_group *g, struct core_scheduling *ret);
+struct jsonw;
+/* Its preemption as the member of scheduler_opts says it, with all defaults. */
+void core_write_preemption(const struct core_scheduling *s, struct jsonw *w);
 
 #endif

@@ -12,6 +12,7 @@
  *   "backfill_reservations": N            that many get a time to start; 0 = all
  *   "allowed_session_types": ["batch"]    what may be made in it; interactive
  *       and batch unless given
+ *   "preemption": {...}                   who makes way for whom, see preempt.c
  *   "pending_timeout": SECONDS            Backend.AI's place for the column of
  *       that name; the API keeps both the same
  */
@@ -157,6 +158,8 @@ static int read_opts(const char *text, struct core_scheduling *ret, struct aq_er
         r = read_types(opts, &ret->session_types, err);
     if (r == 0)
         r = read_timeout(opts, &ret->pending_timeout_usec, err);
+    if (r == 0)
+        r = preempt_read(json_object_get(opts, "preemption"), ret, err);
     json_decref(opts);
     return r;
 }
@@ -172,6 +175,8 @@ static struct core_scheduling defaults(const struct resource_group *g)
         },
         .session_types = 1u << SESSION_INTERACTIVE | 1u << SESSION_BATCH,
         .pending_timeout_usec = g->pending_timeout_usec,
+        .preempted_interactive = CORE_SKIPPED,
+        .preemptible_priority = PRIORITY_COUNT - 1,
     };
 }
 

@@ -93,6 +93,20 @@ void wishes_free(struct live *l);
 /* Into what the scheduler is told; texts live in core.scratch. 0 or -ENOMEM. */
 int wishes_describe(struct core *core, const struct live *l, struct sched_session *ret);
 
+/* ---- preempt.c ---- */
+
+/* Of the member "preemption" of scheduler_opts; NULL = none. -EINVAL names the key. */
+int preempt_read(struct json_t *from, struct core_scheduling *ret, struct aq_error *err);
+/* What becomes of 'l' if it is displaced. */
+enum core_fate preempt_fate(const struct live *l);
+/* Into what the scheduler is told, after wishes_describe(). 0 or -ENOMEM. */
+int preempt_describe(struct core *core, const struct live *l, struct sched_session *ret);
+/* It is about to give back what it holds. */
+bool preempt_is_leaving(const struct session *s);
+/* A pass of 'g' found 'l' a place that others have to leave. */
+void preempt_begin(struct rgroup *g, struct core *core, struct live *l,
+                   const struct sched_outcome *out);
+
 /* ---- kept.c ---- */
 
 /* Tell the group's scheduler what has changed since it was told last. -EAGAIN: it has to be
@@ -109,6 +123,8 @@ void kept_forget(struct live *l);
 /* A kernel begins or ends to hold something of 'a'. */
 void kept_held(struct core *core, struct live *l, struct agent_live *a);
 void kept_released(struct core *core, struct live *l, struct agent_live *a);
+/* It will give back what it holds before long. */
+void kept_leaves(struct live *l);
 /* An agent is ready, is so no longer, or offers something else. */
 void kept_agent(struct core *core, struct agent_live *a);
 void kept_agent_leaves(struct agent_live *a);

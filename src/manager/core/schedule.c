@@ -53,6 +53,7 @@ static void handle(struct core *core, struct rgroup *g, const struct sched_outco
         l->verdict_usec = clock_monotonic_usec();
     switch (out->verdict) {
     case SCHED_PLACED:
+        l->is_preempting = false;
         l->seat = SEAT_HELD;
         if (l->is_busy || l->end_reason) {
             put_off(core, g, l);
@@ -67,7 +68,11 @@ static void handle(struct core *core, struct rgroup *g, const struct sched_outco
         l->end_reason = REASON_DEPENDENCY_FAILED;
         break;
     case SCHED_NO_ROOM:
+        l->is_preempting = false;
         l->verdict = out->verdict;
+        break;
+    case SCHED_PREEMPTING:
+        preempt_begin(g, core, l, out);
         break;
     default:
         queue_park(core, l, out->verdict,

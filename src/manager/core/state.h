@@ -55,6 +55,10 @@ struct live {
     uint32_t handle;         /* there, unless SEAT_NONE */
     bool is_placing;         /* a placement is under way */
     bool is_outside;         /* the scheduler cannot hold what it holds */
+    bool is_preempting;      /* PENDING: the scheduler holds a place until others have left it */
+    bool is_preempted;       /* it is to leave for that session */
+    struct uuid preempted_by;
+    int64_t pass_usec;       /* monotonic, PENDING: who is too young to be displaced now may be then */
     struct account *accounts[SCHED_ACCOUNT_KINDS];
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */
     uint32_t heap_index;     /* in core.heap, UINT32_MAX = not */

@@ -155,6 +155,28 @@ static bool handle_loss(struct core *core, struct live *l)
     return false;
 }
 
+/* ---- preemption ---- */
+
+/* It has to make way. True if that was proposed. */
+static bool preempt(struct core *core, struct live *l, int64_t now)
+{
+    char id[UUID_TEXT_MAX], data[96];
+
+    if (is_gone(core, l, 0, now))
+        return false; /* it has ended by itself */
+    (void)snprintf(data, sizeof(data), "{\"preempted_by\":\"%s\"}",
+                   uuid_format(&l->preempted_by, id));
+    if (preempt_fate(l) == CORE_TERMINATED || !may_reschedule(l))
+        begin_end(core, l, REASON_PREEMPTED, result_if_ended(l), data);
+    else
+        propose_end(core, l,
+                    session_status_may_follow(l->s.status, SESSION_PREEMPTED) ? SESSION_PREEMPTED
+                                                                              : SESSION_RESCHEDULING,
+                    REASON_PREEMPTED, RESULT_UNDEFINED, data);
+    AQ_FAULT("core.preempt.proposed");
+    return true;
+}
+
 /* ---- PENDING ---- */
 
 static void explain_later(struct core *core, struct live *l, int64_t now)
@@ -177,6 +199,22 @@ static void explain_later(struct core *core, struct live *l, int64_t now)
         e->session_change.status_data = strbuf_steal(&json);
     }
     strbuf_done(&json);
+}
+
+/* Nothing tells when a session has run long enough to be displaced. */
+static void look_at_victims_again(struct core *core, struct live *l, int64_t now)
+{
+    const struct sched_preemption *p = &l->rgroup->options.preemption;
+
+    if (!p->enabled || !p->min_runtime_usec || !l->wishes || !l->wishes->job_priority ||
+        l->verdict != SCHED_NO_ROOM)
+        return;
+    if (now >= l->pass_usec) {
+        l->rgroup->needs_pass |= l->pass_usec != 0;
+        l->pass_usec = now + p->min_runtime_usec;
+        core_schedule_turn(core);
+    }
+    live_wake_at(core, l, l->pass_usec);
 }
 
 static void step_pending(struct core *core, struct live *l, int64_t now)
@@ -206,6 +244,7 @@ static void step_pending(struct core *core, struct live *l, int64_t now)
         else
             live_wake_at(core, l, now + AQ_MIN(wait, WALL_CHECK_USEC));
     }
+    look_at_victims_again(core, l, now);
     explain_later(core, l, now);
 }
 
@@ -413,6 +452,22 @@ static void step_terminating(struct core *core, struct live *l, int64_t now, boo
     }
 }
 
+/* Its programs may save what they have, within the grace. */
+static void step_preempted(struct core *core, struct live *l, int64_t now)
+{
+    if (all_gone(core, l, now)) {
+        propose_session(core, l, SESSION_RESCHEDULING, NULL);
+        AQ_FAULT("core.preempt.gone");
+        return;
+    }
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (!is_gone(core, l, i, now)) {
+            order_end(core, l, i, false);
+            if (l->kernels[i].fact == FACT_ABSENT)
+                live_wake_at(core, l, l->kernels[i].sent_usec + RESEND_USEC);
+        }
+}
+
 static void step_rescheduling(struct core *core, struct live *l, int64_t now)
 {
     bool all = true;
@@ -493,6 +548,8 @@ void step(struct core *core, struct live *l)
         }
         if (handle_loss(core, l))
             return;
+        if (l->is_preempted && preempt(core, l, now))
+            return;
     }
     switch (l->s.status) {
     case SESSION_PENDING:
@@ -518,6 +575,8 @@ void step(struct core *core, struct live *l)
         step_terminating(core, l, now, false);
         break;
     case SESSION_PREEMPTED:
+        step_preempted(core, l, now);
+        break;
     case SESSION_RESCHEDULING:
         step_rescheduling(core, l, now);
         break;

@@ -1,0 +1,189 @@
+/* preempt.c - who makes way for whom: a group's settings, and what follows from a pass
+ *
+ * The scheduler holds a place for the session that displaces others and says
+ * who they are. Only the wish is kept here, in memory: step.c turns it into
+ * changes of the victims, which are durable. After a restart in between, the
+ * scheduler knows who is leaving and takes their room for free before it
+ * would displace anybody else.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "manager/core/parts.h"
+
+#define RUNTIME_MAX (1 << 30)
+
+/* ---- settings ---- */
+
+static const char *const orders[] = { [SCHED_OLDEST] = "oldest", [SCHED_NEWEST] = "newest",
+    [SCHED_FEWEST] = "fewest-sessions", [SCHED_SMALLEST] = "smallest-resources" };
+static const char *const scopes[] = { [CORE_SCOPE_USER] = "user",
+    [CORE_SCOPE_PROJECT] = "project", [CORE_SCOPE_DOMAIN] = "domain",
+    [CORE_SCOPE_GROUP] = "group" };
+static const char *const fates[] = { [CORE_RESCHEDULED] = "reschedule",
+    [CORE_TERMINATED] = "terminate", [CORE_SKIPPED] = "skip" };
+
+/* The index of a word among 'count'; -EINVAL names the key and the words. */
+static int read_word(const json_t *from, const char *key, const char *const *words, size_t count,
+                     int *ret, struct aq_error *err)
+{
+    const json_t *value = json_object_get(from, key);
+    AQ_CLEANUP(strbuf_donep) struct strbuf known = STRBUF_INIT;
+
+    if (!value)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        if (json_is_string(value) && strcmp(json_string_value(value), words[i]) == 0) {
+            *ret = (int)i;
+            return 0;
+        }
+        strbuf_addf(&known, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ", words[i]);
+    }
+    return aq_fail_field(err, EINVAL, "preemption", "preemption.%s must be %s", key, known.data);
+}
+
+static int read_number(const json_t *from, const char *key, int64_t max, int64_t *ret,
+                       struct aq_error *err)
+{
+    const json_t *value = json_object_get(from, key);
+
+    if (!value)
+        return 0;
+    if (!json_is_number(value) || json_number_value(value) < 0 ||
+        json_number_value(value) > (double)max)
+        return aq_fail_field(err, EINVAL, "preemption", "preemption.%s must be a number from 0 "
+                             "to %lld", key, (long long)max);
+    *ret = (int64_t)json_number_value(value);
+    return 0;
+}
+
+static int check_keys(json_t *from, struct aq_error *err)
+{
+    static const char *const known[] = { "enabled", "order", "mode", "interactive",
+        "victim_scope", "preemption_min_runtime", "preemptible_priority" };
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(from, key, value) {
+        bool is_known = false;
+
+        for (size_t i = 0; i < AQ_COUNT(known); i++)
+            is_known |= strcmp(key, known[i]) == 0;
+        if (!is_known)
+            return aq_fail_field(err, EINVAL, "preemption", "preemption has no '%.40s'", key);
+    }
+    value = json_object_get(from, "enabled");
+    return !value || json_is_boolean(value)
+               ? 0
+               : aq_fail_field(err, EINVAL, "preemption", "preemption.enabled must be true or "
+                               "false");
+}
+
+int preempt_read(struct json_t *from, struct core_scheduling *ret, struct aq_error *err)
+{
+    int64_t runtime = 0, priority = PRIORITY_COUNT - 1;
+    int order = SCHED_OLDEST, scope = CORE_SCOPE_USER, batch = CORE_RESCHEDULED;
+    int interactive = CORE_SKIPPED, r;
+
+    if (from && !json_is_object(from))
+        return aq_fail_field(err, EINVAL, "preemption", "must be an object");
+    if ((r = check_keys(from, err)) < 0 ||
+        (r = read_word(from, "order", orders, AQ_COUNT(orders), &order, err)) < 0 ||
+        (r = read_word(from, "victim_scope", scopes, AQ_COUNT(scopes), &scope, err)) < 0 ||
+        (r = read_word(from, "mode", fates, CORE_SKIPPED, &batch, err)) < 0 ||
+        (r = read_word(from, "interactive", fates, AQ_COUNT(fates), &interactive, err)) < 0 ||
+        (r = read_number(from, "preemption_min_runtime", RUNTIME_MAX, &runtime, err)) < 0 ||
+        (r = read_number(from, "preemptible_priority", PRIORITY_COUNT - 1, &priority, err)) < 0)
+        return r;
+    ret->options.preemption = (struct sched_preemption){
+        .enabled = json_is_true(json_object_get(from, "enabled")),
+        .order = (enum sched_victims)order,
+        .min_runtime_usec = runtime * USEC_PER_SEC,
+    };
+    ret->preempted_batch = (enum core_fate)batch;
+    ret->preempted_interactive = (enum core_fate)interactive;
+    ret->victim_scope = (enum core_scope)scope;
+    ret->preemptible_priority = (int)priority;
+    return 0;
+}
+
+void core_write_preemption(const struct core_scheduling *s, struct jsonw *w)
+{
+    const struct sched_preemption *p = &s->options.preemption;
+
+    jsonw_object_begin(w);
+    jsonw_member_bool(w, "enabled", p->enabled);
+    jsonw_member_str(w, "order", orders[p->order]);
+    jsonw_member_str(w, "mode", fates[s->preempted_batch]);
+    jsonw_member_str(w, "interactive", fates[s->preempted_interactive]);
+    jsonw_member_str(w, "victim_scope", scopes[s->victim_scope]);
+    jsonw_member_int(w, "preemption_min_runtime", p->min_runtime_usec / USEC_PER_SEC);
+    jsonw_member_int(w, "preemptible_priority", s->preemptible_priority);
+    jsonw_object_end(w);
+}
+
+/* ---- what the scheduler is told ---- */
+
+enum core_fate preempt_fate(const struct live *l)
+{
+    const struct core_scheduling *s = &l->rgroup->scheduling;
+
+    if (l->s.type == SESSION_SYSTEM || l->s.type == SESSION_INFERENCE)
+        return CORE_SKIPPED;
+    return l->s.type == SESSION_BATCH ? s->preempted_batch : s->preempted_interactive;
+}
+
+static const char *find_scope(struct core *core, const struct live *l)
+{
+    char text[UUID_TEXT_MAX];
+
+    switch (l->rgroup->scheduling.victim_scope) {
+    case CORE_SCOPE_USER:
+        return arena_strdup(&core->scratch, uuid_format(&l->s.user_id, text));
+    case CORE_SCOPE_PROJECT:
+        return arena_strdup(&core->scratch, uuid_format(&l->s.group_id, text));
+    case CORE_SCOPE_DOMAIN:
+        return l->s.domain;
+    case CORE_SCOPE_GROUP:
+        break;
+    }
+    return NULL;
+}
+
+int preempt_describe(struct core *core, const struct live *l, struct sched_session *ret)
+{
+    const struct core_scheduling *s = &l->rgroup->scheduling;
+
+    if (!s->options.preemption.enabled)
+        return 0;
+    ret->is_preemptible &= ret->job_priority <= s->preemptible_priority &&
+                           preempt_fate(l) != CORE_SKIPPED;
+    ret->scope = find_scope(core, l);
+    return ret->scope || s->victim_scope == CORE_SCOPE_GROUP ? 0 : -ENOMEM;
+}
+
+bool preempt_is_leaving(const struct session *s)
+{
+    return s->status == SESSION_PREEMPTED || s->status == SESSION_RESCHEDULING ||
+           s->status == SESSION_TERMINATING;
+}
+
+/* ---- what follows from a pass ---- */
+
+void preempt_begin(struct rgroup *g, struct core *core, struct live *l,
+                   const struct sched_outcome *out)
+{
+    l->verdict = out->verdict;
+    l->is_preempting = true;
+    for (size_t i = 0; i < out->victim_count && !l->end_reason; i++) {
+        struct live *victim = g->seats[out->victims[i]];
+
+        victim->is_preempted = true;
+        victim->preempted_by = l->s.id;
+        live_touch(core, victim);
+    }
+    AQ_FAULT("core.preempt.decided");
+}

@@ -1,0 +1,414 @@
+/* Preemption: who makes way for whom, what becomes of them, and that it holds
+ * through restarts of the manager and agents that vanish.
+ */
+#include "world.h"
+
+#define USER_SCOPE "{\"preemption\":{\"enabled\":true}}"
+
+static void use_options(const char *opts)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
+    struct answer a = { 0 };
+    struct aq_error err = { 0 };
+
+    e->resource_group = (struct resource_group){ .name = strdup("default"), .is_active = true,
+        .scheduler = strdup("fifo"), .scheduler_opts = strdup(opts), .driver_opts = strdup("{}"),
+        .selection = strdup("concentrated"), .agent_loss_policy = strdup("wait") };
+    if (core_check_scheduling(&e->resource_group, &err) < 0)
+        fail_msg("%s: %s", err.field, err.text);
+    core_save(world.core, batch, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+}
+
+struct wanted {
+    const char *name;
+    int cpus, job_priority;
+    bool is_preemptible;
+    enum session_type type;
+    const char *access_key;
+    int priority; /* 0 = as if not said */
+};
+
+static struct uuid start(struct wanted w)
+{
+    struct slots slots = { .items = NULL };
+    struct session_request req = { .name = w.name, .type = w.type, .image = "sh",
+        .command = w.type == SESSION_BATCH ? "true" : NULL,
+        .access_key = w.access_key ? w.access_key : USER_KEY,
+        .priority = w.priority ? w.priority : -1,
+        .wishes = { .job_priority = w.job_priority, .is_preemptible = w.is_preemptible } };
+    struct answer a;
+
+    assert_int_equal(slots_set(&slots, slot_name_intern("cpu", 3), w.cpus * AMOUNT_ONE), 0);
+    req.resources = slots;
+    a = create(&req);
+    slots_done(&slots);
+    if (a.r < 0)
+        fail_msg("%s: %s", w.name, a.err.text);
+    return a.created.id;
+}
+
+static struct sent order_of(const struct uuid *session)
+{
+    const struct kernel *k = &core_find_session(world.core, session)->kernels[0];
+    struct sent order = { .type = MSG_KERNEL_CREATE, .kernel_id = k->id, .session_id = *session,
+        .attempt = k->attempt };
+
+    (void)snprintf(order.agent_id, sizeof(order.agent_id), "%s", k->agent_id ? k->agent_id : "");
+    return order;
+}
+
+static struct uuid run(struct wanted w)
+{
+    struct uuid id = start(w);
+    struct sent order = order_of(&id);
+
+    agent_reports(&order, MSG_KERNEL_RUNNING);
+    assert_int_equal(status_of(&id), SESSION_RUNNING);
+    return id;
+}
+
+static void end_killed(const struct uuid *id)
+{
+    struct sent order = order_of(id);
+
+    agent_reports_exit(&order, 143);
+}
+
+static const char *reason_of(const struct uuid *id)
+{
+    const struct session *s = core_find_session(world.core, id);
+
+    return s && s->reason ? s->reason : "";
+}
+
+/* Time passes while the agent goes on to have these. */
+static void pass_with(const char *agent, int64_t sec, const struct uuid *ids, size_t count)
+{
+    for (; sec > 0; sec -= 20) {
+        struct msg_kernel_status reports[2];
+
+        pass(AQ_MIN(sec, 20) * USEC_PER_SEC);
+        for (size_t i = 0; i < count; i++) {
+            struct sent order = order_of(&ids[i]);
+
+            reports[i] = kernel_report(&order, MSG_KERNEL_RUNNING);
+        }
+        agent_beats(agent, reports, count);
+    }
+}
+
+static void batch_sessions_make_way_and_come_back(void **state)
+{
+    struct uuid small, large, stays, urgent;
+    struct sent order;
+
+    (void)state;
+    use_options(USER_SCOPE);
+    agent_comes("a", FOUR_CPUS);
+    small = run((struct wanted){ "small", 1, 0, true, SESSION_BATCH, NULL });
+    pass(USEC_PER_SEC);
+    large = run((struct wanted){ "large", 2, 1, true, SESSION_BATCH, NULL });
+    stays = run((struct wanted){ "stays", 1, 0, false, SESSION_BATCH, NULL });
+    urgent = start((struct wanted){ "urgent", 2, 5, false, SESSION_BATCH, NULL });
+    /* 'small' comes first and is not enough; with 'large' it is not needed */
+    assert_int_equal(status_of(&large), SESSION_PREEMPTED);
+    assert_int_equal(status_of(&small), SESSION_RUNNING);
+    assert_int_equal(status_of(&stays), SESSION_RUNNING);
+    assert_int_equal(status_of(&urgent), SESSION_PENDING);
+    assert_string_equal(reason_of(&large), REASON_PREEMPTED);
+    assert_int_equal(find_sent(MSG_KERNEL_DESTROY, 0)->grace_usec, 10 * USEC_PER_SEC);
+    assert_clean();
+    end_killed(&large);
+    assert_int_equal(status_of(&urgent), SESSION_SCHEDULED);
+    assert_int_equal(status_of(&large), SESSION_PENDING);
+    assert_int_equal(core_find_session(world.core, &large)->kernels[0].attempt, 2);
+    order = order_of(&urgent);
+    agent_reports(&order, MSG_KERNEL_RUNNING);
+    agent_reports_exit(&order, 0);
+    assert_int_equal(status_of(&urgent), GONE);
+    assert_int_equal(status_of(&large), SESSION_SCHEDULED); /* its second try */
+    assert_clean();
+}
+
+static void interactive_ones_are_skipped_or_ended(void **state)
+{
+    struct uuid shell, urgent;
+
+    (void)state;
+    use_options(USER_SCOPE);
+    agent_comes("a", FOUR_CPUS);
+    shell = run((struct wanted){ "shell", 4, 0, true, SESSION_INTERACTIVE, NULL });
+    urgent = start((struct wanted){ "urgent", 4, 5, false, SESSION_BATCH, NULL });
+    assert_int_equal(status_of(&shell), SESSION_RUNNING);
+    use_options("{\"preemption\":{\"enabled\":true,\"interactive\":\"terminate\"}}");
+    assert_int_equal(status_of(&shell), SESSION_TERMINATING);
+    assert_string_equal(reason_of(&shell), REASON_PREEMPTED);
+    end_killed(&shell);
+    assert_int_equal(status_of(&shell), GONE);
+    assert_int_equal(status_of(&urgent), SESSION_SCHEDULED);
+    assert_clean();
+}
+
+static void who_is_left_alone(void **state)
+{
+    struct uuid young, other, urgent;
+
+    (void)state;
+    use_options("{\"preemption\":{\"enabled\":true,\"preemption_min_runtime\":60,"
+                "\"preemptible_priority\":5}}");
+    agent_comes("a", FOUR_CPUS);
+    young = run((struct wanted){ "young", 2, 0, true, SESSION_BATCH, NULL });
+    other = run((struct wanted){ "other", 2, 6, true, SESSION_BATCH, NULL });
+    urgent = start((struct wanted){ "urgent", 4, 90, false, SESSION_BATCH, NULL });
+    assert_int_equal(status_of(&young), SESSION_RUNNING);
+    pass_with("a", 70, (struct uuid[]){ young, other }, 2);
+    assert_int_equal(status_of(&young), SESSION_RUNNING); /* it alone would not do */
+    assert_int_equal(status_of(&other), SESSION_RUNNING);
+    use_options("{\"preemption\":{\"enabled\":true,\"preemption_min_runtime\":60}}");
+    assert_int_equal(status_of(&young), SESSION_PREEMPTED);
+    assert_int_equal(status_of(&other), SESSION_PREEMPTED);
+    assert_int_equal(status_of(&urgent), SESSION_PENDING);
+    assert_clean();
+}
+
+/* Without an event in between: time alone makes one old enough. */
+static void who_gets_old_enough_makes_way(void **state)
+{
+    struct uuid young, urgent;
+
+    (void)state;
+    use_options("{\"preemption\":{\"enabled\":true,\"preemption_min_runtime\":60}}");
+    agent_comes("a", FOUR_CPUS);
+    young = run((struct wanted){ "young", 4, 0, true, SESSION_BATCH, NULL });
+    urgent = start((struct wanted){ "urgent", 4, 90, false, SESSION_BATCH, NULL });
+    pass_with("a", 40, &young, 1);
+    assert_int_equal(status_of(&young), SESSION_RUNNING);
+    pass_with("a", 40, &young, 1);
+    assert_int_equal(status_of(&young), SESSION_PREEMPTED);
+    assert_int_equal(status_of(&urgent), SESSION_PENDING);
+    assert_clean();
+}
+
+static void the_scope_decides_whose(void **state)
+{
+    struct uuid theirs, urgent;
+
+    (void)state;
+    use_options(USER_SCOPE);
+    agent_comes("a", FOUR_CPUS);
+    theirs = run((struct wanted){ "theirs", 4, 0, true, SESSION_BATCH, ADMIN_KEY });
+    urgent = start((struct wanted){ "urgent", 4, 90, false, SESSION_BATCH, NULL });
+    assert_int_equal(status_of(&theirs), SESSION_RUNNING);
+    assert_int_equal(status_of(&urgent), SESSION_PENDING);
+    use_options("{\"preemption\":{\"enabled\":true,\"victim_scope\":\"group\"}}");
+    assert_int_equal(status_of(&theirs), SESSION_PREEMPTED);
+    assert_clean();
+}
+
+/* After a restart the room of who leaves is known as free: nobody else has to go. */
+static void a_restart_displaces_nobody_else(void **state)
+{
+    struct msg_kernel_status reports[2];
+    struct sent o1, o2;
+    struct uuid first, second, urgent;
+
+    (void)state;
+    use_options(USER_SCOPE);
+    agent_comes("a", FOUR_CPUS);
+    first = run((struct wanted){ "first", 2, 0, true, SESSION_BATCH, NULL });
+    pass(USEC_PER_SEC);
+    second = run((struct wanted){ "second", 2, 0, true, SESSION_BATCH, NULL });
+    urgent = start((struct wanted){ "urgent", 2, 5, false, SESSION_BATCH, NULL });
+    assert_int_equal(status_of(&first), SESSION_PREEMPTED);
+    restart_core();
+    assert_int_equal(agent_greets("a", FOUR_CPUS, uuid_random()), 0);
+    o1 = order_of(&first);
+    o2 = order_of(&second);
+    reports[0] = kernel_report(&o1, MSG_KERNEL_RUNNING);
+    reports[1] = kernel_report(&o2, MSG_KERNEL_RUNNING);
+    agent_beats("a", reports, 2);
+    assert_int_equal(status_of(&first), SESSION_PREEMPTED);
+    assert_int_equal(status_of(&second), SESSION_RUNNING);
+    assert_int_equal(status_of(&urgent), SESSION_PENDING);
+    end_killed(&first);
+    assert_int_equal(status_of(&urgent), SESSION_SCHEDULED);
+    assert_int_equal(status_of(&second), SESSION_RUNNING);
+    assert_clean();
+}
+
+static void one_that_does_not_leave_is_killed(void **state)
+{
+    struct uuid stubborn, urgent;
+
+    (void)state;
+    use_options(USER_SCOPE);
+    agent_comes("a", FOUR_CPUS);
+    stubborn = run((struct wanted){ "stubborn", 4, 0, true, SESSION_BATCH, NULL });
+    urgent = start((struct wanted){ "urgent", 1, 5, false, SESSION_BATCH, NULL });
+    pass_with("a", 61, &stubborn, 1);
+    assert_int_equal(status_of(&stubborn), SESSION_RESCHEDULING);
+    assert_int_equal(find_sent(MSG_KERNEL_DESTROY, 1)->grace_usec, 0);
+    end_killed(&stubborn);
+    assert_int_equal(status_of(&urgent), SESSION_SCHEDULED);
+    assert_clean();
+}
+
+/* The agent goes for good while its place was being made: the session waits as others do. */
+static void a_place_on_a_lost_agent_is_given_up(void **state)
+{
+    struct uuid victim, urgent;
+
+    (void)state;
+    use_options(USER_SCOPE);
+    agent_comes("a", FOUR_CPUS);
+    victim = run((struct wanted){ "victim", 4, 0, true, SESSION_BATCH, NULL });
+    urgent = start((struct wanted){ "urgent", 4, 5, false, SESSION_BATCH, NULL });
+    assert_int_equal(status_of(&victim), SESSION_PREEMPTED);
+    agent_goes("a");
+    pass(120 * USEC_PER_SEC);
+    agent_comes("b", FOUR_CPUS);
+    assert_int_equal(status_of(&urgent), SESSION_SCHEDULED);
+    assert_string_equal(core_find_session(world.core, &urgent)->kernels[0].agent_id, "b");
+    assert_clean();
+}
+
+static void who_preempts_may_be_cancelled(void **state)
+{
+    struct uuid victim, urgent;
+
+    (void)state;
+    use_options(USER_SCOPE);
+    agent_comes("a", FOUR_CPUS);
+    victim = run((struct wanted){ "victim", 4, 0, true, SESSION_BATCH, NULL });
+    urgent = start((struct wanted){ "urgent", 4, 5, false, SESSION_BATCH, NULL });
+    assert_int_equal(terminate(&urgent, false).r, 0);
+    assert_int_equal(status_of(&urgent), GONE);
+    end_killed(&victim);
+    assert_int_equal(status_of(&victim), SESSION_SCHEDULED);
+    assert_clean();
+}
+
+/* ---- a cluster's day, worked out by hand ---- */
+
+#define LOW(name, job_priority) { name, 1, job_priority, true, SESSION_BATCH, NULL, 0 }
+
+/* One core each, a second apart: four on agent a, four on b, four on c. */
+static const struct wanted day_before[] = {
+    LOW("run-01", 3), LOW("run-02", 3), { "run-03", 1, 0, false, SESSION_BATCH, NULL, 0 }, LOW("run-04", 2),
+    LOW("run-05", 1), LOW("run-06", 1), LOW("run-07", 4), LOW("run-08", 9),
+    LOW("run-09", 2), { "run-10", 1, 0, true, SESSION_INTERACTIVE, NULL, 0 }, LOW("run-11", 2),
+    LOW("run-12", 2),
+};
+
+static const struct {
+    struct wanted w;
+    const char *victims; /* that leave because of it */
+    enum session_status status;
+} day[] = {
+    /* a would lose run-04 and run-01 (highest 3), c two of 2, b two of 1 */
+    { { "urgent-13", 2, 5, false, SESSION_BATCH, NULL, 0 }, "run-05 run-06 ", SESSION_PENDING },
+    /* a: run-04, c: run-09, both 2; the older goes */
+    { { "urgent-14", 1, 5, false, SESSION_BATCH, NULL, 0 }, "run-04 ", SESSION_PENDING },
+    /* nobody is lower than 2 any more; first in first out: it holds up the next */
+    { { "urgent-15", 1, 2, false, SESSION_BATCH, NULL, 0 }, "", SESSION_PENDING },
+    { { "urgent-16", 3, 9, false, SESSION_BATCH, NULL, 0 }, "", SESSION_PENDING },
+    /* a higher band is looked at first, but 1 core of nobody is none */
+    { { "urgent-17", 1, 0, false, SESSION_BATCH, NULL, 60 }, "", SESSION_PENDING },
+    /* a: run-01 and run-02 with 3, c three of 2 */
+    { { "urgent-18", 1, 10, false, SESSION_BATCH, NULL, 70 }, "run-09 ", SESSION_PENDING },
+    /* only b has two that may go: a has run-01 and run-02, which are lower */
+    { { "urgent-19", 2, 20, false, SESSION_INTERACTIVE, NULL, 70 }, "run-11 run-12 ", SESSION_PENDING },
+    { { "urgent-20", 2, 20, false, SESSION_BATCH, NULL, 70 }, "run-01 run-02 ", SESSION_PENDING },
+    /* b has run-07 (4) and run-08 (9) left: two only for whoever is above 9 */
+    { { "urgent-21", 2, 9, false, SESSION_BATCH, NULL, 80 }, "", SESSION_PENDING },
+    { { "urgent-22", 2, 10, false, SESSION_BATCH, NULL, 90 }, "run-07 run-08 ", SESSION_PENDING },
+};
+
+static void a_day_worked_out_by_hand(void **state)
+{
+    struct uuid before[AQ_COUNT(day_before)], ids[AQ_COUNT(day)];
+    bool has_left[AQ_COUNT(day_before)] = { false };
+
+    (void)state;
+    use_options(USER_SCOPE);
+    agent_comes("a", FOUR_CPUS);
+    agent_comes("b", FOUR_CPUS);
+    agent_comes("c", FOUR_CPUS);
+    for (size_t i = 0; i < AQ_COUNT(day_before); i++) {
+        before[i] = run(day_before[i]);
+        assert_string_equal(order_of(&before[i]).agent_id, i < 4 ? "a" : i < 8 ? "b" : "c");
+        pass(USEC_PER_SEC);
+    }
+    for (size_t n = 0; n < AQ_COUNT(day); n++) {
+        char left[64] = "";
+
+        ids[n] = start(day[n].w);
+        for (size_t i = 0; i < AQ_COUNT(day_before); i++)
+            if (status_of(&before[i]) == SESSION_PREEMPTED && !has_left[i]) {
+                has_left[i] = true;
+                (void)snprintf(left + strlen(left), sizeof(left) - strlen(left), "%s ",
+                               day_before[i].name);
+            }
+        if (strcmp(left, day[n].victims) != 0 || status_of(&ids[n]) != day[n].status)
+            fail_msg("%s: '%s' leave, %s", day[n].w.name, left,
+                     session_status_name(status_of(&ids[n])));
+    }
+    assert_clean();
+    for (size_t i = 0; i < AQ_COUNT(day_before); i++)
+        if (has_left[i])
+            end_killed(&before[i]);
+    for (size_t n = 0; n < AQ_COUNT(day); n++)
+        assert_int_equal(status_of(&ids[n]), day[n].victims[0] ? SESSION_SCHEDULED
+                                                               : SESSION_PENDING);
+    for (size_t i = 0; i < AQ_COUNT(day_before); i++)
+        assert_int_equal(status_of(&before[i]), has_left[i] ? SESSION_PENDING : SESSION_RUNNING);
+    assert_clean();
+}
+
+static void refused(const char *opts, const char *names)
+{
+    struct resource_group g = { .scheduler_opts = (char *)(uintptr_t)opts };
+    struct aq_error err;
+
+    assert_int_equal(core_check_scheduling(&g, &err), -EINVAL);
+    assert_string_equal(err.field, "preemption");
+    if (!strstr(err.text, names))
+        fail_msg("%s: %s", opts, err.text);
+}
+
+static void settings_that_cannot_be(void **state)
+{
+    (void)state;
+    refused("{\"preemption\":true}", "object");
+    refused("{\"preemption\":{\"enabled\":1}}", "preemption.enabled");
+    refused("{\"preemption\":{\"order\":\"random\"}}", "fewest-sessions");
+    refused("{\"preemption\":{\"mode\":\"skip\"}}", "preemption.mode");
+    refused("{\"preemption\":{\"victim_scope\":\"planet\"}}", "domain or group");
+    refused("{\"preemption\":{\"preemption_min_runtime\":-1}}", "preemption_min_runtime");
+    refused("{\"preemption\":{\"preemptible_priority\":101}}", "from 0 to 100");
+    refused("{\"preemption\":{\"when\":\"now\"}}", "'when'");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(batch_sessions_make_way_and_come_back),
+        TEST(interactive_ones_are_skipped_or_ended),
+        TEST(who_is_left_alone),
+        TEST(who_gets_old_enough_makes_way),
+        TEST(the_scope_decides_whose),
+        TEST(a_restart_displaces_nobody_else),
+        TEST(one_that_does_not_leave_is_killed),
+        TEST(a_place_on_a_lost_agent_is_given_up),
+        TEST(who_preempts_may_be_cancelled),
+        TEST(a_day_worked_out_by_hand),
+        cmocka_unit_test(settings_that_cannot_be),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
