@@ -511,7 +511,7 @@ PEOPLE_VERB(group, "group set", "PROJECT", "Change a project", group_set_opts,
 
 struct resource_group_opts {
     const char *description, *scheduler, *scheduler_opts, *selection;
-    struct cli_list allowed_session_types, preemption;
+    struct cli_list allowed_session_types, preemption, fair_share;
     int is_active, backfill, agent_loss_policy;
     struct cli_int retries, backfill_reservations;
     struct cli_int pending_timeout_sec, agent_loss_grace_sec;
@@ -523,7 +523,7 @@ static const struct cli_opt resource_group_opts[] = {
     { 0, "is-active", CLI_CHOICE, offsetof(struct resource_group_opts, is_active), "yes|no",
       "whether sessions may be made in it" },
     { 0, "scheduler", CLI_STR, offsetof(struct resource_group_opts, scheduler), "NAME",
-      "who is first: fifo, lifo, or drf (whoever holds the least share)" },
+      "fifo, lifo, drf (who holds least), fair-share (who used least)" },
     { 0, "scheduler-opts", CLI_STR, offsetof(struct resource_group_opts, scheduler_opts), "JSON",
       "more about it, e.g. {\"backfill\": true}" },
     { 0, "selection", CLI_STR, offsetof(struct resource_group_opts, selection), "NAME",
@@ -538,8 +538,10 @@ static const struct cli_opt resource_group_opts[] = {
     { 0, "allowed-session-types", CLI_LIST,
       offsetof(struct resource_group_opts, allowed_session_types), "TYPE",
       "interactive or batch: what may be made in it; repeat for both" },
+    { 0, "fair-share", CLI_LIST, offsetof(struct resource_group_opts, fair_share), "KEY=VALUE",
+      "what counts: half_life_days=7, user:E-MAIL=2, ...; repeatable" },
     { 0, "preemption", CLI_LIST, offsetof(struct resource_group_opts, preemption), "KEY=VALUE",
-      "who makes way for whom: enabled=yes, order=newest, ...; repeatable" },
+      "who makes way: enabled=yes, order=newest, ...; repeatable" },
     { 0, "pending-timeout-sec", CLI_DURATION,
       offsetof(struct resource_group_opts, pending_timeout_sec), "TIME",
       "cancel what has waited so long; 0 = never" },

@@ -60,6 +60,7 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_admin_policy_ls,
     &verb_admin_policy_create,
     &verb_admin_policy_set,
+    &verb_fair_share,
     &verb_gpu_run,
     &verb_gpu_top,
     &verb_sim,

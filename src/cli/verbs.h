@@ -6,6 +6,7 @@
 
 /* up.c, login.c, misc.c */
 extern const struct cli_verb verb_up;
+extern const struct cli_verb verb_fair_share;
 extern const struct cli_verb verb_gpu_run;
 extern const struct cli_verb verb_gpu_top;
 extern const struct cli_verb verb_sim;

@@ -222,6 +222,15 @@ int sched_set_owner(struct sched *s, uint32_t owner, const struct sched_owner *v
     return 0;
 }
 
+void sched_set_factors(struct sched *s, uint32_t owner, double domain, double project, double user)
+{
+    if (owner >= s->owner_count)
+        return;
+    s->owners[owner].factors[0] = domain;
+    s->owners[owner].factors[1] = project;
+    s->owners[owner].factors[2] = user;
+}
+
 /* ---- sessions ---- */
 
 static int copy_text(char **to, const char *text)

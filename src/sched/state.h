@@ -35,6 +35,9 @@ int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err);
 int sched_set_account(struct sched *s, uint32_t account, const struct sched_account *value);
 int sched_set_owner(struct sched *s, uint32_t owner, const struct sched_owner *value);
 
+/* The same for fair share only: what is owed to the owner. Unknown owners are ignored. */
+void sched_set_factors(struct sched *s, uint32_t owner, double domain, double project, double user);
+
 /* A session that waits, or one that runs already (its time is known). Copied.
  * -EEXIST if its row is there, -EINVAL, -ENOMEM.
  */

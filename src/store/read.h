@@ -15,6 +15,21 @@
 #include "store/password.h"
 #include "store/store.h"
 
+/* A row of the ledger and whose it is; texts are borrowed. */
+struct store_usage {
+    const char *resource_group, *domain; /* NULL = none */
+    struct uuid project, user;
+    const char *slot;          /* interned */
+    int64_t amount;
+    int64_t from_usec, until_usec; /* until 0 = it is still held */
+};
+/* Returns 0, or -errno to stop. */
+typedef int (*store_usage_fn)(void *data, const struct store_usage *row);
+
+/* What sessions held that were alive at 'since_usec' or later, in no order. */
+int store_read_usage(struct store_tx *tx, int64_t since_usec, store_usage_fn visit, void *data,
+                     struct aq_error *err);
+
 /* What to list. Zero-initialise; every member that is set narrows the result,
  * members that a table has no column for are ignored.
  */

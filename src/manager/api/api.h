@@ -163,6 +163,7 @@ API_ROUTES(domain);
 API_ROUTES(group);
 API_ROUTES(policy);
 API_ROUTES(resource_group);
+API_ROUTES(fair_share);
 API_ROUTES(audit);
 API_ROUTES(statistics);
 API_ROUTES(gql);

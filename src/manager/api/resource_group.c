@@ -9,7 +9,7 @@
 
 struct params {
     const char *name, *description, *scheduler, *selection, *agent_loss_policy;
-    const json_t *scheduler_opts, *preemption;
+    const json_t *scheduler_opts, *preemption, *fair_share;
     struct str_list allowed_session_types;
     enum maybe is_active, backfill;
     int64_t retries, backfill_reservations;
@@ -21,7 +21,8 @@ struct params {
 #define CHANGES                                                                                    \
     { "description", FIELD_STR, FIELD_NULLABLE, offsetof(struct params, description), 0, 512 },    \
     { "is_active", FIELD_MAYBE, 0, offsetof(struct params, is_active) },                           \
-    { "scheduler", FIELD_STR, 0, offsetof(struct params, scheduler), 1, 64, .doc = "fifo, lifo or drf" },       \
+    { "scheduler", FIELD_STR, 0, offsetof(struct params, scheduler), 1, 64, \
+      .doc = "fifo, lifo, drf or fair-share" },                                                     \
     { "scheduler_opts", FIELD_OBJECT, 0, offsetof(struct params, scheduler_opts) },                \
     { "selection", FIELD_STR, 0, offsetof(struct params, selection), 1, 64,                        \
       .doc = "concentrated, dispersed, round-robin, legacy, fragmentation, bin-packing or "        \
@@ -35,6 +36,9 @@ struct params {
     { "allowed_session_types", FIELD_STR_LIST, 0,                                                  \
       offsetof(struct params, allowed_session_types), 0, 8,                                        \
       .doc = "what may be made in it; interactive and batch unless set" },                         \
+    { "fair_share", FIELD_OBJECT, 0, offsetof(struct params, fair_share),                          \
+      .doc = "half_life_days, lookback_days, default_weight, and weights: slot:NAME, "             \
+             "domain:NAME, project:ID, user:ID or E-MAIL; what is not named stays" },              \
     { "preemption", FIELD_OBJECT, 0, offsetof(struct params, preemption),                          \
       .doc = "who makes way for whom: enabled, order, mode, interactive, victim_scope, "           \
              "preemption_min_runtime, preemptible_priority; what is not named stays" },            \
@@ -129,7 +133,8 @@ static bool sets_options(const struct params *params)
 {
     return params->scheduler_opts || params->retries != UNSET || params->backfill != MAYBE_UNSET
         || params->backfill_reservations != UNSET || params->allowed_session_types.count
-        || params->pending_timeout_sec != UNSET || params->preemption;
+        || params->pending_timeout_sec != UNSET || params->preemption
+        || params->fair_share;
 }
 
 static json_t *list_types(const struct str_list *types)
@@ -139,6 +144,28 @@ static json_t *list_types(const struct str_list *types)
     for (size_t i = 0; i < types->count; i++)
         json_array_append_new(list, json_string(types->items[i]));
     return list;
+}
+
+/* Users may be named by e-mail; their ids are kept. */
+static json_t *resolve_users(struct people_row *row, const json_t *from)
+{
+    json_t *resolved = json_object(), *value;
+    const char *key;
+
+    json_object_foreach((json_t *)(uintptr_t)from, key, value) {
+        char text[UUID_TEXT_MAX + 8] = "user:";
+        const struct user *user;
+
+        if (strncmp(key, text, 5) || !strchr(key, '@')) {
+            json_object_set(resolved, key, value);
+        } else if (!(user = core_find_user_by_email(row->api->core, key + 5))) {
+            api_fail_param(&row->err, "fair_share", "there is no user '%.64s'", key + 5);
+        } else {
+            uuid_format(&user->id, text + 5);
+            json_object_set(resolved, text, value);
+        }
+    }
+    return resolved;
 }
 
 /* Its members over those that are there. */
@@ -152,8 +179,9 @@ static void merge_object(json_t *opts, const char *key, const json_t *from)
 /* Texts of JSON: what is given one by one goes into the options as they are
  * given whole, or as they were. The timeout is also a column.
  */
-static char *merge_options(const struct params *params, const char *old)
+static char *merge_options(struct people_row *row, const char *old)
 {
+    const struct params *params = row->params;
     json_auto_t *opts = params->scheduler_opts ? json_deep_copy(params->scheduler_opts)
                                                : json_loads(old, 0, NULL);
     json_t *config;
@@ -179,6 +207,11 @@ static char *merge_options(const struct params *params, const char *old)
                             list_types(&params->allowed_session_types));
     if (params->pending_timeout_sec != UNSET)
         json_object_set_new(opts, "pending_timeout", json_integer(params->pending_timeout_sec));
+    if (params->fair_share) {
+        json_auto_t *resolved = resolve_users(row, params->fair_share);
+
+        merge_object(opts, "fair_share", resolved);
+    }
     if (params->preemption)
         merge_object(opts, "preemption", params->preemption);
     return json_dumps(opts, JSON_COMPACT);
@@ -212,7 +245,7 @@ static void fill(struct people_row *row)
     group->description = people_text(row, params->description, old->description);
     group->is_active = people_bool(params->is_active, old->is_active);
     group->scheduler = people_text(row, params->scheduler, old->scheduler ? old->scheduler : "fifo");
-    group->scheduler_opts = sets_options(params) ? merge_options(params, old_opts)
+    group->scheduler_opts = sets_options(params) ? merge_options(row, old_opts)
                                                  : people_text(row, NULL, old_opts);
     if (!group->scheduler_opts)
         aq_fail(&row->err, ENOMEM, "row");

@@ -35,6 +35,7 @@ static int add_routes(struct api *api, struct aq_error *err)
         { group_routes, group_route_count },
         { policy_routes, policy_route_count },
         { resource_group_routes, resource_group_route_count },
+        { fair_share_routes, fair_share_route_count },
         { audit_routes, audit_route_count },
         { statistics_routes, statistics_route_count },
         { gql_routes, gql_route_count },

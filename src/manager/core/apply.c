@@ -82,7 +82,7 @@ static void apply_created(struct core *core, struct event *e)
         core_die("a session");
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (kernel_is_holding(l->s.kernels[i].status))
-            live_hold(core, l, i);
+            live_hold(core, l, i, 0);
     dependency_watch(core, l);
     if (l->s.status == SESSION_PENDING)
         queue_add(core, l);
@@ -206,12 +206,12 @@ static void apply_kernel_status(struct core *core, struct event *e)
     k->version = c->version + 1;
     k->status_changed_usec = e->at_usec;
     if (held && !kernel_is_holding(c->to))
-        live_release(core, l, k->rank);
+        live_release(core, l, k->rank, e->at_usec);
     move_kernel(core, l, k, c);
     if (kernel_is_terminal(c->to))
         series_end_kernel(core, k, l->kernels[k->rank].measured);
     if (!held && kernel_is_holding(c->to))
-        live_hold(core, l, k->rank);
+        live_hold(core, l, k->rank, e->at_usec);
     if (c->alloc)
         replace(&k->alloc, AQ_TAKE(c->alloc));
     if (c->has_exit) {

@@ -9,11 +9,14 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "manager/core/parts.h"
+#include "base/clock.h"
+#include "manager/core/usage.h"
 
 struct audit {
     struct core *core;
     struct event_batch *loaded; /* only a list of events here */
+    struct usage_check *usage; /* NULL = no group schedules by fair share */
+    bool has_usage;
     struct strbuf findings;
     int count;
     core_audit_fn done;
@@ -330,7 +333,13 @@ static int load(struct store_tx *tx, void *data, struct aq_error *err)
     if (r < 0)
         return r;
     a->count += r;
-    return store_load_tx(tx, take_event, a, err);
+    r = a->has_usage ? usage_check_read(tx, clock_realtime_usec(), &a->usage, err) : 0;
+    return r < 0 ? r : store_load_tx(tx, take_event, a, err);
+}
+
+static void find_usage(void *data, const char *text)
+{
+    find(data, "%s", text);
 }
 
 static void on_loaded(void *data, int r, const struct aq_error *err)
@@ -342,9 +351,12 @@ static void on_loaded(void *data, int r, const struct aq_error *err)
             compare(a, &a->loaded->events[i]);
         compare_counts(a);
         check_sums(a);
+        if (a->usage)
+            usage_check_compare(a->core, a->usage, find_usage, a);
     }
     a->done(a->data, r < 0 ? r : a->count, err, r < 0 ? "" : a->findings.data);
     event_batch_free(a->loaded);
+    usage_check_free(a->usage);
     strbuf_done(&a->findings);
     free(a);
 }
@@ -359,6 +371,8 @@ void core_audit(struct core *core, core_audit_fn done, void *data)
     a->done = done;
     a->data = data;
     strbuf_init(&a->findings);
+    for (size_t i = 0; i < core->rgroups.count; i++)
+        a->has_usage |= ((const struct rgroup *)core->rgroups.entries[i].value)->usage != NULL;
     if (store_write(core->store, load, on_loaded, a) < 0)
         core_defer(core, on_loaded, a, -ENOMEM,
                    &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });

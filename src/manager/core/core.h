@@ -161,6 +161,27 @@ void core_rename_session(struct core *core, const struct uuid *id, const char *n
 void core_set_priority(struct core *core, const struct uuid *id, int priority, core_done_fn done,
                        void *data);
 
+/* ---- fair share ---- */
+
+enum core_fair_level { CORE_FAIR_DOMAIN, CORE_FAIR_PROJECT, CORE_FAIR_USER };
+#define CORE_FAIR_LEVELS 3
+
+/* Whom a level does not tell apart is not set: a domain's row has no project. */
+struct core_fair_row {
+    enum core_fair_level level;
+    const char *domain;
+    struct uuid project, user;
+    double weight;
+    double usage;                 /* of what the group had to give in the days looked back on */
+    double factor;                /* 1 = owed most */
+};
+typedef void (*core_fair_fn)(void *data, const struct core_fair_row *row);
+/* Everybody who used something of the resource group lately, in no order.
+ * -ENOENT, -EINVAL if it does not schedule by fair share, -EAGAIN, -ENOMEM.
+ */
+int core_list_fair_share(struct core *core, const char *resource_group, core_fair_fn visit,
+                         void *data, struct aq_error *err);
+
 /* ---- commands on agents and people ---- */
 
 /* Take no more sessions, or take them again; 'reason' NULL = none. */

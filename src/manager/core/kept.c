@@ -15,7 +15,9 @@
 
 #include "base/log.h"
 #include "base/vec.h"
-#include "manager/core/parts.h"
+#include "manager/core/usage.h"
+
+#define OWNER_KEY_MAX 160
 
 uint32_t live_tries(const struct live *l)
 {
@@ -285,18 +287,34 @@ static int tell_accounts(struct core *core, struct rgroup *g)
     return 0;
 }
 
+/* Whose sessions are served as one: a user's, for fair share within a project and domain. */
+static size_t owner_key(const struct rgroup *g, const struct live *l, char key[OWNER_KEY_MAX])
+{
+    size_t len = sizeof(l->s.user_id.bytes);
+    int more;
+
+    memcpy(key, l->s.user_id.bytes, len);
+    if (g->options.sequencer != &sched_fair_share)
+        return len;
+    memcpy(key + len, l->s.group_id.bytes, sizeof(l->s.group_id.bytes));
+    len += sizeof(l->s.group_id.bytes);
+    more = snprintf(key + len, OWNER_KEY_MAX - len, "%s", l->s.domain ? l->s.domain : "");
+    return AQ_MIN(len + (size_t)more, (size_t)OWNER_KEY_MAX);
+}
+
 static int number_owner(struct rgroup *g, const struct live *l, uint32_t *ret)
 {
-    const struct uuid *id = &l->s.user_id;
     static const struct sched_owner fresh = { .used = NULL };
-    uintptr_t known = (uintptr_t)map_get(&g->owners, id->bytes, sizeof(id->bytes));
+    char key[OWNER_KEY_MAX];
+    size_t len = owner_key(g, l, key);
+    uintptr_t known = (uintptr_t)map_get(&g->owners, key, len);
 
     *ret = (uint32_t)(known ? known - 1 : g->owners.count);
     if (known)
         return 0;
-    if (sched_set_owner(g->sched, *ret, &fresh) < 0)
+    if (sched_set_owner(g->sched, *ret, &fresh) < 0 || usage_name_owner(g, *ret, l) < 0)
         return -ENOMEM;
-    return map_set(&g->owners, id->bytes, sizeof(id->bytes), (void *)(uintptr_t)(*ret + 1));
+    return map_set(&g->owners, key, len, (void *)(uintptr_t)(*ret + 1));
 }
 
 /* ---- sessions ---- */

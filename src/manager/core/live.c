@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
-#include "manager/core/parts.h"
+#include "manager/core/usage.h"
 
 #define NOT_IN_HEAP UINT32_MAX
 
@@ -120,11 +120,12 @@ static void leave_accounts(struct live *l)
     }
 }
 
-void live_hold(struct core *core, struct live *l, size_t rank)
+void live_hold(struct core *core, struct live *l, size_t rank, int64_t at_usec)
 {
     struct agent_live *a = agent_add(core, l->s.kernels[rank].agent_id);
 
     list_add(&a->kernels, &l->kernels[rank].agent_link);
+    l->kernels[rank].held_usec = at_usec;
     a->kernel_count++;
     a->is_stale = a->cards_stale = true;
     join_accounts(l);
@@ -133,12 +134,13 @@ void live_hold(struct core *core, struct live *l, size_t rank)
         l->accounts[kind]->is_stale = true;
 }
 
-void live_release(struct core *core, struct live *l, size_t rank)
+void live_release(struct core *core, struct live *l, size_t rank, int64_t at_usec)
 {
     struct agent_live *a = agent_find(core, l->s.kernels[rank].agent_id);
 
     if (list_is_empty(&l->kernels[rank].agent_link))
         return;
+    usage_add(l, rank, l->kernels[rank].held_usec, at_usec);
     list_remove(&l->kernels[rank].agent_link);
     a->kernel_count--;
     a->is_stale = a->cards_stale = true;
@@ -155,7 +157,7 @@ void live_forget_facts(struct kernel_live *k)
     free(k->alloc);
     free(k->error);
     *k = (struct kernel_live){ .live = k->live, .requested = k->requested,
-        .agent_link = k->agent_link, .measured = k->measured };
+        .agent_link = k->agent_link, .held_usec = k->held_usec, .measured = k->measured };
 }
 
 /* ---- entering and leaving memory ---- */
@@ -287,7 +289,7 @@ void live_bury(struct core *core, struct live *l)
 
     live_unschedule(core, l);
     for (size_t i = 0; i < l->s.kernel_count; i++)
-        live_release(core, l, i);
+        live_release(core, l, i, 0);
     queue_remove(core, l);
     if (l->rgroup->blocker == l)
         l->rgroup->blocker = NULL;

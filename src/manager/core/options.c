@@ -12,6 +12,7 @@
  *   "backfill_reservations": N            that many get a time to start; 0 = all
  *   "allowed_session_types": ["batch"]    what may be made in it; interactive
  *       and batch unless given
+ *   "fair_share": {...}                   what counts how much, see usage.h
  *   "preemption": {...}                   who makes way for whom, see preempt.c
  *   "pending_timeout": SECONDS            Backend.AI's place for the column of
  *       that name; the API keeps both the same
@@ -21,7 +22,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/core/parts.h"
+#include "manager/core/usage.h"
 
 #define COUNT_MAX 1000000
 #define PENDING_TIMEOUT_MAX (1 << 30)
@@ -57,9 +58,9 @@ static int read_sequencer(const char *name, struct sched_options *ret, struct aq
 {
     const struct sequencer_ops *ops = name ? sched_find_sequencer(name) : &sched_fifo;
 
-    if (!ops || ops == &sched_fair_share) /* usage over time is not recorded */
+    if (!ops)
         return aq_fail_field(err, EINVAL, "scheduler",
-                             "'%s' is none of fifo, lifo and drf", name);
+                             "'%s' is none of fifo, lifo, drf and fair-share", name);
     ret->sequencer = ops;
     return 0;
 }
@@ -160,6 +161,8 @@ static int read_opts(const char *text, struct core_scheduling *ret, struct aq_er
         r = read_timeout(opts, &ret->pending_timeout_usec, err);
     if (r == 0)
         r = preempt_read(json_object_get(opts, "preemption"), ret, err);
+    if (r == 0)
+        r = fair_settings_check(json_object_get(opts, "fair_share"), err);
     json_decref(opts);
     return r;
 }

@@ -31,9 +31,9 @@ struct live *live_add(struct core *core, struct session *s);
 void live_bury(struct core *core, struct live *l);
 void live_free(struct live *l);
 int live_rename(struct core *core, struct live *l, const char *name);
-/* A kernel begins or ends to hold its agent's resources. */
-void live_hold(struct core *core, struct live *l, size_t rank);
-void live_release(struct core *core, struct live *l, size_t rank);
+/* A kernel begins or ends to hold its agent's resources; the wall clock's time, 0 = long ago. */
+void live_hold(struct core *core, struct live *l, size_t rank, int64_t at_usec);
+void live_release(struct core *core, struct live *l, size_t rank, int64_t at_usec);
 /* Forget what was said and sent about a kernel. */
 void live_forget_facts(struct kernel_live *k);
 

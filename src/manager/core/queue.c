@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "manager/core/parts.h"
+#include "manager/core/usage.h"
 
 /* Can a pass be saved: would it end where the last one did, without coming to 'l'? */
 static bool is_behind_blocker(const struct live *l)
@@ -238,6 +238,7 @@ void rgroup_free(struct rgroup *g)
         return;
     outlook_done(g);
     kept_done(g);
+    usage_free(g->usage);
     resource_group_done(&g->g);
     free(g);
 }

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "manager/core/parts.h"
+#include "manager/core/usage.h"
 
 static void place(struct core *core, const struct rgroup *g, struct live *l,
                   const struct sched_outcome *out)
@@ -88,6 +88,8 @@ static int pass(struct core *core, struct rgroup *g)
     int r = kept_sync(core, g);
 
     if (r == 0)
+        r = usage_tell(core, g);
+    if (r == 0)
         r = sched_pass(g->sched, clock_realtime_usec(), &core->scratch, &result, NULL);
     if (r < 0)
         return r;
@@ -105,7 +107,7 @@ void schedule(struct core *core)
         struct rgroup *g = core->rgroups.entries[i].value;
         int r;
 
-        if (!g->needs_pass || g->pending == 0)
+        if (!g->needs_pass || g->pending == 0 || !usage_is_ready(core, g))
             continue;
         g->needs_pass = false;
         g->blocker = NULL;

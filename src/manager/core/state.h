@@ -31,6 +31,7 @@ struct kernel_live {
     const struct slots *requested; /* of its kernel */
     uint32_t heartbeat;      /* agent_live.heartbeat that last had it */
     struct list agent_link;  /* in agent_live.kernels while it holds */
+    int64_t held_usec;       /* wall clock: since then; 0 = before this manager's life */
     enum fact fact;
     bool has_exit;
     int exit_code;
@@ -113,7 +114,8 @@ struct rgroup {
     size_t node_count, node_cap;
     struct group_account **accounts; /* by number */
     size_t account_count, account_cap;
-    struct map owners;       /* id of a user -> number + 1 */
+    struct map owners;       /* id of a user; for fair share also project and domain -> number + 1 */
+    struct usage *usage;     /* usage.c: of fair share; NULL = none */
     struct plan *plan;       /* outlook.c: the last one; NULL = none */
 };
 
