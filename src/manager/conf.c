@@ -19,6 +19,8 @@ const struct conf_item manager_conf_items[] = {
       "Allow plain HTTP on an address that others can reach." },
     { "manager", "state", CONF_PATH, AT(state_dir), NULL, 0, 0, 0,
       "Folder of the database, its key and the cluster's certificate authority." },
+    { "manager", "scheduler-plugins", CONF_PATH, AT(scheduler_plugins), NULL, 0, 0, 0,
+      "Folder of scheduler plug-ins, that resource groups may name." },
     { "manager", "log-level", CONF_STR, AT(log_level), "info", 0, 0, 0,
       "error, warning, info or debug." },
     { "link", "listen", CONF_LISTEN, AT(link), "127.0.0.1:8082", 0, 0, 0,

@@ -11,6 +11,7 @@ struct manager_conf {
     struct conf_listen link;   /* agents */
     char *link_names;          /* "a.example.org, 10.0.0.1" for the link's certificate */
     char *state_dir;
+    char *scheduler_plugins;   /* NULL = none */
     char *log_level;
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
     bool metrics_insecure;

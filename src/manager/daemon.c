@@ -15,6 +15,7 @@
 #include "manager/core/core.h"
 #include "manager/metrics.h"
 #include "manager/trim.h"
+#include "sched/plugin.h"
 
 #define STOP_GRACE_MSEC 5000
 #define TRIM_MSEC 60000
@@ -113,6 +114,7 @@ static int open_core(struct daemon *d, bool dev, struct aq_error *err)
     };
     int r = split_names(d, err);
 
+    sched_plugin_set_folder(d->conf->scheduler_plugins);
     conf.link_names = d->name_list;
     conf.link_name_count = d->name_count;
     if (r == 0)

@@ -3,6 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "sched/plugin.h"
+
+#define PLUGIN "plugin:"
+
 /* ---- any ---- */
 
 static int32_t random_device(struct policy *p, const struct request *req,
@@ -76,9 +80,11 @@ int policy_find(const char *name, const struct selector_ops **ret, struct aq_err
             *ret = own[i];
             return 0;
         }
+    if (strncmp(name, PLUGIN, strlen(PLUGIN)) == 0)
+        return sched_plugin_load(name + strlen(PLUGIN), NULL, ret, err);
     if ((*ret = sched_find_selector(name)))
         return 0;
     return aq_fail_field(err, EINVAL, "policy", "there is no policy '%s'; known are fragmentation "
                          "(the default), concentrated, dispersed, legacy, roundrobin, bin-packing, "
-                         "high-performance, and for comparison random, bestfit, fgd", name);
+                         "high-performance, plugin:FILE, and for comparison random, bestfit, fgd", name);
 }

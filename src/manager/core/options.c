@@ -19,11 +19,14 @@
  */
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "manager/core/usage.h"
+#include "sched/plugin.h"
 
+#define PLUGIN "plugin:"
 #define COUNT_MAX 1000000
 #define PENDING_TIMEOUT_MAX (1 << 30)
 
@@ -54,13 +57,27 @@ static int read_bool(const json_t *object, const char *key, bool *ret, struct aq
     return 0;
 }
 
+/* A plug-in's refusal is about this member. */
+static int name_field(struct aq_error *err, const char *field)
+{
+    if (err)
+        (void)snprintf(err->field, sizeof(err->field), "%s", field);
+    return -EINVAL;
+}
+
 static int read_sequencer(const char *name, struct sched_options *ret, struct aq_error *err)
 {
     const struct sequencer_ops *ops = name ? sched_find_sequencer(name) : &sched_fifo;
 
+    if (!ops && strncmp(name, PLUGIN, strlen(PLUGIN)) == 0) {
+        int r = sched_plugin_find(name + strlen(PLUGIN), &ret->sequencer, NULL, err);
+
+        return r < 0 ? name_field(err, "scheduler") : 0;
+    }
+
     if (!ops)
         return aq_fail_field(err, EINVAL, "scheduler",
-                             "'%s' is none of fifo, lifo, drf and fair-share", name);
+                             "'%s' is none of fifo, lifo, drf, fair-share and plugin:NAME", name);
     ret->sequencer = ops;
     return 0;
 }
@@ -72,11 +89,15 @@ static int read_selector(const char *key, const char *name, struct sched_options
 
     if (!name)
         return 0;
+    if (strncmp(name, PLUGIN, strlen(PLUGIN)) == 0)
+        return sched_plugin_find(name + strlen(PLUGIN), NULL, &ret->selector.ops, err) < 0
+                   ? name_field(err, key)
+                   : 0;
     ops = strcmp(name, "roundrobin") == 0 ? &sched_round_robin : sched_find_selector(name);
     if (!ops)
         return aq_fail_field(err, EINVAL, key, "'%s' is none of concentrated, dispersed, "
-                             "round-robin, legacy, fragmentation, bin-packing and "
-                             "high-performance", name);
+                             "round-robin, legacy, fragmentation, bin-packing, "
+                             "high-performance and plugin:NAME", name);
     ret->selector.ops = ops;
     return 0;
 }

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "manager/core/parts.h"
 
 /* Contents of the event move into the object of that key, a new one if there
@@ -62,11 +63,15 @@ static void save_rgroup(struct core *core, struct resource_group *fresh)
     struct rgroup *g = rgroup_get(core, fresh->name);
     struct resource_group old = g->g;
     int64_t timeout = g->scheduling.pending_timeout_usec;
+    struct aq_error err = { 0 };
 
     g->g = *fresh;
     *fresh = old;
     g->is_known = true;
     core_read_scheduling(&g->g, &g->scheduling);
+    if (core_check_scheduling(&g->g, &err) < 0) /* of another version, or a plug-in that has gone */
+        log_warning("resource group '%s' schedules by the built-in rule: %s: %s", g->g.name,
+                    err.field, err.text);
     if (g->scheduling.pending_timeout_usec != timeout)
         touch_pending(core, g);
     access_forget(core);

@@ -1,0 +1,271 @@
+#include "sched/plugin.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "aliquot/scheduler.h"
+#include "base/log.h"
+#include "sched/state_private.h"
+
+#define NAME_MAX_LEN 64
+
+struct plugin {
+    char *path;
+    const struct aq_scheduler *theirs;
+    bool has_complained;
+    struct sequencer_ops sequencer;
+    struct selector_ops selector;
+    struct plugin *next;
+};
+
+static struct plugin *loaded;
+static const char *folder;
+
+static void complain(struct plugin *p, const char *what)
+{
+    if (!p->has_complained)
+        log_warning("scheduler plug-in '%s' (%s) %s; the built-in rule takes over", p->theirs->name,
+                    p->path, what);
+    p->has_complained = true;
+}
+
+/* ---- order ---- */
+
+struct ordered {
+    uint32_t *order;           /* NULL = by row */
+};
+
+static struct aq_scheduler_slots slots_of(const struct cluster *c)
+{
+    return (struct aq_scheduler_slots){ c->names, (uint32_t)c->columns, 0 };
+}
+
+static int fill_sessions(struct sequence *seq, struct arena *arena,
+                         struct aq_scheduler_session *ret)
+{
+    const struct cluster *c = &seq->s->cluster;
+    int64_t *amounts = arena_array(arena, seq->count * c->columns + 1, sizeof(*amounts));
+
+    if (!amounts)
+        return -ENOMEM;
+    for (size_t i = 0; i < seq->count; i++, amounts += c->columns) {
+        const struct entry *e = &seq->s->entries[seq->items[i].handle];
+
+        for (uint32_t q = 0; q < e->req_count; q++)
+            for (size_t k = 0; k < c->columns; k++)
+                amounts[k] += e->reqs[q]->amounts[k];
+        ret[i] = (struct aq_scheduler_session){ .row = e->row, .lifetime_usec = e->lifetime_usec,
+            .amounts = amounts, .owner = e->owner, .retries = e->retries,
+            .job_priority = e->job_priority };
+    }
+    return 0;
+}
+
+static bool is_permutation(const uint32_t *order, size_t count, bool *seen)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (order[i] >= count || seen[order[i]])
+            return false;
+        seen[order[i]] = true;
+    }
+    return true;
+}
+
+static int begin_order(struct sequence *seq, struct arena *arena)
+{
+    struct plugin *p = AQ_CONTAINER_OF(seq->s->options.sequencer, struct plugin, sequencer);
+    struct aq_scheduler_slots slots = slots_of(&seq->s->cluster);
+    struct ordered *ordered = arena_alloc(arena, sizeof(*ordered));
+    struct aq_scheduler_session *sessions = arena_array(arena, seq->count, sizeof(*sessions));
+    uint32_t *order = arena_array(arena, seq->count, sizeof(*order));
+    bool *seen = arena_array(arena, seq->count, sizeof(*seen));
+
+    if (!ordered || !sessions || !order || !seen || fill_sessions(seq, arena, sessions) < 0)
+        return -ENOMEM;
+    memset(order, 0xff, seq->count * sizeof(*order));
+    if (p->theirs->order(&slots, sessions, (uint32_t)seq->count, order) != 0)
+        complain(p, "refuses to order the sessions");
+    else if (!is_permutation(order, seq->count, seen))
+        complain(p, "does not name each session once");
+    else
+        ordered->order = order;
+    seq->data = ordered;
+    return 0;
+}
+
+static uint32_t next_ordered(struct sequence *seq)
+{
+    const struct ordered *ordered = seq->data;
+    size_t at = seq->at++;
+
+    if (at >= seq->count)
+        return NO_HANDLE;
+    return seq->items[ordered->order ? ordered->order[at] : at].handle;
+}
+
+/* ---- choice ---- */
+
+/* All that have room, by id. */
+static uint32_t list_agents(const struct cluster *c, struct request *req,
+                            const struct selector *self, struct aq_scheduler_agent *agents,
+                            uint32_t *nodes)
+{
+    uint32_t count = 0;
+
+    for (uint32_t n = 0; n < c->node_count; n++) {
+        const struct fit *fit = c->nodes[n].id ? cluster_fit(c, req, c->nodes[n].state, self)
+                                               : NULL;
+        uint32_t at = count;
+
+        if (!fit || !fit->has_room)
+            continue;
+        for (; at > 0 && strcmp(c->nodes[n].id, agents[at - 1].id) < 0; at--) {
+            agents[at] = agents[at - 1];
+            nodes[at] = nodes[at - 1];
+        }
+        agents[at] = (struct aq_scheduler_agent){ c->nodes[n].id, c->nodes[n].free,
+            c->nodes[n].capacity };
+        nodes[at] = n;
+        count++;
+    }
+    return count;
+}
+
+static uint32_t pick(void *data, struct cluster *c, struct request *req,
+                     const struct selector *self, uint32_t node, int32_t *device)
+{
+    struct plugin *p = AQ_CONTAINER_OF(self->ops, struct plugin, selector);
+    struct aq_scheduler_agent *agents = calloc(c->node_count + 1, sizeof(*agents));
+    uint32_t *nodes = calloc(c->node_count + 1, sizeof(*nodes));
+    struct aq_scheduler_slots slots = slots_of(c);
+    uint32_t count;
+    int32_t chosen = -1;
+
+    (void)data;
+    if (agents && nodes) {
+        count = list_agents(c, req, self, agents, nodes);
+        chosen = p->theirs->choose(&slots, req->amounts, agents, count);
+        if (chosen >= 0 && (uint32_t)chosen >= count) {
+            complain(p, "chooses an agent that there is not");
+            chosen = -1;
+        }
+    }
+    if (chosen >= 0) {
+        node = nodes[chosen];
+        *device = -1; /* the best fit there */
+    }
+    free(agents);
+    free(nodes);
+    return node;
+}
+
+/* ---- loading ---- */
+
+static int check(const char *path, const struct aq_scheduler *theirs, struct aq_error *err)
+{
+    if (!theirs)
+        return aq_fail(err, EINVAL, "'%s' is no scheduler plug-in: it exports no "
+                       AQ_SCHEDULER_SYMBOL, path);
+    if (theirs->abi != AQ_SCHEDULER_ABI || theirs->size != sizeof(*theirs))
+        return aq_fail(err, EINVAL, "'%s' is made for ABI %u (%u bytes), this program has %u (%zu); "
+                       "compile it anew", path, theirs->abi, theirs->size, AQ_SCHEDULER_ABI,
+                       sizeof(*theirs));
+    if (!theirs->name || !theirs->name[0] || (!theirs->order && !theirs->choose))
+        return aq_fail(err, EINVAL, "'%s' has no name, or neither orders nor chooses", path);
+    return 0;
+}
+
+static struct plugin *plugin_new(const char *path, const struct aq_scheduler *theirs)
+{
+    struct plugin *p = calloc(1, sizeof(*p));
+
+    if (!p || !(p->path = strdup(path))) {
+        free(p);
+        return NULL;
+    }
+    p->theirs = theirs;
+    p->sequencer = (struct sequencer_ops){ .name = theirs->name, .begin = begin_order,
+        .next = next_ordered };
+    p->selector = sched_concentrated;
+    p->selector.name = theirs->name;
+    p->selector.pick = pick;
+    p->next = loaded;
+    return loaded = p;
+}
+
+static int load(const char *path, struct plugin **ret, struct aq_error *err)
+{
+    void *object;
+    int r;
+
+    for (*ret = loaded; *ret; *ret = (*ret)->next)
+        if (strcmp((*ret)->path, path) == 0)
+            return 0;
+    if (!(object = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
+        return aq_fail(err, EINVAL, "%s", dlerror());
+    if ((r = check(path, dlsym(object, AQ_SCHEDULER_SYMBOL), err)) < 0) {
+        (void)dlclose(object);
+        return r;
+    }
+    *ret = plugin_new(path, dlsym(object, AQ_SCHEDULER_SYMBOL));
+    return *ret ? 0 : aq_fail(err, ENOMEM, "a plug-in");
+}
+
+int sched_plugin_load(const char *path, const struct sequencer_ops **ret_sequencer,
+                      const struct selector_ops **ret_selector, struct aq_error *err)
+{
+    struct plugin *p;
+    int r = load(path, &p, err);
+
+    if (r < 0)
+        return r;
+    if ((ret_sequencer && !p->theirs->order) || (ret_selector && !p->theirs->choose))
+        return aq_fail(err, EINVAL, "scheduler plug-in '%s' does not %s", p->theirs->name,
+                       ret_sequencer ? "order sessions" : "choose agents");
+    if (ret_sequencer)
+        *ret_sequencer = &p->sequencer;
+    if (ret_selector)
+        *ret_selector = &p->selector;
+    return 0;
+}
+
+void sched_plugin_set_folder(const char *path)
+{
+    folder = path;
+}
+
+/* Nobody else may put other code there. */
+static int check_owner(const char *path, struct aq_error *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return aq_fail(err, EINVAL, "'%s': %s", path, strerror(errno));
+    if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)))
+        return aq_fail(err, EINVAL, "'%s' could be changed by others: it must belong to root or "
+                       "this program's user, and only its owner may write to it", path);
+    return 0;
+}
+
+int sched_plugin_find(const char *name, const struct sequencer_ops **ret_sequencer,
+                      const struct selector_ops **ret_selector, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = NULL;
+    size_t len = strlen(name);
+    int r;
+
+    if (!folder)
+        return aq_fail(err, EINVAL, "there is no folder of scheduler plug-ins: set "
+                       "scheduler-plugins in the manager's settings");
+    if (len == 0 || len > NAME_MAX_LEN || name[0] == '.' || strchr(name, '/'))
+        return aq_fail(err, EINVAL, "'%.64s' is no name of a plug-in", name);
+    if (!(path = aq_format("%s/%s.so", folder, name)))
+        return aq_fail(err, ENOMEM, "a plug-in");
+    if ((r = check_owner(folder, err)) < 0 || (r = check_owner(path, err)) < 0)
+        return r;
+    return sched_plugin_load(path, ret_sequencer, ret_selector, err);
+}
