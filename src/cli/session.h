@@ -31,4 +31,7 @@ int session_resolve(struct cli *cli, const char *name, struct follow_session *re
 /* Add "agents" and "exit_code", which the columns show, from its kernels. */
 int session_adapt(json_t *session);
 
+/* Between which agents it was chosen when the session was placed last. */
+int choices_show(struct cli *cli, const char *name, struct aq_error *err);
+
 #endif

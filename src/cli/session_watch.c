@@ -124,14 +124,6 @@ static const struct column why_columns[] = {
     COLUMN_END,
 };
 
-static const struct column history_columns[] = {
-    { "at", "AGE", COLUMN_TIME, 0 },
-    { "kernel", "KERNEL", COLUMN_TEXT, 0 },
-    { "status", "STATUS", COLUMN_STATUS, COLUMN_IS_NAME },
-    { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
-    COLUMN_END,
-};
-
 /* The manager's sentences; the data behind them are for machine formats. */
 static int print_text(struct cli *cli, const json_t *answer, struct aq_error *err)
 {
@@ -155,31 +147,14 @@ static int print_text(struct cli *cli, const json_t *answer, struct aq_error *er
 }
 
 struct why_opts {
-    bool history;
+    bool explain;
 };
 
 static const struct cli_opt why_opts[] = {
-    { 0, "history", CLI_FLAG, offsetof(struct why_opts, history), NULL,
-      "every state it was in, with times and reasons" },
+    { 0, "explain", CLI_FLAG, offsetof(struct why_opts, explain), NULL,
+      "why it is where it is: the agents between which was chosen" },
     CLI_OPT_END,
 };
-
-static int show_history(struct cli *cli, const char *name, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_t *answer = NULL;
-    int r;
-
-    session_path(cli, &path, name, "/history");
-    r = cli_call(cli, METHOD_GET, path.data, NULL, &answer, err);
-    if (r == 0)
-        r = output_list(&cli->output, history_columns, json_object_get(answer, "items"), &out, err);
-    if (r == 0)
-        r = cli_print(&out, err);
-    json_decref(answer);
-    return r;
-}
 
 static int why(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
@@ -189,14 +164,12 @@ static int why(struct cli *cli, void *data, int argc, char **argv, struct aq_err
     int r;
 
     (void)argc;
-    if (opts->history) {
-        r = show_history(cli, argv[0], err);
-    } else {
-        session_path(cli, &path, argv[0], "/why");
-        r = record_show(cli, path.data, why_columns, NULL, &answer, err);
-        if (r == 0)
-            r = print_text(cli, answer, err);
-    }
+    if (opts->explain)
+        return choices_show(cli, argv[0], err);
+    session_path(cli, &path, argv[0], "/why");
+    r = record_show(cli, path.data, why_columns, NULL, &answer, err);
+    if (r == 0)
+        r = print_text(cli, answer, err);
     json_decref(answer);
     return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
 }
@@ -204,12 +177,14 @@ static int why(struct cli *cli, void *data, int argc, char **argv, struct aq_err
 const struct cli_verb verb_session_why = {
     .name = "session why",
     .args = "SESSION",
-    .summary = "Say why a session waits, or why it ended",
+    .summary = "Say why a session waits, where it runs, or why it ended",
     .details = "Which resource is short, on which agents and by how much; which policy; which\n"
                "session it waits for. Its place in the queue, and until when it starts, if\n"
-               "the time limits of those before it say so.",
+               "the time limits of those before it say so.\n\n"
+               "Of one that has started, --explain lists the best candidates as the scheduler\n"
+               "saw them then: agents that were equal in one line, with what was free.",
     .examples = "aliquot session why train-3fa2b1\n"
-                "aliquot session why --history train-3fa2b1",
+                "aliquot session why --explain train-3fa2b1",
     .opts = why_opts,
     .opts_size = sizeof(struct why_opts),
     .min_args = 1,

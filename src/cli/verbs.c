@@ -16,6 +16,7 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_session_ls,
     &verb_session_info,
     &verb_session_why,
+    &verb_session_history,
     &verb_session_stats,
     &verb_session_logs,
     &verb_session_attach,

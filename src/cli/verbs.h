@@ -19,6 +19,7 @@ extern const struct cli_verb verb_ps, verb_rm, verb_session_ls, verb_session_inf
     verb_session_rename, verb_session_restart;
 extern const struct cli_verb verb_logs, verb_session_logs, verb_session_wait, verb_session_why;
 extern const struct cli_verb verb_top, verb_session_stats;
+extern const struct cli_verb verb_session_history;
 extern const struct cli_verb verb_session_attach, verb_exec;
 
 /* agent.c */

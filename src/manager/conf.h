@@ -16,6 +16,7 @@ struct manager_conf {
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
     bool metrics_insecure;
     int64_t heartbeat_usec, agent_timeout_usec, kill_grace_usec;
+    int64_t attempts_age_usec, attempts_sessions;
 };
 
 extern const struct conf_item manager_conf_items[];

@@ -110,6 +110,8 @@ static int open_core(struct daemon *d, bool dev, struct aq_error *err)
         .heartbeat_usec = d->conf->heartbeat_usec,
         .agent_timeout_usec = d->conf->agent_timeout_usec,
         .kill_grace_usec = d->conf->kill_grace_usec,
+        .attempts_age_usec = d->conf->attempts_age_usec,
+        .attempts_sessions = d->conf->attempts_sessions,
         .dev = dev,
     };
     int r = split_names(d, err);

@@ -50,6 +50,10 @@ static void event_done(struct event *e)
     case EVENT_RESOURCE_GROUP_SAVED:
         resource_group_done(&e->resource_group);
         break;
+    case EVENT_SESSION_ATTEMPT:
+        free(e->attempt.detail);
+        break;
+    case EVENT_ATTEMPTS_PRUNED:
     case EVENT_AGENT_STATUS:
     case EVENT_AGENT_REMOVED:
     case EVENT_SLOT_TYPE_KNOWN:

@@ -22,6 +22,8 @@ enum event_kind {
     EVENT_SESSION_PRIORITY, /* session_priority */
     EVENT_SESSION_FORCED,   /* session_id: forced = true */
     EVENT_SESSION_EXPLAINED, /* memory and row: reason + status_data of a PENDING session */
+    EVENT_SESSION_ATTEMPT,  /* attempt; of the rows alone */
+    EVENT_ATTEMPTS_PRUNED,  /* prune; of the rows alone */
     EVENT_KERNEL_STATUS,    /* kernel_status */
     EVENT_AGENT_SAVED,      /* agent: insert or update of the whole row */
     EVENT_AGENT_STATUS,     /* agent_status */
@@ -74,6 +76,17 @@ struct event {
             int priority;
             char *reason, *status_data;
         } session_change;       /* RENAMED, PRIORITY, FORCED, EXPLAINED */
+        struct {
+            int64_t row;        /* of the session */
+            const char *kind;   /* static: what the scheduler answered */
+            int64_t count;      /* that many more attempts with this answer */
+            int64_t first_usec; /* of them; the last one's time is at_usec */
+            char *detail;       /* JSON; NULL keeps what is there */
+        } attempt;
+        struct {
+            int64_t before_usec; /* attempts of sessions that ended before */
+            int64_t keep;       /* and of all but so many latest sessions, of those that ended */
+        } prune;
         struct agent agent;
         struct {
             char id[AGENT_ID_MAX + 1];

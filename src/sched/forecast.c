@@ -490,7 +490,8 @@ static int reserve_all(struct forecast *p, struct entry *e, const struct wish *w
 static int hold_now(struct forecast *p, struct entry *e)
 {
     for (uint32_t q = 0; q < e->req_count; q++)
-        if (cluster_hold_parts(&p->s->cluster, e->holds[q].node, e->reqs[q], e->holds[q].parts,
+        if (choice_note(p->s, e, q, e->holds[q].node) < 0 ||
+            cluster_hold_parts(&p->s->cluster, e->holds[q].node, e->reqs[q], e->holds[q].parts,
                                e->holds[q].part_count) < 0) {
             while (q-- > 0)
                 (void)cluster_release(&p->s->cluster, e->holds[q].node, e->reqs[q],

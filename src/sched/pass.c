@@ -76,6 +76,9 @@ static int tell(struct pass *p, uint32_t handle, const struct sched_outcome *out
         return -ENOMEM;
     *to = *out;
     to->session = handle;
+    if (out->verdict == SCHED_PLACED && p->s->choices.len &&
+        !(to->choices = arena_strdup(p->arena, p->s->choices.data)))
+        return -ENOMEM;
     return is_placed && !(to->agents = list_agents(p, e)) ? -ENOMEM : 0;
 }
 
@@ -143,6 +146,7 @@ static int look(struct pass *p, uint32_t handle, struct sched_outcome *out)
     int r;
 
     *out = (struct sched_outcome){ .session = handle };
+    strbuf_clear(&p->s->choices);
     out->verdict = validate_entry(p->s, e, p->now_usec, &out->account);
     if (out->verdict != SCHED_PLACED)
         return 0;
@@ -302,6 +306,7 @@ int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sc
     int r;
 
     s->passes++;
+    strbuf_clear(&s->choices);
     r = start_waiting_for_victims(&p);
 
     for (size_t from = 0, to; r == 0 && from < s->queue_count && !p.result.is_blocked; from = to) {

@@ -106,7 +106,7 @@ int place_entry(struct sched *s, struct entry *e, struct arena *arena)
     wish = entry_wish(s, e, arena, &r);
     for (uint32_t i = 0; i < e->req_count && r == 0; i++) {
         r = select_node(&s->cluster, e->reqs[i], selector, wish, &node, &device);
-        if (r == 0 && node != CLUSTER_NONE)
+        if (r == 0 && node != CLUSTER_NONE && (r = choice_note(s, e, i, node)) == 0)
             r = state_hold(s, e, i, node, device);
         else if (r == 0)
             r = entry_has_agent(s, e, i) ? SCHED_NO_ROOM : SCHED_NO_AGENT;

@@ -153,6 +153,7 @@ struct sched_options {
     int64_t lifetime_usec;     /* backfill: assumed where none is known; 0 = a day */
     uint32_t reservations_max; /* backfill: sessions that get a time; 0 = all */
     struct sched_preemption preemption;
+    uint32_t choices_max;      /* candidates noted of each placement, at most 16; 0 = none */
 };
 
 struct sched_snapshot {
@@ -194,6 +195,10 @@ struct sched_outcome {
     const uint32_t *victims;   /* PREEMPTING: indexes of the running ones, or handles */
     size_t victim_count;
     int64_t starts_usec;       /* NO_ROOM with backfill: when it will start; 0 = not known */
+    const char *choices;       /* PLACED, with choices_max: JSON, per requirement
+                                  {"selection", "with_room", "without_room": agents, "best":
+                                  [{"agent", "equal": agents like it, itself one of them,
+                                  "score" or null, "free": amounts, "chosen"}]}; else NULL */
 };
 
 struct sched_result {

@@ -18,8 +18,12 @@ int sched_new(const struct slot_types *types, const struct sched_options *option
         return aq_fail(err, ENOMEM, "a scheduler");
     s->options = *options;
     s->capacity = calloc(s->cluster.width, sizeof(*s->capacity));
-    if (!s->capacity || (options->selector.ops->open && !options->selector.data &&
-                         options->selector.ops->open(&s->options.selector.data) < 0))
+    s->column_types = calloc(s->cluster.width, sizeof(*s->column_types));
+    for (size_t c = 0; s->column_types && c < s->cluster.columns; c++)
+        s->column_types[c] = slot_types_get(types, s->cluster.names[c]);
+    if (!s->capacity || !s->column_types ||
+        (options->selector.ops->open && !options->selector.data &&
+         options->selector.ops->open(&s->options.selector.data) < 0))
         return aq_fail(err, ENOMEM, "a scheduler");
     s->owns_selector = s->options.selector.data != options->selector.data;
     *ret = AQ_TAKE(s);
@@ -56,6 +60,8 @@ void sched_free(struct sched *s)
     if (s->owns_selector)
         s->options.selector.ops->close(s->options.selector.data);
     cluster_done(&s->cluster);
+    free(s->column_types);
+    strbuf_done(&s->choices);
     free(s->entries);
     free(s->free_entries);
     free(s->queue);

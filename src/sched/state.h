@@ -82,14 +82,4 @@ struct sched_planned {
 int sched_plan(struct sched *s, int64_t now_usec, size_t max, struct arena *arena,
                struct sched_planned **ret);
 
-/* The agents that have room for requirement 'index' of a session now, best
- * first; at most 'max' of them. The count, or -ENOMEM.
- */
-struct sched_score {
-    const char *agent_id;
-    double score;              /* of selectors that score, else the place: 1 = best */
-};
-int sched_candidates(struct sched *s, uint32_t handle, size_t index, struct sched_score *ret,
-                     size_t max);
-
 #endif

@@ -84,6 +84,8 @@ struct sched {
     int64_t *capacity;        /* per column, over all agents; for shares */
     uint64_t capacity_at;     /* cluster.agents_changed when it was summed */
     uint32_t passes;          /* counts them */
+    enum slot_type *column_types;
+    struct strbuf choices;    /* of the placement under way, see choice.c */
     size_t preempting;
     size_t grouped;           /* sessions with a group that hold something */
 };
@@ -109,6 +111,13 @@ bool entry_has_agent(const struct sched *s, const struct entry *e, size_t req);
 /* NULL if it has none; -ENOMEM in *ret_r. */
 const struct wish *entry_wish(struct sched *s, const struct entry *e, struct arena *arena,
                               int *ret_r);
+
+/* ---- choice.c ---- */
+
+/* Requirement 'q' is going to be held on 'node': note between which agents that
+ * was chosen, in s->choices. The requirements of an entry one after another. 0 or -ENOMEM.
+ */
+int choice_note(struct sched *s, const struct entry *e, uint32_t q, uint32_t node);
 
 /* ---- validate.c ---- */
 

@@ -18,6 +18,10 @@ int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
         return session_force(tx, e, err);
     case EVENT_SESSION_EXPLAINED:
         return session_explain(tx, e, err);
+    case EVENT_SESSION_ATTEMPT:
+        return attempt_add(tx, e, err);
+    case EVENT_ATTEMPTS_PRUNED:
+        return attempts_prune(tx, e, err);
     case EVENT_KERNEL_STATUS:
         return kernel_set_status(tx, e, err);
     case EVENT_AGENT_SAVED:

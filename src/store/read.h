@@ -92,6 +92,13 @@ struct history_row {
     const char *reason;        /* NULL = none */
 };
 
+/* Attempts of the scheduler in a row that had the same answer. */
+struct attempt_row {
+    const char *kind;
+    int64_t first_usec, last_usec, count;
+    const char *detail;        /* JSON; NULL = none */
+};
+
 struct store_page {
     struct arena arena;
     size_t count;
@@ -108,6 +115,7 @@ struct store_page {
         struct keypair_policy *policies;
         struct resource_group *resource_groups;
         struct history_row *history;
+        struct attempt_row *attempts;
     };
 };
 
@@ -147,6 +155,9 @@ int store_list_resource_groups(struct store_tx *tx, const struct store_query *q,
 int store_find_sessions(struct store_tx *tx, const struct store_query *q, const char *text,
                         struct store_page **ret, struct aq_error *err);
 
+/* What the scheduler made of a session, oldest first. */
+int store_list_attempts(struct store_tx *tx, const struct uuid *session_id,
+                        struct store_page **ret, struct aq_error *err);
 /* Status changes of a session and its kernels, oldest first. */
 int store_list_history(struct store_tx *tx, const struct uuid *session_id,
                        struct store_page **ret, struct aq_error *err);

@@ -33,6 +33,9 @@ int kernel_set_status(struct store_tx *tx, const struct event *e, struct aq_erro
 int history_add(struct store_tx *tx, int64_t session_seq, int rank, uint32_t version,
                 int64_t at_usec, const char *status, const char *reason, struct aq_error *err);
 
+int attempt_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int attempts_prune(struct store_tx *tx, const struct event *e, struct aq_error *err);
+
 int agent_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int agent_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int agent_remove(struct store_tx *tx, const struct event *e, struct aq_error *err);

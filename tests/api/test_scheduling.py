@@ -125,3 +125,30 @@ def test_rules_are_named(user, name):
     assert [p["name"] for p in data["scheduler"]["failed_predicates"]] == ["reserved_time"]
     assert "Before start time" in data["scheduler"]["failed_predicates"][0]["msg"]
     assert user.delete("/session/" + session).status == 200
+
+
+def test_what_the_scheduler_made_of_it(admin, user, name):
+    """Runs of attempts with the same answer, then the candidates of the placement."""
+    agent = admin.get("/aliquot/v1/agents").json["items"][0]
+    config = {"resources": {"cpu": agent["available_slots"]["cpu"], "mem": "64m"}}
+    first, second = (user.post("/session", batch(f"{name[:40]}-{i}", "sleep 60", config=config))
+                     .json["sessionId"] for i in range(2))
+
+    def scheduling(session):
+        return user.get(f"/aliquot/v1/sessions/{session}/history").json["scheduling"]
+    wait_status(user, first, "RUNNING")
+    wait_for(lambda: [a["kind"] for a in scheduling(second)] == ["no-room"],
+             what="the attempt to be kept")
+    waits = scheduling(second)[0]
+    assert waits["attempts"] >= 1 and waits["first_at"] <= waits["last_at"]
+    assert waits["detail"]["requirements"][0]["nearest"] == agent["id"]
+    assert user.delete("/session/" + first).status == 200
+    wait_status(user, second, "RUNNING")
+    kinds = [a["kind"] for a in scheduling(second)]
+    assert kinds == ["no-room", "placed"]
+    choice, = scheduling(second)[-1]["detail"]
+    assert (choice["with_room"], choice["without_room"]) == (1, 0)
+    chosen, = choice["best"]
+    assert chosen["agent"] == agent["id"] and chosen["chosen"] and chosen["equal"] == 1
+    assert chosen["free"]["cpu"] == agent["available_slots"]["cpu"]
+    assert user.delete("/session/" + second).status == 200

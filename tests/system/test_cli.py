@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -160,6 +161,20 @@ def test_why_it_waits(cluster):
     assert cluster.run("session", "wait", "--timeout", "1s", "too-big").returncode == 3
     cluster("rm", "too-big")
     assert cluster.session("too-big")["status"] == "CANCELLED"
+
+
+def test_why_it_is_there(cluster):
+    cluster("session", "create", "-t", "placed", "--", "true")
+    cluster.wait_status("placed", "TERMINATED")
+    drawn = cluster("session", "why", "--explain", "placed")
+    assert re.search(r"Requirement #1: of 1 agents 1 had room; selection \w+", drawn)
+    assert re.search(r"^\* +\S+ +1 .*cpu.*#{20}", drawn, re.M), drawn
+    best = json.loads(cluster("session", "why", "--explain", "placed", "-o", "json"))[0]["best"]
+    assert best[0]["chosen"] is True
+    shown = cluster("session", "history", "placed")
+    assert "SCHEDULED" in shown and re.search(r"ANSWER.*\n.* 1 +placed", shown), shown
+    past = json.loads(cluster("session", "history", "placed", "-o", "json"))
+    assert [a["kind"] for a in past["scheduling"]] == ["placed"]
 
 
 def test_rm_all_asks(cluster):

@@ -10,15 +10,18 @@
 struct history {
     struct request *req;
     struct uuid id;
-    void (*write)(const struct principal *who, const struct store_page *page, struct jsonw *w);
-    struct store_page *page;
+    void (*write)(const struct history *history, struct jsonw *w);
+    struct store_page *page, *attempts;
 };
 
 static int read_history(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct history *history = data;
+    int r = store_list_history(tx, &history->id, &history->page, err);
 
-    return store_list_history(tx, &history->id, &history->page, err);
+    if (r == 0 && (r = store_list_attempts(tx, &history->id, &history->attempts, err)) < 0)
+        store_page_free(AQ_TAKE(history->page));
+    return r;
 }
 
 /* {"preparing": when it was last entered, ...}. States that this client takes
@@ -50,10 +53,9 @@ static json_t *history_object(const struct principal *who, const struct store_pa
     return object;
 }
 
-static void write_status_history(const struct principal *who, const struct store_page *page,
-                                 struct jsonw *w)
+static void write_status_history(const struct history *history, struct jsonw *w)
 {
-    json_auto_t *object = history_object(who, page);
+    json_auto_t *object = history_object(api_principal(history->req), history->page);
     AQ_CLEANUP(aq_freep) char *text = json_dumps(object, JSON_COMPACT);
 
     jsonw_object_begin(w);
@@ -61,27 +63,43 @@ static void write_status_history(const struct principal *who, const struct store
     jsonw_object_end(w);
 }
 
-/* Every change, also of the kernels, in our own form. */
-static void write_changes(const struct principal *who, const struct store_page *page,
-                          struct jsonw *w)
+static void write_change(const struct history_row *row, struct jsonw *w)
 {
-    (void)who;
+    jsonw_object_begin(w);
+    api_write_time(w, "at", row->at_usec);
+    jsonw_member_str(w, "status", row->status);
+    jsonw_member_str(w, "reason", row->reason);
+    if (row->is_kernel)
+        jsonw_member_int(w, "kernel", row->kernel_rank);
+    else
+        jsonw_member_null(w, "kernel");
+    jsonw_object_end(w);
+}
+
+static void write_attempt(const struct attempt_row *row, struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "kind", row->kind);
+    api_write_time(w, "first_at", row->first_usec);
+    api_write_time(w, "last_at", row->last_usec);
+    jsonw_member_int(w, "attempts", row->count);
+    api_write_raw(w, "detail", row->detail);
+    jsonw_object_end(w);
+}
+
+/* Every change, also of the kernels, in our own form, and what the scheduler made of it. */
+static void write_changes(const struct history *history, struct jsonw *w)
+{
     jsonw_object_begin(w);
     jsonw_key(w, "items");
     jsonw_array_begin(w);
-    for (size_t i = 0; i < page->count; i++) {
-        const struct history_row *row = &page->history[i];
-
-        jsonw_object_begin(w);
-        api_write_time(w, "at", row->at_usec);
-        jsonw_member_str(w, "status", row->status);
-        jsonw_member_str(w, "reason", row->reason);
-        if (row->is_kernel)
-            jsonw_member_int(w, "kernel", row->kernel_rank);
-        else
-            jsonw_member_null(w, "kernel");
-        jsonw_object_end(w);
-    }
+    for (size_t i = 0; i < history->page->count; i++)
+        write_change(&history->page->history[i], w);
+    jsonw_array_end(w);
+    jsonw_key(w, "scheduling");
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < history->attempts->count; i++)
+        write_attempt(&history->attempts->attempts[i], w);
     jsonw_array_end(w);
     jsonw_object_end(w);
 }
@@ -96,14 +114,14 @@ static void on_history_read(void *data, int r, const struct aq_error *err)
         request_fail(history->req, err);
         return;
     }
-    history->write(api_principal(history->req), history->page, &w);
+    history->write(history, &w);
     store_page_free(history->page);
+    store_page_free(history->attempts);
     request_reply_json(history->req, 200, &out);
 }
 
 static void start(const struct api *api, struct request *req, const struct session_row *row,
-                  void (*write)(const struct principal *, const struct store_page *,
-                                struct jsonw *))
+                  void (*write)(const struct history *, struct jsonw *))
 {
     struct history *history = arena_alloc(request_get_arena(req), sizeof(*history));
     struct aq_error err = { 0 };
@@ -140,6 +158,6 @@ const struct route session_history_routes[] = {
     { METHOD_GET, "/session/{name}/status-history", API_USER, on_status_history, owner_fields,
       "When a session entered each of its states" },
     { METHOD_GET, "/aliquot/v1/sessions/{name}/history", API_USER, on_history, owner_fields,
-      "Every change of a session and its kernels, with reasons" },
+      "Every change of a session and its kernels, and what the scheduler made of it" },
 };
 API_ROUTES_END(session_history);

@@ -256,6 +256,9 @@ void core_apply(struct core *core, struct event *e)
     case EVENT_SESSION_EXPLAINED:
         apply_change(core, e);
         break;
+    case EVENT_SESSION_ATTEMPT:
+    case EVENT_ATTEMPTS_PRUNED:
+        break; /* nothing of it is in memory */
     case EVENT_KERNEL_STATUS:
         apply_kernel_status(core, e);
         break;

@@ -139,6 +139,7 @@ static void on_tick(uv_timer_t *timer)
 
     agents_tick(core, clock_monotonic_usec());
     series_tick(core);
+    attempts_tick(core, clock_monotonic_usec());
     core_schedule_turn(core);
 }
 
@@ -242,6 +243,10 @@ static void apply_defaults(struct core_conf *conf)
         conf->agent_timeout_usec = 40 * USEC_PER_SEC;
     if (!conf->kill_grace_usec)
         conf->kill_grace_usec = 10 * USEC_PER_SEC;
+    if (!conf->attempts_age_usec)
+        conf->attempts_age_usec = INT64_C(30) * 86400 * USEC_PER_SEC;
+    if (!conf->attempts_sessions)
+        conf->attempts_sessions = 100000;
 }
 
 int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *err)

@@ -39,6 +39,9 @@ struct core_conf {
     int64_t heartbeat_usec;     /* wanted from agents; 0 = 3 s */
     int64_t agent_timeout_usec; /* silence after which an agent is LOST; 0 = 40 s */
     int64_t kill_grace_usec;    /* between SIGTERM and SIGKILL of a session; 0 = 10 s */
+    int64_t attempts_age_usec;  /* attempts to schedule are kept so long after a session's end;
+                                   0 = 30 days */
+    int64_t attempts_sessions;  /* and of that many latest sessions; 0 = 100,000 */
     bool dev;                   /* add the well-known development users */
 };
 

@@ -29,6 +29,7 @@
 #define PLUGIN "plugin:"
 #define COUNT_MAX 1000000
 #define PENDING_TIMEOUT_MAX (1 << 30)
+#define CHOICES_MAX 5 /* candidates that are kept of each placement */
 
 static const char *const slot_priority[] = { "cuda", "rocm", "tpu", "cpu", "mem" };
 
@@ -196,6 +197,7 @@ static struct core_scheduling defaults(const struct resource_group *g)
             .selector = { .ops = &sched_concentrated },
             .slot_priority = slot_priority,
             .slot_priority_count = AQ_COUNT(slot_priority),
+            .choices_max = CHOICES_MAX,
         },
         .session_types = 1u << SESSION_INTERACTIVE | 1u << SESSION_BATCH,
         .pending_timeout_usec = g->pending_timeout_usec,

@@ -142,6 +142,17 @@ int explain(struct core *core, struct live *l, struct strbuf *text, struct strbu
 void outlook_say(const struct rgroup *g, const struct core_outlook *o, struct strbuf *text);
 void outlook_done(struct rgroup *g);
 
+/* ---- attempts.c ---- */
+
+/* The session waits for another reason than 'l->explained'; 'detail' is JSON. */
+void attempts_explained(struct core *core, struct live *l, const char *detail);
+/* It is being placed; 'choices' is JSON or NULL. */
+void attempts_placed(struct core *core, struct live *l, const char *choices);
+/* It waits on: write now and then how often it was looked at. */
+void attempts_keep(struct core *core, struct live *l, int64_t now);
+/* Prune by age and number. */
+void attempts_tick(struct core *core, int64_t now);
+
 /* ---- propose.c ---- */
 
 /* An event of 'l' in the batch of this turn; l becomes busy. NULL if memory

@@ -31,6 +31,7 @@ static void place(struct core *core, const struct rgroup *g, struct live *l,
         .reason = l->s.reason ? "scheduled" : NULL };
     if (l->s.status_data && !(e->session_status.status_data = strdup("{}")))
         core_die("a status");
+    attempts_placed(core, l, out->choices);
     core->counts.scheduled++;
 }
 

@@ -79,6 +79,8 @@ struct live {
     enum sched_verdict verdict, explained; /* PENDING: last pass's, and what the row says */
     int64_t verdict_usec;
     uint32_t tries;          /* passes in vain that its scheduler no longer knows of */
+    uint32_t tries_kept;     /* of all, those that are written */
+    int64_t tries_kept_usec; /* monotonic */
     uint32_t starts;         /* tries to start it in this manager's life */
     char *failed_agent;
     struct list waiters;     /* struct waiter: commands that wait for a status */
@@ -220,6 +222,7 @@ struct core {
     int open_handles;
     bool is_started, is_stopping;
     int64_t ticked_usec;
+    int64_t pruned_usec;     /* monotonic: attempts.c */
 
     struct slot_types *types;
     struct map sessions_by_id, sessions_by_name;

@@ -184,20 +184,23 @@ static void explain_later(struct core *core, struct live *l, int64_t now)
     struct strbuf json = STRBUF_INIT;
     struct event *e;
 
-    if (l->verdict == l->explained || l->verdict == SCHED_BEHIND)
+    if (l->verdict == l->explained || l->verdict == SCHED_BEHIND) {
+        attempts_keep(core, l, now);
         return;
+    }
     if (now < l->verdict_usec + EXPLAIN_USEC) {
         live_wake_at(core, l, l->verdict_usec + EXPLAIN_USEC);
         return;
     }
-    l->explained = l->verdict;
     if (explain(core, l, NULL, &json, NULL) == 0 &&
         (e = propose(core, l, EVENT_SESSION_EXPLAINED))) {
         e->session_change.id = l->s.id;
         e->session_change.reason = strdup(l->verdict == SCHED_NO_ROOM ? "no-available-instances"
                                                                       : "predicate-checks-failed");
         e->session_change.status_data = strbuf_steal(&json);
+        attempts_explained(core, l, e->session_change.status_data);
     }
+    l->explained = l->verdict;
     strbuf_done(&json);
 }
 

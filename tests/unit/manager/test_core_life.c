@@ -211,6 +211,80 @@ static void test_explain(void **state)
                      -ENOENT);
 }
 
+struct attempts {
+    struct uuid id;
+    char text[1024];
+};
+
+/* "no-room:3 placed:1 " */
+static int read_attempts(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct attempts *a = data;
+    struct store_page *page = NULL;
+    int r = store_list_attempts(tx, &a->id, &page, err), at = 0;
+
+    for (size_t i = 0; r == 0 && i < page->count; i++)
+        at += snprintf(a->text + at, sizeof(a->text) - (size_t)at, "%s:%d%s ",
+                       page->attempts[i].kind, (int)page->attempts[i].count,
+                       page->attempts[i].detail && strstr(page->attempts[i].detail, "\"chosen\"")
+                           ? "!" : "");
+    store_page_free(page);
+    return r;
+}
+
+static void check_attempts(const struct uuid *id, const char *want)
+{
+    struct attempts a = { .id = *id };
+
+    assert_int_equal(store_call(core_store(world.core), read_attempts, &a, NULL), 0);
+    assert_string_equal(a.text, want);
+}
+
+static struct uuid submit_first(const char *name)
+{
+    struct session_request req = { .name = name, .type = SESSION_BATCH, .image = "sh",
+        .command = "true", .access_key = USER_KEY, .priority = 50 };
+    struct answer a = create(&req);
+
+    assert_int_equal(a.r, 0);
+    return a.created.id;
+}
+
+/* What passes made of a session is kept with it, across a restart too. */
+static void test_attempts(void **state)
+{
+    struct session_request req = { .type = SESSION_BATCH, .image = "sh", .command = "true",
+        .access_key = USER_KEY, .priority = -1, .name = "job-four" };
+    struct uuid id, other;
+    struct answer a;
+
+    (void)state;
+    assert_int_equal(slots_set(&req.resources, slot_name_intern("cpu", 3), 4 * AMOUNT_ONE), 0);
+    agent_comes("i-001", FOUR_CPUS);
+    other = submit("job-one");
+    check_attempts(&other, "placed:1! ");
+    a = create(&req);
+    assert_int_equal(a.r, 0);
+    id = a.created.id;
+    pass(3 * USEC_PER_SEC);
+    check_attempts(&id, "no-room:1 ");
+    for (int i = 0; i < 3; i++) { /* something becomes free, but not enough */
+        struct uuid small = submit_first("job-small");
+
+        assert_int_equal(status_of(&small), SESSION_SCHEDULED);
+        agent_reports_exit(find_sent(MSG_KERNEL_CREATE, 1 + (size_t)i), 0);
+    }
+    pass(70 * USEC_PER_SEC);
+    check_attempts(&id, "no-room:7 "); /* before and after each */
+    restart_core();
+    pass(3 * USEC_PER_SEC);
+    assert_int_equal(status_of(&id), SESSION_PENDING);
+    agent_comes("i-002", FOUR_CPUS);
+    assert_int_equal(status_of(&id), SESSION_SCHEDULED);
+    slots_done(&req.resources);
+    assert_clean();
+}
+
 static struct core_outlook outlook_of(const struct uuid *id)
 {
     struct core_outlook outlook;
@@ -660,7 +734,7 @@ int main(void)
         TEST(test_queue_order), TEST(test_explain), TEST(test_requests),
         TEST(test_several), TEST(test_same_name_at_once), TEST(test_rename_restart),
         TEST(test_dependencies), TEST(test_busy_dependent),
-        TEST(test_outlook), TEST(test_starts_at), TEST(test_pending_timeout),
+        TEST(test_attempts), TEST(test_outlook), TEST(test_starts_at), TEST(test_pending_timeout),
         TEST(test_timeout_across_restarts), TEST(test_cluster),
     };
 

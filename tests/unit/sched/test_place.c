@@ -182,7 +182,6 @@ static void test_kept_together(void **state)
     for (int leaving = 0; leaving < 2; leaving++) {
         struct sched *s;
         struct sched_result result;
-        struct sched_score best;
         uint32_t handle, used;
 
         begin(&sched_fifo, &sched_fragmentation);
@@ -206,8 +205,8 @@ static void test_kept_together(void **state)
             assert_int_equal(sched_drop(s, handle), 0);
         }
         assert_int_equal(sched_add(s, &world.sessions[2], &used, NULL), 0);
-        assert_int_equal(sched_candidates(s, used, 0, &best, 1), 1);
-        assert_string_equal(best.agent_id, leaving ? "used" : "empty");
+        assert_int_equal(sched_pass(s, 0, &world.arena, &result, NULL), 0);
+        assert_int_equal(result.outcomes[0].agents[0], leaving);
         sched_free(s);
         end();
     }
@@ -230,7 +229,6 @@ static void test_alnair(void **state)
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         struct sched *s;
         struct sched_result result;
-        struct sched_score best;
         uint32_t handle;
 
         begin(&sched_fifo, rows[i].selector);
@@ -243,13 +241,51 @@ static void test_alnair(void **state)
         for (int a = 0; a < 2; a++)
             assert_int_equal(sched_set_agent(s, &world.agents[a], NULL), 0);
         assert_int_equal(sched_add(s, &world.sessions[0], &handle, NULL), 0);
-        assert_int_equal(sched_candidates(s, handle, 0, &best, 1), 1);
-        assert_string_equal(best.agent_id, rows[i].place);
         assert_int_equal(sched_pass(s, 0, &world.arena, &result, NULL), 0);
         assert_int_equal(result.outcomes[0].agents[0], rows[i].place[0] - 'a');
         sched_free(s);
         end();
     }
+}
+
+/* What the placements of a pass were chosen from. */
+static void test_choices(void **state)
+{
+    const char *first;
+
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    world.snap.options.choices_max = 2;
+    (void)agent("a", "cpu=2");
+    (void)agent("b", "cpu=4");
+    (void)agent("c", "cpu=4");
+    (void)agent("d", "cpu=8");
+    (void)agent("e", "cpu=1");
+    (void)session("cpu=2");
+    (void)session("cpu=3");
+    kernel("cpu=4");
+    world.sessions[1].single_node = false;
+    (void)session("cpu=100");
+    run_at(0);
+    assert_string_equal(outcome_of(0)->choices,
+        "[{\"selection\":\"concentrated\",\"with_room\":4,\"without_room\":1,\"best\":["
+        "{\"agent\":\"a\",\"equal\":1,\"score\":null,\"free\":{\"cpu\":\"2\"},\"chosen\":true},"
+        "{\"agent\":\"b\",\"equal\":2,\"score\":null,\"free\":{\"cpu\":\"4\"},\"chosen\":false}]}]");
+    first = outcome_of(1)->choices; /* one of two parts each, the second after the first */
+    assert_non_null(strstr(first, "\"with_room\":3,"));
+    assert_non_null(strstr(first, "\"with_room\":2,"));
+    assert_null(outcome_of(2)->choices);
+    end();
+
+    begin(&sched_fifo, &sched_fragmentation);
+    world.snap.options.choices_max = 16;
+    (void)agent("a", "cpu=2");
+    (void)agent("b", "cpu=4");
+    (void)session("cpu=2");
+    run_at(0);
+    assert_null(strstr(outcome_of(0)->choices, "\"score\":null,\"free\":{\"cpu\":\"2\"}"));
+    assert_non_null(strstr(outcome_of(0)->choices, "\"chosen\":true"));
+    end();
 }
 
 static void test_round_robin(void **state)
@@ -393,7 +429,7 @@ int main(void)
         cmocka_unit_test(test_devices), cmocka_unit_test(test_models),
         cmocka_unit_test(test_bad_devices), cmocka_unit_test(test_device_explained),
         cmocka_unit_test(test_selectors_twenty), cmocka_unit_test(test_fragmentation_twenty),
-        cmocka_unit_test(test_kept_together),
+        cmocka_unit_test(test_kept_together), cmocka_unit_test(test_choices),
         cmocka_unit_test(test_alnair), cmocka_unit_test(test_round_robin),
         cmocka_unit_test(test_designated), cmocka_unit_test(test_groups),
         cmocka_unit_test(test_closed), cmocka_unit_test(test_gangs),

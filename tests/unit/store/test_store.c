@@ -400,6 +400,126 @@ static void test_changes(void **state)
     assert_non_null(strstr(dump, "reason=why data={\"short\":1} forced=1"));
 }
 
+static void attempt(struct bench *b, int64_t row, const char *kind, int64_t at, int64_t count,
+                    const char *detail)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_SESSION_ATTEMPT, at);
+
+    e->attempt.row = row;
+    e->attempt.kind = kind;
+    e->attempt.count = count;
+    e->attempt.first_usec = at - 1;
+    e->attempt.detail = detail ? strdup(detail) : NULL;
+    assert_int_equal(bench_commit(b, batch, NULL), 0);
+}
+
+struct attempts {
+    struct uuid id;
+    struct strbuf text;
+};
+
+static int find_row(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct attempts *a = data;
+    const struct store_query query = { .ids = &a->id, .id_count = 1 };
+    struct store_page *page = NULL;
+    int r = store_list_sessions(tx, &query, &page, err);
+
+    assert_int_equal(r, 0);
+    assert_int_equal(page->count, 1);
+    strbuf_addf(&a->text, "%lld", (long long)page->sessions[0].session.row);
+    store_page_free(page);
+    return r;
+}
+
+static int64_t row_of(struct bench *b, const struct uuid *id)
+{
+    struct attempts a = { .id = *id, .text = STRBUF_INIT };
+    int64_t row;
+
+    assert_int_equal(store_call(b->store, find_row, &a, NULL), 0);
+    row = atoll(a.text.data);
+    strbuf_done(&a.text);
+    return row;
+}
+
+static int look_at_attempts(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct attempts *a = data;
+    struct store_page *page = NULL;
+    int r = store_list_attempts(tx, &a->id, &page, err);
+
+    strbuf_clear(&a->text);
+    for (size_t i = 0; r == 0 && i < page->count; i++) {
+        const struct attempt_row *row = &page->attempts[i];
+
+        strbuf_addf(&a->text, "%s %lld-%lld x%lld %s;", row->kind, (long long)row->first_usec,
+                    (long long)row->last_usec, (long long)row->count,
+                    row->detail ? row->detail : "-");
+    }
+    store_page_free(page);
+    return r;
+}
+
+static const char *attempts_of(struct bench *b, struct attempts *a)
+{
+    assert_int_equal(store_call(b->store, look_at_attempts, a, NULL), 0);
+    return a->text.data;
+}
+
+static void prune(struct bench *b, int64_t before_usec, int64_t keep)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_ATTEMPTS_PRUNED, 1);
+
+    e->prune.before_usec = before_usec;
+    e->prune.keep = keep;
+    assert_int_equal(bench_commit(b, batch, NULL), 0);
+}
+
+/* The same answer again counts its row up; what ended is pruned by age or number. */
+static void test_attempts(void **state)
+{
+    struct bench *b = *state;
+    struct attempts first = { .text = STRBUF_INIT }, second = { .text = STRBUF_INIT };
+    struct event_batch *batch = event_batch_new();
+    struct session *s = add_session(batch, b, "first", 1);
+    int64_t rows[2];
+
+    first.id = s->id;
+    second.id = add_session(batch, b, "second", 1)->id;
+    assert_int_equal(bench_commit(b, batch, NULL), 0);
+    rows[0] = row_of(b, &first.id);
+    rows[1] = row_of(b, &second.id);
+    attempt(b, rows[0], "no-room", 10, 1, "{\"a\":1}");
+    attempt(b, rows[0], "no-room", 20, 5, NULL);
+    attempt(b, rows[0], "quota", 30, 1, NULL);
+    attempt(b, rows[0], "no-room", 40, 2, "{\"a\":2}");
+    attempt(b, rows[1], "placed", 50, 1, "[]");
+    assert_string_equal(attempts_of(b, &first), "no-room 9-20 x6 {\"a\":1};quota 29-30 x1 -;"
+                                                "no-room 39-40 x2 {\"a\":2};");
+    prune(b, INT64_MAX, 0);
+    assert_int_equal(attempts_of(b, &first)[0], 'n'); /* it lives */
+    assert_int_equal(end_session(b, &first.id), 0);
+    prune(b, 1, 100);
+    assert_int_equal(attempts_of(b, &first)[0], 'n'); /* young enough, and of the latest */
+    prune(b, INT64_MAX, 100);
+    assert_string_equal(attempts_of(b, &first), "");
+    assert_string_equal(attempts_of(b, &second), "placed 49-50 x1 [];");
+    assert_int_equal(end_session(b, &second.id), 0);
+    prune(b, 1, 1);
+    assert_string_equal(attempts_of(b, &second), "placed 49-50 x1 [];");
+    prune(b, 1, 0);
+    assert_string_equal(attempts_of(b, &second), "");
+    for (int i = 0; i < 100; i++)
+        attempt(b, rows[1], i % 2 ? "no-room" : "quota", 60 + i, 1, NULL);
+    assert_non_null(strstr(attempts_of(b, &second), "quota 95-96 x1 -;no-room 96-97"));
+    assert_null(strstr(second.text.data, "no-room 94-95")); /* the last 64 */
+    strbuf_done(&first.text);
+    strbuf_done(&second.text);
+}
+
 /* References that lead nowhere, and a kernel that would hold without an agent. */
 static void test_bad_references(void **state)
 {
@@ -425,6 +545,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_attempts, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_saved_again, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_removed, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_life, bench_setup, bench_teardown),

@@ -1,0 +1,97 @@
+/* attempts.c - what passes made of a session, kept with it
+ *
+ * Passes are counted in memory and written when the answer changes, when the
+ * session is placed, and while it waits in intervals that double: a session
+ * that waits for a week costs a dozen writes. What a killed manager had
+ * counted since its last write is lost.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "manager/core/parts.h"
+
+#define KEEP_USEC (60 * USEC_PER_SEC)
+#define PRUNE_USEC (600 * USEC_PER_SEC)
+
+/* 'count' more with this answer, the first of them at 'since' (monotonic). */
+static void add(struct core *core, struct live *l, enum sched_verdict verdict, uint32_t count,
+                int64_t since_usec, const char *detail)
+{
+    struct event *e = propose(core, l, EVENT_SESSION_ATTEMPT);
+
+    if (!e)
+        return;
+    e->attempt.row = l->s.row;
+    e->attempt.kind = sched_verdict_name(verdict);
+    e->attempt.count = count;
+    e->attempt.first_usec = e->at_usec - AQ_MAX(clock_monotonic_usec() - since_usec, 0);
+    if (detail && !(e->attempt.detail = strdup(detail)))
+        core_die("an attempt");
+}
+
+static uint32_t uncounted(const struct live *l)
+{
+    uint32_t tries = live_tries(l);
+
+    return l->explained != SCHED_BEHIND && tries > l->tries_kept ? tries - l->tries_kept : 0;
+}
+
+static void mark_kept(struct live *l)
+{
+    l->tries_kept = live_tries(l);
+    l->tries_kept_usec = clock_monotonic_usec();
+}
+
+void attempts_explained(struct core *core, struct live *l, const char *detail)
+{
+    uint32_t more = uncounted(l);
+
+    if (more > 1)
+        add(core, l, l->explained, more - 1, l->tries_kept_usec, NULL);
+    add(core, l, l->verdict, 1, l->verdict_usec, detail);
+    mark_kept(l);
+}
+
+void attempts_placed(struct core *core, struct live *l, const char *choices)
+{
+    uint32_t more = uncounted(l);
+
+    if (more > 0)
+        add(core, l, l->explained, more, l->tries_kept_usec, NULL);
+    add(core, l, SCHED_PLACED, 1, clock_monotonic_usec(), choices);
+    mark_kept(l);
+}
+
+void attempts_keep(struct core *core, struct live *l, int64_t now)
+{
+    int64_t due = l->tries_kept_usec + AQ_MAX(l->tries_kept_usec - l->verdict_usec, KEEP_USEC);
+    uint32_t more = uncounted(l);
+
+    if (l->explained == SCHED_BEHIND)
+        return;
+    if (now < due) {
+        live_wake_at(core, l, due);
+        return;
+    }
+    if (more > 0)
+        add(core, l, l->explained, more, l->tries_kept_usec, NULL);
+    mark_kept(l);
+}
+
+void attempts_tick(struct core *core, int64_t now)
+{
+    struct event_batch *batch;
+    struct event *e = NULL;
+
+    if (now < core->pruned_usec + PRUNE_USEC)
+        return;
+    core->pruned_usec = now;
+    if (!(batch = event_batch_new()) ||
+        !(e = event_batch_add(batch, EVENT_ATTEMPTS_PRUNED, clock_realtime_usec()))) {
+        event_batch_free(batch);
+        return;
+    }
+    e->prune.before_usec = e->at_usec - core->conf.attempts_age_usec;
+    e->prune.keep = core->conf.attempts_sessions;
+    propose_command(core, batch, NULL, NULL); /* if it fails, the next time will do */
+}

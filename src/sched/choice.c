@@ -1,0 +1,143 @@
+/* choice.c - between which agents a placement was chosen, as it was then
+ *
+ * Noted right before an agent is held, while scores and amounts are those
+ * that the selector saw. Agents with equal contents are one candidate.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/jsonw.h"
+#include "sched/state_private.h"
+
+#define CHOICES_MAX 16
+#define LEFT_MAX 8
+
+struct choice {
+    struct sched *s;
+    struct request *req;
+    uint32_t chosen;               /* node */
+    uint32_t best[CHOICES_MAX + 1]; /* states, the best first */
+    uint32_t count, max;
+    size_t with_room, without;     /* agents */
+};
+
+static bool is_better(const struct choice *c, uint32_t a, uint32_t b)
+{
+    const struct cluster *cluster = &c->s->cluster;
+    int order = select_compare(cluster, c->req, &c->s->options.selector, a, b);
+
+    if (order == 0)
+        order = strcmp(cluster->nodes[cluster->states[a].members[0]].id,
+                       cluster->nodes[cluster->states[b].members[0]].id);
+    return order < 0;
+}
+
+static void insert(struct choice *c, uint32_t state)
+{
+    uint32_t at = c->count;
+
+    if (c->count == c->max) {
+        if (!is_better(c, state, c->best[--at]))
+            return;
+    } else {
+        c->count++;
+    }
+    for (; at > 0 && is_better(c, state, c->best[at - 1]); at--)
+        c->best[at] = c->best[at - 1];
+    c->best[at] = state;
+}
+
+/* A score that is only a bound belongs to nobody who could have been chosen. */
+static int collect(struct choice *c)
+{
+    const struct cluster *cluster = &c->s->cluster;
+    uint32_t state = cluster->nodes[c->chosen].state;
+    size_t lead = cluster_lead(cluster, c->req);
+    const int64_t *free = cluster_free(cluster, lead);
+    bool has_chosen = false;
+
+    for (uint32_t i = 0; i < cluster->state_count; i++) {
+        const struct node_state *s = &cluster->states[i];
+        const struct fit *fit;
+
+        if (free[i] < c->req->amounts[lead]) {
+            c->without += s->member_count;
+            continue;
+        }
+        if (!(fit = cluster_fit_bound(cluster, c->req, i, &c->s->options.selector)))
+            return -ENOMEM;
+        *(fit->has_room ? &c->with_room : &c->without) += s->member_count;
+        if (fit->has_room && !fit->is_bound)
+            insert(c, i);
+    }
+    for (uint32_t i = 0; i < c->count; i++)
+        has_chosen |= c->best[i] == state;
+    if (!has_chosen) /* another rule than the selector's preferred it */
+        c->best[c->count++] = state;
+    return 0;
+}
+
+static void write_left(const struct choice *c, const struct node_state *s, struct jsonw *w)
+{
+    const struct cluster *cluster = &c->s->cluster;
+    char buf[AMOUNT_TEXT_MAX];
+
+    jsonw_key(w, "free");
+    jsonw_object_begin(w);
+    for (size_t i = 0; i < AQ_MIN((size_t)c->req->order_count, (size_t)LEFT_MAX); i++) {
+        size_t column = c->req->order[i];
+        if (column < cluster->columns && s->free[column] != SCHED_ABSENT)
+            jsonw_member_str(w, cluster->names[column],
+                             slot_amount_format(s->free[column], c->s->column_types[column], buf));
+    }
+    jsonw_object_end(w);
+}
+
+static void write_candidate(const struct choice *c, uint32_t state, struct jsonw *w)
+{
+    const struct cluster *cluster = &c->s->cluster;
+    const struct node_state *s = &cluster->states[state];
+    const struct selector_ops *ops = c->s->options.selector.ops;
+    bool is_chosen = cluster->nodes[c->chosen].state == state;
+
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "agent", cluster->nodes[is_chosen ? c->chosen : s->members[0]].id);
+    jsonw_member_int(w, "equal", s->member_count);
+    jsonw_key(w, "score");
+    if (ops->score && isfinite(c->req->fits[state].score) && !c->req->fits[state].is_bound)
+        jsonw_double(w, c->req->fits[state].score);
+    else
+        jsonw_null(w);
+    write_left(c, s, w);
+    jsonw_member_bool(w, "chosen", is_chosen);
+    jsonw_object_end(w);
+}
+
+int choice_note(struct sched *s, const struct entry *e, uint32_t q, uint32_t node)
+{
+    struct choice c = { .s = s, .req = e->reqs[q], .chosen = node,
+        .max = AQ_MIN(s->options.choices_max, (uint32_t)CHOICES_MAX) };
+    struct jsonw w = jsonw_make(&s->choices);
+
+    if (!c.max)
+        return 0;
+    if (q == 0)
+        strbuf_clear(&s->choices);
+    if (collect(&c) < 0)
+        return -ENOMEM;
+    strbuf_addc(&s->choices, q ? ',' : '[');
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "selection", s->options.selector.ops->name);
+    jsonw_member_int(&w, "with_room", (int64_t)c.with_room);
+    jsonw_member_int(&w, "without_room", (int64_t)c.without);
+    jsonw_key(&w, "best");
+    jsonw_array_begin(&w);
+    for (uint32_t i = 0; i < c.count; i++)
+        write_candidate(&c, c.best[i], &w);
+    jsonw_array_end(&w);
+    jsonw_object_end(&w);
+    if (q + 1 == e->req_count)
+        strbuf_addc(&s->choices, ']');
+    return strbuf_ok(&s->choices) ? 0 : -ENOMEM;
+}
