@@ -6,6 +6,7 @@
 #include "cli/client.h"
 #include "cli/follow.h"
 #include "cli/list.h"
+#include "cli/session.h"
 #include "cli/spec.h"
 #include "cli/verbs.h"
 
@@ -212,6 +213,14 @@ struct create_opts {
     struct spec_opts spec;
     struct cli_int count;
     int type;
+    bool dry_run;
+};
+
+static const struct column trial_columns[] = {
+    { "resource_group", "RESOURCE-GROUP", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_NESTED },
+    { "explanation", "EXPLANATION", COLUMN_TEXT, COLUMN_IS_NESTED },
+    COLUMN_END,
 };
 
 static const struct cli_opt create_opts[] = {
@@ -219,8 +228,26 @@ static const struct cli_opt create_opts[] = {
     { 0, "type", CLI_CHOICE, offsetof(struct create_opts, type), "interactive|batch",
       "batch if there is a COMMAND, unless given" },
     { 'n', "count", CLI_INT, offsetof(struct create_opts, count), "N", "create N of them" },
+    { 0, "dry-run", CLI_FLAG, offsetof(struct create_opts, dry_run), NULL,
+      "make none: say whether and when it would start" },
     CLI_OPT_END,
 };
+
+static int try_session(struct cli *cli, const struct order *order, struct aq_error *err)
+{
+    json_t *body = NULL, *answer = NULL;
+    int r = spec_to_json(cli, order->spec, order->is_batch, order->argc, order->argv, 0, &body, err);
+
+    if (r == 0)
+        r = cli_call(cli, METHOD_POST, "/aliquot/v1/sessions/_/dry-run", body, &answer, err);
+    if (r == 0)
+        r = record_print(cli, trial_columns, answer, err);
+    if (r == 0)
+        r = session_print_text(cli, answer, err);
+    json_decref(body);
+    json_decref(answer);
+    return r;
+}
 
 static int create_sessions(struct cli *cli, void *data, int argc, char **argv,
                            struct aq_error *err)
@@ -231,6 +258,8 @@ static int create_sessions(struct cli *cli, void *data, int argc, char **argv,
     json_t *created = NULL;
     int r = check_count(&opts->count, err);
 
+    if (r == 0 && opts->dry_run)
+        return try_session(cli, &order, err);
     if (r == 0)
         r = create(cli, &order, &created, err);
     if (r == 0)

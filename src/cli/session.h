@@ -31,6 +31,9 @@ int session_resolve(struct cli *cli, const char *name, struct follow_session *re
 /* Add "agents" and "exit_code", which the columns show, from its kernels. */
 int session_adapt(json_t *session);
 
+/* The manager's sentences, the member "text"; the data behind them are for machine formats. */
+int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *err);
+
 /* Between which agents it was chosen when the session was placed last. */
 int choices_show(struct cli *cli, const char *name, struct aq_error *err);
 

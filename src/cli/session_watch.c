@@ -124,8 +124,7 @@ static const struct column why_columns[] = {
     COLUMN_END,
 };
 
-/* The manager's sentences; the data behind them are for machine formats. */
-static int print_text(struct cli *cli, const json_t *answer, struct aq_error *err)
+int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct column line = { "", "", COLUMN_TEXT, 0 };
@@ -169,7 +168,7 @@ static int why(struct cli *cli, void *data, int argc, char **argv, struct aq_err
     session_path(cli, &path, argv[0], "/why");
     r = record_show(cli, path.data, why_columns, NULL, &answer, err);
     if (r == 0)
-        r = print_text(cli, answer, err);
+        r = session_print_text(cli, answer, err);
     json_decref(answer);
     return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
 }

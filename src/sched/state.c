@@ -424,11 +424,10 @@ static void queue_take_out(struct sched *s, const struct entry *e)
     s->queue_count--;
 }
 
-int sched_add(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
-              struct aq_error *err)
+int sched_add_guess(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
+                    struct aq_error *err)
 {
     struct queued q = { .row = session->row, .priority = session->priority };
-    const struct selector *selector = &s->options.selector;
     size_t at = queue_find(s, &q);
     int r;
 
@@ -440,6 +439,17 @@ int sched_add(struct sched *s, const struct sched_session *session, uint32_t *re
         return r;
     s->entries[*ret_handle].status = ENTRY_WAITING;
     queue_insert(s, *ret_handle);
+    return 0;
+}
+
+int sched_add(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
+              struct aq_error *err)
+{
+    const struct selector *selector = &s->options.selector;
+    int r = sched_add_guess(s, session, ret_handle, err);
+
+    if (r < 0)
+        return r;
     if (selector->ops->arrive)
         for (uint32_t i = 0; i < s->entries[*ret_handle].req_count; i++)
             selector->ops->arrive(selector->data, &s->cluster, s->entries[*ret_handle].reqs[i]);

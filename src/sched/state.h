@@ -43,6 +43,9 @@ void sched_set_factors(struct sched *s, uint32_t owner, double domain, double pr
  */
 int sched_add(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
               struct aq_error *err);
+/* As sched_add(), for one that somebody only asks about: selectors do not learn from it. */
+int sched_add_guess(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
+                    struct aq_error *err);
 int sched_add_running(struct sched *s, const struct sched_running *running, uint32_t *ret_handle,
                       struct aq_error *err);
 /* One that runs is about to end: its room counts as there for whoever may displace others. */

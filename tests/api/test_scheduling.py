@@ -152,3 +152,30 @@ def test_what_the_scheduler_made_of_it(admin, user, name):
     assert chosen["agent"] == agent["id"] and chosen["chosen"] and chosen["equal"] == 1
     assert chosen["free"]["cpu"] == agent["available_slots"]["cpu"]
     assert user.delete("/session/" + second).status == 200
+
+
+def dry_run(client, body):
+    return client.post("/aliquot/v1/sessions/_/dry-run", body)
+
+
+def test_dry_run(admin, user, group, name):
+    """The answer that creating it would get, and nothing is made."""
+    tried = dry_run(user, batch(name, "true"))
+    assert tried.status == 200, tried
+    assert tried.json["resource_group"] == "default" and "There is room" in tried.json["text"]
+    explained = tried.json["explanation"]
+    assert (explained["kind"], explained["position"], explained["start"]) == ("placed", 1, "known")
+    config = {"resources": {"cpu": "1000", "mem": "64m"}}
+    tried = dry_run(user, batch(name, "true", config=config)).json
+    assert tried["explanation"]["kind"] == "no-room" and "cpu: missing=" in tried["text"]
+    tried = dry_run(user, batch(name, "true", config={"scaling_group": group})).json
+    assert tried["resource_group"] == group and tried["explanation"]["kind"] == "no-agent"
+    assert change(admin, group, allowed_session_types=["interactive"]).status == 200
+    refused = dry_run(user, batch(name, "true", config={"scaling_group": group}))
+    assert "does not accept the session type 'batch'" in str(refused.json), refused
+    assert dry_run(user, batch(name, "true", priority=200)).slug == "invalid-api-params"
+    assert dry_run(user, batch(name, "true", dependencies=["nobody-s"])).status == 404
+    assert user.get("/aliquot/v1/sessions/" + name).status == 404
+    made = user.post("/session", batch(name, "sleep 60")).json["sessionId"]
+    assert dry_run(user, batch(name, "true")).slug == "session-already-exists"
+    assert user.delete("/session/" + made).status == 200

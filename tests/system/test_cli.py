@@ -163,6 +163,15 @@ def test_why_it_waits(cluster):
     assert cluster.session("too-big")["status"] == "CANCELLED"
 
 
+def test_dry_run(cluster):
+    said = cluster("session", "create", "--dry-run", "-t", "only-asked", "-r", "cpu=1000", "--",
+                   "true")
+    assert "cpu: missing=" in said and "default" in said
+    assert "only-asked" not in cluster("ps", "--all", "-o", "name").split()
+    done = cluster.run("session", "create", "--dry-run", "-t", "x", "--", "true")
+    assert done.returncode and "name" in done.stderr
+
+
 def test_why_it_is_there(cluster):
     cluster("session", "create", "-t", "placed", "--", "true")
     cluster.wait_status("placed", "TERMINATED")

@@ -292,6 +292,43 @@ static void on_create_several(struct request *req, void *data)
     start_several(all, params);
 }
 
+/* ---- without making it ---- */
+
+static void on_tried(void *data, int r, const struct aq_error *err,
+                     const struct core_trial *trial)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    if (r < 0) {
+        request_fail(data, err);
+        return;
+    }
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "resource_group", trial->resource_group);
+    jsonw_member_str(&w, "text", trial->text);
+    api_write_raw(&w, "explanation", trial->json);
+    jsonw_object_end(&w);
+    request_reply_json(data, 200, &out);
+}
+
+static void on_try(struct request *req, void *data)
+{
+    json_auto_t *tree = NULL;
+    struct session_params params;
+    struct api *api = data;
+    struct aq_error err = { 0 };
+
+    if (api_parse(req, &tree, &err) < 0
+        || session_params_read(api, req, tree, &params, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    params.request.reuse = false;
+    core_try_session(api->core, &params.request, on_tried, req);
+    session_params_done(&params);
+}
+
 const struct route session_create_routes[] = {
     { METHOD_POST, "/session", API_USER | API_FREEZABLE, on_create, session_fields,
       "Make a session, or find the live one of this name" },
@@ -299,5 +336,7 @@ const struct route session_create_routes[] = {
       "Make a session, or find the live one of this name" },
     { METHOD_POST, "/aliquot/v1/sessions", API_USER | API_FREEZABLE, on_create_several,
       session_fields, "Queue one session or a list of sessions" },
+    { METHOD_POST, "/aliquot/v1/sessions/_/dry-run", API_USER, on_try, session_fields,
+      "Say what would become of a session, and make none" },
 };
 API_ROUTES_END(session_create);

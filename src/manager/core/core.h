@@ -146,6 +146,18 @@ void core_create_session(struct core *core, const struct session_request *reques
 void core_create_sessions(struct core *core, const struct session_request *const *requests,
                           size_t count, core_create_fn done, void *data);
 
+/* What would become of a session if it were made now. */
+struct core_trial {
+    const char *resource_group;
+    const char *text, *json;      /* as core_explain() */
+};
+/* Errors are those of creating it; on success 'trial' lives until the callback returns. */
+typedef void (*core_trial_fn)(void *data, int r, const struct aq_error *err,
+                              const struct core_trial *trial);
+/* Go the way of core_create_session() up to the commit, and make nothing. */
+void core_try_session(struct core *core, const struct session_request *request,
+                      core_trial_fn done, void *data);
+
 typedef void (*core_done_fn)(void *data, int r, const struct aq_error *err);
 
 /* A queued one becomes CANCELLED at once, others TERMINATING: SIGTERM, after

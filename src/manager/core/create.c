@@ -33,6 +33,8 @@ struct creation {
     struct aq_error err;
     size_t at;                    /* the draft that 'err' is about */
     core_create_fn done;
+    core_trial_fn tried;          /* instead: nothing is to be made */
+    struct strbuf text, json;     /* of the trial */
     void *data;
     size_t count;
     struct draft drafts[];
@@ -54,6 +56,8 @@ static void creation_free(struct creation *c)
         draft_done(&c->drafts[i]);
     free(c->created);
     event_batch_free(c->batch);
+    strbuf_done(&c->text);
+    strbuf_done(&c->json);
     free(c);
 }
 
@@ -78,7 +82,11 @@ static void answer(struct creation *c, int r)
     c->err.code = r < 0 ? -r : 0;
     if (r < 0)
         name_draft(c);
-    c->done(c->data, r, r < 0 ? &c->err : NULL, created);
+    if (c->tried)
+        c->tried(c->data, r, r < 0 ? &c->err : NULL,
+                 &(struct core_trial){ c->drafts[0].resource_group, c->text.data, c->json.data });
+    else
+        c->done(c->data, r, r < 0 ? &c->err : NULL, created);
     creation_free(c);
 }
 
@@ -244,6 +252,23 @@ static int fill_batch(struct creation *c)
     return 0;
 }
 
+/* What would become of it. */
+static int try_out(struct creation *c)
+{
+    struct draft *d = &c->drafts[0];
+    struct live *l = live_new(c->core, &d->s);
+    int r = l ? 0 : aq_fail(&c->err, ENOMEM, "a session");
+
+    if (r == 0)
+        r = explain_guess(c->core, l, &c->text, &c->json, &c->err);
+    free(AQ_TAKE(d->resource_group));
+    if (r == 0 && !(d->resource_group = strdup(l->rgroup->g.name)))
+        r = aq_fail(&c->err, ENOMEM, "a session");
+    if (l)
+        live_free(l);
+    return r;
+}
+
 static void commit(struct creation *c)
 {
     int r = 0;
@@ -251,6 +276,10 @@ static void commit(struct creation *c)
     for (c->at = 0; c->at < c->count && r == 0; c->at += r == 0)
         if (!c->drafts[c->at].is_met)
             r = complete(c, &c->drafts[c->at]);
+    if (c->tried) {
+        finish(c, r == 0 ? try_out(c) : r);
+        return;
+    }
     if (r == 0)
         r = fill_batch(c);
     if (r == 0 && c->batch->count) {
@@ -433,25 +462,47 @@ static int begin_all(struct creation *c, const struct session_request *const *re
     return r;
 }
 
-void core_create_sessions(struct core *core, const struct session_request *const *requests,
-                          size_t count, core_create_fn done, void *data)
+static struct creation *creation_new(struct core *core, size_t count, void *data)
 {
     struct creation *c = calloc(1, sizeof(*c) + count * sizeof(c->drafts[0]));
-    int r;
 
     if (!c || !(c->created = calloc(count, sizeof(*c->created))))
         core_die("a request");
     c->core = core;
     c->count = count;
-    c->done = done;
     c->data = data;
-    r = begin_all(c, requests);
+    c->text = c->json = (struct strbuf)STRBUF_INIT;
+    return c;
+}
+
+static void start(struct creation *c, const struct session_request *const *requests)
+{
+    int r = begin_all(c, requests);
+
     if (r < 0)
         finish(c, r);
     else if (!wants_reading(c))
         commit(c);
-    else if (store_read(core->store, read_missing, on_read, c) < 0)
+    else if (store_read(c->core->store, read_missing, on_read, c) < 0)
         finish(c, aq_fail(&c->err, ENOMEM, "a session"));
+}
+
+void core_try_session(struct core *core, const struct session_request *request,
+                      core_trial_fn done, void *data)
+{
+    struct creation *c = creation_new(core, 1, data);
+
+    c->tried = done;
+    start(c, &request);
+}
+
+void core_create_sessions(struct core *core, const struct session_request *const *requests,
+                          size_t count, core_create_fn done, void *data)
+{
+    struct creation *c = creation_new(core, count, data);
+
+    c->done = done;
+    start(c, requests);
 }
 
 void core_create_session(struct core *core, const struct session_request *request,

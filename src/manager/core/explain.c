@@ -184,7 +184,8 @@ int explain(struct core *core, struct live *l, struct strbuf *text, struct strbu
     if (r == 0)
         r = sched_explain(&s.snap, 0, &core->scratch, &t, &j, err);
     arena_clear(&core->scratch, 1 << 16);
-    if (r == SCHED_PLACED && l->rgroup->blocker && l->rgroup->blocker != l)
+    if (r == SCHED_PLACED && l->rgroup->blocker && l->rgroup->blocker != l &&
+        l->rgroup->blocker->s.priority >= l->s.priority)
         r = explain_behind(l, text, json);
     else if (r >= 0) {
         if (text)
@@ -206,12 +207,39 @@ static void add_members(struct strbuf *json, const struct strbuf *members)
     strbuf_add(json, members->data + 1, members->len - 1);
 }
 
+static int add_outlook(const struct live *l, const struct core_outlook *outlook,
+                       struct strbuf *text, struct strbuf *json, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf members = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&members);
+
+    if (text)
+        outlook_say(l->rgroup, outlook, text);
+    jsonw_object_begin(&w);
+    core_write_outlook(outlook, &w);
+    jsonw_object_end(&w);
+    if (!strbuf_ok(&members))
+        return aq_fail(err, ENOMEM, "explaining a session");
+    if (json)
+        add_members(json, &members);
+    return 0;
+}
+
+int explain_guess(struct core *core, struct live *l, struct strbuf *text, struct strbuf *json,
+                  struct aq_error *err)
+{
+    struct core_outlook outlook;
+    int r = explain(core, l, text, json, err);
+
+    if (r < 0)
+        return r;
+    return outlook_guess(core, l, &outlook) < 0 ? 0 : add_outlook(l, &outlook, text, json, err);
+}
+
 int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
                  struct strbuf *json, struct aq_error *err)
 {
     struct live *l = live_find(core, session_id);
-    AQ_CLEANUP(strbuf_donep) struct strbuf members = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&members);
     struct core_outlook outlook;
     int r;
 
@@ -221,14 +249,5 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
         return r;
     if (core_get_outlook(core, session_id, &outlook) < 0)
         return 0; /* not now */
-    if (text)
-        outlook_say(l->rgroup, &outlook, text);
-    jsonw_object_begin(&w);
-    core_write_outlook(&outlook, &w);
-    jsonw_object_end(&w);
-    if (!strbuf_ok(&members))
-        return aq_fail(err, ENOMEM, "explaining a session");
-    if (json)
-        add_members(json, &members);
-    return 0;
+    return add_outlook(l, &outlook, text, json, err);
 }

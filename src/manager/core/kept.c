@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "manager/core/usage.h"
@@ -568,6 +569,27 @@ int kept_sync(struct core *core, struct rgroup *g)
     if (r == 0)
         r = tell_accounts(core, g);
     if (r < 0)
+        kept_spoil(g);
+    return r;
+}
+
+int kept_guess(struct core *core, struct live *l, size_t max, struct sched_planned **ret)
+{
+    struct rgroup *g = l->rgroup;
+    struct sched_session session;
+    int r = kept_sync(core, g);
+
+    if (r == 0)
+        r = describe(core, g, l, false, &session);
+    if (r == 0)
+        r = tell_accounts(core, g);
+    if (r < 0)
+        return r;
+    session.row = INT64_MAX;
+    if ((r = sched_add_guess(g->sched, &session, &l->handle, NULL)) < 0)
+        return r;
+    r = sched_plan(g->sched, clock_realtime_usec(), max, &core->scratch, ret);
+    if (sched_drop(g->sched, l->handle) < 0)
         kept_spoil(g);
     return r;
 }

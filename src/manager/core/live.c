@@ -226,9 +226,8 @@ static int read_spec(struct live *l)
     return r;
 }
 
-static int index_live(struct core *core, struct live *l)
+static int find_accounts(struct core *core, struct live *l)
 {
-    char key[NAME_KEY_MAX];
     char group[UUID_TEXT_MAX];
 
     l->accounts[SCHED_KEYPAIR] = account_get(core, SCHED_KEYPAIR, l->s.access_key);
@@ -238,6 +237,13 @@ static int index_live(struct core *core, struct live *l)
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
         if (!l->accounts[kind])
             return -ENOMEM;
+    return 0;
+}
+
+static int index_live(struct core *core, struct live *l)
+{
+    char key[NAME_KEY_MAX];
+
     if (map_set(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes), l) < 0)
         return -ENOMEM;
     return map_set(&core->sessions_by_name, key, name_key(&l->s.user_id, l->s.name, key), l);
@@ -253,7 +259,7 @@ static void list_by_row(struct core *core, struct live *l)
     list_add(place, &l->all_link);
 }
 
-struct live *live_add(struct core *core, struct session *s)
+struct live *live_new(struct core *core, struct session *s)
 {
     struct live *l = calloc(1, sizeof(*l) + s->kernel_count * sizeof(l->kernels[0]));
 
@@ -276,7 +282,18 @@ struct live *live_add(struct core *core, struct session *s)
         list_init(&l->kernels[i].agent_link);
     }
     l->since_usec = age_since(core, l->s.status_changed_usec);
-    if (read_spec(l) < 0 || index_live(core, l) < 0)
+    if (read_spec(l) < 0 || find_accounts(core, l) < 0) {
+        live_free(l);
+        return NULL;
+    }
+    return l;
+}
+
+struct live *live_add(struct core *core, struct session *s)
+{
+    struct live *l = live_new(core, s);
+
+    if (!l || index_live(core, l) < 0)
         return NULL; /* the caller ends the process */
     list_by_row(core, l);
     return l;

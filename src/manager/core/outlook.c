@@ -117,6 +117,24 @@ int core_get_outlook(struct core *core, const struct uuid *session_id, struct co
     return r;
 }
 
+int outlook_guess(struct core *core, struct live *l, struct core_outlook *ret)
+{
+    struct sched_planned *planned;
+    int r = kept_guess(core, l, PLAN_WORK_MAX / (l->rgroup->node_count + 1) + 1, &planned);
+
+    *ret = (struct core_outlook){ .start = SCHED_START_RULED };
+    for (int i = 0; i < r; i++) {
+        ret->length += planned[i].start != SCHED_START_RULED;
+        if (planned[i].handle != l->handle)
+            continue;
+        ret->position = planned[i].start == SCHED_START_RULED ? 0 : ret->length;
+        ret->start = planned[i].start;
+        ret->starts_usec = planned[i].starts_usec;
+    }
+    arena_clear(&core->scratch, 1 << 16);
+    return AQ_MIN(r, 0);
+}
+
 const char *core_start_name(enum sched_start start)
 {
     static const char *const names[] = {

@@ -25,6 +25,8 @@ void live_touch(struct core *core, struct live *l);
 void live_wake_at(struct core *core, struct live *l, int64_t usec);
 void live_pop_due(struct core *core, int64_t now);
 void live_unschedule(struct core *core, struct live *l);
+/* One that nobody finds, of the contents of 's'; NULL if memory is short. */
+struct live *live_new(struct core *core, struct session *s);
 /* Take the contents of 's' into memory; NULL if memory is short. */
 struct live *live_add(struct core *core, struct session *s);
 /* Out of every list; freed in the next turn. */
@@ -130,6 +132,10 @@ void kept_agent(struct core *core, struct agent_live *a);
 void kept_agent_leaves(struct agent_live *a);
 /* The account's limits have changed. */
 void kept_account(struct account *account);
+/* The plan of the group's queue as if 'l', which is not in it, came last of its
+ * priority; l->handle tells it. Lives in core->scratch. The count, -EAGAIN, -ENOMEM.
+ */
+int kept_guess(struct core *core, struct live *l, size_t max, struct sched_planned **ret);
 /* Passes that looked at the session in vain. */
 uint32_t live_tries(const struct live *l);
 
@@ -138,6 +144,11 @@ uint32_t live_tries(const struct live *l);
 /* As core_explain(), without the outlook: what may be kept with the session. */
 int explain(struct core *core, struct live *l, struct strbuf *text, struct strbuf *json,
             struct aq_error *err);
+/* All that core_explain() says, about a session that is not made. */
+int explain_guess(struct core *core, struct live *l, struct strbuf *text, struct strbuf *json,
+                  struct aq_error *err);
+/* The outlook of one that is not in the queue. */
+int outlook_guess(struct core *core, struct live *l, struct core_outlook *ret);
 /* Sentences for a person. */
 void outlook_say(const struct rgroup *g, const struct core_outlook *o, struct strbuf *text);
 void outlook_done(struct rgroup *g);
