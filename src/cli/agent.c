@@ -78,11 +78,12 @@ const struct cli_verb verb_agent_ls = {
 
 static int draw(struct cli *cli, const json_t *agent, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, usage = STRBUF_INIT;
 
     agent_picture_write(&cli->output, agent, &out);
-    strbuf_adds(&out, "\nin use now\n");
-    usage_write_node(&cli->output, json_object_get(agent, "statistics"), &out);
+    usage_write_node(&cli->output, json_object_get(agent, "statistics"), &usage);
+    if (usage.len) /* else nothing was measured yet */
+        strbuf_addf(&out, "\nin use now\n%s", usage.data);
     return cli_print(&out, err);
 }
 
