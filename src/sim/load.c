@@ -71,7 +71,15 @@ static double find_demand(const struct trace_tasks *tasks, struct aq_error *err)
     return demand;
 }
 
-/* Every n-th node, so that all kinds are kept in proportion. */
+static const struct trace_node *first_with_gpus(const struct trace_nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->count; i++)
+        if (nodes->items[i].gpus)
+            return &nodes->items[i];
+    return NULL;
+}
+
+/* Every n-th node, so that all kinds are kept in proportion, and one with GPUs at least. */
 static int keep_nodes(const struct trace_nodes *all, double part, struct load *ret,
                       struct aq_error *err)
 {
@@ -80,6 +88,8 @@ static int keep_nodes(const struct trace_nodes *all, double part, struct load *r
     for (size_t i = 0; i < all->count; i++)
         if ((size_t)((double)(i + 1) * part) > ret->nodes.count || part == 1)
             ret->nodes.items[ret->nodes.count++] = all->items[i];
+    if (!first_with_gpus(&ret->nodes) && first_with_gpus(all))
+        ret->nodes.items[ret->nodes.count++] = *first_with_gpus(all);
     return 0;
 }
 
@@ -227,7 +237,7 @@ static int make(const struct trace_nodes *nodes, const struct trace_tasks *tasks
     r = keep_nodes(nodes, gpus > 0 && demand > 0 ? AQ_MIN(demand / spec->load / gpus, 1.0) : 1, ret,
                    err);
     if (r == 0 && gpus_of(&ret->nodes) == 0)
-        r = aq_fail_field(err, EINVAL, "nodes", "no GPU is left with that load");
+        r = aq_fail_field(err, EINVAL, "nodes", "none of the nodes has a GPU");
     if (r < 0)
         return r;
     ret->load = demand / (double)gpus_of(&ret->nodes);

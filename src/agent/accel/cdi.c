@@ -117,20 +117,20 @@ static void add_mount(struct edits *in, const json_t *mount)
 static void add_variable(struct edits *in, const char *text)
 {
     size_t len = text ? strcspn(text, "=") : 0;
-    struct resource_pair *environ;
+    struct resource_pair *variables;
     char *name;
 
     if (len == 0 || text[len] != '=' || strpbrk(text, "\n\r")) {
         refuse(in, "variable", text);
         return;
     }
-    environ = grow(in, in->to->environ, in->to->environ_count, sizeof(*environ));
-    name = environ ? copy(in, text) : NULL;
+    variables = grow(in, in->to->environ, in->to->environ_count, sizeof(*variables));
+    name = variables ? copy(in, text) : NULL;
     if (!name)
         return;
     name[len] = '\0';
-    environ[in->to->environ_count++] = (struct resource_pair){ name, name + len + 1 };
-    in->to->environ = environ;
+    variables[in->to->environ_count++] = (struct resource_pair){ name, name + len + 1 };
+    in->to->environ = variables;
 }
 
 /* A number, in YAML a text. */
