@@ -77,7 +77,7 @@ static void write_request(int number, int64_t date_usec, struct strbuf *out)
                 load.prefix, number, load.command);
     strbuf_addf(out, "POST /session HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
                      "Content-Length: %zu\r\n", host, body.len);
-    if (sign_write_headers(&input, ACCESS_KEY, SECRET_KEY, date_usec, out, &err) < 0) {
+    if (sign_write_headers(&input, ACCESS_KEY, SECRET_KEY, date_usec, 0, out, &err) < 0) {
         (void)fprintf(stderr, "load: %s\n", err.text);
         exit(1);
     }

@@ -152,7 +152,8 @@ static int write_signature(struct cli *cli, enum method method, const char *url,
         return aq_error_wrap(err, "endpoint '%s'", cli->client->endpoint);
     input.target = parsed.target;
     input.host = parsed.authority;
-    return sign_write_headers(&input, access_key, secret_key, clock_realtime_usec(), headers, err);
+    return sign_write_headers(&input, access_key, secret_key, clock_realtime_usec(),
+                              sign_tag(), headers, err);
 }
 
 /* 'content_type' NULL: no such header, as for WebSockets and event streams. */

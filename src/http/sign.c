@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/uuid.h"
 
 #define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -370,15 +371,32 @@ int sign_fail_unknown_key(struct aq_error *err)
     return aq_fail_kind(err, EACCES, "auth-failed", "Access key not found");
 }
 
+unsigned sign_tag(void)
+{
+    const struct uuid chance = uuid_random();
+
+    return (unsigned)(chance.bytes[0] << 8 | chance.bytes[1]) % 1000;
+}
+
+/* "2026-11-21T01:02:03.456789012+00:00" */
+static void format_date(int64_t usec, unsigned tag, char ret[CLOCK_ISO_MAX])
+{
+    char iso[CLOCK_ISO_MAX];
+
+    (void)snprintf(ret, CLOCK_ISO_MAX, "%.19s.%06d%03u+00:00",
+                   clock_format_iso(usec, iso), (int)(usec % USEC_PER_SEC), tag % 1000);
+}
+
 int sign_write_headers(const struct sign_input *input, const char *access_key,
-                       const char *secret_key, int64_t now_usec, struct strbuf *out,
+                       const char *secret_key, int64_t now_usec, unsigned tag, struct strbuf *out,
                        struct aq_error *err)
 {
     struct sign_input in = *input;
     char date[CLOCK_ISO_MAX], hex[SIGN_HEX_MAX];
     int r;
 
-    in.date = clock_format_iso(now_usec, date);
+    format_date(now_usec, tag, date);
+    in.date = date;
     r = sign_compute(&in, secret_key, hex, err);
     if (r < 0)
         return r;

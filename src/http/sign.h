@@ -78,10 +78,15 @@ int sign_verify(struct sign_cache *cache, const struct sign_claim *claim, const 
 int sign_fail_unknown_key(struct aq_error *err);
 
 /* Client: append "Name: value\r\n" lines for Date, Authorization and
- * X-BackendAI-Version. input->date is ignored; the time is 'now_usec'.
+ * X-BackendAI-Version. input->date is ignored; the time is 'now_usec'. Equal
+ * requests of one time have one signature, which counts once: 'tag', 0 to 999,
+ * stands behind the microseconds and tells them apart.
  */
 int sign_write_headers(const struct sign_input *input, const char *access_key,
-                       const char *secret_key, int64_t now_usec, struct strbuf *out,
+                       const char *secret_key, int64_t now_usec, unsigned tag, struct strbuf *out,
                        struct aq_error *err);
+
+/* A tag by chance. */
+unsigned sign_tag(void);
 
 #endif

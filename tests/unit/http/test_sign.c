@@ -133,16 +133,23 @@ static void test_authorization(void **state)
 
 static void test_round_trip(void **state)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    int64_t now;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, want = STRBUF_INIT;
+    struct sign_input tagged = get;
+    char hex[SIGN_HEX_MAX];
+    int64_t now, read;
 
     (void)state;
+    tagged.date = "2026-11-21T01:02:03.456789012+00:00";
     assert_int_equal(clock_parse_date(DATE, &now), 0);
-    assert_int_equal(sign_write_headers(&get, "AKIA1", SECRET, now, &out, NULL), 0);
-    assert_string_equal(out.data,
-                        "Date: " DATE "\r\n"
-                        "Authorization: BackendAI signMethod=HMAC-SHA256, credential=AKIA1:" HEX_GET
-                        "\r\nX-BackendAI-Version: v6.20220315\r\n");
+    assert_int_equal(clock_parse_date(tagged.date, &read), 0);
+    assert_int_equal(read, now);
+    assert_int_equal(sign_write_headers(&get, "AKIA1", SECRET, now, 12, &out, NULL), 0);
+    assert_int_equal(sign_compute(&tagged, SECRET, hex, NULL), 0);
+    assert_string_not_equal(hex, HEX_GET);
+    strbuf_addf(&want, "Date: %s\r\n"
+                "Authorization: BackendAI signMethod=HMAC-SHA256, credential=AKIA1:%s\r\n"
+                "X-BackendAI-Version: v6.20220315\r\n", tagged.date, hex);
+    assert_string_equal(out.data, want.data);
 }
 
 /* Days, hosts and secrets in turn: a cached key serves what it was derived for. */

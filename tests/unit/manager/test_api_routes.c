@@ -113,7 +113,7 @@ static void add_signature(struct strbuf *out, const char *method, const char *ta
 
     if (who->access_key)
         assert_int_equal(sign_write_headers(&input, who->access_key, who->secret_key,
-                                            clock_realtime_usec() + f.skew_usec, out, NULL), 0);
+                                            clock_realtime_usec() + f.skew_usec, 0, out, NULL), 0);
 }
 
 static void build(struct strbuf *out, const char *method, const char *target,
