@@ -23,10 +23,7 @@ static int audit(struct cli *cli, void *data, int argc, char **argv, struct aq_e
             strbuf_addf(&out, "%s\n", json_string_value(finding));
         strbuf_adds(&out, is_clean ? "clean\n" : "");
     } else {
-        char *text = json_dumps(answer, JSON_INDENT(2));
-
-        strbuf_addf(&out, "%s\n", text ? text : "");
-        free(text);
+        output_json(answer, &out);
     }
     json_decref(answer);
     r = cli_print(&out, err);

@@ -199,6 +199,11 @@ static void add_json(const json_t *value, size_t flags, struct strbuf *out)
     free(text);
 }
 
+void output_json(const json_t *value, struct strbuf *out)
+{
+    add_json(value, JSON_INDENT(2), out);
+}
+
 static void write_csv_row(const struct chosen *chosen, const json_t *row, struct strbuf *out)
 {
     for (size_t i = 0; i < chosen->count; i++) {
@@ -266,7 +271,7 @@ static void write_documents(const struct output *o, const struct chosen *chosen,
     }
     row = record ? json_array_get(list, 0) : list;
     if (o->format == OUTPUT_JSON)
-        add_json(row, JSON_INDENT(2), out);
+        output_json(row, out);
     else if (o->format == OUTPUT_YAML && row)
         yaml_write(row, out);
     else

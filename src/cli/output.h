@@ -65,6 +65,9 @@ struct output {
     int64_t now_usec; /* what relative times are relative to */
 };
 
+/* Write a whole answer as indented JSON; without memory 'out' has failed. */
+void output_json(const json_t *value, struct strbuf *out);
+
 /* Write rows (an array of objects) to 'out'. An unknown name in --columns or
  * --sort is an error of kind usage that lists the known ones.
  */

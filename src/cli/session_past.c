@@ -6,6 +6,7 @@
 #include "cli/client.h"
 #include "cli/list.h"
 #include "cli/session.h"
+#include "cli/usage.h"
 #include "cli/verbs.h"
 
 static const struct column change_columns[] = {
@@ -102,8 +103,6 @@ const struct cli_verb verb_session_history = {
 
 /* ---- candidates ---- */
 
-#define BAR_WIDTH 20
-
 /* What a candidate is compared by: its score, else the first amount. */
 static double measure(const json_t *candidate)
 {
@@ -118,14 +117,10 @@ static double measure(const json_t *candidate)
 
 static void add_bar(json_t *candidate, double low, double high)
 {
-    char bar[BAR_WIDTH + 1];
-    double part = high > low ? (measure(candidate) - low) / (high - low) : 1;
-    int filled = (int)(part * BAR_WIDTH + 0.5);
+    AQ_CLEANUP(strbuf_donep) struct strbuf bar = STRBUF_INIT;
 
-    for (int i = 0; i < BAR_WIDTH; i++)
-        bar[i] = i < filled ? '#' : '.';
-    bar[BAR_WIDTH] = '\0';
-    json_object_set_new(candidate, "bar", json_string(bar));
+    usage_bar(high > low ? (measure(candidate) - low) / (high - low) : 1, &bar);
+    json_object_set_new(candidate, "bar", json_string(bar.data));
 }
 
 static void draw(json_t *best)
