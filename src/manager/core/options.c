@@ -12,7 +12,7 @@
  *   "backfill_reservations": N            that many get a time to start; 0 = all
  *   "allowed_session_types": ["batch"]    what may be made in it; interactive
  *       and batch unless given
- *   "fair_share": {...}                   what counts how much, see usage.h
+ *   "fair_share": {...}                   what counts how much, see fair_settings.h
  *   "preemption": {...}                   who makes way for whom, see preempt.c
  *   "pending_timeout": SECONDS            Backend.AI's place for the column of
  *       that name; the API keeps both the same
@@ -23,7 +23,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/core/usage.h"
+#include "manager/core/fair_settings.h"
+#include "manager/core/parts.h"
 #include "sched/plugin.h"
 
 #define PLUGIN "plugin:"

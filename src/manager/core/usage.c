@@ -2,7 +2,6 @@
 #include "manager/core/usage.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,194 +9,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "manager/core/fair_settings.h"
 #include "sched/fair.h"
 #include "store/read.h"
 
-#define DAY_USEC (86400 * USEC_PER_SEC)
-#define LOOKBACK_MAX_DAYS 366
 #define REFRESH_USEC (60 * USEC_PER_SEC)
 #define AUDIT_DAYS 7
-
-/* ---- books: sums by whom, by day, by slot ---- */
-
-struct cell {
-    int64_t day;               /* since 1970, UTC */
-    const char *slot;          /* interned */
-    double amount_sec;
-};
-
-struct line {
-    enum core_fair_level level;
-    char *domain;
-    struct uuid project, user;
-    struct cell *cells;
-    size_t count, cap;
-};
-
-struct holder {
-    const char *resource_group, *domain;
-    struct uuid project, user;
-};
-
-#define KEY_MAX 256
-
-/* Of a line within a book; the book of an audit has the groups' names before it. */
-static size_t line_key(const struct holder *h, enum core_fair_level level, bool with_group,
-                       char key[KEY_MAX])
-{
-    char project[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
-    size_t len = (size_t)snprintf(key, KEY_MAX, "%s/%d/%s/%s/%s",
-                                  with_group ? h->resource_group : "", (int)level,
-                                  level == CORE_FAIR_DOMAIN ? h->domain : "",
-                                  level >= CORE_FAIR_PROJECT ? uuid_format(&h->project, project) : "",
-                                  level == CORE_FAIR_USER ? uuid_format(&h->user, user) : "");
-
-    return AQ_MIN(len, (size_t)KEY_MAX - 1);
-}
-
-static void line_free(struct line *line)
-{
-    if (!line)
-        return;
-    free(line->domain);
-    free(line->cells);
-    free(line);
-}
-
-static void book_done(struct map *book)
-{
-    for (size_t i = 0; i < book->count; i++)
-        line_free(book->entries[i].value);
-    map_done(book);
-}
-
-static struct line *book_line(struct map *book, const struct holder *h, enum core_fair_level level,
-                              bool with_group)
-{
-    char key[KEY_MAX];
-    size_t len = line_key(h, level, with_group, key);
-    struct line *line = map_get(book, key, len);
-
-    if (line)
-        return line;
-    if (!(line = calloc(1, sizeof(*line))) || !(line->domain = strdup(h->domain)) ||
-        map_set(book, key, len, line) < 0) {
-        line_free(line);
-        return NULL;
-    }
-    line->level = level;
-    line->project = h->project;
-    line->user = h->user;
-    return line;
-}
-
-static int line_add(struct line *line, int64_t day, const char *slot, double amount_sec)
-{
-    for (size_t i = line->count; i-- > 0;)
-        if (line->cells[i].day == day && line->cells[i].slot == slot) {
-            line->cells[i].amount_sec += amount_sec;
-            return 0;
-        }
-    if (!vec_grow(&line->cells, &line->cap, line->count + 1, sizeof(*line->cells)))
-        return -ENOMEM;
-    line->cells[line->count++] = (struct cell){ day, slot, amount_sec };
-    return 0;
-}
-
-/* Split at midnight (UTC). */
-static int book_add(struct map *book, const struct holder *h, bool with_group, const char *slot,
-                    int64_t amount, int64_t from_usec, int64_t until_usec)
-{
-    for (int level = 0; level < CORE_FAIR_LEVELS && from_usec < until_usec; level++) {
-        struct line *line = book_line(book, h, (enum core_fair_level)level, with_group);
-
-        for (int64_t at = from_usec, next; at < until_usec; at = next) {
-            next = AQ_MIN((at / DAY_USEC + 1) * DAY_USEC, until_usec);
-            if (!line || line_add(line, at / DAY_USEC, slot,
-                                  (double)amount * (double)(next - at) / USEC_PER_SEC) < 0)
-                return -ENOMEM;
-        }
-    }
-    return 0;
-}
-
-/* ---- settings ---- */
-
-int fair_settings_check(json_t *from, struct aq_error *err)
-{
-    static const char *const prefixes[] = { "slot:", "domain:", "project:", "user:" };
-    const char *key;
-    json_t *value;
-
-    if (from && !json_is_object(from))
-        return aq_fail_field(err, EINVAL, "fair_share", "must be an object");
-    json_object_foreach(from, key, value) {
-        bool is_days = strcmp(key, "half_life_days") == 0 || strcmp(key, "lookback_days") == 0;
-        bool is_known = is_days || strcmp(key, "default_weight") == 0;
-
-        for (size_t i = 0; i < AQ_COUNT(prefixes); i++)
-            is_known |= strncmp(key, prefixes[i], strlen(prefixes[i])) == 0;
-        if (!is_known)
-            return aq_fail_field(err, EINVAL, "fair_share", "fair_share has no '%.40s'; it has "
-                                 "half_life_days, lookback_days, default_weight, slot:NAME, "
-                                 "domain:NAME, project:ID and user:ID", key);
-        if (!json_is_number(value) || !(json_number_value(value) > 0) ||
-            json_number_value(value) > (is_days ? LOOKBACK_MAX_DAYS : 1e6))
-            return aq_fail_field(err, EINVAL, "fair_share", "fair_share.%.60s must be above 0 and "
-                                 "at most %d", key, is_days ? LOOKBACK_MAX_DAYS : 1000000);
-    }
-    return 0;
-}
-
-static double setting(const json_t *all, const char *key, double otherwise)
-{
-    const json_t *value = json_object_get(all, key);
-
-    return json_is_number(value) ? json_number_value(value) : otherwise;
-}
-
-void fair_settings_read(const struct resource_group *g, struct fair_settings *ret)
-{
-    json_t *opts = g->scheduler_opts ? json_loads(g->scheduler_opts, 0, NULL) : NULL;
-    json_t *all = json_object_get(opts, "fair_share");
-
-    if (fair_settings_check(all, NULL) < 0)
-        all = NULL; /* of a database of another version */
-    *ret = (struct fair_settings){
-        .half_life_days = setting(all, "half_life_days", 7),
-        .lookback_days = setting(all, "lookback_days", 28),
-        .default_weight = setting(all, "default_weight", 1),
-        .all = json_incref(all),
-    };
-    json_decref(opts);
-}
-
-void fair_settings_done(struct fair_settings *s)
-{
-    json_decref(s->all);
-}
-
-static double slot_weight(const struct fair_settings *s, const char *slot)
-{
-    char key[80];
-
-    (void)snprintf(key, sizeof(key), "slot:%s", slot);
-    return setting(s->all, key, fair_default_weight(slot));
-}
-
-static double line_weight(const struct fair_settings *s, enum core_fair_level level,
-                          const struct holder *h)
-{
-    char key[128], id[UUID_TEXT_MAX];
-
-    if (level == CORE_FAIR_DOMAIN)
-        (void)snprintf(key, sizeof(key), "domain:%s", h->domain);
-    else if (level == CORE_FAIR_PROJECT)
-        (void)snprintf(key, sizeof(key), "project:%s", uuid_format(&h->project, id));
-    else
-        (void)snprintf(key, sizeof(key), "user:%s", uuid_format(&h->user, id));
-    return setting(s->all, key, s->default_weight);
-}
 
 /* ---- a group's usage ---- */
 
@@ -206,7 +23,7 @@ struct usage {
     struct map past, recent;
     bool is_ready;
     int64_t told_usec;         /* monotonic; 0 = never */
-    struct holder *owners;     /* by number of the group's scheduler; names are ours */
+    struct usage_holder *owners;     /* by number of the group's scheduler; names are ours */
     size_t owner_count, owner_cap, owners_told;
 };
 
@@ -214,30 +31,36 @@ void usage_free(struct usage *u)
 {
     if (!u)
         return;
-    book_done(&u->past);
-    book_done(&u->recent);
+    usage_book_done(&u->past);
+    usage_book_done(&u->recent);
     for (size_t i = 0; i < u->owner_count; i++)
         free((char *)(uintptr_t)u->owners[i].domain);
     free(u->owners);
     free(u);
 }
 
-static struct holder holder_of(const struct live *l)
+static struct usage_holder holder_of(const struct live *l)
 {
-    return (struct holder){ l->rgroup->g.name, l->s.domain ? l->s.domain : "", l->s.group_id,
+    return (struct usage_holder){ l->rgroup->g.name, l->s.domain ? l->s.domain : "", l->s.group_id,
         l->s.user_id };
+}
+
+static struct usage_holder holder_of_row(const struct store_usage *row)
+{
+    return (struct usage_holder){ row->resource_group, row->domain ? row->domain : "",
+        row->project, row->user };
 }
 
 static int add_kernel(struct map *book, const struct live *l, size_t rank, int64_t from_usec,
                       int64_t until_usec)
 {
     const struct slots *held = &l->s.kernels[rank].requested;
-    struct holder h = holder_of(l);
+    struct usage_holder h = holder_of(l);
 
     for (size_t i = 0; i < held->count; i++)
         if (held->items[i].amount > 0 &&
-            book_add(book, &h, false, held->items[i].name, held->items[i].amount, from_usec,
-                     until_usec) < 0)
+            usage_book_add(book, &h, false, held->items[i].name, held->items[i].amount, from_usec,
+                           until_usec) < 0)
             return -ENOMEM;
     return 0;
 }
@@ -277,21 +100,21 @@ struct reading {
 static int take_past(void *data, const struct store_usage *row)
 {
     struct reading *r = data;
-    struct holder h = { row->resource_group, row->domain ? row->domain : "", row->project,
-        row->user };
+    struct usage_holder h = holder_of_row(row);
     int64_t until = row->until_usec ? AQ_MIN(row->until_usec, r->until_usec) : r->until_usec;
-    int64_t from = AQ_MAX(row->from_usec, r->until_usec - LOOKBACK_MAX_DAYS * DAY_USEC);
+    int64_t from = AQ_MAX(row->from_usec, r->until_usec - FAIR_LOOKBACK_MAX_DAYS * USAGE_DAY_USEC);
 
     if (!row->resource_group || strcmp(row->resource_group, r->group) != 0)
         return 0;
-    return book_add(&r->book, &h, false, row->slot, row->amount, from, until);
+    return usage_book_add(&r->book, &h, false, row->slot, row->amount, from, until);
 }
 
 static int read_past(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct reading *r = data;
 
-    return store_read_usage(tx, r->until_usec - LOOKBACK_MAX_DAYS * DAY_USEC, take_past, r, err);
+    return store_read_usage(tx, r->until_usec - FAIR_LOOKBACK_MAX_DAYS * USAGE_DAY_USEC, take_past,
+                            r, err);
 }
 
 static void on_past(void *data, int result, const struct aq_error *err)
@@ -308,7 +131,7 @@ static void on_past(void *data, int result, const struct aq_error *err)
         kept_spoil(g); /* its owners are named from now on */
         queue_room(r->core, g);
     }
-    book_done(&r->book);
+    usage_book_done(&r->book);
     free(r->group);
     free(r);
 }
@@ -359,7 +182,7 @@ static int judging_begin(struct core *core, struct rgroup *g, struct judging *j)
     int64_t now = clock_realtime_usec();
     int r = 0;
 
-    *j = (struct judging){ .usage = g->usage, .today = now / DAY_USEC };
+    *j = (struct judging){ .usage = g->usage, .today = now / USAGE_DAY_USEC };
     fair_settings_read(&g->g, &j->settings);
     for (size_t i = 0; r == 0 && i < core->agent_count; i++) {
         const struct agent *a = &core->agents_sorted[i]->a;
@@ -373,19 +196,20 @@ static int judging_begin(struct core *core, struct rgroup *g, struct judging *j)
 static void judging_done(struct judging *j)
 {
     fair_settings_done(&j->settings);
-    book_done(&j->running);
+    usage_book_done(&j->running);
     slots_done(&j->capacity);
 }
 
 /* Of one slot, over the books. */
-static double decayed(const struct judging *j, const struct line *const *lines, const char *slot)
+static double decayed(const struct judging *j, const struct usage_line *const *lines,
+                      const char *slot)
 {
-    struct fair_day days[2 * LOOKBACK_MAX_DAYS];
+    struct fair_day days[2 * FAIR_LOOKBACK_MAX_DAYS];
     size_t count = 0;
 
     for (int b = 0; b < 3; b++)
         for (size_t i = 0; lines[b] && i < lines[b]->count; i++) {
-            const struct cell *c = &lines[b]->cells[i];
+            const struct usage_cell *c = &lines[b]->cells[i];
             int64_t ago = j->today - c->day;
 
             if (c->slot == slot && (double)ago < j->settings.lookback_days &&
@@ -396,12 +220,12 @@ static double decayed(const struct judging *j, const struct line *const *lines, 
 }
 
 /* The factor of a line, and the usage that it follows from. */
-static double judge(const struct judging *j, const struct holder *h, enum core_fair_level level,
-                    double *ret_usage, double *ret_weight)
+static double judge(const struct judging *j, const struct usage_holder *h,
+                    enum core_fair_level level, double *ret_usage, double *ret_weight)
 {
-    char key[KEY_MAX];
-    size_t len = line_key(h, level, false, key), count = 0;
-    const struct line *lines[3] = { map_get(&j->usage->past, key, len),
+    char key[USAGE_KEY_MAX];
+    size_t len = usage_key(h, level, false, key), count = 0;
+    const struct usage_line *lines[3] = { map_get(&j->usage->past, key, len),
         map_get(&j->usage->recent, key, len), map_get(&j->running, key, len) };
     struct fair_slot slots[64];
 
@@ -409,9 +233,9 @@ static double judge(const struct judging *j, const struct holder *h, enum core_f
         const struct slot *s = &j->capacity.items[i];
 
         slots[count++] = (struct fair_slot){ decayed(j, lines, s->name), (double)s->amount,
-            slot_weight(&j->settings, s->name) };
+            fair_settings_slot_weight(&j->settings, s->name) };
     }
-    *ret_weight = line_weight(&j->settings, level, h);
+    *ret_weight = fair_settings_weight(&j->settings, level, h);
     *ret_usage = fair_usage(slots, count, j->settings.lookback_days);
     return fair_factor(*ret_usage, *ret_weight);
 }
@@ -419,7 +243,7 @@ static double judge(const struct judging *j, const struct holder *h, enum core_f
 int usage_name_owner(struct rgroup *g, uint32_t number, const struct live *l)
 {
     struct usage *u = g->usage;
-    struct holder h = holder_of(l);
+    struct usage_holder h = holder_of(l);
 
     if (!u)
         return 0;
@@ -441,7 +265,8 @@ int usage_tell(struct core *core, struct rgroup *g)
     struct judging j;
     int r;
 
-    if (!u || (u->told_usec && u->owners_told == u->owner_count && now - u->told_usec < REFRESH_USEC))
+    if (!u || (u->told_usec && u->owners_told == u->owner_count &&
+               now - u->told_usec < REFRESH_USEC))
         return 0;
     r = judging_begin(core, g, &j);
     for (size_t i = 0; r == 0 && i < u->owner_count; i++) {
@@ -470,12 +295,12 @@ struct listing {
 static int list_book(struct listing *l, const struct map *book)
 {
     for (size_t i = 0; i < book->count; i++) {
-        const struct line *line = book->entries[i].value;
-        struct holder h = { NULL, line->domain, line->project, line->user };
+        const struct usage_line *line = book->entries[i].value;
+        struct usage_holder h = { NULL, line->domain, line->project, line->user };
         struct core_fair_row row = { .level = line->level, .domain = line->domain,
             .project = line->project, .user = line->user };
-        char key[KEY_MAX];
-        size_t len = line_key(&h, line->level, false, key);
+        char key[USAGE_KEY_MAX];
+        size_t len = usage_key(&h, line->level, false, key);
 
         if (map_get(&l->seen, key, len))
             continue;
@@ -522,13 +347,13 @@ struct usage_check {
 static int take_check(void *data, const struct store_usage *row)
 {
     struct usage_check *c = data;
-    struct holder h = { row->resource_group, row->domain ? row->domain : "", row->project,
-        row->user };
-    int64_t from = AQ_MAX(row->from_usec, (c->until_usec / DAY_USEC - AUDIT_DAYS) * DAY_USEC);
+    struct usage_holder h = holder_of_row(row);
+    int64_t first_day = c->until_usec / USAGE_DAY_USEC - AUDIT_DAYS;
+    int64_t from = AQ_MAX(row->from_usec, first_day * USAGE_DAY_USEC);
 
     return row->resource_group
-               ? book_add(&c->book, &h, true, row->slot, row->amount, from,
-                          row->until_usec ? row->until_usec : c->until_usec)
+               ? usage_book_add(&c->book, &h, true, row->slot, row->amount, from,
+                                row->until_usec ? row->until_usec : c->until_usec)
                : 0;
 }
 
@@ -541,7 +366,7 @@ int usage_check_read(struct store_tx *tx, int64_t until_usec, struct usage_check
     if (!c)
         return aq_fail(err, ENOMEM, "an audit");
     c->until_usec = until_usec;
-    r = store_read_usage(tx, until_usec - (AUDIT_DAYS + 1) * DAY_USEC, take_check, c, err);
+    r = store_read_usage(tx, until_usec - (AUDIT_DAYS + 1) * USAGE_DAY_USEC, take_check, c, err);
     if (r < 0) {
         usage_check_free(c);
         return r;
@@ -553,12 +378,12 @@ int usage_check_read(struct store_tx *tx, int64_t until_usec, struct usage_check
 void usage_check_free(struct usage_check *check)
 {
     if (check)
-        book_done(&check->book);
+        usage_book_done(&check->book);
     free(check);
 }
 
 /* The undecayed sum since a day, of all slots. */
-static double total(const struct line *line, int64_t day)
+static double total(const struct usage_line *line, int64_t day)
 {
     double sum = 0;
 
@@ -568,19 +393,19 @@ static double total(const struct line *line, int64_t day)
 }
 
 static void compare_line(const struct usage_check *c, const struct rgroup *g,
-                         const struct map *running, const struct line *line,
+                         const struct map *running, const struct usage_line *line,
                          void (*find)(void *data, const char *text), void *data)
 {
-    struct holder h = { g->g.name, line->domain, line->project, line->user };
-    int64_t day = c->until_usec / DAY_USEC - AUDIT_DAYS;
-    char key[KEY_MAX], text[KEY_MAX + 160];
-    size_t len = line_key(&h, line->level, false, key);
+    struct usage_holder h = { g->g.name, line->domain, line->project, line->user };
+    int64_t day = c->until_usec / USAGE_DAY_USEC - AUDIT_DAYS;
+    char key[USAGE_KEY_MAX], text[USAGE_KEY_MAX + 160];
+    size_t len = usage_key(&h, line->level, false, key);
     double has = total(map_get(&g->usage->past, key, len), day) +
                  total(map_get(&g->usage->recent, key, len), day) +
                  total(map_get(running, key, len), day);
     double wants;
 
-    len = line_key(&h, line->level, true, key);
+    len = usage_key(&h, line->level, true, key);
     wants = total(map_get(&c->book, key, len), day);
     if (fabs(has - wants) <= 1e-6 * fmax(has, wants) + 1)
         return;
@@ -606,6 +431,6 @@ void usage_check_compare(struct core *core, struct usage_check *check,
         for (int b = 0; b < 3; b++)
             for (size_t n = 0; n < books[b]->count; n++)
                 compare_line(check, g, &running, books[b]->entries[n].value, find, data);
-        book_done(&running);
+        usage_book_done(&running);
     }
 }

@@ -11,17 +11,6 @@
 
 #include "manager/core/parts.h"
 
-struct fair_settings {
-    double half_life_days, lookback_days, default_weight;
-    struct json_t *all;        /* also "slot:NAME", "domain:NAME", "project:ID", "user:ID" */
-};
-
-/* The member "fair_share" of scheduler_opts, NULL = none. -EINVAL names the key. */
-int fair_settings_check(struct json_t *from, struct aq_error *err);
-/* Of a resource group; done with fair_settings_done(). */
-void fair_settings_read(const struct resource_group *g, struct fair_settings *ret);
-void fair_settings_done(struct fair_settings *s);
-
 struct usage;
 
 void usage_free(struct usage *u);
