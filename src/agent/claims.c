@@ -61,7 +61,7 @@ static bool has_kernels(const char *state)
     return found;
 }
 
-static int open_folder(struct claims *claims, const char *path)
+static void open_folder(struct claims *claims, const char *path)
 {
     struct aq_error err = { 0 };
 
@@ -69,13 +69,10 @@ static int open_folder(struct claims *claims, const char *path)
                          ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (claims->folder >= 0 && faccessat(claims->folder, ".", W_OK, 0) < 0)
         aq_closep(&claims->folder);
-    if (claims->folder < 0) {
-        claims->folder = -1;
+    if (claims->folder < 0)
         (void)snprintf(claims->note, sizeof(claims->note),
                        "what other agents of this machine offer is not looked at: %.100s cannot be "
                        "written", path);
-    }
-    return 0;
 }
 
 void claims_free(struct claims *claims)
@@ -105,8 +102,9 @@ int claims_new(const char *run_dir, const char *id, const char *state, struct cl
         return aq_fail(err, ENOMEM, "claims");
     }
     make_name(id, state, claims->name);
+    open_folder(claims, path);
     *ret = claims;
-    return open_folder(claims, path);
+    return 0;
 }
 
 /* ---- what others have ---- */

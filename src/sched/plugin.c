@@ -109,29 +109,30 @@ static uint32_t next_ordered(struct sequence *seq)
 
 /* ---- choice ---- */
 
+static int compare_ids(const void *a, const void *b, void *data)
+{
+    const struct cluster *c = data;
+
+    return strcmp(c->nodes[*(const uint32_t *)a].id, c->nodes[*(const uint32_t *)b].id);
+}
+
 /* All that have room, by id. */
-static uint32_t list_agents(const struct cluster *c, struct request *req,
-                            const struct selector *self, struct aq_scheduler_agent *agents,
-                            uint32_t *nodes)
+static uint32_t list_agents(struct cluster *c, struct request *req, const struct selector *self,
+                            struct aq_scheduler_agent *agents, uint32_t *nodes)
 {
     uint32_t count = 0;
 
     for (uint32_t n = 0; n < c->node_count; n++) {
         const struct fit *fit = c->nodes[n].id ? cluster_fit(c, req, c->nodes[n].state, self)
                                                : NULL;
-        uint32_t at = count;
 
-        if (!fit || !fit->has_room)
-            continue;
-        for (; at > 0 && strcmp(c->nodes[n].id, agents[at - 1].id) < 0; at--) {
-            agents[at] = agents[at - 1];
-            nodes[at] = nodes[at - 1];
-        }
-        agents[at] = (struct aq_scheduler_agent){ c->nodes[n].id, c->nodes[n].free,
-            c->nodes[n].capacity };
-        nodes[at] = n;
-        count++;
+        if (fit && fit->has_room)
+            nodes[count++] = n;
     }
+    qsort_r(nodes, count, sizeof(*nodes), compare_ids, c);
+    for (uint32_t i = 0; i < count; i++)
+        agents[i] = (struct aq_scheduler_agent){ c->nodes[nodes[i]].id, c->nodes[nodes[i]].free,
+                                                 c->nodes[nodes[i]].capacity };
     return count;
 }
 
