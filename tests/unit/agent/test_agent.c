@@ -386,6 +386,7 @@ static void test_reboot_starts_nothing_again(void **state)
                              foreign = scene_order("sleep 1000");
     struct msg_kernel_create *const orders[] = { &lost, &done, &gone, &foreign };
     char path[128];
+    int connects;
     AQ_CLEANUP(aq_freep) char *count = NULL;
     AQ_CLEANUP(aq_freep) char *folder = NULL;
     AQ_CLEANUP(aq_freep) char *record = NULL;
@@ -416,8 +417,11 @@ static void test_reboot_starts_nothing_again(void **state)
                                 kernel_path(&foreign.kernel_id, "run/1", "exit.json", path));
     assert_int_equal(fs_write_atomic(AT_FDCWD, record_path, record, strlen(record), 0600, NULL), 0);
     pretend_reboot(s);
-    s->seen_count = 0;
+    connects = s->connects;
     scene_start_agent(s);
+    RUN_UNTIL(s, s->connects > connects); /* nothing comes from the agent before any more */
+    s->seen_count = 0;
+    s->inventory = 0;
     RUN_UNTIL(s, s->inventory == 4 && scene_is_final(s, &done.kernel_id));
 
     assert_int_equal(scene_find(s, &done.kernel_id)->exit_code, 3);
