@@ -1,27 +1,18 @@
-/* store.c - the threads, their queues, and what opening a database takes */
-#include "store/store.h"
+/* store.c - the threads and their queues */
+#include "store/store_private.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "base/fs.h"
 #include "base/log.h"
-#include "store/migrate.h"
-#include "store/token.h"
 #include "store/writer.h"
 
-#define READER_COUNT 2
-#define WRITER_CACHE_BYTES ((size_t)1 << 20)
 #define READER_CACHE_BYTES ((size_t)256 << 10)
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
 /* What comes while rows are written joins their transaction. Clients whose
@@ -39,35 +30,6 @@
 #define LOG_PAGES 2000
 #define LOG_PAGES_MAX 32000
 enum { LOG_GROWS, LOG_IS_TIDIED, LOG_WAS_TIDIED };
-/* After an unclean end every page is checked, unless that takes too long. */
-#define CHECK_FILE_MAX_BYTES ((off_t)64 << 20)
-
-struct store {
-    char *path;
-    void (*wake)(void *data);
-    void *wake_data;
-    int lock_fd;
-    struct seal *seal;
-    struct store_tx tx; /* of the writer */
-    int64_t next_seq;
-
-    pthread_mutex_t writing; /* held while the writer's connection is in use */
-    pthread_mutex_t lock;    /* of all below */
-    pthread_cond_t write_queued, read_queued, finished_some;
-    struct list writes, reads, finished; /* struct piece */
-    size_t write_count;      /* pieces in 'writes' */
-    size_t write_wanted;     /* the writer waits for so many; SIZE_MAX = for none */
-    size_t taken;            /* pieces in the transaction under way */
-    size_t expected;         /* at that many it is committed at once */
-    int64_t patience_nsec;   /* for which it waits for more when there are none */
-    int64_t commit_nsec;     /* when its commit began */
-    size_t outstanding;      /* queued and not finished */
-    int log_state;           /* LOG_... */
-    bool stopping;
-
-    pthread_t threads[1 + READER_COUNT];
-    size_t thread_count;
-};
 
 /* ---- threads ---- */
 
@@ -391,128 +353,6 @@ void store_flush(struct store *store)
 
 /* ---- opening ---- */
 
-/* The lock file holds the owner's pid while the store is open: what is left in
- * it tells of an unclean end.
- */
-static int take_lock(struct store *st, bool *ret_was_unclean, struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s.lock", st->path);
-    char pid[32] = "";
-    ssize_t got;
-
-    if (!path)
-        return aq_fail(err, ENOMEM, "lock of '%s'", st->path);
-    st->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (st->lock_fd < 0)
-        return aq_fail_errno(err, "open '%s'", path);
-    got = pread(st->lock_fd, pid, sizeof(pid) - 1, 0);
-    if (flock(st->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return aq_fail(err, EBUSY, "process %ld has the database '%s' open; stop it first, or "
-                       "give this one another --state folder", atol(pid), st->path);
-    *ret_was_unclean = got > 0;
-    (void)snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    if (ftruncate(st->lock_fd, 0) < 0
-        || pwrite(st->lock_fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid))
-        return aq_fail_errno(err, "write '%s'", path);
-    return 0;
-}
-
-static int make_folder(const char *path, struct aq_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    AQ_CLEANUP(aq_freep) char *folder = slash && slash > path
-                                            ? strndup(path, (size_t)(slash - path)) : strdup(".");
-
-    return folder ? fs_mkdirs(folder, 0700, err) : aq_fail(err, ENOMEM, "'%s'", path);
-}
-
-/* Make the file, so that it is nobody else's to read, or tell how large it is. */
-static int make_file(const char *path, off_t *ret_size, struct aq_error *err)
-{
-    AQ_CLEANUP(aq_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return aq_fail_errno(err, "open the database '%s'", path);
-    *ret_size = st.st_size;
-    return 0;
-}
-
-static int check_file(struct store *st, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf findings = STRBUF_INIT;
-    int r = st->tx.db->ops->audit(st->tx.db, &findings, err);
-
-    if (r <= 0)
-        return r;
-    return aq_fail(err, EUCLEAN, "the database '%s' is damaged: %.160s: restore a backup, or "
-                   "salvage it with sqlite3's .recover", st->path, findings.data);
-}
-
-/* A sealed constant in the database tells at once whether the key fits. */
-static int check_key(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    static const char word[] = "aliquot";
-    unsigned char sealed[sizeof(word) + SEAL_OVERHEAD];
-    char hex[2 * sizeof(sealed) + 1], text[sizeof(word)];
-    AQ_CLEANUP(strbuf_donep) struct strbuf known = STRBUF_INIT;
-    int r = setting_get(tx, "seal.check", &known, err);
-
-    (void)data;
-    if (r == -ENOENT) {
-        r = seal_close(tx->seal, "seal.check", word, sizeof(word), sealed, err);
-        for (size_t i = 0; i < sizeof(sealed); i++)
-            (void)snprintf(hex + 2 * i, 3, "%02x", sealed[i]);
-        return r < 0 ? r : setting_set(tx, "seal.check", hex, err);
-    }
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < sizeof(sealed); i++)
-        if (known.len != 2 * sizeof(sealed) || sscanf(known.data + 2 * i, "%2hhx", &sealed[i]) != 1)
-            return aq_fail(err, EUCLEAN, "setting 'seal.check' is damaged");
-    return seal_reveal(tx->seal, "seal.check", sealed, sizeof(sealed), text, err);
-}
-
-static int read_next_seq(struct store *st, struct aq_error *err)
-{
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare_once(st->tx.db, "SELECT MAX(seq) FROM sessions", &q, err);
-
-    if (r == 0)
-        r = sql_step(q, err);
-    if (r < 0)
-        return r;
-    st->next_seq = sql_get_int(q) + 1;
-    return 0;
-}
-
-static int open_database(struct store *st, const struct store_conf *conf, struct aq_error *err)
-{
-    const struct sql_conf sql = { .where = st->path, .cache_bytes = WRITER_CACHE_BYTES };
-    AQ_CLEANUP(aq_freep) char *key_path = conf->key_path ? strdup(conf->key_path)
-                                                         : aq_format("%s.key", st->path);
-    bool was_unclean = false;
-    off_t size = 0;
-    int r;
-
-    if (!key_path)
-        return aq_fail(err, ENOMEM, "database '%s'", st->path);
-    if ((r = make_folder(st->path, err)) < 0 || (r = take_lock(st, &was_unclean, err)) < 0
-        || (r = make_file(st->path, &size, err)) < 0
-        || (r = seal_open(key_path, size == 0, &st->seal, err)) < 0
-        || (r = sql_open(&sql_sqlite, &sql, &st->tx.db, err)) < 0)
-        return r;
-    st->tx.seal = st->seal;
-    st->tx.next_seq = &st->next_seq;
-    if (was_unclean && size <= CHECK_FILE_MAX_BYTES && (r = check_file(st, err)) < 0)
-        return r;
-    AQ_FAULT("store.open.locked");
-    r = migrate(st->tx.db, store_migrations, store_migration_count, err);
-    if (r == 0)
-        r = store_call(st, check_key, NULL, err);
-    return r < 0 ? r : read_next_seq(st, err);
-}
-
 static struct store *store_new(const struct store_conf *conf)
 {
     struct store *st = calloc(1, sizeof(*st));
@@ -547,7 +387,7 @@ int store_open(const struct store_conf *conf, struct store **ret, struct aq_erro
 
     if (!st)
         return aq_fail(err, ENOMEM, "database '%s'", conf->path);
-    r = open_database(st, conf, err);
+    r = store_open_database(st, conf, err);
     if (r == 0)
         r = start_threads(st, err);
     if (r == 0)

@@ -1,0 +1,142 @@
+/* store_open.c - what opening a database takes */
+#include "store/store_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/fs.h"
+#include "store/migrate.h"
+#include "store/token.h"
+
+#define WRITER_CACHE_BYTES ((size_t)1 << 20)
+/* After an unclean end every page is checked, unless that takes too long. */
+#define CHECK_FILE_MAX_BYTES ((off_t)64 << 20)
+
+/* The lock file holds the owner's pid while the store is open: what is left in
+ * it tells of an unclean end.
+ */
+static int take_lock(struct store *st, bool *ret_was_unclean, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s.lock", st->path);
+    char pid[32] = "";
+    ssize_t got;
+
+    if (!path)
+        return aq_fail(err, ENOMEM, "lock of '%s'", st->path);
+    st->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (st->lock_fd < 0)
+        return aq_fail_errno(err, "open '%s'", path);
+    got = pread(st->lock_fd, pid, sizeof(pid) - 1, 0);
+    if (flock(st->lock_fd, LOCK_EX | LOCK_NB) < 0)
+        return aq_fail(err, EBUSY, "process %ld has the database '%s' open; stop it first, or "
+                       "give this one another --state folder", atol(pid), st->path);
+    *ret_was_unclean = got > 0;
+    (void)snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    if (ftruncate(st->lock_fd, 0) < 0
+        || pwrite(st->lock_fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid))
+        return aq_fail_errno(err, "write '%s'", path);
+    return 0;
+}
+
+static int make_folder(const char *path, struct aq_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    AQ_CLEANUP(aq_freep) char *folder = slash && slash > path
+                                            ? strndup(path, (size_t)(slash - path)) : strdup(".");
+
+    return folder ? fs_mkdirs(folder, 0700, err) : aq_fail(err, ENOMEM, "'%s'", path);
+}
+
+/* Make the file, so that it is nobody else's to read, or tell how large it is. */
+static int make_file(const char *path, off_t *ret_size, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return aq_fail_errno(err, "open the database '%s'", path);
+    *ret_size = st.st_size;
+    return 0;
+}
+
+static int check_file(struct store *st, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf findings = STRBUF_INIT;
+    int r = st->tx.db->ops->audit(st->tx.db, &findings, err);
+
+    if (r <= 0)
+        return r;
+    return aq_fail(err, EUCLEAN, "the database '%s' is damaged: %.160s: restore a backup, or "
+                   "salvage it with sqlite3's .recover", st->path, findings.data);
+}
+
+/* A sealed constant in the database tells at once whether the key fits. */
+static int check_key(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    static const char word[] = "aliquot";
+    unsigned char sealed[sizeof(word) + SEAL_OVERHEAD];
+    char hex[2 * sizeof(sealed) + 1], text[sizeof(word)];
+    AQ_CLEANUP(strbuf_donep) struct strbuf known = STRBUF_INIT;
+    int r = setting_get(tx, "seal.check", &known, err);
+
+    (void)data;
+    if (r == -ENOENT) {
+        r = seal_close(tx->seal, "seal.check", word, sizeof(word), sealed, err);
+        for (size_t i = 0; i < sizeof(sealed); i++)
+            (void)snprintf(hex + 2 * i, 3, "%02x", sealed[i]);
+        return r < 0 ? r : setting_set(tx, "seal.check", hex, err);
+    }
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sizeof(sealed); i++)
+        if (known.len != 2 * sizeof(sealed) || sscanf(known.data + 2 * i, "%2hhx", &sealed[i]) != 1)
+            return aq_fail(err, EUCLEAN, "setting 'seal.check' is damaged");
+    return seal_reveal(tx->seal, "seal.check", sealed, sizeof(sealed), text, err);
+}
+
+static int read_next_seq(struct store *st, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare_once(st->tx.db, "SELECT MAX(seq) FROM sessions", &q, err);
+
+    if (r == 0)
+        r = sql_step(q, err);
+    if (r < 0)
+        return r;
+    st->next_seq = sql_get_int(q) + 1;
+    return 0;
+}
+
+int store_open_database(struct store *st, const struct store_conf *conf, struct aq_error *err)
+{
+    const struct sql_conf sql = { .where = st->path, .cache_bytes = WRITER_CACHE_BYTES };
+    AQ_CLEANUP(aq_freep) char *key_path = conf->key_path ? strdup(conf->key_path)
+                                                         : aq_format("%s.key", st->path);
+    bool was_unclean = false;
+    off_t size = 0;
+    int r;
+
+    if (!key_path)
+        return aq_fail(err, ENOMEM, "database '%s'", st->path);
+    if ((r = make_folder(st->path, err)) < 0 || (r = take_lock(st, &was_unclean, err)) < 0
+        || (r = make_file(st->path, &size, err)) < 0
+        || (r = seal_open(key_path, size == 0, &st->seal, err)) < 0
+        || (r = sql_open(&sql_sqlite, &sql, &st->tx.db, err)) < 0)
+        return r;
+    st->tx.seal = st->seal;
+    st->tx.next_seq = &st->next_seq;
+    if (was_unclean && size <= CHECK_FILE_MAX_BYTES && (r = check_file(st, err)) < 0)
+        return r;
+    AQ_FAULT("store.open.locked");
+    r = migrate(st->tx.db, store_migrations, store_migration_count, err);
+    if (r == 0)
+        r = store_call(st, check_key, NULL, err);
+    return r < 0 ? r : read_next_seq(st, err);
+}
