@@ -81,7 +81,7 @@ struct core_outlook {
     enum sched_verdict verdict; /* of the last pass that looked at it */
     uint32_t tries;           /* passes that looked at it in vain, since this manager's start */
 };
-/* -ENOENT if it is not PENDING. -EAGAIN, -ENOMEM: it has no position and no start for now. */
+/* -ENOENT if it is not PENDING. -EAGAIN, -ENOMEM: it has no position and no start yet. */
 int core_get_outlook(struct core *core, const struct uuid *session_id, struct core_outlook *ret);
 /* Its members "position" (or null), "queue_length", "start", "starts_by" and "retries". */
 void core_write_outlook(const struct core_outlook *o, struct jsonw *w);
