@@ -1,5 +1,6 @@
 /* A whole kernel's request: checked, then given slot by slot, or not at all. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "alloc/map_private.h"
@@ -14,16 +15,51 @@ static int fail_argument(const struct slot_state *slot, int64_t amount, const ch
                       slot->name, text, why);
 }
 
-/* "ask for 0.2 or 0.3" */
-static int fail_quantum(const struct slot_state *slot, int64_t amount, struct aq_error *err)
+/* Does the quantum of any of the slot's devices divide the amount? */
+static bool is_multiple(const struct alloc_map *map, const struct slot_state *slot, int64_t amount)
 {
-    char asked[AMOUNT_TEXT_MAX], quantum[AMOUNT_TEXT_MAX], below[AMOUNT_TEXT_MAX + 4] = "",
-        above[AMOUNT_TEXT_MAX];
-    int64_t lower = amount - amount % slot->quantum;
+    for (; slot; slot = alloc_map_next_slot(map, slot))
+        if (amount % slot->quantum == 0)
+            return true;
+    return false;
+}
 
+#define QUANTA_TEXT_MAX 120
+
+/* "0.25 or 0.1" into 'text', and the nearest amounts that some device can give; *ret_below 0 if
+ * there is none.
+ */
+static void find_nearest(const struct alloc_map *map, const struct slot_state *slot, int64_t amount,
+                         char text[QUANTA_TEXT_MAX], int64_t *ret_below, int64_t *ret_above)
+{
+    char quantum[AMOUNT_TEXT_MAX];
+    size_t len = 0;
+
+    *ret_below = 0;
+    *ret_above = INT64_MAX;
+    for (; slot; slot = alloc_map_next_slot(map, slot)) {
+        int64_t lower = amount - amount % slot->quantum;
+
+        *ret_below = AQ_MAX(*ret_below, lower);
+        *ret_above = AQ_MIN(*ret_above, lower + slot->quantum);
+        slot_amount_format(slot->quantum, slot->type, quantum);
+        if (len < QUANTA_TEXT_MAX) /* what exceeds it is cut off */
+            len += (size_t)snprintf(text + len, QUANTA_TEXT_MAX - len, "%s%s", len ? " or " : "",
+                                    quantum);
+    }
+}
+
+/* "ask for 0.2 or 0.3" */
+static int fail_quantum(const struct alloc_map *map, const struct slot_state *slot, int64_t amount,
+                        struct aq_error *err)
+{
+    char quanta[QUANTA_TEXT_MAX] = "";
+    char asked[AMOUNT_TEXT_MAX], below[AMOUNT_TEXT_MAX + 4] = "", above[AMOUNT_TEXT_MAX];
+    int64_t lower, upper;
+
+    find_nearest(map, slot, amount, quanta, &lower, &upper);
     slot_amount_format(amount, slot->type, asked);
-    slot_amount_format(slot->quantum, slot->type, quantum);
-    slot_amount_format(lower + slot->quantum, slot->type, above);
+    slot_amount_format(upper, slot->type, above);
     if (lower > 0) {
         slot_amount_format(lower, slot->type, below);
         strcat(below, " or ");
@@ -31,10 +67,11 @@ static int fail_quantum(const struct slot_state *slot, int64_t amount, struct aq
     return aq_fail_as(err, EINVAL, "not-multiple-of-quantum", slot->name,
                       "%s: %s is not a multiple of %s, the smallest part of a device here; ask for"
                       " %s%s",
-                      slot->name, asked, quantum, below, above);
+                      slot->name, asked, quanta, below, above);
 }
 
-static int check_amount(const struct slot_state *slot, int64_t amount, struct aq_error *err)
+static int check_amount(const struct alloc_map *map, const struct slot_state *slot, int64_t amount,
+                        struct aq_error *err)
 {
     if (amount < 0)
         return fail_argument(slot, amount, "is negative", err);
@@ -46,10 +83,10 @@ static int check_amount(const struct slot_state *slot, int64_t amount, struct aq
                              err);
     if (slot->type == SLOT_UNIQUE && amount != AMOUNT_ONE)
         return fail_argument(slot, amount, "was asked for, but only exactly 1 can be had", err);
-    if (amount % slot->quantum == 0)
+    if (is_multiple(map, slot, amount))
         return 0;
     if (slot->fractional)
-        return fail_quantum(slot, amount, err);
+        return fail_quantum(map, slot, amount, err);
     return fail_argument(slot, amount, "is a fraction of devices that are only given whole", err);
 }
 
@@ -58,7 +95,8 @@ static int check_combination(const struct alloc_map *map, const struct slots *re
                              const struct slot_state *slot, struct aq_error *err)
 {
     for (const struct slot_state *other = map->slots; other < slot; other++)
-        if ((other->exclusive & slot->exclusive) && slots_get(request, other->name) != 0)
+        if ((other->exclusive & slot->exclusive) && other->name != slot->name
+            && slots_get(request, other->name) != 0)
             return aq_fail_as(err, EINVAL, "invalid-resource-combination", slot->name,
                               "%s and %s cannot be asked for together", other->name, slot->name);
     return 0;
@@ -79,10 +117,10 @@ static int check_request(const struct alloc_map *map, const struct slots *reques
         const struct slot_state *slot = &map->slots[i];
         int64_t amount = slots_get(request, slot->name);
 
-        if (amount == 0)
+        if (amount == 0 || (i > 0 && slot[-1].name == slot->name))
             continue;
         r = check_combination(map, request, slot, err);
-        if (r < 0 || (r = check_amount(slot, amount, err)) < 0)
+        if (r < 0 || (r = check_amount(map, slot, amount, err)) < 0)
             return r;
     }
     return 0;
@@ -135,6 +173,38 @@ static bool is_same_kind(const struct slot_state *a, const struct slot_state *b)
     return strncmp(a->name, b->name, len) == 0 && slot_name_device_len(b->name) == len;
 }
 
+/* Take the amount from the devices of the largest quantum that can give it. If
+ * none can, the error tells of those of which most is free.
+ */
+static int allocate_slot(struct alloc_map *map, const struct slot_state *slot,
+                         const struct alloc_request *request, const struct affinity_hint *hint,
+                         struct affinity_hint *used, struct aq_error *err)
+{
+    int64_t amount = slots_get(request->slots, slot->name), most = -1;
+    int r = 0;
+
+    for (; slot; slot = alloc_map_next_slot(map, slot)) {
+        struct aq_error why = { 0 };
+        int here;
+
+        if (amount % slot->quantum)
+            continue;
+        here = alloc_plan_slot(map, slot, amount / slot->quantum, request->forbid_fragmentation,
+                               hint, &why);
+        if (here == 0) {
+            commit_plan(map, slot, used);
+            return 0;
+        }
+        if (slot->free * slot->quantum <= most)
+            continue;
+        most = slot->free * slot->quantum;
+        r = here;
+        if (err)
+            *err = why;
+    }
+    return r;
+}
+
 /* Give every slot of the request, kind after kind. A kind that gets something
  * leaves its nodes as the hint for the next one.
  */
@@ -147,21 +217,20 @@ static int allocate_slots(struct alloc_map *map, const struct alloc_request *req
 
     for (size_t i = 0; i < map->slot_count; i++) {
         const struct slot_state *slot = &map->slots[i];
-        int64_t amount = slots_get(request->slots, slot->name);
 
+        if (i > 0 && slot[-1].name == slot->name)
+            continue;
         if (i > 0 && !is_same_kind(slot - 1, slot) && used.count) {
             struct affinity_hint swap = hint;
 
             hint = used;
             used = (struct affinity_hint){ .nodes = swap.nodes };
         }
-        if (amount == 0)
+        if (slots_get(request->slots, slot->name) == 0)
             continue;
-        r = alloc_plan_slot(map, slot, amount / slot->quantum, request->forbid_fragmentation, &hint,
-                      err);
+        r = allocate_slot(map, slot, request, &hint, &used, err);
         if (r < 0)
             return r;
-        commit_plan(map, slot, &used);
     }
     return 0;
 }

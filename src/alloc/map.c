@@ -218,11 +218,13 @@ int alloc_map_sum(const struct alloc_map *map, struct slots *ret_capacity, struc
 {
     AQ_CLEANUP(slots_donep) struct slots capacity = { 0 };
     AQ_CLEANUP(slots_donep) struct slots available = { 0 };
+    int64_t all = 0, rest = 0;
 
     for (size_t i = 0; i < map->slot_count; i++) {
         const struct slot_state *slot = &map->slots[i];
-        int64_t all = 0, rest = 0;
 
+        if (i == 0 || slot[-1].name != slot->name)
+            all = rest = 0;
         for (uint32_t j = slot->first; j < slot->first + slot->count; j++) {
             const struct device *d = &map->devices[j];
 
@@ -262,6 +264,7 @@ bool alloc_map_device(const struct alloc_map *map, size_t i, struct alloc_device
             .slot_name = d->slot->name,
             .type = d->slot->type,
             .numa_node = d->numa_node,
+            .quantum = d->slot->fractional ? d->slot->quantum : 0,
             .capacity = d->capacity,
             .allocated = d->allocated,
             .known = true,

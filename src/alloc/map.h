@@ -20,6 +20,10 @@
  *  (ALLOC_SINGLE_NODE: as few as possible), the least free devices that do
  *  (best fit), and of equals the last in the walk.
  *
+ * Devices of one slot may differ in their quantum. A request then goes to
+ * those of one quantum alone: of the quanta that divide the amount the largest
+ * whose devices have room, so that finer ones are left for whoever needs them.
+ *
  * Devices of different slots that have the same kind and id are the same
  * piece of hardware (cuda.shares beside cuda.device): while it is held under
  * one slot name, it is not offered under another.
@@ -50,6 +54,7 @@ struct alloc_device {
     const char *slot_name; /* one of the slots */
     int64_t capacity;      /* less what is reserved (alloc/reserve.h); SLOT_UNIQUE: AMOUNT_ONE */
     int numa_node;         /* -1 = not known, a node of its own */
+    int64_t quantum;       /* of a fractional slot's device; 0 = the slot's */
 };
 
 /* Everything is copied by alloc_map_new(). */
@@ -121,6 +126,7 @@ struct alloc_device_state {
     const char *slot_name;
     enum slot_type type;
     int numa_node;
+    int64_t quantum;     /* the smallest part of it; whole units and bytes: 0 */
     int64_t capacity;    /* 0 for what the node no longer has */
     int64_t allocated;
     bool known;          /* false: only noted by alloc_map_apply() */

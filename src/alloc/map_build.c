@@ -61,7 +61,7 @@ static int alloc_tables(struct alloc_map *map)
 {
     size_t slots = map->slot_count, devices = map->device_count;
 
-    map->slots = calloc(slots + 1, sizeof(*map->slots));
+    map->slots = calloc(slots + devices + 1, sizeof(*map->slots)); /* each may have a quantum */
     map->devices = calloc(devices + 1, sizeof(*map->devices));
     map->hardware = calloc(devices + 1, sizeof(*map->hardware));
     map->groups = calloc(devices + 1, sizeof(*map->groups));
@@ -169,7 +169,7 @@ static int add_slot(struct alloc_map *map, const struct alloc_config *config, si
         .exclusive = exclusive_sets(name, config->exclusive),
     };
     if (s->quantum > 0 && s->minimum > 0)
-        map->slots[at].minimum = (s->minimum - 1) / s->quantum + 1;
+        map->slots[at].least = s->minimum;
     return 0;
 }
 
@@ -193,7 +193,64 @@ static int check_device(const struct alloc_map *map, const struct alloc_device *
         return aq_fail_field(err, EINVAL, dev->id,
                              "device '%s' of %s: a unique device has a capacity of 1", dev->id,
                              slot->name);
+    if (dev->quantum < 0 || dev->quantum == AMOUNT_INFINITE || (dev->quantum && !slot->fractional))
+        return aq_fail_field(err, EINVAL, dev->id,
+                             "device '%s' of %s: a quantum is above 0 and for fractional slots only",
+                             dev->id, slot->name);
     return 0;
+}
+
+/* ---- devices with a quantum of their own ---- */
+
+static int64_t quantum_of(const struct alloc_device *dev, int64_t initial)
+{
+    return dev->quantum ? dev->quantum : initial;
+}
+
+/* The largest quantum below 'below' of the slot's devices; 0 = none. */
+static int64_t next_quantum(const struct alloc_config *config, const struct slot_state *slot,
+                            int64_t initial, int64_t below)
+{
+    int64_t found = 0;
+
+    for (size_t i = 0; i < config->device_count; i++) {
+        int64_t quantum = quantum_of(&config->devices[i], initial);
+
+        if (quantum > found && quantum < below
+            && strcmp(config->devices[i].slot_name, slot->name) == 0)
+            found = quantum;
+    }
+    return found;
+}
+
+/* Make one state of each quantum; 'at' becomes the last of them. */
+static void part_slot(struct alloc_map *map, const struct alloc_config *config, size_t *at)
+{
+    struct slot_state *slot = &map->slots[*at];
+    const int64_t initial = slot->quantum;
+    int64_t quantum = slot->fractional ? next_quantum(config, slot, initial, INT64_MAX) : 0;
+
+    if (quantum == 0)
+        return; /* whole, or no devices */
+    slot->quantum = quantum;
+    while ((quantum = next_quantum(config, slot, initial, quantum)) > 0) {
+        memmove(slot + 1, slot, (map->slot_count - *at) * sizeof(*slot));
+        map->slot_count++;
+        slot = &map->slots[++*at];
+        slot->quantum = quantum;
+    }
+}
+
+static void part_slots(struct alloc_map *map, const struct alloc_config *config)
+{
+    for (size_t i = 0; i < map->slot_count; i++)
+        part_slot(map, config, &i);
+    for (size_t i = 0; i < map->slot_count; i++) {
+        struct slot_state *slot = &map->slots[i];
+
+        if (slot->least > 0)
+            slot->minimum = (slot->least - 1) / slot->quantum + 1;
+    }
 }
 
 /* Join the device with those of the same kind and id. */
@@ -208,7 +265,7 @@ static int join_hardware(struct alloc_map *map, struct device *d, struct aq_erro
             return aq_fail(err, ENOMEM, "devices");
     }
     for (struct device *other = hardware->devices; other; other = other->sibling)
-        if (other->slot == d->slot)
+        if (other->slot->name == d->slot->name)
             return aq_fail_field(err, EINVAL, d->id, "device '%s' of %s is given twice", d->id,
                                  d->slot->name);
     d->sibling = hardware->devices;
@@ -217,11 +274,28 @@ static int join_hardware(struct alloc_map *map, struct device *d, struct aq_erro
     return 0;
 }
 
-/* The devices of one slot, in their order, behind those of the slots before. */
-static int add_devices(struct alloc_map *map, struct slot_state *slot, uint32_t first,
-                       const struct alloc_config *config, struct aq_error *err)
+/* Does the state of a slot have the device? 'initial' is the quantum of those without one. */
+static bool is_of(const struct alloc_device *dev, const struct slot_state *slot, int64_t initial)
 {
-    int64_t total = 0;
+    return strcmp(dev->slot_name, slot->name) == 0
+           && (!slot->fractional || quantum_of(dev, initial) == slot->quantum);
+}
+
+static int64_t initial_quantum(const struct alloc_config *config, const struct slot_state *slot)
+{
+    for (size_t i = 0; i < config->slot_count; i++)
+        if (strcmp(config->slots[i].name, slot->name) == 0)
+            return config->slots[i].quantum;
+    return 0;
+}
+
+/* The devices of one state, in their order, behind those of the states before;
+ * '*total' is what the slot has so far.
+ */
+static int add_devices(struct alloc_map *map, struct slot_state *slot, uint32_t first,
+                       const struct alloc_config *config, int64_t *total, struct aq_error *err)
+{
+    int64_t initial = initial_quantum(config, slot);
     int r;
 
     slot->first = first;
@@ -229,13 +303,13 @@ static int add_devices(struct alloc_map *map, struct slot_state *slot, uint32_t 
         const struct alloc_device *dev = &config->devices[i];
         struct device *d = &map->devices[first + slot->count];
 
-        if (strcmp(dev->slot_name, slot->name) != 0)
+        if (!is_of(dev, slot, initial))
             continue;
         d->slot = slot;
         d->numa_node = dev->numa_node;
         d->capacity = slot->type == SLOT_UNIFIED ? 0 : dev->capacity;
         memcpy(d->id, dev->id, strlen(dev->id));
-        if (__builtin_add_overflow(total, d->capacity, &total))
+        if (__builtin_add_overflow(*total, d->capacity, total))
             return aq_fail_field(err, EOVERFLOW, d->id, "%s: the capacities add up to too much",
                                  slot->name);
         r = join_hardware(map, d, err);
@@ -287,6 +361,7 @@ static void make_groups(struct alloc_map *map, struct slot_state *slot)
 static int build(struct alloc_map *map, const struct alloc_config *config, struct aq_error *err)
 {
     uint32_t first = 0;
+    int64_t total = 0;
     int r;
 
     for (size_t i = 0; i < config->slot_count; i++) {
@@ -299,8 +374,11 @@ static int build(struct alloc_map *map, const struct alloc_config *config, struc
         if (r < 0)
             return r;
     }
+    part_slots(map, config);
     for (size_t i = 0; i < map->slot_count; i++) {
-        r = add_devices(map, &map->slots[i], first, config, err);
+        if (i == 0 || map->slots[i].name != map->slots[i - 1].name)
+            total = 0;
+        r = add_devices(map, &map->slots[i], first, config, &total, err);
         if (r < 0)
             return r;
         first += map->slots[i].count;

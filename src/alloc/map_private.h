@@ -36,14 +36,18 @@ struct group {
     int64_t free;      /* quanta */
 };
 
-/* A kind's slots are neighbours, in the order in which they take their turn. */
+/* A kind's slots are neighbours, in the order in which they take their turn. A
+ * slot whose devices differ in their quantum has one of these for each quantum,
+ * neighbours, the largest first.
+ */
 struct slot_state {
-    const char *name;
+    const char *name; /* interned */
     enum slot_type type;
     enum alloc_strategy strategy;
     bool fractional;
     int64_t quantum;
     int64_t minimum;    /* quanta a device must have free to be looked at; at least 1 */
+    int64_t least;      /* the same as an amount; 0 = none */
     uint32_t exclusive; /* bit per exclusive set */
     uint32_t first, count; /* devices */
     struct group *groups;
@@ -81,8 +85,18 @@ struct alloc_map {
     int *hint_nodes;            /* of the kind before, then of this kind */
 };
 
-/* The slot, or NULL. */
+/* The slot, or the first of its states; NULL if there is none. */
 struct slot_state *alloc_map_find_slot(const struct alloc_map *map, const char *name);
+
+/* One of several states of one slot: the next one, or NULL. */
+static inline struct slot_state *alloc_map_next_slot(const struct alloc_map *map,
+                                                     const struct slot_state *slot)
+{
+    const struct slot_state *next = slot + 1;
+
+    return next < map->slots + map->slot_count && next->name == slot->name
+               ? (struct slot_state *)(uintptr_t)next : NULL;
+}
 
 /* The hardware of that kind and id, or NULL. */
 struct hardware *alloc_map_find_hardware(const struct alloc_map *map, const char *slot_name,

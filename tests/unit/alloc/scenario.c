@@ -99,15 +99,18 @@ struct alloc_map *scenario_map(const struct scenario *s)
     while (sscanf(text, " %79s%n", words[config.device_count], &used) == 1) {
         struct alloc_device *d = &devices[config.device_count];
         char *word = words[config.device_count], *equals = strchr(word, '=');
-        char *at = strchr(equals, '@');
+        char *at = strchr(equals, '@'), *tilde = strchr(equals, '~');
 
         text += used;
         *equals = '\0';
         if (at)
             *at = '\0';
+        if (tilde)
+            *tilde = '\0';
         d->id = split_slot(word, &d->slot_name);
         d->capacity = scenario_amount(equals + 1, d->slot_name);
         d->numa_node = at ? atoi(at + 1) : 0;
+        d->quantum = tilde ? scenario_amount(tilde + 1, d->slot_name) : 0;
         add_slot(s, d->slot_name, slots, &config.slot_count);
         config.device_count++;
     }

@@ -1,7 +1,8 @@
 /* scenario.h - allocation maps and what happens to them, in one line of text
  *
  * Devices: "A=1@0 B=1@1 cpu/0=1@0 cuda.device:1g-mig/m0=1": id=capacity@node,
- * before it the slot and '/' if it is not "x.shares"; without '@' node 0.
+ * before it the slot and '/' if it is not "x.shares"; without '@' node 0; "A=1~0.25"
+ * has a quantum of its own.
  * Slots named *-mig are unique, *.all unified; cpu and the like are discrete,
  * mem is FILL.
  *

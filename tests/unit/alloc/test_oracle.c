@@ -134,7 +134,7 @@ static struct alloc_map *instance_map(const struct instance *in, int64_t quantum
 
     for (size_t i = 0; i < in->count; i++) {
         devices[i] = (struct alloc_device){ ids[i], slot.name, in->capacity[i] * quantum,
-                                            in->node[i] };
+                                            in->node[i], 0 };
         if (in->held[i])
             assert_int_equal(alloc_grant_add(&held, slot_name_intern(slot.name, 8), SLOT_COUNT,
                                              ids[i], 1, in->held[i] * quantum, NULL),

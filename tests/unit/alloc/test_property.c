@@ -51,6 +51,14 @@ static int64_t unit_of(const struct node *node, size_t kind)
     return kinds[kind].type == SLOT_BYTES ? 1 : AMOUNT_ONE;
 }
 
+/* The same of one device, which may differ from others of its slot. */
+static int64_t unit_at(const struct node *node, size_t device)
+{
+    int64_t own = node->devices[device].quantum;
+
+    return own ? own : unit_of(node, node->kind[device]);
+}
+
 static int64_t random_capacity(struct test_random *r, size_t kind)
 {
     if (kinds[kind].type == SLOT_UNIQUE)
@@ -64,6 +72,7 @@ static void random_node(struct test_random *r, struct node *node)
 {
     static const int64_t quanta[] = { 10000, 100000, 250000, 10, 70000 };
     int nodes = 1 + (int)random_below(r, 4);
+    bool is_mixed = random_below(r, 2);
 
     *node = (struct node){ 0 };
     for (size_t k = 0; k < KINDS; k++) {
@@ -80,7 +89,9 @@ static void random_node(struct test_random *r, struct node *node)
             node->kind[at] = k;
             node->devices[at] = (struct alloc_device){ node->ids[at], kinds[k].name,
                                                        random_capacity(r, k),
-                                                       (int)random_below(r, nodes) };
+                                                       (int)random_below(r, nodes), 0 };
+            if (k == 0 && is_mixed && random_below(r, 2))
+                node->devices[at].quantum = quanta[random_below(r, AQ_COUNT(quanta))];
         }
     }
     node->config.slots = node->slots;
@@ -112,15 +123,33 @@ static bool is_blocked(const struct model *m, size_t i)
            && m->allocated[m->node.first[1 - kind] + number] > 0;
 }
 
-static int64_t free_units(const struct model *m, size_t kind)
+/* Of the devices with that unit, in it. */
+static int64_t free_units(const struct model *m, size_t kind, int64_t unit)
 {
     size_t end = m->node.first[kind] + m->node.count[kind];
     int64_t sum = 0;
 
     for (size_t i = m->node.first[kind]; i < end; i++)
-        if (!is_blocked(m, i) && m->allocated[i] < m->node.devices[i].capacity)
-            sum += (m->node.devices[i].capacity - m->allocated[i]) / unit_of(&m->node, kind);
+        if (!is_blocked(m, i) && m->allocated[i] < m->node.devices[i].capacity
+            && unit_at(&m->node, i) == unit)
+            sum += (m->node.devices[i].capacity - m->allocated[i]) / unit;
     return sum;
+}
+
+/* Can devices of one unit, which divides the amount, give it? */
+static bool has_room(const struct model *m, size_t kind, int64_t amount, bool *ret_divides)
+{
+    size_t end = m->node.first[kind] + m->node.count[kind];
+    bool has = amount == 0;
+
+    *ret_divides = m->node.count[kind] == 0 && amount % unit_of(&m->node, kind) == 0;
+    for (size_t i = m->node.first[kind]; i < end; i++) {
+        int64_t unit = unit_at(&m->node, i);
+
+        *ret_divides |= amount % unit == 0;
+        has |= amount % unit == 0 && free_units(m, kind, unit) >= amount / unit;
+    }
+    return has;
 }
 
 /* The map says what the model says, and no device is beyond its capacity. */
@@ -136,6 +165,7 @@ static void check_same(const struct model *m)
         assert_int_equal(state.allocated, m->allocated[at]);
         assert_in_range(state.allocated, 0, state.capacity);
         assert_int_equal(state.held_as != NULL, is_blocked(m, at));
+        assert_int_equal(state.quantum, m->node.kind[at] == 0 ? unit_at(&m->node, at) : 0);
     }
     assert_int_equal(i, m->node.config.device_count);
 }
@@ -143,7 +173,10 @@ static void check_same(const struct model *m)
 static void random_request(struct test_random *r, const struct model *m, struct slots *ret)
 {
     for (size_t k = 0; k < KINDS; k++) {
-        int64_t unit = unit_of(&m->node, k), most = free_units(m, k);
+        size_t some = m->node.first[k] + (size_t)random_below(r, m->node.count[k] + 1);
+        int64_t unit = some < m->node.first[k] + m->node.count[k] ? unit_at(&m->node, some)
+                                                                  : unit_of(&m->node, k);
+        int64_t most = free_units(m, k, unit);
 
         if (random_below(r, 2))
             continue;
@@ -178,7 +211,7 @@ static void note_grant(struct model *m, const struct slots *request, const struc
 
         assert_true(at != SIZE_MAX && !seen[at] && !is_blocked(m, at));
         assert_true(g->items[i].amount > 0);
-        assert_int_equal(g->items[i].amount % unit_of(&m->node, m->node.kind[at]), 0);
+        assert_int_equal(g->items[i].amount % unit_at(&m->node, at), 0);
         seen[at] = true;
         m->allocated[at] += g->items[i].amount;
     }
@@ -189,14 +222,19 @@ static void note_grant(struct model *m, const struct slots *request, const struc
 static void check_refusal(const struct model *m, const struct slots *request, int r,
                           const struct aq_error *err)
 {
-    bool short_of = false;
+    bool short_of = false, divides, is_uneven = false;
 
+    for (size_t k = 0; k < KINDS; k++) {
+        short_of |= !has_room(m, k, slots_get(request, kinds[k].name), &divides);
+        is_uneven |= !divides;
+    }
+    if (is_uneven && strcmp(err->kind, "not-multiple-of-quantum") == 0)
+        return;
     if (is_exclusive_pair(request)) {
         assert_string_equal(err->kind, "invalid-resource-combination");
         return;
     }
-    for (size_t k = 0; k < KINDS; k++)
-        short_of |= slots_get(request, kinds[k].name) / unit_of(&m->node, k) > free_units(m, k);
+    assert_false(is_uneven);
     assert_int_equal(r, -ENOSPC);
     assert_string_equal(err->kind, "insufficient-resource");
     assert_true(short_of);

@@ -237,9 +237,9 @@ static void test_gpu_map(void **state)
         = { { .name = "cuda.shares", .quantum = 10000 },
             { .name = "cuda.device" },
             { .name = "cuda.device:1g-mig", .type = SLOT_UNIQUE } };
-    static const struct alloc_device devices[] = { { GPU1, "cuda.shares", AMOUNT_ONE, 0 },
-                                                   { GPU2, "cuda.shares", AMOUNT_ONE, 1 },
-                                                   { GPU1, "cuda.device", AMOUNT_ONE, 0 },
+    static const struct alloc_device devices[] = { { GPU1, "cuda.shares", AMOUNT_ONE, 0, 0 },
+                                                   { GPU2, "cuda.shares", AMOUNT_ONE, 1, 0 },
+                                                   { GPU1, "cuda.device", AMOUNT_ONE, 0, 0 },
                                                    { "m", "cuda.device:1g-mig", AMOUNT_ONE, 0 } };
     const struct alloc_config config = { slots, 3, devices, 4, NULL, NULL, ALLOC_INTERLEAVED };
     AQ_CLEANUP(alloc_map_freep) struct alloc_map *map = NULL;
@@ -336,10 +336,10 @@ static void test_reserve(void **state)
 {
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(reserve_rows); i++) {
-        struct alloc_device devices[] = { { "0", "cpu", AMOUNT_ONE, 0 },
-                                          { "1", "cpu", AMOUNT_ONE, 0 },
-                                          { "2", "cpu", AMOUNT_ONE, 0 },
-                                          { "root", "mem", 1000, -1 } };
+        struct alloc_device devices[] = { { "0", "cpu", AMOUNT_ONE, 0, 0 },
+                                          { "1", "cpu", AMOUNT_ONE, 0, 0 },
+                                          { "2", "cpu", AMOUNT_ONE, 0, 0 },
+                                          { "root", "mem", 1000, -1, 0 } };
         AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
         size_t count = AQ_COUNT(devices);
         struct aq_error err = { 0 };
@@ -364,20 +364,24 @@ static const struct {
     const char *field, *why;
 } build_rows[] = {
     { { .name = "Bad" }, { { "a", "Bad", 1, 0 } }, "Bad", "no slot name" },
-    { { .name = "x.device" }, { { "a", "y.device", 1, 0 } }, "a", "a slot that is not given" },
+    { { .name = "x.device" }, { { "a", "y.device", 1, 0, 0 } }, "a", "a slot that is not given" },
     { { .name = "x.device" }, { { "a b", "x.device", 1, 0 } }, "a b", "no device id" },
-    { { .name = "x.device" }, { { "a", "x.device", -1, 0 } }, "a", "a negative capacity" },
-    { { .name = "x.device" }, { { "a", "x.device", AMOUNT_INFINITE, 0 } }, "a", "infinite" },
-    { { .name = "x.device" }, { { "a", "x.device", 1, 0 }, { "a", "x.device", 1, 0 } }, "a",
+    { { .name = "x.device" }, { { "a", "x.device", -1, 0, 0 } }, "a", "a negative capacity" },
+    { { .name = "x.device" }, { { "a", "x.device", AMOUNT_INFINITE, 0, 0 } }, "a", "infinite" },
+    { { .name = "x.device" }, { { "a", "x.device", 1, 0, 0 }, { "a", "x.device", 1, 0, 0 } }, "a",
       "a device twice" },
     { { .name = "x.device" },
-      { { "a", "x.device", INT64_MAX - 1, 0 }, { "b", "x.device", INT64_MAX - 1, 0 } },
+      { { "a", "x.device", INT64_MAX - 1, 0, 0 }, { "b", "x.device", INT64_MAX - 1, 0, 0 } },
       "b", "overflow" },
-    { { .name = "x.device", .type = SLOT_UNIQUE }, { { "a", "x.device", 2 * AMOUNT_ONE, 0 } }, "a",
+    { { .name = "x.device", .type = SLOT_UNIQUE }, { { "a", "x.device", 2 * AMOUNT_ONE, 0, 0 } }, "a",
       "two of a unique device" },
-    { { .name = "x.device", .quantum = -1 }, { { "a", "x.device", 1, 0 } }, "x.device",
+    { { .name = "x.device", .quantum = -1 }, { { "a", "x.device", 1, 0, 0 } }, "x.device",
       "a negative quantum" },
-    { { .name = "x.mem", .type = SLOT_BYTES, .quantum = 1 }, { { "a", "x.mem", 1, 0 } }, "x.mem",
+    { { .name = "x.device" }, { { "a", "x.device", AMOUNT_ONE, 0, 1000 } }, "a",
+      "a part of a whole device" },
+    { { .name = "x.shares", .quantum = 1000 }, { { "a", "x.shares", AMOUNT_ONE, 0, -1 } }, "a",
+      "a negative quantum of a device" },
+    { { .name = "x.mem", .type = SLOT_BYTES, .quantum = 1 }, { { "a", "x.mem", 1, 0, 0 } }, "x.mem",
       "fractional bytes" },
 };
 

@@ -358,6 +358,29 @@ static void run_all(const struct scenario *rows, size_t count)
         scenario_run(&rows[i]);
 }
 
+/* ---- devices with a quantum of their own ---- */
+static const struct scenario quanta[] = {
+    { "the quantum decides on the device", "A=1~0.25 B=1 cuda.device/C=1 cuda.device:1g-mig/m=1",
+      "0.1", E, IL, NULL, NULL,
+      "0.25 => A:0.25; 0.1 => B:0.1; 0.3 => B:0.3; 0.75 => A:0.75;"
+      "cuda.device=1 => cuda.device/C:1; cuda.device:1g-mig=1 => cuda.device:1g-mig/m:1;"
+      "is A:1 B:0.4" },
+    { "the coarse device first, the fine one when that is full", "A=1 B=1~0.25", "0.05", E, IL,
+      NULL, NULL, "0.5 => B:0.5; 0.5 => B:0.5; 0.5 => A:0.5; is A:0.5 B:1" },
+    { "parts are of one quantum", "A=1 B=1~0.25 C=1~0.25", "0.1", E, IL, NULL, NULL,
+      "1.5 => B:0.75 C:0.75; 1 => A:1; 0.5 => B:0.25 C:0.25; 1 => " INSUFFICIENT },
+    { "nothing here divides it", "A=1~0.25 B=1~0.4", "0.1", E, IL, NULL, NULL,
+      "0.3 => " MULTIPLE "; 0.4 => B:0.4; 0.5 => A:0.5" },
+    { "F; what is released is free again", "A=1~0.5 B=1", "0.1", F, SN, NULL, NULL,
+      "1 => A:1; 1 => B:1; free 1; 0.6 => " INSUFFICIENT "; 0.5 => A:0.5" },
+    { "held before, more than whole quanta", "A=1~0.25 B=1", "0.1", E, IL, NULL, "A:0.1",
+      "0.75 => A:0.75; 0.25 => " INSUFFICIENT "; 0.5 => B:0.5" },
+    { "nofrag, one device of either quantum", "A=1~0.25 B=1", "0.1", E, IL, NULL, "A:0.75",
+      "nofrag 0.5 => B:0.5; nofrag 0.75 => " FRAGMENTED },
+    { "the node of the GPU leads the cores", "A=1~0.25@1 B=1@0 cpu/0=1@0 cpu/4=1@1", "0.1", E, IL,
+      NULL, NULL, "x.shares=0.25 cpu=1 => A:0.25 cpu/4:1; x.shares=0.1 cpu=1 => B:0.1 cpu/0:1" },
+};
+
 #define RUN(rows)                                                                                  \
     static void test_##rows(void **state)                                                          \
     {                                                                                              \
@@ -371,6 +394,7 @@ RUN(discrete)
 RUN(fraction)
 RUN(exclusive)
 RUN(fragmentation)
+RUN(quanta)
 RUN(kernels)
 
 static int64_t held(const struct alloc_map *map, const char *id)
@@ -487,9 +511,9 @@ int main(void)
         cmocka_unit_test(test_worked),        cmocka_unit_test(test_issue_85),
         cmocka_unit_test(test_hints),         cmocka_unit_test(test_discrete),
         cmocka_unit_test(test_fraction),      cmocka_unit_test(test_exclusive),
-        cmocka_unit_test(test_fragmentation), cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_many_small),    cmocka_unit_test(test_144_cores),
-        cmocka_unit_test(test_densities),
+        cmocka_unit_test(test_fragmentation), cmocka_unit_test(test_quanta),
+        cmocka_unit_test(test_kernels),       cmocka_unit_test(test_many_small),
+        cmocka_unit_test(test_144_cores),     cmocka_unit_test(test_densities),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
