@@ -68,7 +68,7 @@ static void make_world(struct world *w, bool is_mixed)
     set(&w->free, "mem", INT64_C(512) << 30);
     set(&w->free, gpu, GPUS * AMOUNT_ONE);
     for (int d = 0; d < GPUS; d++)
-        w->devices[d] = (struct sched_device){ name, "H100", AMOUNT_ONE, AMOUNT_ONE };
+        w->devices[d] = (struct sched_device){ name, "H100", AMOUNT_ONE, AMOUNT_ONE, 0 };
     for (int i = 0; i < AGENTS; i++) {
         (void)snprintf(w->ids[i], sizeof(w->ids[i]), "i-%04d", i);
         w->agents[i] = (struct sched_agent){ .id = w->ids[i], .architecture = "x86_64",

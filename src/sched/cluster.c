@@ -40,7 +40,7 @@ int cluster_init(struct cluster *c, const struct slot_types *types,
 {
     *c = (struct cluster){ .key = STRBUF_INIT, .slot_priority = slot_priority,
         .slot_priority_count = slot_priority_count, .grown = 1, .births = 1, .epoch = 1,
-        .model_count = 1, .models = { "" } };
+        .model_count = 1, .models = { "" }, .quantum_count = 1 };
     c->columns = types ? slot_types_count(types) : 0;
     c->width = c->columns + 1;
     c->names = calloc(c->width, sizeof(*c->names));
@@ -79,20 +79,34 @@ void cluster_fill_row(const struct cluster *c, const struct slots *slots, int64_
 
 /* ---- words ---- */
 
-int cluster_model(struct cluster *c, const char *model, uint16_t *ret)
+int cluster_model(struct cluster *c, const char *model, uint8_t *ret)
 {
     if (!model)
         model = "";
     for (size_t i = 0; i < c->model_count; i++)
         if (strcmp(c->models[i], model) == 0) {
-            *ret = (uint16_t)i;
+            *ret = (uint8_t)i;
             return 0;
         }
     if (c->model_count == CLUSTER_MODELS_MAX)
         return -ENOSPC;
     if (!(c->models[c->model_count] = strdup(model)))
         return -ENOMEM;
-    *ret = (uint16_t)c->model_count++;
+    *ret = (uint8_t)c->model_count++;
+    return 0;
+}
+
+int cluster_quantum(struct cluster *c, int64_t quantum, uint8_t *ret)
+{
+    size_t i = 0;
+
+    while (i < c->quantum_count && c->quanta[i] != quantum)
+        i++;
+    if (i == CLUSTER_QUANTA_MAX)
+        return -ENOSPC;
+    if (i == c->quantum_count)
+        c->quanta[c->quantum_count++] = quantum;
+    *ret = (uint8_t)i;
     return 0;
 }
 
@@ -125,13 +139,17 @@ static int read_device(struct cluster *c, const struct sched_agent *agent, size_
     size_t column = cluster_column(c, d->slot_name);
     int r;
 
-    if (column == SIZE_MAX || d->capacity <= 0 || d->free < 0 || d->free > d->capacity)
+    if (column == SIZE_MAX || d->capacity <= 0 || d->free < 0 || d->free > d->capacity ||
+        d->quantum < 0)
         return aq_fail_field(err, EINVAL, "devices",
                              "device %zu of agent '%s': %s; the agent's report is wrong", i,
                              agent->id, column == SIZE_MAX ? "its slot is not known"
-                                                           : "it cannot have that much free");
+                                                           : "its amounts cannot be");
     *ret = (struct device){ .free = d->free, .capacity = d->capacity, .column = (uint16_t)column };
     c->device_capacity[column] = AQ_MAX(c->device_capacity[column], d->capacity);
+    if (cluster_quantum(c, d->quantum, &ret->quantum) < 0)
+        return aq_fail_field(err, EINVAL, "devices", "more than %d different quanta of devices",
+                             CLUSTER_QUANTA_MAX - 1);
     r = cluster_model(c, d->model, &ret->model);
     if (r == -ENOSPC)
         return aq_fail_field(err, EINVAL, "devices", "more than %d models of devices",
@@ -327,7 +345,7 @@ int cluster_hold(struct cluster *c, uint32_t node, const struct request *req, in
     if (n->device_count) {
         if (!(parts = calloc(n->device_count, sizeof(*parts))))
             return -ENOMEM;
-        count = state_choose_devices(req, s->devices, s->device_count, device, parts);
+        count = state_choose_devices(c, req, s->devices, s->device_count, device, parts);
         count = AQ_MAX(count, 0);
         find_devices(n, s, parts, (size_t)count);
     }

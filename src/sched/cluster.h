@@ -11,8 +11,10 @@
  * Devices: an agent that lists the devices of a slot has room for an amount
  * of it only if the amount fits on one device; what exceeds a whole device is
  * divided into equal parts on as few devices as can hold them whole. Devices
- * may be of a model, and requests may name the models they accept. Without
- * devices only the sum counts.
+ * may be of a model, and requests may name the models they accept. One with a
+ * quantum gives multiples of that; the parts of an amount come from devices of
+ * one quantum, the largest that will do, as in alloc/map.h. Without devices only
+ * the sum counts.
  *
  * Deterministic; no clock, no I/O. Indexes of agents and requests are stable
  * while they exist. Not for threads.
@@ -25,10 +27,13 @@
 
 #define CLUSTER_NONE UINT32_MAX
 #define CLUSTER_MODELS_MAX 64
+#define CLUSTER_QUANTA_MAX 64
 
 struct device {
     int64_t free, capacity;
-    uint16_t column, model; /* model: index in cluster.models, 0 = not known */
+    uint16_t column;
+    uint8_t model;          /* index in cluster.models, 0 = not known */
+    uint8_t quantum;        /* index in cluster.quanta, 0 = any amount */
     uint32_t unused;        /* 0: devices are compared as bytes */
 };
 
@@ -107,6 +112,8 @@ struct cluster {
     struct map requests_by_key;
     const char *models[CLUSTER_MODELS_MAX]; /* owned; [0] = "" */
     size_t model_count;
+    int64_t quanta[CLUSTER_QUANTA_MAX]; /* [0] = 0 */
+    size_t quantum_count;
     char **architectures;   /* [0] = "" */
     size_t architecture_count, architecture_cap;
     struct device *scratch; /* as many as any agent has */
@@ -168,8 +175,8 @@ struct part {
     uint32_t device;
     int64_t amount;
 };
-int state_choose_devices(const struct request *req, const struct device *devices, size_t count,
-                         int device, struct part *ret);
+int state_choose_devices(const struct cluster *c, const struct request *req,
+                         const struct device *devices, size_t count, int device, struct part *ret);
 /* Whether these amounts and devices, sorted as a state's, have room. */
 bool row_has_room(const struct cluster *c, const struct request *req, const int64_t *free,
                   const struct device *devices, size_t device_count);

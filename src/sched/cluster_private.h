@@ -20,7 +20,8 @@ void requests_done(struct cluster *c);
 /* ---- cluster.c: words to small numbers ---- */
 
 /* -ENOSPC if there are too many, -ENOMEM. */
-int cluster_model(struct cluster *c, const char *model, uint16_t *ret);
+int cluster_model(struct cluster *c, const char *model, uint8_t *ret);
+int cluster_quantum(struct cluster *c, int64_t quantum, uint8_t *ret);
 int cluster_architecture(struct cluster *c, const char *architecture, uint16_t *ret);
 
 #endif

@@ -99,22 +99,49 @@ static void add_amounts(struct explanation *e, const int64_t *amounts)
         }
 }
 
-/* The agent has enough in sum, but its devices are too full one by one. */
+/* What of the devices of a slot 'req' may have. */
+struct device_view {
+    int64_t most;   /* free on one that divides the amount; -1 = there is none */
+    int64_t finest; /* the least quantum; INT64_MAX = there is no device */
+};
+
+static struct device_view view_devices(const struct explanation *e, const struct request *req,
+                                       const struct node *n, size_t column)
+{
+    struct device_view v = { .most = -1, .finest = INT64_MAX };
+
+    for (uint32_t i = 0; i < n->device_count; i++) {
+        const struct device *d = &n->devices[i];
+        int64_t quantum = e->s->cluster.quanta[d->quantum];
+
+        if (d->column != column || !(req->models >> d->model & 1))
+            continue;
+        v.finest = AQ_MIN(v.finest, quantum);
+        if (quantum == 0 || req->amounts[column] % quantum == 0)
+            v.most = AQ_MAX(v.most, d->free);
+    }
+    return v;
+}
+
+/* The agent has enough in sum, but its devices are too full one by one, or too coarse. */
 static void explain_devices(struct explanation *e, const struct request *req, uint32_t node)
 {
     const struct node *n = &e->s->cluster.nodes[node];
-    char buf[AMOUNT_TEXT_MAX];
+    char buf[AMOUNT_TEXT_MAX], asked[AMOUNT_TEXT_MAX];
 
     for (size_t c = 0; c < e->s->cluster.columns; c++) {
-        int64_t most = -1;
+        struct device_view v = view_devices(e, req, n, c);
+        const char *name = e->s->cluster.names[c];
 
-        for (uint32_t d = 0; d < n->device_count; d++)
-            if (n->devices[d].column == c && (req->models >> n->devices[d].model & 1))
-                most = AQ_MAX(most, n->devices[d].free);
-        if (req->amounts[c] > 0 && most >= 0 && most < req->amounts[c])
-            strbuf_addf(&e->text, "\n  - %s: no device has more than %s free on %s",
-                        e->s->cluster.names[c], slot_amount_humanize(most, type_of(e, c), buf),
-                        n->id);
+        if (req->amounts[c] <= 0 || v.finest == INT64_MAX)
+            continue;
+        if (v.most < 0)
+            strbuf_addf(&e->text, "\n  - %s: %s is no multiple of %s, the smallest part of a device"
+                        " on %s", name, slot_amount_format(req->amounts[c], type_of(e, c), asked),
+                        slot_amount_format(v.finest, type_of(e, c), buf), n->id);
+        else if (v.most < req->amounts[c])
+            strbuf_addf(&e->text, "\n  - %s: no device has more than %s free on %s", name,
+                        slot_amount_humanize(v.most, type_of(e, c), buf), n->id);
     }
 }
 

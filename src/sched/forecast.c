@@ -399,8 +399,8 @@ static int reserve(struct forecast *p, struct entry *e, uint32_t q, uint32_t nod
     device = find_device(p, node, device);
     if (device >= 0 && p->devices[device].free < req->amounts[p->devices[device].column])
         device = -1;
-    count = state_choose_devices(req, p->devices, p->s->cluster.nodes[node].device_count, device,
-                                 p->parts);
+    count = state_choose_devices(&p->s->cluster, req, p->devices,
+                                 p->s->cluster.nodes[node].device_count, device, p->parts);
     count = AQ_MAX(count, 0);
     if (!(h->parts = calloc((size_t)count + 1, sizeof(*h->parts))))
         return -ENOMEM;

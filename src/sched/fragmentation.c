@@ -393,12 +393,12 @@ static uint32_t next_choice(const struct contents *before, const struct shape *s
 }
 
 /* Several devices, or none: one choice. */
-static void only_choice(const struct request *req, const struct node_state *s,
-                        const struct contents *before, struct free_device *ret)
+static void only_choice(const struct cluster *c, const struct request *req,
+                        const struct node_state *s, const struct contents *before, struct free_device *ret)
 {
     struct part parts[DEVICES_MAX];
     int count = s->device_count <= DEVICES_MAX
-                    ? state_choose_devices(req, s->devices, s->device_count, -1, parts)
+                    ? state_choose_devices(c, req, s->devices, s->device_count, -1, parts)
                     : 0;
 
     memcpy(ret, before->devices, before->device_count * sizeof(*ret));
@@ -451,7 +451,7 @@ static double score_fragmentation(void *data, const struct cluster *c, const str
         return 0;
     before = leftover_of(f, &v.before);
     if (!v.is_single) {
-        only_choice(req, s, &v.before, v.devices_after);
+        only_choice(c, req, s, &v.before, v.devices_after);
         return v.simple - simple_part(f, &v.after) + fall_of_leftover(f, before, &v.after, v.taken);
     }
     for (uint32_t d = 0; (d = next_choice(&v.before, &v.shape, d, v.devices_after)) != UINT32_MAX;
@@ -480,7 +480,7 @@ static double bound_fragmentation(void *data, const struct cluster *c, const str
     if (!view_init(f, c, req, s, &v))
         return 0;
     if (!v.is_single) {
-        only_choice(req, s, &v.before, v.devices_after);
+        only_choice(c, req, s, &v.before, v.devices_after);
         most = v.simple - simple_part(f, &v.after);
     } else {
         for (uint32_t d = 0;

@@ -25,6 +25,8 @@ static int compare_devices(const struct device *a, const struct device *b)
         return a->model < b->model ? -1 : 1;
     if (a->capacity != b->capacity)
         return a->capacity < b->capacity ? -1 : 1;
+    if (a->quantum != b->quantum)
+        return a->quantum < b->quantum ? -1 : 1;
     return (a->free > b->free) - (a->free < b->free);
 }
 

@@ -265,7 +265,7 @@ static int take(struct hunt *h, struct entry *e, uint32_t q, uint32_t node)
     if (!(parts = calloc((size_t)device_count + 1, sizeof(*parts))))
         return -ENOMEM;
     (void)fits(h, node, e->reqs[q]);
-    part_count = state_choose_devices(e->reqs[q], h->sorted, device_count, -1, parts);
+    part_count = state_choose_devices(&h->s->cluster, e->reqs[q], h->sorted, device_count, -1, parts);
     for (int i = 0; i < part_count; i++)
         parts[i].device = h->sorted[parts[i].device].unused;
     hold->parts = parts;

@@ -93,7 +93,7 @@ static struct request *request_new(const struct cluster *c)
 
 static int read_spec(struct cluster *c, struct request *req, const struct request_spec *spec)
 {
-    uint16_t model;
+    uint8_t model;
     int r = cluster_architecture(c, spec->architecture, &req->architecture);
 
     for (size_t k = 0; k < spec->kernel_count; k++)

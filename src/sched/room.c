@@ -10,57 +10,108 @@
 
 struct division {
     size_t parts;
-    int64_t each, rest; /* the first 'rest' parts are one larger */
+    int64_t each, rest; /* the first 'rest' parts are one unit larger */
+    int64_t unit;
+    uint8_t quantum;    /* of the devices */
 };
 
-/* Of 'amount' over the devices [from, to) of one slot. */
-static struct division divide(const struct request *req, const struct device *devices, size_t from,
-                              size_t to, int64_t amount)
+static bool is_usable(const struct request *req, const struct device *d, uint8_t quantum)
 {
-    struct division d = { .parts = 1, .each = amount };
+    return (req->models >> d->model & 1) && d->quantum == quantum;
+}
+
+/* Of 'amount' over the devices [from, to) of one slot that have the quantum; parts = SIZE_MAX: it
+ * does not divide it, or there are none.
+ */
+static struct division divide(const struct cluster *c, const struct request *req,
+                              const struct device *devices, size_t from, size_t to, int64_t amount,
+                              uint8_t quantum)
+{
+    struct division d = { .parts = 1, .quantum = quantum, .unit = quantum ? c->quanta[quantum] : 1 };
     int64_t capacity = 0;
 
     for (size_t i = from; i < to; i++)
-        if (req->models >> devices[i].model & 1)
+        if (is_usable(req, &devices[i], quantum))
             capacity = AQ_MAX(capacity, devices[i].capacity);
-    if (capacity == 0)
+    if (quantum)
+        capacity -= capacity % d.unit;
+    if (capacity == 0 || (quantum && amount % d.unit))
         d.parts = SIZE_MAX;
     else if (amount > capacity)
         d.parts = (size_t)((amount - 1) / capacity + 1);
-    if (d.parts > 1 && d.parts != SIZE_MAX) {
-        d.each = amount / (int64_t)d.parts;
-        d.rest = amount % (int64_t)d.parts;
-    }
     return d;
 }
 
+static void set_parts(struct division *d, int64_t amount)
+{
+    int64_t units = amount / d->unit;
+
+    d->each = units / (int64_t)d->parts * d->unit;
+    d->rest = units % (int64_t)d->parts;
+}
+
 static size_t count_fitting(const struct request *req, const struct device *devices, size_t from,
-                            size_t to, int64_t amount)
+                            size_t to, int64_t amount, uint8_t quantum)
 {
     size_t count = 0;
 
     for (size_t i = from; i < to; i++)
-        count += (req->models >> devices[i].model & 1) && devices[i].free >= amount;
+        count += is_usable(req, &devices[i], quantum) && devices[i].free >= amount;
     return count;
 }
 
-/* The least devices that can hold equal parts; with may_split more than needed if those are short.
- * parts = SIZE_MAX: none.
+/* The least devices of one quantum that can hold equal parts; with may_split more than needed if
+ * those are short. parts = SIZE_MAX: none.
  */
-static struct division find_division(const struct request *req, const struct device *devices,
-                                     size_t from, size_t to, int64_t amount)
+static struct division find_equal(const struct cluster *c, const struct request *req,
+                                  const struct device *devices, size_t from, size_t to,
+                                  int64_t amount, uint8_t quantum)
 {
-    struct division d = divide(req, devices, from, to, amount);
+    struct division d = divide(c, req, devices, from, to, amount, quantum);
 
     for (; d.parts <= to - from; d.parts++) {
-        d.each = amount / (int64_t)d.parts;
-        d.rest = amount % (int64_t)d.parts;
-        if (count_fitting(req, devices, from, to, d.each + (d.rest > 0)) >= d.parts)
+        set_parts(&d, amount);
+        if (count_fitting(req, devices, from, to, d.each + (d.rest > 0) * d.unit, quantum) >=
+            d.parts)
             return d;
         if (!req->may_split)
             break;
     }
     d.parts = SIZE_MAX;
+    return d;
+}
+
+/* The largest quantum of the devices that is below '*below', which it replaces. */
+static bool next_quantum(const struct cluster *c, const struct device *devices, size_t from,
+                         size_t to, int64_t *below, uint8_t *ret)
+{
+    int64_t found = -1;
+
+    for (size_t i = from; i < to; i++) {
+        int64_t quantum = c->quanta[devices[i].quantum];
+
+        if (quantum < *below && quantum > found) {
+            found = quantum;
+            *ret = devices[i].quantum;
+        }
+    }
+    *below = found;
+    return found >= 0;
+}
+
+/* From the devices of the largest quantum that have room. */
+static struct division find_division(const struct cluster *c, const struct request *req,
+                                     const struct device *devices, size_t from, size_t to,
+                                     int64_t amount)
+{
+    struct division d = { .parts = SIZE_MAX };
+    int64_t below = INT64_MAX;
+    uint8_t quantum = 0;
+
+    if (c->quantum_count <= 1) /* nowhere is there one */
+        return find_equal(c, req, devices, from, to, amount, 0);
+    while (d.parts == SIZE_MAX && next_quantum(c, devices, from, to, &below, &quantum))
+        d = find_equal(c, req, devices, from, to, amount, quantum);
     return d;
 }
 
@@ -74,13 +125,14 @@ static size_t column_end(const struct device *devices, size_t count, size_t from
     return to;
 }
 
-static bool devices_have_room(const struct request *req, const struct device *devices, size_t count)
+static bool devices_have_room(const struct cluster *c, const struct request *req,
+                              const struct device *devices, size_t count)
 {
     for (size_t from = 0, to; from < count; from = to) {
         int64_t amount = req->amounts[devices[from].column];
 
         to = column_end(devices, count, from);
-        if (amount > 0 && find_division(req, devices, from, to, amount).parts == SIZE_MAX)
+        if (amount > 0 && find_division(c, req, devices, from, to, amount).parts == SIZE_MAX)
             return false;
     }
     return true;
@@ -94,19 +146,20 @@ bool row_has_room(const struct cluster *c, const struct request *req, const int6
     for (size_t i = 0; i < c->width; i++)
         if (req->amounts[i] > 0 && free[i] < req->amounts[i])
             return false;
-    return devices_have_room(req, devices, device_count);
+    return devices_have_room(c, req, devices, device_count);
 }
 
 /* The fitting device with the least free that is not taken yet. */
 static size_t best_fit(const struct request *req, const struct device *devices, size_t from,
-                       size_t to, int64_t amount, const struct part *taken, size_t taken_count)
+                       size_t to, int64_t amount, uint8_t quantum, const struct part *taken,
+                       size_t taken_count)
 {
     size_t best = SIZE_MAX;
 
     for (size_t i = from; i < to; i++) {
         bool is_taken = false;
 
-        if (!(req->models >> devices[i].model & 1) || devices[i].free < amount ||
+        if (!is_usable(req, &devices[i], quantum) || devices[i].free < amount ||
             (best != SIZE_MAX && devices[i].free >= devices[best].free))
             continue;
         for (size_t t = 0; t < taken_count && !is_taken; t++)
@@ -117,8 +170,8 @@ static size_t best_fit(const struct request *req, const struct device *devices, 
     return best;
 }
 
-int state_choose_devices(const struct request *req, const struct device *devices, size_t count,
-                         int device, struct part *ret)
+int state_choose_devices(const struct cluster *c, const struct request *req,
+                         const struct device *devices, size_t count, int device, struct part *ret)
 {
     size_t taken = 0;
 
@@ -129,14 +182,15 @@ int state_choose_devices(const struct request *req, const struct device *devices
         to = column_end(devices, count, from);
         if (amount <= 0)
             continue;
-        d = find_division(req, devices, from, to, amount);
+        d = find_division(c, req, devices, from, to, amount);
         if (d.parts == SIZE_MAX)
             return -ENOSPC;
         for (size_t p = 0; p < d.parts; p++) {
-            int64_t part = d.each + ((int64_t)p < d.rest);
-            size_t at = d.parts == 1 && device >= (int)from && device < (int)to
+            int64_t part = d.each + ((int64_t)p < d.rest) * d.unit;
+            size_t at = d.parts == 1 && device >= (int)from && device < (int)to &&
+                                devices[device].quantum == d.quantum
                             ? (size_t)device
-                            : best_fit(req, devices, from, to, part, ret, taken);
+                            : best_fit(req, devices, from, to, part, d.quantum, ret, taken);
 
             if (at == SIZE_MAX)
                 return -ENOSPC;

@@ -31,6 +31,7 @@ struct sched_device {
     const char *slot_name;     /* interned */
     const char *model;         /* NULL = not known */
     int64_t capacity, free;
+    int64_t quantum;           /* it gives multiples of this; 0 = any amount */
 };
 
 struct sched_agent {

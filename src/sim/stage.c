@@ -28,7 +28,7 @@ static int add_node(struct stage *s, const struct trace_node *n, struct map *nam
         (n->gpus && slots_set(&free, GPU, n->gpus * AMOUNT_ONE) < 0))
         return aq_fail(err, ENOMEM, "a node");
     for (uint32_t d = 0; d < n->gpus; d++)
-        devices[d] = (struct sched_device){ gpu, n->model, AMOUNT_ONE, AMOUNT_ONE };
+        devices[d] = (struct sched_device){ gpu, n->model, AMOUNT_ONE, AMOUNT_ONE, 0 };
     s->gpu_milli += n->gpus * INT64_C(1000);
     s->policy.cpu_max = AQ_MAX(s->policy.cpu_max, (double)n->cpu_milli * MILLI);
     s->policy.devices_max = AQ_MAX(s->policy.devices_max, (double)n->gpus * AMOUNT_ONE);

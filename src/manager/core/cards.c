@@ -85,7 +85,7 @@ static bool add_device(struct agent_cards *cards, const struct slot_types *types
     add_slot(cards, name, type, quantum);
     cards->devices[cards->count] = (struct alloc_device){
         .id = arena_strdup(&cards->arena, id), .slot_name = name, .capacity = amount,
-        .numa_node = numa ? (int)json_integer_value(numa) : -1
+        .numa_node = numa ? (int)json_integer_value(numa) : -1, .quantum = quantum
     };
     cards->models[cards->count] = model ? arena_strdup(&cards->arena, model) : NULL;
     return cards->devices[cards->count++].id != NULL;
@@ -177,6 +177,7 @@ static void read_map(struct agent_cards *cards, const struct alloc_map *map)
             .slot_name = state.slot_name,
             .model = cards->models[k],
             .capacity = state.capacity,
+            .quantum = state.quantum,
             .free = state.held_as || state.allocated > state.capacity
                         ? 0 : state.capacity - state.allocated,
         };

@@ -83,6 +83,59 @@ static void test_bad_devices(void **state)
     end();
 }
 
+/* Devices of different quanta: the largest that divides the amount and has room
+ * gives all of it. The last of each row finds no room.
+ */
+static void test_quanta(void **state)
+{
+    static const char *const rows[][8] = {
+        /* of a coarse one, all of the fuller fine one, both coarse ones, the other fine one */
+        { "0.25", "0.6", "1.5", "0.5", "0.3", "0.25", "0.2", "0.1" },
+        { "0.25", "0.6", "1.5", "0.5", "0.75" }, /* 0.75 are left, but in three pieces */
+        { "0.25", "0.6", "1.5", "0.8", "0.4" },  /* 0.45 are left, no two tenths of them together */
+    };
+
+    (void)state;
+    for (size_t r = 0; r < AQ_COUNT(rows); r++) {
+        uint32_t count = 0;
+
+        begin(&sched_fifo, &sched_concentrated);
+        (void)agent("i-1", "cpu=99 cuda.shares=3.6");
+        DEVICES("T4", .6, 1, 1, 1);
+        for (size_t d = 0; d < 4; d++)
+            world.devices[0][d].quantum = d == 0 || d == 3 ? 100000 : 250000;
+        for (; count < 8 && rows[r][count]; count++) {
+            char text[32];
+
+            (void)snprintf(text, sizeof(text), "cuda.shares=%s", rows[r][count]);
+            (void)session(text);
+        }
+        run_at(0);
+        for (uint32_t i = 0; i < count; i++)
+            assert_row(strcmp(place_of(i), i + 1 < count ? "i-1" : "") == 0, "%zu: %s", r, rows[r][i]);
+        end();
+    }
+}
+
+/* What no device divides waits, and it says why. */
+static void test_quantum_explained(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    (void)agent("i-1", "cpu=8 cuda.shares=2");
+    DEVICES("T4", 1, 1);
+    world.devices[0][0].quantum = 250000;
+    world.devices[0][1].quantum = 100000;
+    (void)session("cuda.shares=0.15");
+    world.snap.types = world.types;
+    assert_int_equal(sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL), SCHED_NO_ROOM);
+    assert_non_null(strstr(text.data, "cuda.shares: 0.15 is no multiple of 0.1, the smallest part "
+                                      "of a device on i-1"));
+    end();
+}
+
 /* The sum is enough, no device is: said so. */
 static void test_device_explained(void **state)
 {
@@ -428,6 +481,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices), cmocka_unit_test(test_models),
         cmocka_unit_test(test_bad_devices), cmocka_unit_test(test_device_explained),
+        cmocka_unit_test(test_quanta), cmocka_unit_test(test_quantum_explained),
         cmocka_unit_test(test_selectors_twenty), cmocka_unit_test(test_fragmentation_twenty),
         cmocka_unit_test(test_kept_together), cmocka_unit_test(test_choices),
         cmocka_unit_test(test_alnair), cmocka_unit_test(test_round_robin),

@@ -115,7 +115,7 @@ static UNUSED void devices(const char *model, size_t count, const double *free)
 
     for (size_t d = 0; d < count; d++)
         world.devices[i][d] = (struct sched_device){ slot_name_intern("cuda.shares", 11), model,
-            AMOUNT_ONE, (int64_t)(free[d] * AMOUNT_ONE + 0.5) };
+            AMOUNT_ONE, (int64_t)(free[d] * AMOUNT_ONE + 0.5), 0 };
     world.agents[i].devices = world.devices[i];
     world.agents[i].device_count = count;
 }
