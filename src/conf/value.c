@@ -143,6 +143,9 @@ static int set_number(const struct conf_item *item, const char *text, void *targ
     if (value < low || value > high) {
         int64_t unit = item->type == CONF_DURATION || item->type == CONF_MICRO ? USEC_PER_SEC : 1;
 
+        if (item->type == CONF_MICRO)
+            return aq_fail_field(err, EINVAL, name, "%s: %s is outside %g..%g", name, text,
+                                 (double)low / unit, (double)high / unit);
         return aq_fail_field(err, EINVAL, name, "%s: %s is outside %lld..%lld%s", name, text,
                              (long long)(low / unit), (long long)(high / unit),
                              item->type == CONF_DURATION ? " seconds" : "");
