@@ -93,7 +93,7 @@ struct aq_accelerator_device {
     int32_t numa_node;         /* -1 = not known */
     const char *parent;        /* the device that this is a slice of; NULL = a whole one */
     uint32_t status;           /* enum aq_accelerator_status */
-    uint32_t reserved;
+    uint32_t quantum;          /* of this device, where it is not the slot's; 0 = the slot's */
     const char *status_text;   /* why, if not healthy: "Xid 79: fell off the bus" */
 };
 

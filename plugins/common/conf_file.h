@@ -11,4 +11,8 @@
 int conf_file_read(const struct aq_accelerator_host *host, const struct conf_item *items,
                    void *target, const struct aq_accelerator_out *out);
 
+/* Tell through 'out' what a check of the settings has found wrong, and in which file. -EINVAL. */
+int conf_file_refuse(const struct aq_accelerator_host *host, const struct aq_error *why,
+                     const struct aq_accelerator_out *out);
+
 #endif

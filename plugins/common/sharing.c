@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,49 +14,110 @@ __extension__ typedef unsigned __int128 wide;
 static const struct conf_item device_items[] = {
     { "", "id", CONF_STR, offsetof(struct sharing_device, id), NULL, 0, 0, CONF_REQUIRED,
       "Id of the device" },
-    { "", "allocation_mode", CONF_STR, offsetof(struct sharing_device, mode), NULL, 0, 0,
-      CONF_REQUIRED, "discrete or fractional" },
+    { "", "allocation_mode", CONF_STR, offsetof(struct sharing_device, mode), NULL, 0, 0, 0,
+      "discrete or fractional" },
+    { "", "quantum_size", CONF_MICRO, offsetof(struct sharing_device, quantum_micro), NULL, 10000,
+      SHARING_ONE, 0, "The smallest part of a share of it" },
     CONF_TABLE_END,
 };
 const struct conf_table sharing_device_table = { sizeof(struct sharing_device), device_items, false,
                                                  false };
 
-static int check_mode(const char *mode, struct aq_error *err)
+/* Fill 'err' for a key of the i-th [[device]], or of the top level (SIZE_MAX). */
+static int refuse(size_t i, const char *key, const char *why, struct aq_error *err)
 {
+    char field[64];
+
+    if (i == SIZE_MAX)
+        (void)snprintf(field, sizeof(field), "%s", key);
+    else
+        (void)snprintf(field, sizeof(field), "device[%zu].%s", i, key);
+    return aq_fail_field(err, EINVAL, field, "%s: %s", field, why);
+}
+
+static int check_mode(size_t i, const char *mode, struct aq_error *err)
+{
+    char why[120];
+
     if (strcmp(mode, "discrete") == 0 || strcmp(mode, "fractional") == 0)
         return 0;
-    return aq_fail_field(err, EINVAL, "allocation_mode",
-                         "allocation_mode: '%.40s' is neither discrete nor fractional", mode);
+    (void)snprintf(why, sizeof(why), "'%.40s' is neither discrete nor fractional%s", mode,
+                   strcmp(mode, "mig") == 0 ? "; the driver's mode decides on slices" : "");
+    return refuse(i, "allocation_mode", why, err);
+}
+
+static int check_quantum(size_t i, int64_t quantum_micro, struct aq_error *err)
+{
+    return quantum_micro % 10000
+               ? refuse(i, "quantum_size", "must be in whole hundredths, as 0.25", err) : 0;
+}
+
+static const char *mode_of(const struct sharing *sharing, const struct sharing_device *device)
+{
+    return device && device->mode ? device->mode : sharing->mode;
+}
+
+static int check_device(const struct sharing *sharing, size_t i, struct aq_error *err)
+{
+    const struct sharing_device *devices = sharing->devices.items, *device = &devices[i];
+    int r = check_mode(i, mode_of(sharing, device), err);
+
+    if (r == 0)
+        r = check_quantum(i, device->quantum_micro, err);
+    if (r < 0)
+        return r;
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(devices[k].id, device->id) == 0)
+            return refuse(i, "id", "an entry before has the same id; make them one", err);
+    if (!device->mode && !device->quantum_micro)
+        return refuse(i, "id", "the entry changes nothing; give it an allocation_mode or a"
+                      " quantum_size", err);
+    if (device->quantum_micro && strcmp(mode_of(sharing, device), "discrete") == 0)
+        return refuse(i, "quantum_size", "the device is given whole; it goes with allocation_mode ="
+                      " \"fractional\"", err);
+    return 0;
 }
 
 int sharing_check(const struct sharing *sharing, struct aq_error *err)
 {
-    const struct sharing_device *devices = sharing->devices.items;
-    int r = check_mode(sharing->mode, err);
+    int r = check_mode(SIZE_MAX, sharing->mode, err);
 
+    if (r == 0)
+        r = check_quantum(SIZE_MAX, sharing->quantum_micro, err);
     for (size_t i = 0; r == 0 && i < sharing->devices.count; i++)
-        r = check_mode(devices[i].mode, err);
-    if (r == 0 && sharing->quantum_micro % 10000)
-        r = aq_fail_field(err, EINVAL, "quantum_size", "quantum_size: must be in whole hundredths");
+        r = check_device(sharing, i, err);
     return r;
 }
 
 bool sharing_is_masked(const struct sharing *sharing, const char *id)
 {
     for (size_t i = 0; i < sharing->masked.count; i++)
-        if (strcmp(sharing->masked.items[i], id) == 0)
+        if (fnmatch(sharing->masked.items[i], id, 0) == 0)
             return true;
     return false;
 }
 
-bool sharing_is_fractional(const struct sharing *sharing, const char *id)
+/* The entry that means the device, or NULL. */
+static const struct sharing_device *find_device(const struct sharing *sharing, const char *id)
 {
     const struct sharing_device *devices = sharing->devices.items;
 
     for (size_t i = 0; i < sharing->devices.count; i++)
-        if (strcmp(devices[i].id, id) == 0)
-            return strcmp(devices[i].mode, "fractional") == 0;
-    return strcmp(sharing->mode, "fractional") == 0;
+        if (fnmatch(devices[i].id, id, 0) == 0)
+            return &devices[i];
+    return NULL;
+}
+
+bool sharing_is_fractional(const struct sharing *sharing, const char *id)
+{
+    return strcmp(mode_of(sharing, find_device(sharing, id)), "fractional") == 0;
+}
+
+uint32_t sharing_own_quantum(const struct sharing *sharing, const char *id)
+{
+    const struct sharing_device *device = find_device(sharing, id);
+
+    return device ? (uint32_t)device->quantum_micro : 0;
 }
 
 /* total/unit in hundredths, cut. */

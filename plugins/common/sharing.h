@@ -24,8 +24,13 @@ struct sharing {
     struct conf_tables devices; /* struct sharing_device: those that differ */
 };
 
+/* In ids and masks '*' stands for any text; of several entries that mean a device, the first
+ * counts.
+ */
 struct sharing_device {
-    char *id, *mode;
+    char *id;
+    char *mode;               /* NULL = as all others */
+    int64_t quantum_micro;    /* 0 = as all others */
 };
 
 /* Rows of a table of items for a 'struct sharing' member; defaults are of the
@@ -45,16 +50,18 @@ struct sharing_device {
     { "", "device_mask", CONF_LIST, offsetof(type, member.masked), NULL, 0, 0, 0,                  \
       "Devices that are not offered" },                                                            \
     { "", "device", CONF_TABLES, offsetof(type, member.devices), NULL, 0, 0, 0,                    \
-      "Devices with an allocation_mode of their own", &sharing_device_table }
+      "Devices with an allocation_mode or a quantum_size of their own", &sharing_device_table }
 
 extern const struct conf_table sharing_device_table;
 
-/* After loading: -EINVAL with the key as field. */
+/* After loading: -EINVAL with the key as field, as in "device[0].quantum_size". */
 int sharing_check(const struct sharing *sharing, struct aq_error *err);
 
 bool sharing_is_masked(const struct sharing *sharing, const char *id);
 /* Is the device given in shares? */
 bool sharing_is_fractional(const struct sharing *sharing, const char *id);
+/* The smallest part of it (10^-6); 0 = the one of the slot, sharing->quantum_micro. */
+uint32_t sharing_own_quantum(const struct sharing *sharing, const char *id);
 
 /* How many shares (10^-6) a device has, in whole hundredths. */
 int64_t sharing_count(const struct sharing *sharing, uint64_t memory_bytes, uint32_t processors);

@@ -24,9 +24,8 @@ static int cuda_open(const struct aq_accelerator_host *host, const struct aq_acc
     int r = cuda ? conf_file_read(host, items, cuda, out) : -ENOMEM;
 
     if (r == 0 && sharing_check(&cuda->sharing, &err) < 0) {
-        out->error(out->data, err.text);
+        r = conf_file_refuse(host, &err, out);
         conf_done(items, cuda);
-        r = -EINVAL;
     }
     if (r < 0) {
         free(cuda);
@@ -72,6 +71,7 @@ static void tell_device(const struct cuda_device *d, const struct aq_accelerator
                                .id = d->id,
                                .slot = d->slot,
                                .amount = d->amount,
+                               .quantum = d->quantum,
                                .model = d->model,
                                .location = d->location,
                                .memory_bytes = d->memory_bytes,

@@ -22,6 +22,7 @@ struct cuda_device {
     uint32_t processors;
     int32_t numa_node;
     int64_t amount;
+    uint32_t quantum;                       /* its own; 0 = the slot's */
     bool is_slice, is_shared;
     uint32_t status;
     char status_text[96];

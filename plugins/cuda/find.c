@@ -86,6 +86,7 @@ static void offer_gpu(const struct cuda *cuda, struct cuda_device *device)
     device->is_shared = sharing_is_fractional(&cuda->sharing, device->id);
     (void)snprintf(device->slot, sizeof(device->slot), "cuda.%s",
                    device->is_shared ? "shares" : "device");
+    device->quantum = device->is_shared ? sharing_own_quantum(&cuda->sharing, device->id) : 0;
     device->amount = device->is_shared ? sharing_count(&cuda->sharing, device->memory_bytes,
                                                        device->processors)
                                        : SHARING_ONE;

@@ -136,6 +136,7 @@ static int describe(void *self, const struct aq_accelerator_out *out)
                                    .id = d->id,
                                    .slot = d->slot,
                                    .amount = d->amount,
+                                   .quantum = d->quantum,
                                    .model = d->model,
                                    .location = d->location,
                                    .memory_bytes = (uint64_t)d->memory_bytes,

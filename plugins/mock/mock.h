@@ -17,6 +17,7 @@ struct mock_device {
     char slot[80];
     char location[16];
     int64_t amount;           /* of the slot */
+    uint32_t quantum;         /* its own; 0 = the slot's */
 };
 
 struct mock_format {

@@ -86,6 +86,7 @@ static int name_device(const struct mock *mock, struct mock_device *device, size
         return -EINVAL;
     (void)snprintf(device->slot, sizeof(device->slot), "%.16s.%s", mock->key,
                    is_shared ? "shares" : "device");
+    device->quantum = is_shared ? sharing_own_quantum(&mock->sharing, device->uuid) : 0;
     device->amount = is_shared ? sharing_count(&mock->sharing, (uint64_t)device->memory_bytes,
                                                (uint32_t)device->processors)
                                : SHARING_ONE;
@@ -98,10 +99,8 @@ static int prepare(struct mock *mock, const struct aq_accelerator_host *host,
     struct mock_device *devices = mock->devices.items;
     struct aq_error err = { 0 };
 
-    if (sharing_check(&mock->sharing, &err) < 0) {
-        out->error(out->data, err.text);
-        return -EINVAL;
-    }
+    if (sharing_check(&mock->sharing, &err) < 0)
+        return conf_file_refuse(host, &err, out);
     if (!mock->simulator != !mock->card) {
         out->error(out->data, "simulator and simulated_card go together: one of them is missing");
         return -EINVAL;

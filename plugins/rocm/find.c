@@ -103,6 +103,7 @@ int rocm_find(const struct rocm *rocm, struct rocm_device **ret, size_t *ret_cou
         memset(device, 0, sizeof(*device));
         read_device(root, properties, device);
         device->is_shared = sharing_is_fractional(&rocm->sharing, device->id);
+        device->quantum = device->is_shared ? sharing_own_quantum(&rocm->sharing, device->id) : 0;
         device->amount = device->is_shared
                              ? sharing_count(&rocm->sharing, device->memory_bytes, device->processors)
                              : SHARING_ONE;

@@ -22,9 +22,8 @@ static int rocm_open(const struct aq_accelerator_host *host, const struct aq_acc
     int r = rocm ? conf_file_read(host, items, rocm, out) : -ENOMEM;
 
     if (r == 0 && sharing_check(&rocm->sharing, &err) < 0) {
-        out->error(out->data, err.text);
+        r = conf_file_refuse(host, &err, out);
         conf_done(items, rocm);
-        r = -EINVAL;
     }
     if (r < 0) {
         free(rocm);
@@ -64,6 +63,7 @@ static void tell_device(const struct rocm_device *d, const struct aq_accelerator
                                .id = d->id,
                                .slot = d->is_shared ? "rocm.shares" : "rocm.device",
                                .amount = d->amount,
+                               .quantum = d->quantum,
                                .model = d->model,
                                .location = d->location,
                                .memory_bytes = d->memory_bytes,

@@ -27,6 +27,7 @@ struct rocm_device {
     uint32_t processors;
     const char *trouble;      /* static; NULL = none */
     int64_t amount;
+    uint32_t quantum; /* its own; 0 = the slot's */
     bool is_shared;
 };
 

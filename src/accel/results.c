@@ -99,6 +99,7 @@ static void on_device(void *data, const struct aq_accelerator_device *device)
     put_text(&w, "id", device->id);
     put_text(&w, "slot", device->slot);
     put_int(&w, "amount", device->amount);
+    put_int(&w, "quantum", device->quantum);
     put_text(&w, "model", device->model);
     put_text(&w, "location", device->location);
     put_int(&w, "memory_bytes", (int64_t)(device->memory_bytes & INT64_MAX));

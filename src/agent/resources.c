@@ -236,7 +236,8 @@ static void add_plugin(struct found *found, const struct accel_plugin *plugin)
 
         found->devices[found->count++]
             = (struct alloc_device){ .id = device->id, .slot_name = device->slot_name,
-                                     .capacity = device->amount, .numa_node = device->numa_node };
+                                     .capacity = device->amount, .numa_node = device->numa_node,
+                                     .quantum = device->quantum };
     }
 }
 
@@ -327,12 +328,27 @@ static void drop_others(struct found *found, const struct accel *accel)
     found->count = kept;
 }
 
+static int reserve_memory(struct found *found, const struct accel *accel, struct aq_error *err)
+{
+    struct alloc_device *device = &found->devices[found->first_accelerator];
+    const struct accel_plugin *plugin;
+    int r = 0;
+
+    for (size_t i = 0; accel && (plugin = accel_plugin(accel, i)); i++)
+        for (size_t k = 0; r == 0 && k < plugin->device_count; k++, device++)
+            r = split_reserve(&found->split, found->slots, found->slot_count,
+                              plugin->devices[k].memory_bytes, device, err);
+    return r;
+}
+
 static int divide(struct resources *res, struct found *found, const struct accel *accel,
                   const struct resources *only, struct aq_error *err)
 {
-    int r = split_apply(&found->split, found->slots, found->slot_count, MEM_ALIGN, found->devices,
-                        found->count, err);
+    int r = reserve_memory(found, accel, err);
 
+    if (r == 0)
+        r = split_apply(&found->split, found->slots, found->slot_count, MEM_ALIGN, found->devices,
+                        found->count, err);
     found->offered = calloc(found->count + 1, sizeof(*found->offered));
     if (r == 0 && !found->offered)
         r = aq_fail(err, ENOMEM, "resources");

@@ -96,16 +96,16 @@ static void write_text(struct jsonw *w, const char *key, const char *text)
         jsonw_member_str(w, key, text);
 }
 
-static void write_accelerator(const struct accel_device *d, int64_t offered, int64_t quantum,
-                              enum slot_type type, struct jsonw *w)
+static void write_accelerator(const struct accel_device *d, int64_t offered, enum slot_type type,
+                              struct jsonw *w)
 {
     char text[AMOUNT_TEXT_MAX];
 
     begin_device(w, d->id, d->slot_name, type, offered);
     if (offered < d->amount)
         jsonw_member_str(w, "reserved", slot_amount_format(d->amount - offered, type, text));
-    if (quantum)
-        jsonw_member_str(w, "quantum", slot_amount_format(quantum, type, text));
+    if (d->quantum)
+        jsonw_member_str(w, "quantum", slot_amount_format(d->quantum, type, text));
     write_text(w, "model", d->model);
     write_text(w, "location", d->location);
     if (d->memory_bytes)
@@ -122,14 +122,6 @@ static void write_accelerator(const struct accel_device *d, int64_t offered, int
     jsonw_object_end(w);
 }
 
-static int64_t quantum_of(const struct accel_plugin *plugin, const char *slot_name)
-{
-    for (size_t i = 0; i < plugin->slot_count; i++)
-        if (plugin->slots[i].name == slot_name)
-            return plugin->slots[i].quantum;
-    return 0;
-}
-
 /* Those of which this agent has something. */
 static void write_accelerators(const struct resources *res, const struct accel *accel,
                                const int64_t *offered, struct jsonw *w)
@@ -141,8 +133,7 @@ static void write_accelerators(const struct resources *res, const struct accel *
             const struct accel_device *d = &plugin->devices[k];
 
             if (*offered > 0 || d->amount == 0)
-                write_accelerator(d, *offered, quantum_of(plugin, d->slot_name),
-                                  slot_types_get(res->types, d->slot_name), w);
+                write_accelerator(d, *offered, slot_types_get(res->types, d->slot_name), w);
         }
 }
 

@@ -18,6 +18,7 @@ struct settings {
     char *split_mode;     /* "exclusive", "shared" or "auto-split" */
     char *split_part;     /* "K/N"; NULL = not one of equal parts */
     struct conf_list split_cores, split_devices; /* none = all */
+    struct conf_list split_reserved; /* memory of devices */
     struct conf_list allocation_order; /* kinds of devices */
     char *affinity;       /* "interleaved" or "single-node" */
     char *monitor;        /* path of aliquot-monitor; NULL = beside the agent */
@@ -38,8 +39,7 @@ struct settings {
     struct conf_list accel_cdi; /* folders of CDI specifications */
     char *accel_helper;   /* path of aliquot-accel; NULL = beside the agent */
     int64_t accel_rescan_usec, accel_limit_usec;
-    char *gpu_library, *gpu_probe, *gpu_watch; /* of slices of GPUs; NULL = beside the agent */
-    char *gpu_misuse;     /* "report" or "stop" kernels that get past their slice */
+    char *gpu_library, *gpu_probe; /* of slices of GPUs; NULL = beside the agent */
     bool gpu_conserving;  /* idle time of a device goes to those that want it */
     bool gpu_unenforced;  /* images without a loader get parts that nothing holds them to */
     bool network;         /* containers have one */

@@ -1,4 +1,4 @@
-#include "agent/split.h"
+#include "agent/split_private.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -43,6 +43,13 @@ static bool read_range(const char *text, long *first, long *last)
     return *text == '\0' && *first >= 0 && *first <= *last && *last <= CORE_MAX;
 }
 
+bool split_is_device(const char *text)
+{
+    const char *slash = strchr(text, '/');
+
+    return slash && slash != text && slash[1] && slash[1] != '=';
+}
+
 static int check_lists(const struct split *split, struct aq_error *err)
 {
     long first, last;
@@ -53,21 +60,22 @@ static int check_lists(const struct split *split, struct aq_error *err)
                                  "resource.cores '%s': must be a core's number or a range, as 0-3",
                                  split->cores.items[i]);
     for (size_t i = 0; i < split->devices.count; i++) {
-        const char *text = split->devices.items[i], *slash = strchr(text, '/');
+        const char *text = split->devices.items[i];
 
-        if (!slash || slash == text || !slash[1] || slash[1] == '=')
+        if (!split_is_device(text))
             return aq_fail_field(err, EINVAL, "resource.devices",
                                  "resource.devices '%s': must be KIND/ID or SLOT/ID, as cuda/GPU-1, "
                                  "cuda/* or cuda.shares/GPU-1=0.5", text);
     }
-    return 0;
+    return split_check_reserved(split, err);
 }
 
 int split_read(const struct settings *settings, struct split *ret, struct aq_error *err)
 {
     static const char *const names[] = { "exclusive", "shared", "auto-split" };
     struct split split = { .part = 0, .parts = 1, .cores = settings->split_cores,
-                           .devices = settings->split_devices };
+                           .devices = settings->split_devices,
+                           .reserved = settings->split_reserved };
     size_t mode = 0;
     int r = 0;
 
@@ -103,8 +111,7 @@ bool split_has_core(const struct split *split, int core)
 
 /* ---- chosen devices ---- */
 
-/* Does "cuda/GPU-*" or "cuda.shares/GPU-1=0.5" mean the device? */
-static bool is_meant(const char *text, const struct alloc_device *device)
+bool split_is_meant(const char *text, const struct alloc_device *device)
 {
     const char *slash = strchr(text, '/'), *amount = strchr(slash, '=');
     size_t len = (size_t)(slash - text), name_len = strlen(device->slot_name);
@@ -116,19 +123,25 @@ static bool is_meant(const char *text, const struct alloc_device *device)
            && fnmatch(pattern, device->id, 0) == 0;
 }
 
+/* The smallest part of the device; 0 = it is given whole, or in bytes. */
+static int64_t quantum_of(const struct alloc_slot *slot, const struct alloc_device *device)
+{
+    return device->quantum ? device->quantum : slot->quantum;
+}
+
 static int set_amount(const char *text, const struct alloc_slot *slot, struct alloc_device *device,
                       struct aq_error *err)
 {
     const char *amount = strchr(strchr(text, '/'), '=');
-    int64_t wanted;
+    int64_t wanted, quantum = quantum_of(slot, device);
 
     if (!amount)
         return 0;
     if (slot_amount_parse(amount + 1, strlen(amount + 1), slot->type, false, slot->name, &wanted,
                           NULL) < 0
         || wanted <= 0 || wanted > device->capacity
-        || wanted % (slot->quantum ? slot->quantum : 1) || slot->type == SLOT_UNIQUE
-        || (slot->type == SLOT_COUNT && !slot->quantum && wanted % AMOUNT_ONE))
+        || wanted % (quantum ? quantum : 1) || slot->type == SLOT_UNIQUE
+        || (slot->type == SLOT_COUNT && !quantum && wanted % AMOUNT_ONE))
         return aq_fail_field(err, EINVAL, "resource.devices",
                              "resource.devices '%s': device '%s' cannot be had in that amount; "
                              "give a part of it that its quantum divides", text, device->id);
@@ -142,7 +155,7 @@ static int choose(const struct split *split, const struct alloc_slot *slot,
     if (split->devices.count == 0 || !strchr(device->slot_name, '.'))
         return 0;
     for (size_t i = 0; i < split->devices.count; i++)
-        if (is_meant(split->devices.items[i], device))
+        if (split_is_meant(split->devices.items[i], device))
             return set_amount(split->devices.items[i], slot, device, err);
     device->capacity = 0;
     return 0;
@@ -173,7 +186,9 @@ static void divide(const struct split *split, const struct alloc_slot *slot, int
         device->capacity /= split->parts;
         device->capacity -= device->capacity > align ? device->capacity % align : 0;
     } else if (slot->quantum) {
-        device->capacity = ours_of(split, device->capacity / slot->quantum) * slot->quantum;
+        int64_t quantum = quantum_of(slot, device);
+
+        device->capacity = ours_of(split, device->capacity / quantum) * quantum;
     } else if (index < first || index >= first + ours_of(split, count)) {
         device->capacity = 0;
     }

@@ -21,6 +21,7 @@ struct split {
     int64_t part, parts;    /* SPLIT_AUTO: 0 ... parts - 1 of parts */
     struct conf_list cores; /* of the settings, borrowed: "0-3", "8" */
     struct conf_list devices; /* "KIND[.SLOT]/ID[=AMOUNT]", '*' in ID; none = all */
+    struct conf_list reserved; /* "KIND[.SLOT]/ID=BYTES", '*' in ID */
 };
 
 /* Read and check the settings. -EINVAL with the setting as field. */
@@ -28,6 +29,13 @@ int split_read(const struct settings *settings, struct split *ret, struct aq_err
 
 /* May this core be offered? Before cores are reserved and divided. */
 bool split_has_core(const struct split *split, int core);
+
+/* Lower the capacity of a device in shares by the part of its memory that is
+ * reserved for the node, up to a whole quantum. -EINVAL with the setting as
+ * field if that leaves nothing, or if a device that is given whole is named.
+ */
+int split_reserve(const struct split *split, const struct alloc_slot *slots, size_t slot_count,
+                  uint64_t memory_bytes, struct alloc_device *device, struct aq_error *err);
 
 /* Set each capacity to what this agent offers of the device, 0 for none of it.
  * Whole devices and cores go to the agents in runs of neighbours, the first

@@ -142,6 +142,10 @@ static void write_facts(const json_t *device, struct strbuf *out)
         strbuf_addf(out, ", %s", slot_amount_humanize(bytes, SLOT_BYTES, text));
     if (processors)
         strbuf_addf(out, ", %" PRId64 " processors", processors);
+    if (text_of(device, "quantum")[0]) {
+        strbuf_adds(out, ", by ");
+        add_clean(out, text_of(device, "quantum"));
+    }
     if (status[0]) {
         strbuf_addf(out, "  ! ");
         add_clean(out, status);

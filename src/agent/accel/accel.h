@@ -36,6 +36,7 @@ struct accel_device {
     const char *id;
     const char *slot_name; /* interned */
     int64_t amount;
+    int64_t quantum;       /* its own or the slot's; 0 = whole */
     const char *model, *location, *parent, *status_text; /* may be NULL */
     uint64_t memory_bytes;
     uint32_t processors;

@@ -125,6 +125,10 @@ static void read_device(struct answer_reader *in, const struct accel_plugin *p, 
         answer_refuse(in, "amount", "of a unique device must be 1");
     if (slot->type == SLOT_COUNT && slot->quantum == 0 && device->amount % AMOUNT_ONE)
         answer_refuse(in, "amount", "is a fraction, but the slot has no quantum");
+    device->quantum = answer_int(in, "quantum", 0, AMOUNT_ONE);
+    if (device->quantum && !slot->quantum)
+        answer_refuse(in, "quantum", "only goes with a slot that has one");
+    device->quantum = device->quantum ? device->quantum : slot->quantum;
     device->model = answer_text(in, "model", ANSWER_TEXT_MAX);
     device->location = answer_text(in, "location", ANSWER_TEXT_MAX);
     device->parent = answer_text(in, "parent", ANSWER_TEXT_MAX);
