@@ -69,7 +69,7 @@ static void send_heartbeat(struct agent *agent)
 
         kernel_describe(k, &kernels[i]);
         if (kernel_is_final(k))
-            kernels[i].alloc = NULL; /* nothing is held any more */
+            kernels[i].alloc = kernels[i].service_ports = NULL; /* nothing is held any more */
     }
     agent_send(agent, &msg);
     agent->has_new_devices = false; /* a lost message means a new greeting */

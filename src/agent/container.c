@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/order.h"
+#include "agent/services.h"
 #include "model/slot.h"
 
 #define IMAGE_OF_PROCESSES "process" /* asks for no container at all */
@@ -114,10 +115,11 @@ static bool is_passed_on(const char *key, const struct container_pair *own, size
 }
 
 /* Whose container it is, and what its image says. */
-static int add_labels(const struct msg_kernel_create *order, const struct agent *agent,
+static int add_labels(const struct local_kernel *k, const struct msg_kernel_create *order,
                       const struct image_config *image, struct arena *arena,
                       struct container_spec *c, struct aq_error *err)
 {
+    const struct agent *agent = k->agent;
     char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
     const struct container_pair own[] = {
         { "ai.backend.kernel-id", arena_strdup(arena, uuid_format(&order->kernel_id, kernel)) },
@@ -127,6 +129,7 @@ static int add_labels(const struct msg_kernel_create *order, const struct agent 
         { "ai.backend.owner-user-id", order->user_id },
         { "ai.backend.owner-project-id", order->group_id },
         { "ai.backend.internal.block-service-ports", "0" },
+        { SERVICE_LABEL, services_label(k, arena) },
     };
     size_t given = image ? image->label_count : 0;
     struct container_pair *labels = arena_array(arena, AQ_COUNT(own) + given, sizeof(*labels));
@@ -221,6 +224,8 @@ static int specify_program(const struct local_kernel *k, const struct msg_kernel
                        ? (const char *const *)(uintptr_t)image->config->env : none,
         .core_names = image->config ? image_config_label(image->config, LABEL_CORE_NAMES) : NULL,
         .cores = count_cores(k),
+        .service_ports = image->config ? image_config_label(image->config, SERVICE_LABEL) : NULL,
+        .preopen_ports = services_opened(k, arena),
     };
     AQ_CLEANUP(aq_freep) char *cwd = aq_format("%s%s%s", CONTAINER_WORK, order->cwd ? "/" : "",
                                                order->cwd ? order->cwd : "");
@@ -261,7 +266,7 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
     if (r == 0)
         r = read_shm(order, settings->shm_bytes, &c->shm_bytes, err);
     if (r == 0)
-        r = add_labels(order, k->agent, image->config, arena, c, err);
+        r = add_labels(k, order, image->config, arena, c, err);
     if (r == 0)
         r = add_mounts(k, network, config, arena, c, err);
     if (r == 0)

@@ -10,6 +10,7 @@
 #include "agent/order.h"
 #include "agent/prepare.h"
 #include "agent/runtime/oci.h"
+#include "agent/services.h"
 #include "agent/stat/kernel_stat.h"
 #include "alloc/resource_txt.h"
 #include "base/clock.h"
@@ -55,6 +56,8 @@ void kernel_drop(struct local_kernel *k)
     free(k->user_id);
     free(k->project_id);
     free(k->hostname);
+    free(k->preopen_ports);
+    free(k->service_ports);
     slots_done(&k->slots);
     free(k->alloc);
     free(k->reason);
@@ -81,6 +84,7 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .has_exit = k->has_exit,
         .exit_code = k->exit_code,
         .alloc = k->alloc,
+        .service_ports = k->service_ports,
         .error_kind = k->error_kind,
         .error_field = k->error_field,
         .error_text = k->error_text,
@@ -154,6 +158,8 @@ int kernel_take_order(struct local_kernel *k, const struct msg_kernel_create *or
     k->slots = slots;
     set_text(&k->image_name, order->image);
     set_text(&k->hostname, order->hostname);
+    set_text(&k->preopen_ports, order->preopen_ports);
+    k->is_main = !order->role || strcmp(order->role, "main") == 0;
     set_text(&k->user_id, order->user_id);
     set_text(&k->project_id, order->group_id);
     k->session_id = order->session_id;
@@ -596,6 +602,8 @@ static void create_new(struct agent *agent, uint64_t seq, const struct msg_kerne
     }
     if (r == 0)
         r = container_is_wanted(agent, order->image, &k->is_container, &err);
+    if (r == 0)
+        r = services_check_order(k, &err);
     if (r == 0)
         r = devices_allocate(k, &err);
     /* plugins are asked once the order is safe */

@@ -30,6 +30,9 @@ struct local_kernel {
     struct net_endpoint *network; /* as well */
     bool is_connected;      /* the network is there */
     char *hostname;         /* as ordered; NULL = none */
+    char *preopen_ports;    /* JSON, as ordered; NULL = none */
+    bool is_main;           /* of its session: it has the image's services */
+    char *service_ports;    /* JSON of what is published, for reports; NULL = nothing */
     bool is_saved;          /* the order of 'attempt' is durable */
     bool is_described;      /* and so is what the runtime starts */
     bool is_unreadable;     /* spec.json is damaged: it can only end */

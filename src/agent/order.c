@@ -291,7 +291,8 @@ static void set_attached(struct environ *env, const struct resource_pair *pair)
     set(env, pair->key, both ? both : pair->value);
 }
 
-static void set_identity(struct environ *env, const struct msg_kernel_create *order)
+static void set_identity(struct environ *env, const struct msg_kernel_create *order,
+                         const struct order_place *place)
 {
     char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
 
@@ -311,8 +312,8 @@ static void set_identity(struct environ *env, const struct msg_kernel_create *or
     set_optional(env, "BACKENDAI_CLUSTER_ROLE", order->role);
     set_number(env, "BACKENDAI_CLUSTER_IDX", order->index);
     set_number(env, "BACKENDAI_CLUSTER_LOCAL_RANK", order->rank);
-    set(env, "BACKENDAI_PREOPEN_PORTS", "");
-    set(env, "BACKENDAI_SERVICE_PORTS", "");
+    set(env, "BACKENDAI_PREOPEN_PORTS", place->preopen_ports ? place->preopen_ports : "");
+    set(env, "BACKENDAI_SERVICE_PORTS", place->service_ports ? place->service_ports : "");
     if (order->session_type && strcmp(order->session_type, "batch") == 0)
         set(env, "_BACKEND_BATCH_MODE", "1");
     set(env, "ALIQUOT_KERNEL_ID", kernel);
@@ -330,7 +331,7 @@ const char *const *order_environ(const struct msg_kernel_create *order,
         set(&env, order->environ[i].name, order->environ[i].value);
     for (size_t i = 0; i < place->attachment->environ_count; i++)
         set_attached(&env, &place->attachment->environ[i]);
-    set_identity(&env, order);
+    set_identity(&env, order, place);
     if (place->environ)
         set_container(&env, place);
     kept = env.failed ? NULL : arena_array(arena, env.count + 1, sizeof(*kept));

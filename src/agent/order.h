@@ -36,6 +36,8 @@ struct order_place {
     const char *const *environ; /* of the image, NULL-terminated; NULL = no container */
     const char *core_names;     /* variables that tell the number of cores, "A,B"; NULL = none */
     int64_t cores;
+    const char *service_ports;  /* label of the image; NULL = none */
+    const char *preopen_ports;  /* "8888,9000"; NULL = none */
     const struct accel_attachment *attachment; /* of its devices */
 };
 

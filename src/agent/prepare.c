@@ -7,6 +7,7 @@
 
 #include "agent/container.h"
 #include "agent/devices.h"
+#include "agent/services.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -84,13 +85,17 @@ static void on_connected(void *data, const struct aq_error *err)
         return;
     }
     k->is_connected = true;
+    services_note(k);
     kernel_step(k);
 }
 
-static int want_network(struct local_kernel *k, struct aq_error *err)
+static int want_network(struct local_kernel *k, const struct services *services,
+                        struct aq_error *err)
 {
     const struct net_request request = { .kernel_id = k->id, .session_id = k->session_id,
-                                         .hostname = k->hostname ? k->hostname : "main1" };
+                                         .hostname = k->hostname ? k->hostname : "main1",
+                                         .ports = services->ports,
+                                         .port_count = services->port_count };
 
     return k->network ? 0
                       : net_open(k->agent->net, &request, on_connected, k, &k->network, err);
@@ -116,6 +121,7 @@ static int want_slice(struct local_kernel *k, struct aq_error *err)
 
 int prepare_container(struct local_kernel *k, struct aq_error *err)
 {
+    struct services services;
     int r = container_is_wanted(k->agent, k->image_name, &k->is_container, err);
 
     if (r < 0 || !k->is_container)
@@ -124,8 +130,11 @@ int prepare_container(struct local_kernel *k, struct aq_error *err)
         r = want_image(k, err);
         return r < 0 ? r : -EINPROGRESS;
     }
+    r = services_find(k, &services, err);
+    if (r < 0)
+        return r;
     if (k->agent->net && !k->is_connected) {
-        r = want_network(k, err);
+        r = want_network(k, &services, err);
         return r < 0 ? r : -EINPROGRESS;
     }
     return want_slice(k, err);
@@ -158,6 +167,7 @@ void prepare_adopt(struct local_kernel *k)
         log_info("the image of a kernel is got anew if that is started again: %s", err.text);
     if (k->agent->net && net_adopt(k->agent->net, &k->id, &k->network, &err) == 0)
         k->is_connected = true;
+    services_note(k);
 }
 
 void prepare_release(struct local_kernel *k)

@@ -85,6 +85,7 @@ static const struct field kernel_status_fields[] = {
     MEMBER(msg_kernel_status, has_exit, FIELD_BOOL),
     MEMBER(msg_kernel_status, exit_code, FIELD_INT),
     MEMBER(msg_kernel_status, alloc, FIELD_JSON),
+    MEMBER(msg_kernel_status, service_ports, FIELD_JSON),
     MEMBER(msg_kernel_status, error_kind, FIELD_STR),
     MEMBER(msg_kernel_status, error_field, FIELD_STR),
     MEMBER(msg_kernel_status, error_text, FIELD_STR),
@@ -135,6 +136,7 @@ static const struct field kernel_create_fields[] = {
     MEMBER(msg_kernel_create, cwd, FIELD_STR),
     MEMBER(msg_kernel_create, environ, FIELD_ENV),
     MEMBER(msg_kernel_create, resource_opts, FIELD_JSON),
+    MEMBER(msg_kernel_create, preopen_ports, FIELD_JSON),
     MEMBER(msg_kernel_create, batch_timeout_usec, FIELD_INT),
     FIELDS_END,
 };

@@ -153,6 +153,7 @@ struct msg_kernel_create {
     struct msg_env *environ;  /* {"NAME":"value"} */
     size_t environ_count;
     const char *resource_opts; /* JSON object; NULL = none */
+    const char *preopen_ports; /* JSON list of ports to publish beside the image's; NULL = none */
     int64_t batch_timeout_usec; /* 0 = none */
 };
 
@@ -182,6 +183,7 @@ struct msg_kernel_status {    /* also one element of the heartbeat's inventory *
     bool has_exit;
     int64_t exit_code;        /* 0..255, 128+n for signal n */
     const char *alloc;        /* JSON {"cpu":{"0":"1"},"mem":{"root":"1073741824"}}; once allocated */
+    const char *service_ports; /* JSON list of model/service_port.h; once published, NULL = none */
     const char *error_kind;   /* "unsupported-resource", "insufficient-resource" ... */
     const char *error_field;  /* slot, device or member that is meant */
     const char *error_text;
