@@ -23,6 +23,7 @@ static void event_done(struct event *e)
     case EVENT_KERNEL_STATUS:
         free(e->kernel_status.agent_id);
         free(e->kernel_status.alloc);
+        free(e->kernel_status.service_ports);
         free(e->kernel_status.last_stat);
         break;
     case EVENT_AGENT_SAVED:

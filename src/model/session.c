@@ -9,6 +9,7 @@ void session_done(struct session *s)
     for (size_t i = 0; i < s->kernel_count; i++) {
         free(s->kernels[i].agent_id);
         free(s->kernels[i].alloc);
+        free(s->kernels[i].service_ports);
         slots_done(&s->kernels[i].requested);
     }
     free(s->kernels);

@@ -52,6 +52,7 @@ struct kernel {
     char *agent_id;   /* NULL until reserved */
     struct slots requested;
     char *alloc;      /* JSON of granted devices once RUNNING, else NULL */
+    char *service_ports; /* JSON of model/service_port.h: what it publishes, or did; NULL = nothing */
     bool has_exit;
     int exit_code;    /* 128+n for signal n */
     int64_t status_changed_usec;

@@ -21,7 +21,8 @@ int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel 
         return aq_fail(err, EINVAL, "a new kernel holds nothing yet");
     r = sql_prepare(tx->db,
         "INSERT INTO kernels (session_seq, rank, id, role, role_index, status, version, attempt,"
-        " agent_id, requested, alloc, status_changed_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        " agent_id, requested, alloc, service_ports, status_changed_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
         &q, err);
     if (r < 0)
         return r;
@@ -36,6 +37,7 @@ int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel 
     sql_put_text(q, k->agent_id);
     sql_put_text(q, requested);
     sql_put_text(q, k->alloc);
+    sql_put_text(q, k->service_ports);
     sql_put_int(q, k->status_changed_usec);
     return sql_run(q, err);
 }
@@ -112,6 +114,7 @@ static void put_change(struct sql_stmt *q, const struct event *e, char id[UUID_T
     sql_put_text(q, c->agent_id); /* "" becomes null in SQL */
     sql_put_text(q, c->agent_id);
     sql_put_text(q, c->alloc);
+    sql_put_text(q, c->service_ports);
     sql_put_text(q, c->last_stat);
     if (c->has_exit)
         sql_put_int(q, c->exit_code);
@@ -137,7 +140,8 @@ static int update_row(struct store_tx *tx, const struct event *e, struct holder 
         " reason = CASE WHEN status = 'TERMINATING' AND reason IS NOT NULL THEN reason"
         "  ELSE COALESCE(?, reason) END,"
         " agent_id = CASE WHEN ? IS NULL THEN agent_id ELSE NULLIF(?, '') END,"
-        " alloc = COALESCE(?, alloc), last_stat = COALESCE(?, last_stat),"
+        " alloc = COALESCE(?, alloc), service_ports = COALESCE(?, service_ports),"
+        " last_stat = COALESCE(?, last_stat),"
         " exit_code = COALESCE(?, exit_code),"
         " attempt = COALESCE(NULLIF(?, 0), attempt), terminated_at = ?"
         " WHERE id = ? AND status = ? AND version = ?"

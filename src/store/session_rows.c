@@ -49,6 +49,7 @@ void kernel_read_row(struct row *row, struct kernel *ret)
     ret->agent_id = row_text(row);
     row_slots(row, &ret->requested);
     ret->alloc = row_text(row);
+    ret->service_ports = row_text(row);
     ret->has_exit = !sql_get_is_null(q);
     ret->exit_code = (int)sql_get_int(q);
     ret->status_changed_usec = sql_get_int(q);

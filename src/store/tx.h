@@ -87,7 +87,7 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
 
 #define KERNEL_COLUMNS                                                                             \
     "k.id, k.rank, k.role, k.role_index, k.status, k.version, k.attempt, k.agent_id, k.requested," \
-    " k.alloc, k.exit_code, k.status_changed_at"
+    " k.alloc, k.service_ports, k.exit_code, k.status_changed_at"
 void kernel_read_row(struct row *row, struct kernel *ret);
 
 #define AGENT_COLUMNS                                                                              \

@@ -152,6 +152,7 @@ API_ROUTES(session_history);
 API_ROUTES(session_list);
 API_ROUTES(logs);
 API_ROUTES(pty);
+API_ROUTES(apps);
 API_ROUTES(exec);
 API_ROUTES(events);
 API_ROUTES(resource);

@@ -24,6 +24,7 @@ static int add_routes(struct api *api, struct aq_error *err)
         { session_list_routes, session_list_route_count },
         { logs_routes, logs_route_count },
         { pty_routes, pty_route_count },
+        { apps_routes, apps_route_count },
         { exec_routes, exec_route_count },
         { events_routes, events_route_count },
         { resource_routes, resource_route_count },

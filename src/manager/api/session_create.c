@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "manager/api/apps.h"
 #include "manager/api/session_params.h"
 
 /* One creation whose request waits for the answer. */
@@ -30,27 +31,32 @@ static const char *status_text_for(const struct request *req, enum session_statu
                                                 : session_status_name(status);
 }
 
+/* 'session': NULL = gone from memory */
 static void write_created(const struct uuid *id, const char *name, const char *status, bool is_new,
-                          struct jsonw *w)
+                          const struct session *session, struct jsonw *w)
 {
     jsonw_object_begin(w);
     api_write_uuid(w, "sessionId", id);
     jsonw_member_str(w, "sessionName", name);
     jsonw_member_str(w, "status", status);
-    jsonw_key(w, is_new ? "servicePorts" : "service_ports");
-    jsonw_array_begin(w);
-    jsonw_array_end(w);
+    if (is_new) {
+        jsonw_key(w, "servicePorts");
+        apps_write(session, w);
+    } else {
+        api_write_raw(w, "service_ports", apps_raw(session));
+    }
     jsonw_member_bool(w, "created", is_new);
     jsonw_object_end(w);
 }
 
-static void reply_created(struct request *req, const struct uuid *id, const char *name,
-                          const char *status, bool is_new)
+static void reply_created(const struct creation *creation, const struct uuid *id,
+                          const char *name, const char *status, bool is_new)
 {
+    struct request *req = creation->req;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
 
-    write_created(id, name, status, is_new, &w);
+    write_created(id, name, status, is_new, core_find_session(creation->api->core, id), &w);
     request_reply_json(req, is_new ? 201 : 200, &out);
     AQ_FAULT("api.create.answered");
 }
@@ -86,7 +92,7 @@ static void finish_wait(struct creation *creation, const char *status)
     core_unsubscribe(creation->api->core, creation->subscriber);
     if (creation->timer)
         uv_close((uv_handle_t *)creation->timer, on_timer_closed);
-    reply_created(creation->req, &creation->id, creation->name, status, true);
+    reply_created(creation, &creation->id, creation->name, status, true);
 }
 
 static void on_wait_gone(struct request *req, void *data)
@@ -141,7 +147,7 @@ static void wait_for(struct creation *creation, const struct core_created *creat
         creation->subscriber = core_subscribe(creation->api->core, &created->id, on_wait_event,
                                               creation);
     if (!creation->subscriber) {
-        reply_created(creation->req, &created->id, created->name,
+        reply_created(creation, &created->id, created->name,
                       status_text_for(creation->req, status), true);
         return;
     }
@@ -160,7 +166,7 @@ static void on_created(void *data, int r, const struct aq_error *err,
     if (r < 0)
         fail_creation(creation->req, err, created);
     else if (!created->is_new)
-        reply_created(creation->req, &created->id, created->name,
+        reply_created(creation, &created->id, created->name,
                       status_text_for(creation->req, created->status), false);
     else
         wait_for(creation, created);
@@ -215,7 +221,8 @@ static void on_several_created(void *data, int r, const struct aq_error *err,
     jsonw_array_begin(&w);
     for (size_t i = 0; i < all->count; i++)
         write_created(&created[i].id, created[i].name,
-                      status_text_for(all->req, created[i].status), created[i].is_new, &w);
+                      status_text_for(all->req, created[i].status), created[i].is_new,
+                      core_find_session(all->api->core, &created[i].id), &w);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
     request_reply_json(all->req, 201, &out);

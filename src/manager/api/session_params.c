@@ -25,7 +25,8 @@ static const struct field config_fields[] = {
     { "mount_options", FIELD_UNSUPPORTED },
     { "mount_ids", FIELD_UNSUPPORTED },
     { "mount_id_map", FIELD_UNSUPPORTED },
-    { "preopen_ports|preopenPorts", FIELD_UNSUPPORTED },
+    { "preopen_ports|preopenPorts", FIELD_PORT_LIST, FIELD_NULLABLE, AT(ports), 1024, 65535,
+      .doc = "of the container, to be reached by ports of its node" },
     { "attach_network", FIELD_UNSUPPORTED },
     FIELD_END,
 };
@@ -87,6 +88,24 @@ static int copy_object(struct request *req, const json_t *object, const char **r
         return 0;
     if (!(text = json_dumps(object, JSON_COMPACT))
         || !(*ret = arena_strdup(request_get_arena(req), text)))
+        return aq_fail(err, ENOMEM, "session parameters");
+    return 0;
+}
+
+/* JSON text of the ports in the arena; none stays NULL. */
+static int copy_ports(struct request *req, const struct int_list *ports, const char **ret,
+                      struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    if (!ports->count)
+        return 0;
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < ports->count; i++)
+        jsonw_int(&w, ports->items[i]);
+    jsonw_array_end(&w);
+    if (!strbuf_ok(&text) || !(*ret = arena_strdup(request_get_arena(req), text.data)))
         return aq_fail(err, ENOMEM, "session parameters");
     return 0;
 }
@@ -232,6 +251,7 @@ int session_params_read(const struct api *api, struct request *req, const json_t
         || (r = read_owner(api, req, &params, err)) < 0 || (r = read_wishes(&params, err)) < 0
         || (r = copy_object(req, params.environ, &params.request.environ, err)) < 0
         || (r = copy_object(req, params.resource_opts, &params.request.resource_opts, err)) < 0
+        || (r = copy_ports(req, &params.ports, &params.request.preopen_ports, err)) < 0
         || (r = read_slots(api, &params, err)) < 0)
         return r;
     *ret = params;

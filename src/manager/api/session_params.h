@@ -13,6 +13,7 @@ struct session_params {
     const char *agent_policy, *group_direction, *group_enforcement;
     int64_t cluster_size, priority, job_priority, batch_timeout_sec;
     struct str_list dependencies, agents;
+    struct int_list ports;
     const json_t *resources, *environ, *resource_opts;
     bool enqueue_only;
     int64_t max_wait_sec; /* 0 = as long as it takes */

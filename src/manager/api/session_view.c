@@ -118,6 +118,7 @@ static void write_kernel(const struct principal *who, const struct slot_types *t
         jsonw_member_null(w, "exit_code");
     jsonw_member_str(w, "reason", row->reason);
     write_slots(w, "requested_slots", &kernel->requested, types);
+    api_write_raw(w, "service_ports", kernel->service_ports ? kernel->service_ports : "[]");
     api_write_time(w, "status_changed", kernel->status_changed_usec);
     api_write_time(w, "terminated_at", row->terminated_usec);
     jsonw_object_end(w);

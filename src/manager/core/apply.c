@@ -214,6 +214,8 @@ static void apply_kernel_status(struct core *core, struct event *e)
         live_hold(core, l, k->rank, e->at_usec);
     if (c->alloc)
         replace(&k->alloc, AQ_TAKE(c->alloc));
+    if (c->service_ports)
+        replace(&k->service_ports, AQ_TAKE(c->service_ports));
     if (c->has_exit) {
         k->has_exit = true;
         k->exit_code = c->exit_code;

@@ -80,9 +80,10 @@ static void compare_kernel(struct audit *a, const struct kernel *m, const struct
              text_or(s->agent_id));
     if (!slots_eq(&m->requested, &s->requested))
         find(a, "kernel %s: requests differ", id);
-    if (!same_text(m->alloc, s->alloc) || m->has_exit != s->has_exit ||
+    if (!same_text(m->alloc, s->alloc) || !same_text(m->service_ports, s->service_ports) ||
+        m->has_exit != s->has_exit ||
         m->exit_code != s->exit_code || m->status_changed_usec != s->status_changed_usec)
-        find(a, "kernel %s: devices, exit code or time of change differ", id);
+        find(a, "kernel %s: devices, ports, exit code or time of change differ", id);
 }
 
 static void compare_session(struct audit *a, const struct session *s)

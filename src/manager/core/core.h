@@ -120,6 +120,7 @@ struct session_request {
     size_t dependency_count;
     const char *environ;          /* text of a JSON object of strings; NULL = none */
     const char *resource_opts;    /* text of a JSON object; NULL = none */
+    const char *preopen_ports;    /* text of a JSON list of ports to publish; NULL = none */
     bool reuse;                   /* a live one with this name and image will do */
     struct session_wishes wishes;
 };

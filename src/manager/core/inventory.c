@@ -81,6 +81,10 @@ static void take_fact(struct core *core, struct agent_live *a, struct live *l, s
         if (agent_has_cards(a))
             kept_session(l);
     }
+    if (m->service_ports) {
+        free(f->service_ports);
+        f->service_ports = strdup(m->service_ports); /* none if memory is short */
+    }
     if (heard == FACT_ENDED) {
         f->has_exit = m->has_exit;
         f->exit_code = (int)m->exit_code;

@@ -155,6 +155,7 @@ void live_release(struct core *core, struct live *l, size_t rank, int64_t at_use
 void live_forget_facts(struct kernel_live *k)
 {
     free(k->alloc);
+    free(k->service_ports);
     free(k->error);
     *k = (struct kernel_live){ .live = k->live, .requested = k->requested,
         .agent_link = k->agent_link, .held_usec = k->held_usec, .measured = k->measured };

@@ -100,6 +100,7 @@ static int fill_create(struct core *core, const struct live *l, const struct ker
         .command = member(spec, "command"),
         .bootstrap = member(spec, "bootstrap"),
         .resource_opts = dump_member(core, spec, "resource_opts"),
+        .preopen_ports = dump_member(core, spec, "preopen_ports"),
         .batch_timeout_usec = l->s.batch_timeout_usec,
     };
     if (!strbuf_ok(&slots) || !c->slots || !c->user_id || !c->group_id || fill_environ(core, spec, c) < 0)

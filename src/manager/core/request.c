@@ -8,6 +8,7 @@
 #include "base/jsonw.h"
 #include "base/utf8.h"
 #include "manager/core/create.h"
+#include "model/service_port.h"
 
 #define CLUSTER_SIZE_MAX 1000
 #define IMAGE_MAX 512
@@ -72,6 +73,13 @@ static int check_object(const char *text, const char *field, struct aq_error *er
     return ok ? 0 : aq_fail_field(err, EINVAL, field, "%s must be an object", field);
 }
 
+static int check_ports(const char *text, struct aq_error *err)
+{
+    struct services opened = { .count = 0 };
+
+    return text ? services_add_preopen(&opened, text, err) : 0;
+}
+
 static int check_texts(const struct session_request *req, struct aq_error *err)
 {
     int r;
@@ -83,7 +91,8 @@ static int check_texts(const struct session_request *req, struct aq_error *err)
         (r = check_text(req->bootstrap, "bootstrap_script", BOOTSTRAP_MAX, err)) < 0 ||
         (r = check_text(req->tag, "tag", TEXT_MAX, err)) < 0 ||
         (r = check_text(req->callback_url, "callback_url", TEXT_MAX, err)) < 0 ||
-        (r = check_environ(req->environ, err)) < 0)
+        (r = check_environ(req->environ, err)) < 0 ||
+        (r = check_ports(req->preopen_ports, err)) < 0)
         return r;
     return check_object(req->resource_opts, "resource_opts", err);
 }
@@ -268,6 +277,7 @@ static char *build_spec(const struct session_request *req)
     jsonw_member_str(&w, "cluster_mode", cluster_mode_name(req->multi_node));
     add_json(&w, "environ", req->environ);
     add_json(&w, "resource_opts", req->resource_opts);
+    add_json(&w, "preopen_ports", req->preopen_ports);
     wishes_write(&req->wishes, &w);
     jsonw_object_end(&w);
     return strbuf_steal(&text);

@@ -36,7 +36,7 @@ struct kernel_live {
     bool has_exit;
     int exit_code;
     const char *reason;      /* static */
-    char *alloc, *error;     /* JSON; error: {"kind","field","text"} */
+    char *alloc, *service_ports, *error; /* JSON; error: {"kind","field","text"} */
     bool error_is_passing;   /* another try may work */
     int64_t sent_usec;       /* monotonic: the order of this attempt was sent; 0 = not since the
                                 agent connected */

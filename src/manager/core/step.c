@@ -253,17 +253,29 @@ static void step_pending(struct core *core, struct live *l, int64_t now)
 
 /* ---- SCHEDULED .. CREATING ---- */
 
+/* It runs, with what its agent gave it. What a former attempt published elsewhere is over. */
+static void begin_kernel(struct core *core, struct live *l, size_t rank)
+{
+    const struct kernel_live *f = &l->kernels[rank];
+    struct event *e = propose_kernel(core, l, rank, KERNEL_RUNNING, NULL);
+
+    if (!e)
+        return;
+    if (f->alloc)
+        e->kernel_status.alloc = strdup(f->alloc);
+    if (f->service_ports || l->s.kernels[rank].service_ports)
+        e->kernel_status.service_ports = strdup(f->service_ports ? f->service_ports : "[]");
+}
+
 /* The kernel's status as its agent reports it. */
 static void follow_start(struct core *core, struct live *l, size_t rank, int64_t now)
 {
     const struct kernel *k = &l->s.kernels[rank];
     const struct kernel_live *f = &l->kernels[rank];
-    struct event *e;
 
     if (f->fact == FACT_RUNNING || f->fact == FACT_ENDED) {
-        if (k->status != KERNEL_RUNNING &&
-            (e = propose_kernel(core, l, rank, KERNEL_RUNNING, NULL)) && f->alloc)
-            e->kernel_status.alloc = strdup(f->alloc);
+        if (k->status != KERNEL_RUNNING)
+            begin_kernel(core, l, rank);
     } else if (f->fact == FACT_CREATING && k->status == KERNEL_SCHEDULED) {
         if (now - l->since_usec >= LINGER_USEC)
             (void)propose_kernel(core, l, rank, KERNEL_PREPARING, NULL);

@@ -170,6 +170,29 @@ static struct gql_value get_slots(struct gql_get *get, const void *parent)
     return gql_slots(get, &kernel_of(parent)->requested);
 }
 
+static struct gql_value get_service_ports(struct gql_get *get, const void *parent)
+{
+    const char *ports = kernel_of(parent)->service_ports;
+
+    (void)get;
+    return gql_text(ports ? ports : "[]");
+}
+
+/* The session opens the same in all of its kernels. */
+static struct gql_value get_opened(struct gql_get *get, const void *parent)
+{
+    const struct session_row *session = ((const struct gql_container *)parent)->session;
+    json_auto_t *spec = session && session->session.spec
+                            ? json_loads(session->session.spec, 0, NULL) : NULL;
+    const json_t *ports = json_object_get(spec, "preopen_ports");
+    size_t count = json_array_size(ports);
+    struct gql_value *items = arena_array(get->arena, count + 1, sizeof(*items));
+
+    for (size_t i = 0; items && i < count; i++)
+        items[i] = gql_int(json_integer_value(json_array_get(ports, i)));
+    return items ? gql_list(items, (uint32_t)count) : gql_error(get->arena, "out of memory");
+}
+
 static struct gql_value time_value(struct gql_get *get, int64_t usec)
 {
     _Static_assert(CLOCK_ISO_MAX <= sizeof(get->scratch), "room for a time");
@@ -246,7 +269,8 @@ const struct gql_entry kernel_entries[] = {
     { FIELD(agent), GQL_GET(get_agent) },
     { FIELD(container_id), GQL_ALWAYS_NULL },
     { FIELD(resource_opts), GQL_FIXED_TEXT("{}") },
-    { FIELD(preopen_ports), GQL_FIXED_EMPTY },
+    { FIELD(preopen_ports), GQL_GET(get_opened) },
+    { FIELD(service_ports), GQL_GET(get_service_ports) },
     { FIELD(live_stat), GQL_GET(get_live_stat) },
     { FIELD(last_stat), GQL_GET(get_last_stat) },
     { FIELD(exit_code), GQL_GET(get_exit_code) },

@@ -231,6 +231,17 @@ static struct gql_value get_main_kernel(struct gql_get *get, const void *parent)
     return gql_text(uuid_format(&row->kernels[0].kernel.id, get->scratch));
 }
 
+/* Of the main kernel, as Backend.AI has it. */
+static struct gql_value get_service_ports(struct gql_get *get, const void *parent)
+{
+    const struct session_row *row = parent;
+    const char *ports = row->kernels && row->kernel_count ? row->kernels[0].kernel.service_ports
+                                                          : NULL;
+
+    (void)get;
+    return gql_text(ports ? ports : "[]");
+}
+
 static struct gql_value get_cluster_size(struct gql_get *get, const void *parent)
 {
     (void)get;
@@ -387,7 +398,7 @@ const struct gql_entry session_entries[] = {
     { FIELD(result), GQL_GET(get_result) },
     { FIELD(resource_opts), GQL_GET(get_resource_opts) },
     { FIELD(scaling_group), AT(TEXT, session.resource_group) },
-    { FIELD(service_ports), GQL_FIXED_TEXT("[]") },
+    { FIELD(service_ports), GQL_GET(get_service_ports) },
     { FIELD(mounts), GQL_FIXED_EMPTY },
     { FIELD(occupied_slots), GQL_GET(get_occupied) },
     { FIELD(occupying_slots), GQL_GET(get_occupied) },

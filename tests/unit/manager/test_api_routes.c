@@ -295,6 +295,10 @@ static const struct {
     { BATCH ",\"config\":{\"resources\":{\"cpu\":1,\"cuda.shares\":0}}}", NULL },
     { BATCH ",\"config\":{\"mount_ids\":[],\"mount_map\":{},\"agentList\":[],"
             "\"preopen_ports\":null}}", NULL },
+    { BATCH ",\"config\":{\"preopen_ports\":[8080,65535]}}", NULL },
+    { BATCH ",\"config\":{\"preopen_ports\":[8080,8080]}}", "preopen_ports" },
+    { BATCH ",\"config\":{\"preopen_ports\":[7681]}}", "preopen_ports" },
+    { BATCH ",\"config\":{\"preopen_ports\":[1023]}}", "config.preopen_ports" },
     { BATCH ",\"owner_access_key\":null,\"callback_url\":null,\"dependencies\":null}", NULL },
     { BATCH ",\"starts_at\":\"10m\"}", NULL },
     { "{\"name\":\"%s\"}", "image" },
