@@ -45,6 +45,7 @@ static const struct column kernel_columns[] = {
     { "agent", "AGENT", COLUMN_TEXT, 0 },
     { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
     { "requested_slots", "RESOURCES", COLUMN_SLOTS, 0 },
+    { "ports", "PORTS", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     COLUMN_END,
 };
@@ -113,6 +114,24 @@ static bool array_has(const json_t *array, const char *text)
     return false;
 }
 
+/* "web 30001->8080, 9000 30002->9000" */
+static json_t *ports_text(const json_t *services)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const json_t *service, *inside;
+    size_t i, p;
+
+    json_array_foreach(services, i, service)
+        json_array_foreach(json_object_get(service, "container_ports"), p, inside)
+            strbuf_addf(&text, "%s%s %lld->%lld", text.len ? ", " : "",
+                        json_is_string(json_object_get(service, "name"))
+                            ? json_string_value(json_object_get(service, "name")) : "",
+                        (long long)json_integer_value(
+                            json_array_get(json_object_get(service, "host_ports"), p)),
+                        (long long)json_integer_value(inside));
+    return text.len ? json_string(text.data) : json_null();
+}
+
 int session_adapt(json_t *session)
 {
     json_t *agents = json_array(), *code = NULL, *kernel;
@@ -122,6 +141,8 @@ int session_adapt(json_t *session)
         const char *agent = json_string_value(json_object_get(kernel, "agent"));
         json_t *own = json_object_get(kernel, "exit_code");
 
+        (void)json_object_set_new(kernel, "ports",
+                                  ports_text(json_object_get(kernel, "service_ports")));
         if (agent && !array_has(agents, agent))
             (void)json_array_append_new(agents, json_string(agent));
         if (json_is_integer(own) && (!code || json_integer_value(code) == 0))

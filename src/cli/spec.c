@@ -114,6 +114,29 @@ static json_t *list_to_json(const struct cli_list *list)
     return array;
 }
 
+/* "8080" or "8080,9000" of each; the manager knows which are allowed. */
+static int add_ports(const struct cli_list *ports, json_t *config, struct aq_error *err)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < ports->count; i++)
+        for (const char *at = ports->items[i];; at++) {
+            size_t len = strspn(at, "0123456789");
+
+            if (len < 1 || len > 5 || (at[len] && at[len] != ',')) {
+                json_decref(list);
+                return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                    "--port takes numbers of ports such as 8080, not '%.60s'", at);
+            }
+            (void)json_array_append_new(list, json_integer(strtol(at, NULL, 10)));
+            at += len;
+            if (!*at)
+                break;
+        }
+    return json_object_set_new(config, "preopen_ports", list) < 0
+               ? aq_fail(err, ENOMEM, "request") : 0;
+}
+
 static int make_config(const struct cli *cli, const struct spec_opts *spec, json_t *body,
                        struct aq_error *err)
 {
@@ -134,7 +157,7 @@ static int make_config(const struct cli *cli, const struct spec_opts *spec, json
          set_str(config, "agent_selection_policy", spec->prefer_agents ? "preferred" : NULL) |
          json_object_set_new(body, "config", config)) < 0)
         return aq_fail(err, ENOMEM, "request");
-    return r;
+    return r == 0 && spec->ports.count ? add_ports(&spec->ports, config, err) : r;
 }
 
 /* Which of the owner's sessions it keeps apart from, or together with. */

@@ -7,7 +7,7 @@
 struct spec_opts {
     struct cli_list resources, environ, after;
     const char *name, *image, *group, *resource_group, *starts_at, *tag;
-    struct cli_list agents;
+    struct cli_list agents, ports;
     const char *spread, *pack;
     bool prefer_agents, group_strict, is_preemptible;
     struct cli_int priority, job_priority, timeout, cluster_size;
@@ -48,6 +48,8 @@ struct spec_opts {
       "end the program after this long" },                                                         \
     { 0, "cluster-size", CLI_INT, offsetof(type, spec.cluster_size), "N",                          \
       "kernels of the session; 1 unless given" },                                                  \
+    { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \
+      "a port of the container to be reached by one of its node; repeatable" },                    \
     { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" }
 
 /* The body of a request that creates a session. 'argv' is the command: one
