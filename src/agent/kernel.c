@@ -201,10 +201,16 @@ static void places_done(struct places *places)
     free(places->scratch);
 }
 
+/* Is there a limit to what containers write? */
+static bool has_limited_scratch(const struct agent *agent)
+{
+    return agent->containers && runtime_oci_host(agent->containers)->scratch_template;
+}
+
 static int places_init(struct places *places, const struct local_kernel *k, struct aq_error *err)
 {
     const struct agent *agent = k->agent;
-    bool is_limited = agent->containers && runtime_oci_host(agent->containers)->scratch_template;
+    bool is_limited = has_limited_scratch(agent);
     const struct disk *disk = agent->disk;
 
     *places = (struct places){ .work = disk_kernel_path(disk, &k->id, "work"),
@@ -522,6 +528,22 @@ static void on_saved(void *data, const struct disk_job *job, const struct aq_err
     AQ_FAULT("agent.create.acknowledged");
 }
 
+static int write_resource(const struct local_kernel *k, char **ret, struct aq_error *err)
+{
+    const struct agent *agent = k->agent;
+    char id[UUID_TEXT_MAX];
+    const struct order_held held = {
+        .slots = &k->slots,
+        .grant = &k->grant,
+        .attachment = &k->attachment,
+        .container_id = k->is_container ? uuid_format(&k->id, id) : NULL,
+        .scratch_bytes = k->is_container && has_limited_scratch(agent)
+                             ? agent->settings->scratch_bytes : 0,
+    };
+
+    return order_write_resource(&held, agent->resources.types, ret, err);
+}
+
 /* The files of a kernel's folder, as far as the order decides them. */
 static int write_job(struct local_kernel *k, const struct msg_kernel_create *order,
                      struct disk_job *job, struct aq_error *err)
@@ -536,8 +558,7 @@ static int write_job(struct local_kernel *k, const struct msg_kernel_create *ord
     if (r == 0 && job->action != DISK_DESCRIBE)
         r = order_write(order, k->attempt, &job->spec, err);
     if (r == 0 && k->grant.count)
-        r = order_write_resource(&k->slots, &k->grant, &k->attachment, k->agent->resources.types,
-                                 &job->resource, err);
+        r = write_resource(k, &job->resource, err);
     if (r < 0 || k->is_container)
         return r; /* the rest depends on the image */
     specify_limits(k, order, &places, &spec);

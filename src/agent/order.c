@@ -66,13 +66,14 @@ int order_read(const char *path, struct message *ret, struct aq_error *err)
     return 0;
 }
 
-int order_write_resource(const struct slots *slots, const struct alloc_grant *grant,
-                         const struct accel_attachment *attachment,
-                         const struct slot_types *types, char **ret, struct aq_error *err)
+int order_write_resource(const struct order_held *held, const struct slot_types *types, char **ret,
+                         struct aq_error *err)
 {
-    const struct resource_txt file = { .slots = *slots, .grant = *grant,
-                                       .pairs = attachment->pairs,
-                                       .pair_count = attachment->pair_count };
+    const struct resource_txt file = { .scratch_bytes = held->scratch_bytes,
+                                       .slots = *held->slots, .grant = *held->grant,
+                                       .pairs = held->attachment->pairs,
+                                       .pair_count = held->attachment->pair_count,
+                                       .container_id = held->container_id };
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r = resource_txt_write(&file, types, &text, err);
 

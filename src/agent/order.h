@@ -23,10 +23,18 @@ int order_write(const struct msg_kernel_create *order, int64_t attempt, char **r
 /* Read spec.json; message_done() when done with it. */
 int order_read(const char *path, struct message *ret, struct aq_error *err);
 
+/* What a kernel got, for its resource.txt; borrowed. */
+struct order_held {
+    const struct slots *slots;
+    const struct alloc_grant *grant;
+    const struct accel_attachment *attachment;
+    const char *container_id; /* NULL = a process of the node */
+    int64_t scratch_bytes;    /* what it may write; 0 = no limit */
+};
+
 /* The text of config/resource.txt; caller frees. */
-int order_write_resource(const struct slots *slots, const struct alloc_grant *grant,
-                         const struct accel_attachment *attachment,
-                         const struct slot_types *types, char **ret, struct aq_error *err);
+int order_write_resource(const struct order_held *held, const struct slot_types *types, char **ret,
+                         struct aq_error *err);
 
 /* Where a program runs: what argv and environment depend on beside the order. */
 struct order_place {

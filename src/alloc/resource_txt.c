@@ -29,7 +29,8 @@ bool resource_perm_is_valid(const char *perm, size_t len)
 
 bool resource_key_is_valid(const char *key, size_t len)
 {
-    static const char *const ours[] = { "SCRATCH_SIZE", "MOUNTS", "SLOTS", "UNIFIED_DEVICES" };
+    static const char *const ours[] = { "SCRATCH_SIZE", "MOUNTS", "SLOTS", "UNIFIED_DEVICES",
+                                        "CID" };
     size_t suffix = strlen(RESOURCE_SHARES_SUFFIX);
 
     if (len == 0 || (len >= suffix && !memcmp(key + len - suffix, RESOURCE_SHARES_SUFFIX, suffix)))
@@ -151,6 +152,11 @@ int resource_txt_write(const struct resource_txt *rt, const struct slot_types *t
         write_shares(&rt->grant, out);
         r = write_pairs(rt, out, err);
     }
+    if (r == 0 && rt->container_id && !resource_value_is_valid(rt->container_id,
+                                                               strlen(rt->container_id)))
+        r = aq_fail_field(err, EINVAL, "CID", "a container's id has no control characters");
+    if (r == 0 && rt->container_id)
+        strbuf_addf(out, "CID=%s\n", rt->container_id);
     if (r == 0 && !strbuf_ok(out))
         r = aq_fail(err, ENOMEM, "resource.txt");
     if (r < 0)

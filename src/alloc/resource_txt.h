@@ -11,6 +11,7 @@
  *     CPU_SHARES=0:1
  *     MEM_SHARES=root:2g
  *     CUDA_RESOURCE_VIRTUALIZED=1        (any further KEY=value)
+ *     CID=<id of the container>
  *
  * Amounts are exact: reading gives the numbers that were written.
  */
@@ -43,6 +44,7 @@ struct resource_txt {
     struct alloc_grant grant; /* SLOT_UNIFIED items are the UNIFIED_DEVICES */
     const struct resource_pair *pairs;
     size_t pair_count;
+    const char *container_id; /* NULL = in none */
     struct arena arena;
 };
 

@@ -229,6 +229,12 @@ static int read_line(struct reader *rd, struct text key, struct text value, stru
         return read_slots(rd, value, err);
     if (text_is(key, "UNIFIED_DEVICES"))
         return read_unified(rd, value, err);
+    if (text_is(key, "CID")) {
+        if (!resource_value_is_valid(value.at, value.len))
+            return aq_fail_field(err, EINVAL, "CID", "CID has a control character");
+        rd->rt.container_id = arena_strndup(&rd->rt.arena, value.at, value.len);
+        return rd->rt.container_id ? 0 : aq_fail(err, ENOMEM, "resource.txt");
+    }
     if (text_is(key, "MOUNTS")) {
         while (value.len && r == 0) {
             struct text entry = text_cut(&value, ',');

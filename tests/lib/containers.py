@@ -92,6 +92,11 @@ def why_not(runtime):
     return "" if shutil.which(runtime, path=path) else f"{runtime} is not installed"
 
 
+def can_limit_scratch():
+    """By file systems on loop devices."""
+    return os.access("/dev/loop-control", os.R_OK | os.W_OK)
+
+
 def can_mount_cgroup2():
     return any(subprocess.run(["stat", "-fc", "%T", mount], capture_output=True, text=True)
                .stdout.strip() == "cgroup2fs" for mount in hierarchies())

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import containers
 from cluster import Cluster
 from images import Layout, archive, file, folder, programs
 from test_runtime import Session, run, settings_of
@@ -65,6 +66,17 @@ def test_config_folder(cluster):
     assert {"LOCAL_USER_ID=1000", "BACKENDAI_CLUSTER_HOSTS=main1", "HOME=/home/work",
             "USER=work"} <= set(lines)
     assert "read-only" in lines
+
+
+def test_resource_txt(cluster):
+    """With the limit of what it may write, and its own id in the end."""
+    session = Session(cluster, "cat /home/config/resource.txt", image=cluster.image("bare"),
+                      config={"resources": {"cpu": "1", "mem": "64m"}})
+    kernel = session.wait()["kernels"][0]["id"]
+    lines = session.log.splitlines()
+    assert lines[0] == "SCRATCH_SIZE=" + ("10g" if containers.can_limit_scratch() else "0m"), lines
+    assert lines[1:3] == ["MOUNTS=", 'SLOTS={"cpu":"1","mem":"67108864"}'], lines
+    assert lines[-1] == f"CID={kernel}", lines
 
 
 def test_environment(cluster):

@@ -39,10 +39,10 @@ static void test_document(void **state)
                                                     { "volume", "/opt/v", "ro" } };
     static const struct resource_pair pairs[]
         = { { "CUDA_RESOURCE_VIRTUALIZED", "1" },
-            { "CUDA_MEMORY_LIMITS", GPU1 ":1288490188," GPU2 ":1288490188" },
-            { "CID", "0123=45" } };
+            { "CUDA_MEMORY_LIMITS", GPU1 ":1288490188," GPU2 ":1288490188" } };
     struct resource_txt rt = { .mounts = mounts, .mount_count = 2,
-                               .pairs = pairs, .pair_count = 3 };
+                               .pairs = pairs, .pair_count = 2,
+                               .container_id = "0123=45" };
     AQ_CLEANUP(resource_txt_donep) struct resource_txt back = { 0 };
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf again = STRBUF_INIT;
@@ -63,7 +63,9 @@ static void test_document(void **state)
     assert_int_equal(resource_txt_read(out.data, out.len, NULL, &back, &err), 0);
     assert_int_equal(back.mount_count, 2);
     assert_string_equal(back.mounts[1].source, "volume");
-    assert_string_equal(resource_txt_get(&back, "CID"), "0123=45");
+    assert_string_equal(back.container_id, "0123=45");
+    assert_string_equal(resource_txt_get(&back, "CUDA_RESOURCE_VIRTUALIZED"), "1");
+    assert_null(resource_txt_get(&back, "CID"));
     assert_null(resource_txt_get(&back, "SLOTS"));
     assert_true(slots_eq(&back.slots, &rt.slots));
     assert_int_equal(resource_txt_write(&back, NULL, &again, &err), 0);
@@ -89,6 +91,7 @@ static const struct {
     { "SCRATCH_SIZE=0m\nSLOTS={}\n", "MOUNTS", "no MOUNTS" },
     { "SCRATCH_SIZE=0m\nMOUNTS=\n", "SLOTS", "no SLOTS" },
     { HEAD "SLOTS={}\n", "resource.txt", "a line twice" },
+    { HEAD "CID=a\001b\n", "CID", "a control character in an id" },
     { "SCRATCH_SIZE=x\nMOUNTS=\nSLOTS={}\n", "SCRATCH_SIZE", "a size" },
     { "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS=[]\n", "", "slots that are a list" },
     { "SCRATCH_SIZE=0\nMOUNTS=\nSLOTS={\n", "SLOTS", "slots that are not JSON" },
@@ -137,7 +140,7 @@ static void test_write_refused(void **state)
             { "a/b", "/c", "ro" },  { "/a", "/c", "x" },    { "", "/c", "ro" } };
     static const struct resource_pair bad_pairs[]
         = { { "A", "b\nc" }, { "A=B", "c" },     { "CPU_SHARES", "0:1" },
-            { "SLOTS", "" }, { "", "x" },        { "A B", "c" } };
+            { "SLOTS", "" }, { "", "x" },        { "A B", "c" },     { "CID", "x" } };
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct aq_error err = { 0 };
 
