@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/image/lists.h"
 #include "agent/net/net.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -70,15 +71,15 @@ const struct conf_item settings_items[] = {
 
     { "image", "registry", CONF_STR, AT(image_registry), "docker.io", 0, 0, 0,
       "Registry of images that are named without one" },
-    { "image", "allow", CONF_STR, AT(image_allow), "* host", 0, 0, 0,
+    { "image", "allow", CONF_LIST, AT(image_allow), "* host", 0, 0, 0,
       "Which images may run: REGISTRY[/REPOSITORY], rootfs:/PATH, ...; * = any registry" },
     { "image", "folder", CONF_PATH, AT(image_folder), NULL, 0, 0, 0,
       "Where images are kept; images/ below the state folder by default" },
     { "image", "auth-file", CONF_PATH, AT(image_auth), NULL, 0, 0, 0,
       "Credentials for registries, as of containers-auth.json(5)" },
-    { "image", "mirrors", CONF_STR, AT(image_mirrors), NULL, 0, 0, 0,
+    { "image", "mirrors", CONF_LIST, AT(image_mirrors), NULL, 0, 0, 0,
       "Mirrors to be tried first, each as REGISTRY=MIRROR" },
-    { "image", "insecure", CONF_STR, AT(image_insecure), NULL, 0, 0, 0,
+    { "image", "insecure", CONF_LIST, AT(image_insecure), NULL, 0, 0, 0,
       "Registries and mirrors that may be without TLS" },
     { "image", "signature-policy", CONF_PATH, AT(image_policy), NULL, 0, 0, 0,
       "Which signatures images need, as of containers-policy.json(5)" },
@@ -227,6 +228,8 @@ static int check(const struct settings *settings, struct aq_error *err)
     if (settings->stat_interval_usec && settings->stat_interval_usec < USEC_PER_SEC / 10)
         return aq_fail_field(err, EINVAL, "statistics.interval",
                              "statistics.interval is less than 0.1s; 0 takes none");
+    if (image_lists_check(settings, err) < 0)
+        return -err->code;
     return agent_id_check(settings->id, err);
 }
 

@@ -26,9 +26,11 @@ struct settings {
     char *user;           /* whom programs run as; NULL = the agent's own user */
     int64_t processes_max, files_max, log_bytes;
     char *image_registry; /* of names without one */
-    char *image_allow;    /* patterns of reference_is_allowed() */
+    struct conf_list image_allow; /* patterns of reference_is_allowed() */
     char *image_folder;   /* NULL = STATE/images */
-    char *image_auth, *image_mirrors, *image_insecure, *image_policy;
+    struct conf_list image_mirrors;  /* "REGISTRY=MIRROR" */
+    struct conf_list image_insecure; /* registries and mirrors */
+    char *image_auth, *image_policy;
     char *image_skopeo, *image_unpack;
     int64_t image_timeout_usec, image_jobs, image_layer_max, image_entries_max;
     int64_t image_keep_free, image_keep_usec, image_keep_bytes;

@@ -297,17 +297,50 @@ static char *allow_name(const struct reference *ref)
                      : strdup(ref->text);
 }
 
-bool reference_is_allowed(const struct reference *ref, const char *patterns)
+bool reference_is_allowed(const struct reference *ref, const char *const *patterns, size_t count)
 {
     AQ_CLEANUP(aq_freep) char *name = allow_name(ref);
 
-    for (const char *at = patterns ? patterns : ""; name && *at;) {
-        size_t len = strcspn(at, " ,\t");
-        bool is_any = len == 1 && *at == '*';
+    for (size_t i = 0; name && i < count; i++) {
+        const char *pattern = patterns[i];
+        bool is_any = strcmp(pattern, "*") == 0;
 
-        if (len && (is_any ? ref->form == REFERENCE_REGISTRY : matches(at, len, name)))
+        if (pattern[0]
+            && (is_any ? ref->form == REFERENCE_REGISTRY : matches(pattern, strlen(pattern), name)))
             return true;
-        at += len + strspn(at + len, " ,\t");
     }
     return false;
+}
+
+/* Behind "FORM:": a local image. */
+static bool names_form(const char *pattern)
+{
+    static const char *const local[] = { "rootfs:", "oci:", "oci-archive:", "docker-archive:" };
+
+    for (size_t i = 0; i < AQ_COUNT(local); i++)
+        if (strncmp(pattern, local[i], strlen(local[i])) == 0)
+            return true;
+    return false;
+}
+
+int reference_check_pattern(const char *pattern, struct aq_error *err)
+{
+    const char *slash = strrchr(pattern, '/'), *colon = strstr(pattern, ":/");
+
+    if (!pattern[0])
+        return aq_fail(err, EINVAL, "a pattern is empty");
+    for (const char *c = pattern; *c; c++)
+        if (*c < 0x20 || *c > 0x7e || (strchr(" ,\"\\@", *c) && !names_form(pattern)))
+            return aq_fail(err, EINVAL, "'%.80s' has a character that no image's name has, or a "
+                           "digest; only REGISTRY[/REPOSITORY] counts", pattern);
+    if (names_form(pattern))
+        return strchr(pattern, ':')[1] == '/' || strchr(pattern, ':')[1] == '*' ? 0
+            : aq_fail(err, EINVAL, "'%.80s': a path is absolute", pattern);
+    if (colon && colon[1] == '/')
+        return aq_fail(err, EINVAL, "'%.80s' is none of rootfs:/PATH, oci:/PATH, "
+                       "oci-archive:/PATH, docker-archive:/PATH, REGISTRY[/REPOSITORY]", pattern);
+    if (slash && strchr(slash, ':'))
+        return aq_fail(err, EINVAL, "'%.80s' names a tag; whole repositories are admitted: leave "
+                       "it out", pattern);
+    return 0;
 }

@@ -54,12 +54,16 @@ static inline bool reference_is_pinned(const struct reference *ref)
 /* "sha256:" and 64 lower-case hex digits. */
 bool digest_is_valid(const char *text) AQ_UNTRUSTED;
 
-/* Whether one of the patterns, parted by spaces or commas, admits the
- * reference. "*" admits every registry; other patterns are compared with
- * "REGISTRY/REPOSITORY" or, for local forms, with "FORM:/PATH" or "host": equal,
- * above it ("registry.example/team" admits all below it), or with "*" for any
- * characters. NULL or "" admits nothing.
+/* Whether one of the patterns admits the reference. "*" admits every registry;
+ * other patterns are compared with "REGISTRY/REPOSITORY" or, for local forms,
+ * with "FORM:/PATH" or "host": equal, above it ("registry.example/team" admits
+ * all below it), or with "*" for any characters.
  */
-bool reference_is_allowed(const struct reference *ref, const char *patterns);
+bool reference_is_allowed(const struct reference *ref, const char *const *patterns, size_t count);
+
+/* Can a pattern admit anything? -EINVAL for one with a tag or digest, of an
+ * unknown form, or with characters that no name has.
+ */
+int reference_check_pattern(const char *pattern, struct aq_error *err);
 
 #endif

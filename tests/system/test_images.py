@@ -384,15 +384,17 @@ def test_authentication(layout, store, tmp_path):
 def test_mirror(layout, store, registry):
     layout.image("t", [archive([file("x")])])
     layout.push("t", registry, "library/mirrored:1")
-    store.settings.update(mirrors=f"docker.io={registry.address}", insecure=registry.address)
-    store.get("mirrored:1")
+    store.settings.update(mirrors=["quay.io=127.0.0.1:1", "docker.io=127.0.0.1:1",
+                                   f"docker.io={registry.address}"],
+                          insecure=["127.0.0.1:1", registry.address])
+    store.get("mirrored:1")  # the first mirror is away
     assert list(store.images().values()) == [["docker.io/library/mirrored:1"]]
 
 
 def test_allow_list(layout, remote, registry):
     layout.image("t", [archive([file("x")])])
     name = layout.push("t", registry, "team/a:1")
-    remote.settings["allow"] = "docker.io " + registry.address + "/other"
+    remote.settings["allow"] = ["docker.io", registry.address + "/other"]
     assert remote.failure(name).startswith("image-not-allowed")
     assert remote.failure("host").startswith("image-not-allowed")
     remote.settings["allow"] = registry.address + "/team"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/image/folder.h"
+#include "agent/image/lists.h"
 #include "agent/image/store.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -12,119 +13,18 @@
 #define ARGS_MAX 24
 #define POLICY_DEFAULT "/etc/containers/policy.json"
 
-/* ---- registries.conf (containers-registries.conf(5)) ---- */
-
-/* The next word of a list parted by spaces or commas; NULL at the end. Caller frees. */
-static char *next_word(const char **at)
-{
-    size_t len;
-    char *word;
-
-    *at += strspn(*at, " ,\t");
-    len = strcspn(*at, " ,\t");
-    if (len == 0)
-        return NULL;
-    word = strndup(*at, len);
-    *at += len;
-    return word;
-}
-
-static bool is_listed(const char *list, const char *name)
-{
-    for (const char *at = list ? list : "";;) {
-        AQ_CLEANUP(aq_freep) char *word = next_word(&at);
-
-        if (!word)
-            return false;
-        if (strcmp(word, name) == 0)
-            return true;
-    }
-}
-
-/* Names come from a list of words, but a quote or backslash would still change the file. */
-static int check_word(const char *word, struct aq_error *err)
-{
-    for (const char *at = word; *at; at++)
-        if (strchr("\"\\", *at) || (unsigned char)*at < 0x20)
-            return aq_fail_field(err, EINVAL, "image.mirrors", "'%.60s' is not the address of a "
-                                                               "registry", word);
-    return 0;
-}
-
-static void write_registry(struct strbuf *out, const char *name, bool is_insecure)
-{
-    strbuf_addf(out, "\n[[registry]]\nprefix = \"%s\"\nlocation = \"%s\"\ninsecure = %s\n", name,
-                name, is_insecure ? "true" : "false");
-}
-
-/* "docker.io=mirror.example:5000"; several for one registry are tried in order. */
-static int write_mirrors(struct strbuf *out, const struct settings *settings,
-                         struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *last = strdup("");
-
-    for (const char *at = settings->image_mirrors ? settings->image_mirrors : "";;) {
-        AQ_CLEANUP(aq_freep) char *word = next_word(&at);
-        char *equals = word ? strchr(word, '=') : NULL;
-
-        if (!word)
-            return 0;
-        if (!equals || equals == word || !equals[1])
-            return aq_fail_field(err, EINVAL, "image.mirrors", "'%.60s' is not "
-                                                               "REGISTRY=MIRROR", word);
-        *equals = '\0';
-        if (check_word(word, err) < 0 || check_word(equals + 1, err) < 0)
-            return -EINVAL;
-        if (last && strcmp(last, word) != 0)
-            write_registry(out, word, is_listed(settings->image_insecure, word));
-        strbuf_addf(out, "[[registry.mirror]]\nlocation = \"%s\"\ninsecure = %s\n", equals + 1,
-                    is_listed(settings->image_insecure, equals + 1) ? "true" : "false");
-        free(last);
-        last = strdup(word);
-    }
-}
-
-static bool has_mirror(const char *mirrors, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (const char *at = mirrors ? mirrors : "";;) {
-        AQ_CLEANUP(aq_freep) char *word = next_word(&at);
-
-        if (!word)
-            return false;
-        if (strncmp(word, name, len) == 0 && word[len] == '=')
-            return true;
-    }
-}
+/* ---- registries.conf ---- */
 
 int fetch_write_registries(struct images *images, struct aq_error *err)
 {
-    const struct settings *settings = images->settings;
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = images_path(images, "registries.conf");
-    int r;
 
-    if (!path)
+    image_lists_write(images->settings, &text);
+    if (!path || !strbuf_ok(&text))
         return aq_fail(err, ENOMEM, "images");
-    if (!settings->image_mirrors && !settings->image_insecure)
-        return fs_remove_tree(AT_FDCWD, path, err);
-    strbuf_adds(&text, "unqualified-search-registries = []\n");
-    for (const char *at = settings->image_insecure ? settings->image_insecure : "";;) {
-        AQ_CLEANUP(aq_freep) char *word = next_word(&at);
-
-        if (!word)
-            break;
-        r = check_word(word, err);
-        if (r < 0)
-            return r;
-        if (!has_mirror(settings->image_mirrors, word))
-            write_registry(&text, word, true);
-    }
-    r = write_mirrors(&text, settings, err);
-    if (r == 0 && !strbuf_ok(&text))
-        r = aq_fail(err, ENOMEM, "images");
-    return r < 0 ? r : fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err);
+    return text.len ? fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err)
+                    : fs_remove_tree(AT_FDCWD, path, err);
 }
 
 /* ---- skopeo's arguments ---- */

@@ -179,7 +179,10 @@ int images_get(struct images *images, const char *reference, const char *archite
     r = request->architecture
             ? reference_parse(reference, images->settings->image_registry, &request->ref, err)
             : aq_fail(err, ENOMEM, "image");
-    if (r == 0 && !reference_is_allowed(&request->ref, images->settings->image_allow))
+    if (r == 0
+        && !reference_is_allowed(&request->ref,
+                                 (const char *const *)images->settings->image_allow.items,
+                                 images->settings->image_allow.count))
         r = aq_fail_as(err, EACCES, "image-not-allowed", "image",
                        "this node's administrator does not admit the image '%s' ([image] allow)",
                        request->ref.text);

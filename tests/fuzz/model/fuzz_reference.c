@@ -17,6 +17,7 @@ static void require(int condition)
 
 static void check(const char *text)
 {
+    static const char *const patterns[] = { "x", "*" };
     struct reference ref, again;
     struct aq_error err = { 0 };
 
@@ -29,8 +30,8 @@ static void check(const char *text)
     require(!ref.digest || digest_is_valid(ref.digest));
     require(!ref.path || (ref.path[0] == '/' && !strstr(ref.path, "/../")
                           && !strchr(ref.path, ':')));
-    require(ref.form != REFERENCE_REGISTRY || reference_is_allowed(&ref, "x *"));
-    require(!reference_is_allowed(&ref, ""));
+    require(ref.form != REFERENCE_REGISTRY || reference_is_allowed(&ref, patterns, 2));
+    require(!reference_is_allowed(&ref, patterns, 0));
     reference_done(&ref);
     reference_done(&again);
 }

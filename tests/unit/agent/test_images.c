@@ -7,6 +7,7 @@
 
 #include "agent/image/image.h"
 #include "base/fs.h"
+#include "conf/tables.h"
 
 struct scene {
     uv_loop_t loop;
@@ -75,10 +76,10 @@ static int get(struct scene *s, const char *name)
     return r < 0 ? r : s->image ? 0 : -s->err.code;
 }
 
-static void allow(struct scene *s, const char *patterns)
+static void allow(struct scene *s, const char *pattern)
 {
-    free(s->settings.image_allow);
-    s->settings.image_allow = strdup(patterns);
+    conf_list_done(&s->settings.image_allow);
+    assert_int_equal(conf_list_add(&s->settings.image_allow, pattern, strlen(pattern)), 0);
 }
 
 static void test_host(void **state)

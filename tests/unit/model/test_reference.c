@@ -106,34 +106,33 @@ static void test_parts(void **state)
 }
 
 static const struct {
-    const char *name, *patterns;
+    const char *name, *patterns[3];
     bool admitted;
 } rules[] = {
-    { "python", "*", true },
-    { "python", "", false },
-    { "python", NULL, false },
-    { "python", "host", false },
-    { "python", "docker.io/library", true },
-    { "python", "docker.io/library/python", true },
-    { "python", "docker.io/library/pyth", false },
-    { "python", "docker.io", true },
-    { "python", "other.example, docker.io", true },
-    { "python", "*/python", true },
-    { "reg.example/a/b", "reg.*/b", true },
-    { "reg.example/a/b", "reg.*/c", false },
-    { "reg.example.evil/a", "reg.example", false },
-    { "reg.example:5000/a", "reg.example", false },
-    { "reg.example:5000/a", "reg.example:*", true },
-    { "host", "*", false },
-    { "host", "* host", true },
-    { "rootfs:/srv/x", "* host", false },
-    { "rootfs:/srv/x", "rootfs:/srv", true },
-    { "rootfs:/srvx", "rootfs:/srv", false },
-    { "rootfs:/srv/x", "rootfs:/", true },
-    { "rootfs:/srv/x", "rootfs:/srv/", true },
-    { "rootfs:/srv/x", "rootfs:/srv/*", true },
-    { "oci:/srv/x:tag", "oci:/srv/x", true },
-    { "oci-archive:/srv/x.tar:tag", "oci-archive:/srv/*.tar", true },
+    { "python", { "*" }, true },
+        { "python", { NULL }, false },
+    { "python", { "host" }, false },
+    { "python", { "docker.io/library" }, true },
+    { "python", { "docker.io/library/python" }, true },
+    { "python", { "docker.io/library/pyth" }, false },
+    { "python", { "docker.io" }, true },
+    { "python", { "other.example", "docker.io" }, true },
+    { "python", { "*/python" }, true },
+    { "reg.example/a/b", { "reg.*/b" }, true },
+    { "reg.example/a/b", { "reg.*/c" }, false },
+    { "reg.example.evil/a", { "reg.example" }, false },
+    { "reg.example:5000/a", { "reg.example" }, false },
+    { "reg.example:5000/a", { "reg.example:*" }, true },
+    { "host", { "*" }, false },
+    { "host", { "*", "host" }, true },
+    { "rootfs:/srv/x", { "*", "host" }, false },
+    { "rootfs:/srv/x", { "rootfs:/srv" }, true },
+    { "rootfs:/srvx", { "rootfs:/srv" }, false },
+    { "rootfs:/srv/x", { "rootfs:/" }, true },
+    { "rootfs:/srv/x", { "rootfs:/srv/" }, true },
+    { "rootfs:/srv/x", { "rootfs:/srv/*" }, true },
+    { "oci:/srv/x:tag", { "oci:/srv/x" }, true },
+    { "oci-archive:/srv/x.tar:tag", { "oci-archive:/srv/*.tar" }, true },
 };
 
 static void test_allow(void **state)
@@ -141,11 +140,49 @@ static void test_allow(void **state)
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rules); i++) {
         struct reference ref;
+        size_t count = 0;
 
         assert_int_equal(reference_parse(rules[i].name, NULL, &ref, NULL), 0);
-        assert_row(reference_is_allowed(&ref, rules[i].patterns) == rules[i].admitted,
-                   "'%s' by '%s'", rules[i].name, rules[i].patterns ? rules[i].patterns : "NULL");
+        while (rules[i].patterns[count])
+            count++;
+        assert_row(reference_is_allowed(&ref, rules[i].patterns, count) == rules[i].admitted,
+                   "'%s' by row %zu", rules[i].name, i);
         reference_done(&ref);
+    }
+}
+
+static const struct {
+    const char *pattern, *why; /* NULL = fine */
+} patterns[] = {
+    { "*", NULL },
+    { "host", NULL },
+    { "docker.io", NULL },
+    { "docker.io/library/python", NULL },
+    { "reg.example:5000", NULL },
+    { "reg.example:*/team", NULL },
+    { "rootfs:/srv/my images", NULL },
+    { "oci:*", NULL },
+    { "", "empty" },
+    { "docker.io/library/python:3.9", "names a tag" },
+    { "docker.io/a@sha256:00", "digest" },
+    { "docker.io, quay.io", "character" },
+    { "a\"b", "character" },
+    { "a\nb", "character" },
+    { "rootfs:srv", "absolute" },
+    { "rootfs:", "absolute" },
+    { "dir:/srv", "is none of" },
+};
+
+static void test_patterns(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(patterns); i++) {
+        struct aq_error err = { 0 };
+        int r = reference_check_pattern(patterns[i].pattern, &err);
+
+        assert_row(r == (patterns[i].why ? -EINVAL : 0), "'%s': %s", patterns[i].pattern, err.text);
+        if (patterns[i].why && !strstr(err.text, patterns[i].why))
+            fail_msg("'%s': %s", patterns[i].pattern, err.text);
     }
 }
 
@@ -155,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_allow),
+        cmocka_unit_test(test_patterns),
     };
 
     return cmocka_run_group_tests_name("model/reference", tests, NULL, NULL);
