@@ -59,7 +59,8 @@ struct aq_gpu_limits_device {
     uint32_t reserved;
     struct aq_gpu_clock grant; /* time granted: runs at the share in force */
     struct aq_gpu_clock own;   /* time to itself: runs at 1 / active containers */
-    uint8_t unused[40];
+    uint64_t held_bytes; /* what it may hold from when memory_bytes was more; 0 = no more */
+    uint8_t unused[32];
 };
 static_assert(sizeof(struct aq_gpu_limits_device) == 128, "frozen");
 

@@ -11,6 +11,7 @@
 #include "agent/devices.h"
 #include "agent/joining.h"
 #include "agent/kernel.h"
+#include "agent/misuse.h"
 #include "agent/runtime/oci.h"
 #include "agent/stat/stats.h"
 #include "base/arena.h"
@@ -445,6 +446,16 @@ static void find_network(struct agent *agent)
     take_notes(agent, agent->net ? "" : err.text);
 }
 
+static int watch_slices(struct agent *agent, struct aq_error *err)
+{
+    const struct gpu_conf conf = { .loop = agent->loop, .settings = agent->settings,
+                                   .accel = agent->accel,
+                                   .folder = runtime_oci_host(agent->containers)->gpu,
+                                   .on_misuse = misuse_take, .data = agent };
+
+    return gpu_new(&conf, &agent->gpu, err);
+}
+
 static void on_timer_closed(uv_handle_t *handle)
 {
     free(handle->data);
@@ -487,7 +498,7 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         r = images_new(loop, settings, &agent->images, err);
     if (r == 0 && agent->containers)
-        r = gpu_new(loop, settings, runtime_oci_host(agent->containers)->gpu, &agent->gpu, err);
+        r = watch_slices(agent, err);
     if (r == 0)
         find_network(agent);
     if (r == 0)

@@ -63,6 +63,7 @@ void kernel_drop(struct local_kernel *k)
     free(k->reason);
     free(k->error_field);
     free(k->error_text);
+    free(k->misuse);
     free(k);
 }
 
@@ -88,6 +89,7 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .error_kind = k->error_kind,
         .error_field = k->error_field,
         .error_text = k->error_text,
+        .misuse = k->misuse,
         .at_usec = k->at_usec,
     };
 }
@@ -662,6 +664,7 @@ static void begin_attempt(struct local_kernel *k, uint64_t seq, int64_t attempt,
     set_text(&k->reason, NULL);
     set_text(&k->error_field, NULL);
     set_text(&k->error_text, NULL);
+    set_text(&k->misuse, NULL);
     enter(k, k->run ? MSG_KERNEL_RESTARTING : MSG_KERNEL_CREATING, 0);
 }
 

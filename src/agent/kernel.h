@@ -54,6 +54,7 @@ struct local_kernel {
     int exit_code;
     const char *error_kind; /* static */
     char *error_field, *error_text;
+    char *misuse;           /* misuse.c: what was found of this attempt; NULL = nothing */
     int64_t at_usec;        /* when 'state' began */
     struct receipt *receipt; /* of the message whose order is being saved */
 };

@@ -125,6 +125,11 @@ const struct conf_item settings_items[] = {
     { "gpu", "probe", CONF_PATH, AT(gpu_probe), NULL, 0, 0, 0,
       "The program aliquot-gpu-probe, which tries that in each container; beside the agent by "
       "default" },
+    { "gpu", "watch", CONF_PATH, AT(gpu_watch), NULL, 0, 0, 0,
+      "The program aliquot-gpu, which asks the driver who uses GPUs past their limits; beside the "
+      "agent by default" },
+    { "gpu", "misuse", CONF_STR, AT(gpu_misuse), "report", 0, 0, 0,
+      "What becomes of a session whose programs use a GPU past its part of it: report or stop" },
     { "gpu", "work-conserving", CONF_BOOL, AT(gpu_conserving), "false", 0, 0, 0,
       "Whether sessions get more than their part of a GPU's time while others want none" },
     { "gpu", "allow-unenforced", CONF_BOOL, AT(gpu_unenforced), "false", 0, 0, 0,
@@ -209,6 +214,7 @@ static bool is_one_of(const char *text, const char *const *words, size_t count)
 static int check(const struct settings *settings, struct aq_error *err)
 {
     static const char *const drivers[] = { "auto", "process", "container" };
+    static const char *const misuses[] = { "report", "stop" };
     static const char *const affinities[] = { "interleaved", "single-node" };
 
     if (!is_one_of(settings->driver, drivers, AQ_COUNT(drivers)))
@@ -219,6 +225,9 @@ static int check(const struct settings *settings, struct aq_error *err)
         return aq_fail_field(err, EINVAL, "resource.affinity-policy",
                              "resource.affinity-policy '%s' is neither interleaved nor single-node",
                              settings->affinity);
+    if (!is_one_of(settings->gpu_misuse, misuses, AQ_COUNT(misuses)))
+        return aq_fail_field(err, EINVAL, "gpu.misuse",
+                             "gpu.misuse '%s' is neither report nor stop", settings->gpu_misuse);
     if (strpbrk(settings->cgroup_parent, "=:\\ \n") || strlen(settings->cgroup_parent) < 2)
         return aq_fail_field(err, EINVAL, "runtime.cgroup-parent",
                              "'%s' cannot be a cgroup's path", settings->cgroup_parent);

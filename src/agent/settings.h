@@ -41,7 +41,8 @@ struct settings {
     struct conf_list accel_cdi; /* folders of CDI specifications */
     char *accel_helper;   /* path of aliquot-accel; NULL = beside the agent */
     int64_t accel_rescan_usec, accel_limit_usec;
-    char *gpu_library, *gpu_probe; /* of slices of GPUs; NULL = beside the agent */
+    char *gpu_library, *gpu_probe, *gpu_watch; /* of slices of GPUs; NULL = beside the agent */
+    char *gpu_misuse;     /* "report" or "stop" kernels that get past their slice */
     bool gpu_conserving;  /* idle time of a device goes to those that want it */
     bool gpu_unenforced;  /* images without a loader get parts that nothing holds them to */
     bool network;         /* containers have one */

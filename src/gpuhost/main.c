@@ -32,6 +32,8 @@ int main(int argc, char **argv)
         r = program_run(argc - 1, argv + 1, &err);
     else if (strcmp(verb, "top") == 0)
         r = program_top(argc - 1, argv + 1, &err);
+    else if (strcmp(verb, "watch") == 0) /* the agent's */
+        r = program_watch(argc - 1, argv + 1, &err);
     else
         r = aq_fail(&err, EINVAL, "'%s' is no verb of 'aliquot gpu': run or top", verb);
     if (r < 0)

@@ -7,5 +7,6 @@
 /* Exit code, or -errno with 'err'. argv[0] is the verb. */
 int program_run(int argc, char **argv, struct aq_error *err);
 int program_top(int argc, char **argv, struct aq_error *err);
+int program_watch(int argc, char **argv, struct aq_error *err);
 
 #endif

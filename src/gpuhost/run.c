@@ -19,14 +19,15 @@
 
 #include "base/fs.h"
 #include "base/strbuf.h"
+#include "gpuhost/judge.h"
 #include "gpuhost/look.h"
 #include "gpuhost/program.h"
 #include "gpuhost/watch.h"
 
 #define LOOK_NS 100000000
 #define LOOK_FIRST_NS 5000000 /* while its first process is younger than LOOK_NS */
-#define WATCH_NS 1000000000
-#define FINDINGS_MAX 64
+#define WATCH_NS 500000000
+#define FINDINGS_MAX 16
 
 struct run {
     struct gpu_grant grant;
@@ -39,7 +40,8 @@ struct run {
     struct gpu_look looks[GPU_LOOK_MAX];
     struct gpu_view views[GPU_LOOK_MAX + 1];
     int64_t looked_ns, watched_ns, first_ns;
-    pid_t reported[FINDINGS_MAX];
+    struct gpu_judge judge;
+    struct gpu_use uses[GPU_USES_MAX];
 };
 
 /* "8g", "512m", "1073741824" */
@@ -225,38 +227,21 @@ static bool belongs(pid_t pid, void *data)
     return false;
 }
 
-static bool is_reported(struct run *run, pid_t pid)
-{
-    for (size_t i = 0; i < AQ_COUNT(run->reported); i++) {
-        if (run->reported[i] == pid)
-            return true;
-        if (!run->reported[i]) {
-            run->reported[i] = pid;
-            return false;
-        }
-    }
-    return true;
-}
-
 static void watch_now(struct run *run)
 {
     struct gpu_finding findings[FINDINGS_MAX];
-    int count = gpu_watch_scan(run->watch, run->share, belongs, NULL, findings, FINDINGS_MAX, NULL);
+    int count = gpu_watch_list(run->watch, run->uses, AQ_COUNT(run->uses), NULL);
+    size_t found = count < 0 ? 0
+                             : gpu_judge_look(&run->judge, run->share, run->uses, (size_t)count,
+                                              belongs, NULL, findings, FINDINGS_MAX);
 
-    for (int i = 0; i < count && i < FINDINGS_MAX; i++) {
-        const struct gpu_finding *finding = &findings[i];
+    for (size_t i = 0; i < found; i++) {
+        char text[160];
 
-        if (is_reported(run, finding->pid))
-            continue;
-        (void)fprintf(stderr, "aliquot gpu run: process %d %s (%llu MiB of device memory)%s\n",
-                      (int)finding->pid,
-                      finding->kind == GPU_UNREGISTERED
-                          ? "uses the GPU past its limits"
-                          : "holds more of the GPU than it is charged",
-                      (unsigned long long)finding->used_bytes >> 20,
-                      run->stop ? ": stopped" : "");
+        gpu_finding_write(&findings[i], run->share, text, sizeof(text));
+        (void)fprintf(stderr, "aliquot gpu run: %s%s\n", text, run->stop ? ": stopped" : "");
         if (run->stop)
-            (void)kill(finding->pid, SIGKILL);
+            (void)kill(findings[i].pid, SIGKILL);
     }
 }
 
@@ -272,6 +257,7 @@ static int tick(struct run *run)
         gpu_look_scan(run->folder, run->name, run->looks);
         run->looked_ns = now;
     }
+    gpu_judge_sample(&run->judge, run->share);
     if (now - run->watched_ns >= WATCH_NS) {
         watch_now(run);
         run->watched_ns = now;
@@ -348,7 +334,7 @@ static int open_share(struct run *run, struct aq_error *err)
     AQ_CLEANUP(aq_freep) char *path = NULL;
     int r;
 
-    if ((r = gpu_watch_new(&run->watch, err)) < 0 || (r = pick_device(run, err)) < 0
+    if ((r = gpu_watch_new(NULL, &run->watch, err)) < 0 || (r = pick_device(run, err)) < 0
         || (r = gpu_share_new(&run->grant, 1, &run->share, err)) < 0)
         return r;
     run->folder = gpu_look_folder(err);

@@ -472,6 +472,14 @@ void gpu_share_dispatch(struct gpu_share *share)
     }
 }
 
+/* What is in use stays in use, and is no misuse. */
+static void keep_held(struct aq_gpu_limits_device *device, uint64_t fresh_bytes)
+{
+    uint64_t held = AQ_MAX(device->held_bytes, device->memory_bytes);
+
+    device->held_bytes = fresh_bytes < held ? held : 0;
+}
+
 int gpu_share_set(struct gpu_share *share, const struct gpu_grant *grant, struct aq_error *err)
 {
     int r = check_grant(grant, err);
@@ -480,6 +488,7 @@ int gpu_share_set(struct gpu_share *share, const struct gpu_grant *grant, struct
         return r;
     for (uint32_t i = 0; i < share->limits->device_count; i++)
         if (memcmp(share->limits->devices[i].uuid, grant->uuid, sizeof(grant->uuid)) == 0) {
+            keep_held(&share->limits->devices[i], grant->memory_bytes);
             grant_to(&share->limits->devices[i], grant);
             return 0;
         }

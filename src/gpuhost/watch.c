@@ -2,10 +2,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "gpu/charge.h"
 #include "gpu/nvml.h"
 
 #define DEVICES_MAX 64
@@ -20,10 +21,12 @@ struct gpu_watch {
     nvmlReturn_t (*uuid)(nvmlDevice_t handle, char *text, unsigned int len);
     nvmlReturn_t (*name)(nvmlDevice_t handle, char *text, unsigned int len);
     nvmlReturn_t (*memory)(nvmlDevice_t handle, nvmlMemory_t *memory);
-    nvmlReturn_t (*processes)(nvmlDevice_t handle, unsigned int *count, nvmlProcessInfo_t *infos);
-    nvmlReturn_t (*processes_v1)(nvmlDevice_t handle, unsigned int *count,
-                                 nvmlProcessInfo_v1_t *infos);
+    struct {
+        nvmlReturn_t (*now)(nvmlDevice_t handle, unsigned int *count, nvmlProcessInfo_t *infos);
+        nvmlReturn_t (*v1)(nvmlDevice_t handle, unsigned int *count, nvmlProcessInfo_v1_t *infos);
+    } lists[3]; /* of compute, graphics, MPS */
     nvmlProcessInfo_t list[PROCESSES_MAX];
+    nvmlProcessInfo_v1_t list_v1[PROCESSES_MAX];
 };
 
 /* The first of the names that the library has. */
@@ -39,13 +42,28 @@ static void find(const struct gpu_watch *watch, void *function, const char *cons
 #define FIND(watch, member, ...)                                                                   \
     find(watch, &(watch)->member, (const char *const[]){ __VA_ARGS__, NULL })
 
-int gpu_watch_new(struct gpu_watch **ret, struct aq_error *err)
+static void find_lists(struct gpu_watch *watch)
+{
+    static const char *const kinds[] = { "Compute", "Graphics", "MPSCompute" };
+
+    for (size_t i = 0; i < AQ_COUNT(kinds); i++) {
+        char v1[64], v2[64], v3[64];
+
+        (void)snprintf(v1, sizeof(v1), "nvmlDeviceGet%sRunningProcesses", kinds[i]);
+        (void)snprintf(v2, sizeof(v2), "nvmlDeviceGet%sRunningProcesses_v2", kinds[i]);
+        (void)snprintf(v3, sizeof(v3), "nvmlDeviceGet%sRunningProcesses_v3", kinds[i]);
+        FIND(watch, lists[i].now, v3, v2);
+        FIND(watch, lists[i].v1, v1);
+    }
+}
+
+int gpu_watch_new(const char *library, struct gpu_watch **ret, struct aq_error *err)
 {
     AQ_CLEANUP(gpu_watch_freep) struct gpu_watch *watch = calloc(1, sizeof(*watch));
 
     if (!watch)
         return aq_fail(err, ENOMEM, "GPU watchdog");
-    watch->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    watch->library = dlopen(library ? library : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!watch->library)
         return aq_fail(err, ENOENT, "no NVIDIA driver here: %s", dlerror());
     FIND(watch, init, "nvmlInit_v2", "nvmlInit");
@@ -55,9 +73,7 @@ int gpu_watch_new(struct gpu_watch **ret, struct aq_error *err)
     FIND(watch, uuid, "nvmlDeviceGetUUID");
     FIND(watch, name, "nvmlDeviceGetName");
     FIND(watch, memory, "nvmlDeviceGetMemoryInfo");
-    FIND(watch, processes, "nvmlDeviceGetComputeRunningProcesses_v3",
-         "nvmlDeviceGetComputeRunningProcesses_v2");
-    FIND(watch, processes_v1, "nvmlDeviceGetComputeRunningProcesses");
+    find_lists(watch);
     if (!watch->init || !watch->count || !watch->by_index || !watch->uuid || !watch->memory)
         return aq_fail(err, ENOSYS, "libnvidia-ml.so.1 lacks functions that every driver has");
     if (watch->init() != NVML_SUCCESS) {
@@ -130,100 +146,62 @@ int gpu_watch_devices(struct gpu_watch *watch, struct gpu_device_info *ret, size
     return (int)found;
 }
 
-static bool find_device(struct gpu_watch *watch, const uint8_t uuid[16], nvmlDevice_t *ret)
-{
-    struct gpu_device_info info;
-    unsigned int count = 0;
-
-    if (watch->count(&count) != NVML_SUCCESS)
-        return false;
-    for (unsigned int i = 0; i < count && i < DEVICES_MAX; i++)
-        if (describe(watch, i, ret, &info) && memcmp(info.uuid, uuid, sizeof(info.uuid)) == 0)
-            return true;
-    return false;
-}
-
-/* Fill watch->list; how many processes are on the device. */
-static unsigned int list_processes(struct gpu_watch *watch, nvmlDevice_t handle)
+/* Fill watch->list; how many processes are in one of the lists of a device. */
+static unsigned int read_list(struct gpu_watch *watch, size_t kind, nvmlDevice_t handle)
 {
     unsigned int count = PROCESSES_MAX;
-    nvmlProcessInfo_v1_t *old;
 
-    if (watch->processes)
-        return watch->processes(handle, &count, watch->list) == NVML_SUCCESS ? count : 0;
-    old = watch->processes_v1 ? calloc(PROCESSES_MAX, sizeof(*old)) : NULL;
-    if (!old || watch->processes_v1(handle, &count, old) != NVML_SUCCESS)
-        count = 0;
+    if (watch->lists[kind].now)
+        return watch->lists[kind].now(handle, &count, watch->list) == NVML_SUCCESS ? count : 0;
+    if (!watch->lists[kind].v1
+        || watch->lists[kind].v1(handle, &count, watch->list_v1) != NVML_SUCCESS)
+        return 0;
     for (unsigned int i = 0; i < count; i++)
-        watch->list[i] = (nvmlProcessInfo_t){ .pid = old[i].pid,
-                                              .usedGpuMemory = old[i].usedGpuMemory };
-    free(old);
+        watch->list[i] = (nvmlProcessInfo_t){ .pid = watch->list_v1[i].pid,
+                                              .usedGpuMemory = watch->list_v1[i].usedGpuMemory };
     return count;
 }
 
-static uint32_t slot_of(const struct aq_gpu_limits *limits, pid_t pid)
+/* A process with contexts of several kinds is in several lists, with the same memory. */
+static void add_use(struct gpu_use *uses, size_t *count, size_t first, size_t room,
+                    const struct gpu_use *use)
 {
-    for (uint32_t slot = 1; slot < AQ_GPU_SLOTS_MAX; slot++)
-        if (limits->owners[slot].host_pid == pid)
-            return slot;
-    return 0;
+    for (size_t i = first; i < *count; i++)
+        if (uses[i].pid == use->pid) {
+            uses[i].bytes = AQ_MAX(uses[i].bytes, use->bytes);
+            return;
+        }
+    if (*count < room)
+        uses[(*count)++] = *use;
 }
 
-/* Is something wrong with one process of the driver's list? */
-static bool judge(struct gpu_share *share, uint32_t device, const nvmlProcessInfo_t *info,
-                  struct gpu_finding *ret)
+int gpu_watch_list(struct gpu_watch *watch, struct gpu_use *ret, size_t room, struct aq_error *err)
 {
-    uint32_t slot = slot_of(gpu_share_limits(share), (pid_t)info->pid);
-    uint64_t used = info->usedGpuMemory == (uint64_t)NVML_VALUE_NOT_AVAILABLE
-                        ? 0
-                        : info->usedGpuMemory;
+    unsigned int devices = 0;
+    size_t count = 0;
 
-    *ret = (struct gpu_finding){ .pid = (pid_t)info->pid, .device = device, .used_bytes = used };
-    if (!slot) {
-        ret->kind = GPU_UNREGISTERED;
-        return true;
-    }
-    ret->kind = GPU_UNDERSTATED;
-    ret->charged_bytes = charge_of_slot(gpu_share_usage(share), slot, device)
-                         << AQ_GPU_GRANULE_SHIFT;
-    return used > ret->charged_bytes + GPU_WATCH_TOLERANCE;
-}
-
-int gpu_watch_scan(struct gpu_watch *watch, struct gpu_share *share,
-                   bool (*belongs)(pid_t pid, void *data), void *data, struct gpu_finding *ret,
-                   size_t room, struct aq_error *err)
-{
-    const struct aq_gpu_limits *limits = gpu_share_limits(share);
-    int found = 0;
-
-    for (uint32_t device = 0; device < limits->device_count; device++) {
+    if (watch->count(&devices) != NVML_SUCCESS)
+        return aq_fail(err, EIO, "the NVIDIA driver does not count its devices");
+    for (unsigned int d = 0; d < devices && d < DEVICES_MAX; d++) {
+        struct gpu_device_info info;
+        size_t first = count;
         nvmlDevice_t handle;
-        unsigned int count;
 
-        if (!find_device(watch, limits->devices[device].uuid, &handle))
-            return aq_fail(err, ENODEV, "a device of the slice is gone from the driver's list");
-        count = list_processes(watch, handle);
-        for (unsigned int i = 0; i < count; i++) {
-            struct gpu_finding finding;
+        if (!describe(watch, d, &handle, &info))
+            continue; /* fallen off the bus: nobody uses it */
+        for (size_t kind = 0; kind < AQ_COUNT(watch->lists); kind++) {
+            unsigned int found = read_list(watch, kind, handle);
 
-            if (!belongs((pid_t)watch->list[i].pid, data)
-                || !judge(share, device, &watch->list[i], &finding))
-                continue;
-            if ((size_t)found < room)
-                ret[found] = finding;
-            found++;
+            for (unsigned int i = 0; i < found; i++) {
+                struct gpu_use use = { .pid = (int32_t)watch->list[i].pid,
+                                       .bytes = watch->list[i].usedGpuMemory };
+
+                memcpy(use.uuid, info.uuid, sizeof(use.uuid));
+                if (use.bytes == (uint64_t)NVML_VALUE_NOT_AVAILABLE)
+                    use.bytes = 0;
+                add_use(ret, &count, first, room, &use);
+            }
         }
     }
-    return found;
-}
-
-uint64_t gpu_watch_used(struct gpu_watch *watch, const uint8_t uuid[16], pid_t pid)
-{
-    nvmlDevice_t handle;
-    unsigned int count = find_device(watch, uuid, &handle) ? list_processes(watch, handle) : 0;
-
-    for (unsigned int i = 0; i < count; i++)
-        if ((pid_t)watch->list[i].pid == pid)
-            return watch->list[i].usedGpuMemory;
-    return 0;
+    return (int)count;
 }

@@ -1,32 +1,20 @@
-/* watch.h - who uses a device past the library
+/* watch.h - who uses the devices, as the driver says
  *
- * What the region says is written by those it limits. The driver's own list
- * says who holds how much: a process of the container that holds a context
- * without a slot, or more than its slot is charged, is found out.
+ * What the region says is written by those it limits; the driver's own lists
+ * say who holds how much. NVML is loaded into the calling process, which it
+ * can crash or hang: the agent has `aliquot-gpu watch` call it.
  */
 #ifndef AQ_GPUHOST_WATCH_H
 #define AQ_GPUHOST_WATCH_H
 
-#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-#include "gpuhost/share.h"
-
-/* What the driver rounds and keeps on its own may differ by so much. */
-#define GPU_WATCH_TOLERANCE ((uint64_t)64 << 20)
+#include "aliquot/gpu_region.h"
+#include "base/error.h"
 
 struct gpu_watch;
-
-enum gpu_finding_kind {
-    GPU_UNREGISTERED, /* uses the device without having asked for a slot */
-    GPU_UNDERSTATED,  /* holds more than it is charged */
-};
-
-struct gpu_finding {
-    enum gpu_finding_kind kind;
-    pid_t pid;
-    uint32_t device; /* of the slice */
-    uint64_t used_bytes, charged_bytes;
-};
 
 /* A device of the driver. */
 struct gpu_device_info {
@@ -36,8 +24,27 @@ struct gpu_device_info {
     uint32_t processors; /* 0 = the driver does not say */
 };
 
-/* Load NVML from wherever the loader finds it. -ENOENT: no driver here. */
-int gpu_watch_new(struct gpu_watch **ret, struct aq_error *err);
+/* What one process holds on one device; by any interface, compute or graphics. */
+struct gpu_use {
+    uint8_t uuid[16];
+    int32_t pid;
+    uint32_t reserved;
+    uint64_t bytes; /* 0 = the driver does not say */
+};
+static_assert(sizeof(struct gpu_use) == 32, "goes over a pipe");
+
+#define GPU_USES_MAX 4096
+
+/* What `aliquot-gpu watch` writes each time it has looked: this, then 'count' of
+ * struct gpu_use. It looks when it has read a byte, and ends with its input.
+ */
+struct gpu_watch_head {
+    uint32_t magic; /* AQ_GPU_MAGIC */
+    uint32_t count; /* at most GPU_USES_MAX */
+};
+
+/* Load NVML: 'library', or NULL = wherever the loader finds it. -ENOENT: no driver here. */
+int gpu_watch_new(const char *library, struct gpu_watch **ret, struct aq_error *err);
 void gpu_watch_free(struct gpu_watch *watch);
 AQ_DEFINE_CLEANUP(struct gpu_watch, gpu_watch_free)
 
@@ -47,14 +54,8 @@ AQ_DEFINE_CLEANUP(struct gpu_watch, gpu_watch_free)
 int gpu_watch_devices(struct gpu_watch *watch, struct gpu_device_info *ret, size_t room,
                       struct aq_error *err);
 
-/* Compare. 'belongs' says whether a pid is of the share's container. Puts at
- * most 'room' findings into 'ret'; how many there are, or -errno.
- */
-int gpu_watch_scan(struct gpu_watch *watch, struct gpu_share *share,
-                   bool (*belongs)(pid_t pid, void *data), void *data, struct gpu_finding *ret,
-                   size_t room, struct aq_error *err);
-
-/* What one process holds by the driver's list on a device of the share; 0 = nothing. */
-uint64_t gpu_watch_used(struct gpu_watch *watch, const uint8_t uuid[16], pid_t pid);
+/* Who uses which device now: how many, at most 'room'; or -errno. */
+int gpu_watch_list(struct gpu_watch *watch, struct gpu_use *ret, size_t room,
+                   struct aq_error *err);
 
 #endif

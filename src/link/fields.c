@@ -89,6 +89,7 @@ static const struct field kernel_status_fields[] = {
     MEMBER(msg_kernel_status, error_kind, FIELD_STR),
     MEMBER(msg_kernel_status, error_field, FIELD_STR),
     MEMBER(msg_kernel_status, error_text, FIELD_STR),
+    MEMBER(msg_kernel_status, misuse, FIELD_STR),
     MEMBER(msg_kernel_status, at_usec, FIELD_INT),
     FIELDS_END,
 };

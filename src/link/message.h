@@ -187,6 +187,8 @@ struct msg_kernel_status {    /* also one element of the heartbeat's inventory *
     const char *error_kind;   /* "unsupported-resource", "insufficient-resource" ... */
     const char *error_field;  /* slot, device or member that is meant */
     const char *error_text;
+    const char *misuse;       /* how its programs use GPUs past their parts of them, a line each;
+                                 NULL = not as far as is known */
     int64_t at_usec;          /* when the state began */
 };
 

@@ -69,7 +69,7 @@ def test_no_way_round(card, way):
     done = card.run(CLIENTS / "gpu-bypass", way, options=SLICE)
     if way in NOTICED:
         assert done.returncode == 3
-        assert re.search(r"process \d+ (uses the GPU past its limits|holds more of the GPU)",
+        assert re.search(r"process \d+ (uses GPU-513a5f0e past its limits|holds more of GPU-513a5f0e)",
                          done.stderr), done.stderr
     else:
         assert done.returncode == 0, done.stdout + done.stderr

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 
@@ -53,8 +54,10 @@ static int64_t tick(struct gpu *gpu)
 {
     int64_t now = gpu_clocks_now_ns(), next = QUIET_NS;
 
-    for (size_t i = 0; i < gpu->count; i++)
+    for (size_t i = 0; i < gpu->count; i++) {
         gpu->views[i].slot_end = gpu_share_slot_end(gpu->slices[i]->share);
+        gpu_judge_sample(&gpu->slices[i]->judge, gpu->slices[i]->share);
+    }
     for (size_t i = 0; i < gpu->count; i++) {
         struct aq_gpu_limits *limits = gpu_share_limits(gpu->slices[i]->share);
 
@@ -94,6 +97,7 @@ int gpu_list_add(struct gpu *gpu, struct gpu_slice *slice, struct aq_error *err)
     gpu->views[gpu->count++] = (struct gpu_view){ .limits = gpu_share_limits(slice->share),
                                                   .usage = gpu_share_usage(slice->share) };
     gpu_wake(gpu);
+    watchdog_wake(gpu->watchdog);
     return 0;
 }
 
@@ -116,22 +120,35 @@ static void on_closed(uv_handle_t *handle)
 
     free(gpu->library);
     free(gpu->probe);
+    free(gpu->watch_program);
     free(gpu->slices);
     free(gpu->views);
     free(gpu);
 }
 
-int gpu_new(uv_loop_t *loop, const struct settings *settings, const char *folder, struct gpu **ret,
-            struct aq_error *err)
+int gpu_new(const struct gpu_conf *conf, struct gpu **ret, struct aq_error *err)
 {
     struct gpu *gpu = calloc(1, sizeof(*gpu));
 
     if (!gpu)
         return aq_fail(err, ENOMEM, "slices of GPUs");
-    *gpu = (struct gpu){ .loop = loop, .settings = settings, .folder = folder,
-                         .library = find_file(settings->gpu_library, "libaliquot-gpu.so"),
-                         .probe = find_file(settings->gpu_probe, "aliquot-gpu-probe") };
-    (void)uv_timer_init(loop, &gpu->clocks);
+    *gpu = (struct gpu){ .loop = conf->loop, .settings = conf->settings, .accel = conf->accel,
+                         .folder = conf->folder, .on_misuse = conf->on_misuse, .data = conf->data,
+                         .library = find_file(conf->settings->gpu_library, "libaliquot-gpu.so"),
+                         .probe = find_file(conf->settings->gpu_probe, "aliquot-gpu-probe"),
+                         .watch_program = find_file(conf->settings->gpu_watch, "aliquot-gpu") };
+    gpu->watchdog = watchdog_new(gpu);
+    if (!gpu->watchdog) {
+        free(gpu->library);
+        free(gpu->probe);
+        free(gpu->watch_program);
+        free(gpu);
+        return aq_fail(err, ENOMEM, "slices of GPUs");
+    }
+    if (!gpu->watch_program)
+        log_warning("nobody watches who uses GPUs past their limits: aliquot-gpu is missing "
+                    "(gpu.watch)");
+    (void)uv_timer_init(conf->loop, &gpu->clocks);
     gpu->clocks.data = gpu;
     *ret = gpu;
     return 0;
@@ -139,8 +156,10 @@ int gpu_new(uv_loop_t *loop, const struct settings *settings, const char *folder
 
 void gpu_free(struct gpu *gpu)
 {
-    if (gpu)
-        uv_close((uv_handle_t *)&gpu->clocks, on_closed);
+    if (!gpu)
+        return;
+    watchdog_free(AQ_TAKE(gpu->watchdog));
+    uv_close((uv_handle_t *)&gpu->clocks, on_closed);
 }
 
 void gpu_sweep(const struct gpu *gpu, bool (*is_known)(void *data, const struct uuid *kernel),

@@ -6,7 +6,8 @@
  * the driver by /etc/ld.so.preload. The agent serves the sockets and the
  * clocks on its loop. While it is away what is granted stays granted, and
  * processes that are new get no device memory; the monitor of the kernel
- * holds the memory files for the agent that comes next.
+ * holds the memory files for the agent that comes next. While there are slices,
+ * the driver is asked who uses the devices (watchdog.c).
  *
  * Below FOLDER, one folder per kernel, which its container sees read-only as
  * /run/aliquot: gpu.sock and ld.so.preload. Everything belongs to the thread
@@ -27,9 +28,22 @@
 struct gpu;       /* all slices of this node */
 struct gpu_slice; /* one kernel's */
 
-/* 'folder' is made before; it and 'settings' are borrowed. -ENOMEM. */
-int gpu_new(uv_loop_t *loop, const struct settings *settings, const char *folder, struct gpu **ret,
-            struct aq_error *err);
+/* A process of the kernel uses a device past what holds it; 'text' says how, for
+ * people. Told once for each process. The callee may close the slice.
+ */
+typedef void (*gpu_misuse_fn)(void *data, const struct uuid *kernel, const char *text);
+
+struct gpu_conf {
+    uv_loop_t *loop;
+    const struct settings *settings;
+    const struct accel *accel; /* its plugins say by what library devices are watched */
+    const char *folder;        /* is made before */
+    gpu_misuse_fn on_misuse;
+    void *data;
+};
+
+/* What 'conf' points to is borrowed. -ENOMEM. */
+int gpu_new(const struct gpu_conf *conf, struct gpu **ret, struct aq_error *err);
 /* No slice is open any more. NULL is fine. */
 void gpu_free(struct gpu *gpu);
 AQ_DEFINE_CLEANUP(struct gpu, gpu_free)

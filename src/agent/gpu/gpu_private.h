@@ -4,14 +4,21 @@
 
 #include "agent/gpu/gpu.h"
 #include "gpuhost/clocks.h"
+#include "gpuhost/judge.h"
 #include "gpuhost/share.h"
 #include "monitor/protocol.h"
+
+struct watchdog;
 
 struct gpu {
     uv_loop_t *loop;
     const struct settings *settings;
+    const struct accel *accel;
     const char *folder;
-    char *library, *probe;      /* on the node; NULL = not found */
+    gpu_misuse_fn on_misuse;
+    void *data;
+    char *library, *probe, *watch_program; /* on the node; NULL = not found */
+    struct watchdog *watchdog;
     struct gpu_slice **slices;
     struct gpu_view *views;     /* of the same, in the same order */
     size_t count, slice_cap, view_cap;
@@ -25,6 +32,7 @@ struct gpu_slice {
     int folder;                 /* of 'path': names below it are short enough for a socket */
     struct gpu_share *share;
     int kept[MONITOR_KEPT];     /* borrowed from the share */
+    struct gpu_judge judge;
     uv_poll_t poll;             /* its closing frees all this */
 };
 
@@ -35,6 +43,14 @@ int gpu_list_add(struct gpu *gpu, struct gpu_slice *slice, struct aq_error *err)
 void gpu_list_remove(struct gpu *gpu, const struct gpu_slice *slice);
 /* A process has come: look at the clocks at once. */
 void gpu_wake(struct gpu *gpu);
+
+/* ---- watchdog.c ---- */
+
+/* NULL if memory is short; NULL is fine to free. */
+struct watchdog *watchdog_new(struct gpu *gpu);
+void watchdog_free(struct watchdog *dog);
+/* There is a slice: look until there is none. */
+void watchdog_wake(struct watchdog *dog);
 
 /* ---- preload.c ---- */
 

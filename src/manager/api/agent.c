@@ -25,6 +25,7 @@ static const struct field list_fields[] = {
 static void write_agent(const struct api_list *list, const struct store_page *page, size_t i,
                         struct jsonw *w)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf misuse = STRBUF_INIT;
     const char *notes;
     const struct slot_types *types = core_slot_types(list->api->core);
     const struct agent *agent = &page->agents[i].agent;
@@ -55,6 +56,8 @@ static void write_agent(const struct api_list *list, const struct store_page *pa
     api_write_time(w, "lost_at", agent->lost_usec);
     jsonw_member_str(w, "runtime", core_agent_get_runtime(list->api->core, agent->id, &notes));
     jsonw_member_str(w, "runtime_notes", notes && notes[0] ? notes : NULL);
+    core_agent_misuse(list->api->core, agent->id, &misuse);
+    jsonw_member_str(w, "gpu_misuse", misuse.len ? misuse.data : NULL);
     if (list->one_of)
         api_write_raw(w, "plugins", core_agent_get_plugins(list->api->core, agent->id));
     jsonw_member_bool(w, "connected", core_agent_is_connected(list->api->core, agent->id));

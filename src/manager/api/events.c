@@ -105,6 +105,8 @@ static int send_event(struct feed *feed, const struct core_event *event)
         jsonw_member_int(&w, "exitCode", event->exit_code);
     if (event->image)
         write_image(&w, event->image);
+    if (event->misuse)
+        jsonw_member_str(&w, "misuse", event->misuse);
     jsonw_object_end(&w);
     if (!strbuf_ok(&out))
         return -ENOMEM;

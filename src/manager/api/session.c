@@ -71,12 +71,11 @@ static void on_info(struct request *req, void *data)
 
 static void on_show_found(struct request *req, const struct session_row *row, void *data)
 {
-    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types
-        = slot_types_ref(core_slot_types(((const struct api *)data)->core));
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const struct api *api = data;
     struct jsonw w = jsonw_make(&out);
 
-    session_view_own(api_principal(req), types, row, &w);
+    session_view_own(api_principal(req), api->core, row, &w);
     request_reply_json(req, 200, &out);
 }
 

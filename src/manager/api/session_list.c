@@ -23,8 +23,7 @@ static const struct field list_fields[] = {
 static void write_row(const struct api_list *list, const struct store_page *page, size_t i,
                       struct jsonw *w)
 {
-    session_view_own(api_principal(list->req), core_slot_types(list->api->core),
-                     &page->sessions[i], w);
+    session_view_own(api_principal(list->req), list->api->core, &page->sessions[i], w);
 }
 
 /* Whose sessions: the owner's; with 'all' everyone's or those of the domain. */

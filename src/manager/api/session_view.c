@@ -99,8 +99,9 @@ static void write_slots(struct jsonw *w, const char *key, const struct slots *sl
 
 /* ---- our own form ---- */
 
-static void write_kernel(const struct principal *who, const struct slot_types *types,
-                         const struct kernel_row *row, struct jsonw *w)
+static void write_kernel(const struct principal *who, const struct core *core,
+                         const struct uuid *session, const struct kernel_row *row,
+                         struct jsonw *w)
 {
     const struct kernel *kernel = &row->kernel;
     char hostname[KERNEL_HOSTNAME_MAX];
@@ -117,7 +118,8 @@ static void write_kernel(const struct principal *who, const struct slot_types *t
     else
         jsonw_member_null(w, "exit_code");
     jsonw_member_str(w, "reason", row->reason);
-    write_slots(w, "requested_slots", &kernel->requested, types);
+    jsonw_member_str(w, "gpu_misuse", core_kernel_misuse(core, session, &kernel->id));
+    write_slots(w, "requested_slots", &kernel->requested, core_slot_types(core));
     api_write_raw(w, "service_ports", kernel->service_ports ? kernel->service_ports : "[]");
     api_write_time(w, "status_changed", kernel->status_changed_usec);
     api_write_time(w, "terminated_at", row->terminated_usec);
@@ -142,9 +144,10 @@ static void write_owner(const struct session_row *row, struct jsonw *w)
     jsonw_member_str(w, "resource_group", row->session.resource_group);
 }
 
-void session_view_own(const struct principal *who, const struct slot_types *types,
+void session_view_own(const struct principal *who, const struct core *core,
                       const struct session_row *row, struct jsonw *w)
 {
+    const struct slot_types *types = core_slot_types(core);
     AQ_CLEANUP(slots_donep) struct slots occupied = { 0 }, requested = { 0 };
     const struct session *s = &row->session;
 
@@ -170,7 +173,7 @@ void session_view_own(const struct principal *who, const struct slot_types *type
         jsonw_key(w, "kernels");
         jsonw_array_begin(w);
         for (size_t i = 0; i < row->kernel_count; i++)
-            write_kernel(who, types, &row->kernels[i], w);
+            write_kernel(who, core, &s->id, &row->kernels[i], w);
         jsonw_array_end(w);
     }
     jsonw_object_end(w);

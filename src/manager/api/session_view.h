@@ -13,7 +13,7 @@ void session_view_info(const struct principal *who, const struct slot_types *typ
                        const struct session_row *row, struct jsonw *w);
 
 /* Our own form: docs/rest.md. 'kernels' is left out if the row has none. */
-void session_view_own(const struct principal *who, const struct slot_types *types,
+void session_view_own(const struct principal *who, const struct core *core,
                       const struct session_row *row, struct jsonw *w);
 
 /* "PENDING,RUNNING" as bits of store_query.statuses. A client of 22.03 says

@@ -6,7 +6,7 @@
  * has a result, just before its end, _success or _failure. Kernel events: kernel_preparing, _pulling,
  * _creating, _started, _terminating, _terminated, _cancelled. Of passing
  * interest only: session_image_pull, how far an agent has come with the
- * session's image.
+ * session's image; kernel_gpu_misuse, that a program uses a GPU past its part.
  */
 #ifndef AQ_MANAGER_CORE_BUS_H
 #define AQ_MANAGER_CORE_BUS_H
@@ -25,6 +25,7 @@ struct core_event {
     int exit_code;
     int64_t at_usec;
     const struct core_image_status *image; /* of session_image_pull, else NULL */
+    const char *misuse;           /* of kernel_gpu_misuse, else NULL: a line each */
 };
 
 struct core_subscriber;

@@ -20,7 +20,8 @@ static const char *known_reason(const char *text)
         REASON_SELF_TERMINATED, REASON_TASK_FINISHED, REASON_TASK_FAILED, REASON_TASK_TIMEOUT,
         REASON_FAILED_TO_CREATE, REASON_FAILED_TO_START, REASON_HANG_TIMEOUT, REASON_RESTARTING,
         REASON_AGENT_LOST, REASON_NOT_FOUND_IN_MANAGER, REASON_CONTAINER_NOT_FOUND,
-        REASON_MONITOR_LOST, REASON_OUT_OF_MEMORY, REASON_GPU_OUT_OF_MEMORY };
+        REASON_MONITOR_LOST, REASON_OUT_OF_MEMORY, REASON_GPU_OUT_OF_MEMORY,
+        REASON_GPU_MISUSE };
 
     for (size_t i = 0; text && i < AQ_COUNT(known); i++)
         if (strcmp(known[i], text) == 0)
@@ -124,10 +125,12 @@ static void handle_kernel(struct core *core, struct agent_live *a,
         return;
     }
     l->kernels[k->rank].heartbeat = a->heartbeat;
-    if (m->attempt == k->attempt)
+    if (m->attempt == k->attempt) {
+        misuse_take(core, a, l, k->rank, m->misuse);
         take_fact(core, a, l, k->rank, m);
-    else
+    } else {
         live_touch(core, l); /* the order to begin anew may have been lost */
+    }
 }
 
 static void find_absent(struct core *core, struct agent_live *a)

@@ -157,6 +157,7 @@ void live_forget_facts(struct kernel_live *k)
     free(k->alloc);
     free(k->service_ports);
     free(k->error);
+    free(k->misuse);
     *k = (struct kernel_live){ .live = k->live, .requested = k->requested,
         .agent_link = k->agent_link, .held_usec = k->held_usec, .measured = k->measured };
 }

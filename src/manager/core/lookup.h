@@ -37,6 +37,12 @@ bool core_agent_is_connected(const struct core *core, const char *id);
 const char *core_agent_get_runtime(const struct core *core, const char *id, const char **ret_notes);
 /* JSON of its accelerator plugins, as it said last; NULL = not known. */
 const char *core_agent_get_plugins(const struct core *core, const char *id);
+/* How programs of a kernel use GPUs past their parts of them, a line each; NULL = they do
+ * not, or it has ended. All of an agent's kernels: with the sessions' names, appended.
+ */
+const char *core_kernel_misuse(const struct core *core, const struct uuid *session,
+                               const struct uuid *kernel);
+void core_agent_misuse(const struct core *core, const char *agent, struct strbuf *out);
 /* The sum of what its kernels hold; *ret is replaced. 0 or -ENOMEM. */
 int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret);
 

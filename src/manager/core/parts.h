@@ -268,6 +268,12 @@ void offer_save(struct core *core, struct agent_live *a);
 void drains_finish(struct core *core, struct list *drains, int r);
 void join_request(void *data, struct link_join *join, const struct msg_join *msg);
 
+/* An agent says how programs of a kernel misuse GPUs; NULL = not at all. */
+void misuse_take(struct core *core, const struct agent_live *a, struct live *l, size_t rank,
+                 const char *text);
+/* All of that for status_data; NULL = there is none, or memory is short. */
+char *misuse_json(const struct live *l);
+
 void images_take_status(struct core *core, const struct agent_live *a,
                         const struct msg_image_status *msg);
 void images_take_list(struct agent_live *a, const struct msg_image_list *msg);

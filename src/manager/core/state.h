@@ -38,6 +38,7 @@ struct kernel_live {
     const char *reason;      /* static */
     char *alloc, *service_ports, *error; /* JSON; error: {"kind","field","text"} */
     bool error_is_passing;   /* another try may work */
+    char *misuse;            /* misuse.c: what its agent found, a line each; NULL = nothing */
     int64_t sent_usec;       /* monotonic: the order of this attempt was sent; 0 = not since the
                                 agent connected */
     bool destroy_sent, kill_sent;

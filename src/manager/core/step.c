@@ -68,9 +68,11 @@ static void propose_end(struct core *core, struct live *l, enum session_status t
                         const char *reason, enum session_result result, const char *data)
 {
     struct event *e = propose(core, l, EVENT_SESSION_STATUS);
+    AQ_CLEANUP(aq_freep) char *misuse = data ? NULL : misuse_json(l);
 
     if (!e)
         return;
+    data = data ? data : misuse;
     e->session_status = (struct event_session_status){
         .id = l->s.id,
         .from = l->s.status,

@@ -1,0 +1,143 @@
+"""Containers that use a GPU past their part of it: noticed, told everywhere, stopped if so set."""
+
+import subprocess
+import time
+
+import pytest
+
+import containers
+from client import sse_events
+from cluster import BUILD, wait_for
+from gpu_cluster import GpuCluster, body_of
+from test_runtime import Session
+
+BYPASS = str((BUILD / "tests" / "gpu" / "gpu-bypass").resolve())
+
+
+def made(**settings):
+    if why := containers.why_not("crun"):
+        pytest.skip(why)
+    return GpuCluster(**settings)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with made() as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        yield cluster
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()
+
+
+def begin(cluster, command, amount="0.5", **more):
+    body = body_of(amount, command, **more)
+    return Session(cluster, 'exec python3 -c "$MAIN"', **body)
+
+
+# Allocates and gives back all the time, which a look at the wrong moment takes for a cheat.
+def honest(cluster):
+    session = begin(cluster, """
+must(alloc(1200))
+pointer = ctypes.c_uint64()
+say("mine")
+while True:
+    must(cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(500 << 20)))
+    must(cuda.cuMemFree_v2(pointer))
+    time.sleep(0.002)
+""")
+    session.wait_log("mine")
+    return session
+
+
+def bypass(cluster, way="elf-walk"):
+    """A program of a container that gets memory past the library."""
+    return begin(cluster, f"""
+import subprocess
+say("begins")
+done = subprocess.run(["{BYPASS}", "{way}"], capture_output=True, text=True)
+say(done.stdout, done.returncode)
+time.sleep(600)
+""")
+
+
+def kernel_of(session):
+    return session.client.get(f"/aliquot/v1/sessions/{session.id}").json["kernels"][0]
+
+
+def processes(cluster, name="aliquot-gpu"):
+    """Children of the agent that watch."""
+    agent = cluster.programs["agent"].process.pid
+    out = subprocess.run(["ps", "-o", "args=", "--ppid", str(agent)], capture_output=True, text=True)
+    return [line for line in out.stdout.splitlines() if f"{name} watch" in line]
+
+
+def test_reported(cluster):
+    """Log, session, agent and event stream say so; a neighbour is not meant, nobody is ended."""
+    neighbour, cheat = honest(cluster), bypass(cluster)
+    sock, file, _ = cheat.client.stream("/events/session?sessionId=" + cheat.id, timeout=60)
+    with sock:
+        shown = wait_for(lambda: kernel_of(cheat)["gpu_misuse"], 20, "the cheat to be noticed")
+        assert "uses GPU-513a5f0e past its limits" in shown, shown
+        event = next(data for name, data in sse_events(file) if name == "kernel_gpu_misuse")
+    assert event["reason"] == "gpu-misuse" and event["misuse"] == shown
+    assert shown in cluster.agent()["gpu_misuse"]
+    assert kernel_of(neighbour)["gpu_misuse"] is None
+    for session in (neighbour, cheat):
+        assert session.wait("RUNNING")["status"] == "RUNNING"
+        session.end(forced=True)
+        session.wait()
+    assert "A GPU was misused" in cheat.client.get(f"/aliquot/v1/sessions/{cheat.id}/why").json["text"]
+
+
+def test_nobody_looks_without_slices(cluster):
+    assert wait_for(lambda: not processes(cluster), 10, "the watching process to end")
+    session = begin(cluster, "say(1)\ntime.sleep(600)")
+    session.wait_log("1")
+    assert len(wait_for(lambda: processes(cluster), 10, "it to watch")) == 1
+    session.end(forced=True)
+    session.wait()
+    assert wait_for(lambda: not processes(cluster), 10, "the watching process to end")
+
+
+def test_watcher_that_dies_is_started_again(cluster):
+    session = honest(cluster)
+    agent = cluster.programs["agent"].process.pid
+    wait_for(lambda: processes(cluster), 10, "it to watch")
+    subprocess.run(["pkill", "-P", str(agent), "-f", "aliquot-gpu watch"], check=True)
+    wait_for(lambda: not processes(cluster), 10, "it to be gone")
+    cheat = bypass(cluster)
+    wait_for(lambda: kernel_of(cheat)["gpu_misuse"], 20, "the cheat to be noticed")
+    for one in (session, cheat):
+        one.end(forced=True)
+        one.wait()
+
+
+def test_a_new_manager_hears_of_it(cluster):
+    cheat = bypass(cluster)
+    shown = wait_for(lambda: kernel_of(cheat)["gpu_misuse"], 20, "the cheat to be noticed")
+    cluster.programs["manager"].kill()
+    cluster.start_manager()
+    wait_for(lambda: kernel_of(cheat)["gpu_misuse"] == shown, 30, "the new manager to know")
+    cheat.end(forced=True)
+    cheat.wait()
+
+
+def test_stopped():
+    with made(ALIQUOT_GPU_MISUSE="stop") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        neighbour, cheat = honest(cluster), bypass(cluster)
+        shown = cheat.wait()
+        assert (shown["status"], shown["reason"], shown["result"]) == (
+            "TERMINATED", "gpu-misuse", "FAILURE")
+        text = cheat.client.get(f"/aliquot/v1/sessions/{cheat.id}/why").json["text"]
+        assert "A GPU was misused: process" in text, text
+        time.sleep(3)
+        assert kernel_of(neighbour)["gpu_misuse"] is None
+        neighbour.end(forced=True)
+        neighbour.wait()
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()
