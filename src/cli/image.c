@@ -1,4 +1,4 @@
-/* Images on the nodes: ls, pull, rm, gc. */
+/* Images on the nodes: ls, pull, rm, gc; their short names. */
 #include <errno.h>
 #include <string.h>
 
@@ -210,4 +210,86 @@ const struct cli_verb verb_image_gc = {
     .opts = gc_opts,
     .opts_size = sizeof(struct order_opts),
     .run = gc,
+};
+
+/* ---- short names ---- */
+
+static const struct column alias_columns[] = {
+    { "alias", "ALIAS", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "image", "IMAGE", COLUMN_TEXT, 0 },
+    COLUMN_END,
+};
+
+static void alias_path(struct strbuf *path, const char *alias)
+{
+    strbuf_adds(path, "/aliquot/v1/image-aliases/");
+    url_encode(path, alias);
+}
+
+static int list_aliases(struct cli *cli, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    json_t *answer = NULL;
+    int r = cli_call(cli, METHOD_GET, "/aliquot/v1/image-aliases", NULL, &answer, err);
+
+    if (r == 0)
+        r = output_list(&cli->output, alias_columns, json_object_get(answer, "items"), &out, err);
+    json_decref(answer);
+    return r < 0 ? r : cli_print(&out, err);
+}
+
+static int alias(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *body;
+    int r;
+
+    (void)data;
+    if (argc == 0)
+        return list_aliases(cli, err);
+    if (argc == 1)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an ALIAS needs the IMAGE that it means");
+    alias_path(&path, argv[0]);
+    body = json_pack("{s:s}", "image", argv[1]);
+    r = body ? cli_call(cli, METHOD_PUT, path.data, body, NULL, err)
+             : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "an image's name is UTF-8");
+    json_decref(body);
+    return r;
+}
+
+const struct cli_verb verb_image_alias = {
+    .name = "image alias",
+    .args = "[ALIAS IMAGE]",
+    .summary = "Give an image a short name, or list those that there are",
+    .details = "Whoever makes a session can say ALIAS for IMAGE then. Saying it again\n"
+               "gives the alias another meaning. Setting one is for administrators.",
+    .examples = "aliquot image alias\n"
+                "aliquot image alias py311 registry.example.com/team/python:3.11",
+    .max_args = 2,
+    .run = alias,
+};
+
+static int unalias(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    int r = 0;
+
+    (void)data;
+    for (int i = 0; r == 0 && i < argc; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+        alias_path(&path, argv[i]);
+        r = cli_call(cli, METHOD_DELETE, path.data, NULL, NULL, err);
+    }
+    return r;
+}
+
+const struct cli_verb verb_image_unalias = {
+    .name = "image unalias",
+    .args = "ALIAS...",
+    .summary = "Take short names of images away",
+    .details = "The images stay. For administrators.",
+    .examples = "aliquot image unalias py311",
+    .min_args = 1,
+    .max_args = -1,
+    .run = unalias,
 };

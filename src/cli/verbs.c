@@ -36,6 +36,8 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_image_pull,
     &verb_image_rm,
     &verb_image_gc,
+    &verb_image_alias,
+    &verb_image_unalias,
     &verb_admin_init,
     &verb_admin_audit,
     &verb_admin_db,

@@ -27,7 +27,8 @@ extern const struct cli_verb verb_agent_ls, verb_agent_info, verb_agent_drain, v
     verb_agent_rm, verb_agent_revoke, verb_agent_token, verb_agent_join;
 
 /* admin.c, people.c */
-extern const struct cli_verb verb_image_ls, verb_image_pull, verb_image_rm, verb_image_gc;
+extern const struct cli_verb verb_image_ls, verb_image_pull, verb_image_rm, verb_image_gc,
+    verb_image_alias, verb_image_unalias;
 extern const struct cli_verb verb_admin_init, verb_admin_audit, verb_admin_db,
     verb_admin_trace;
 extern const struct cli_verb verb_admin_user_ls, verb_admin_user_create, verb_admin_user_set;

@@ -211,3 +211,53 @@ def test_session_pulls_its_image(scene, tmp_path):
     assert last == "session_terminated" and log == b"from the image\n", (last, log)
     assert pulls and all(pull["name"].endswith("team/shell:1") for pull in pulls)
     assert max(pull["totalBytes"] for pull in pulls) > 8 << 20
+
+
+def mutate(cluster, text):
+    reply = cluster.client().gql("mutation { result: " + text + " { ok msg } }")
+    return reply.json["data"]["result"]
+
+
+def test_mutations(scene):
+    """preload, unload and forget by GraphQL, as Backend.AI's clients do; with an alias."""
+    cluster, names = scene
+    name = names["c"]
+
+    def agents():
+        return images(cluster).get(name, {}).get("agents", [])
+    cli(cluster, "image", "alias", "tri", name)
+    assert json.loads(cli(cluster, "image", "alias", "-o", "json").stdout) == [
+        {"alias": "tri", "image": name}]
+    asked = mutate(cluster, 'preload_image(references: ["tri"], target_agents: ["node1"])')
+    assert asked["ok"] and "1 fetches" in asked["msg"], asked
+    wait_for(lambda: agents() == ["node1"], 30, "the image on node1")
+    assert mutate(cluster, f'preload_image(references: ["{name}"], target_agents: [])')["ok"]
+    wait_for(lambda: agents() == ["node1", "node2"], 30, "the image on both")
+    shown = cluster.client().gql('{ image(reference: "%s") { aliases } }' % name).json["data"]
+    assert shown["image"]["aliases"] == ["tri"]
+
+    assert mutate(cluster, f'unload_image(references: ["{name}"], target_agents: ["node2"])') == {
+        "ok": True, "msg": "success"}
+    wait_for(lambda: agents() == ["node1"], 30, "it to leave node2")
+    again = mutate(cluster, f'unload_image(references: ["{name}"], target_agents: ["node2"])')
+    assert not again["ok"] and "node2" in again["msg"], again
+    assert mutate(cluster, 'forget_image(reference: "tri")')["ok"]
+    wait_for(lambda: not agents(), 30, "it to be forgotten")
+    assert not mutate(cluster, 'forget_image(reference: "tri")')["ok"]
+    cli(cluster, "image", "unalias", "tri")
+    assert json.loads(cli(cluster, "image", "alias", "-o", "json").stdout) == []
+    cli(cluster, "image", "unalias", "tri", status=5)
+
+
+def test_clear_images(scene):
+    """All of a registry, wherever they are."""
+    cluster, names = scene
+    registry = names["a"].split("/")[0]
+    cli(cluster, "image", "pull", names["a"])
+    cli(cluster, "image", "pull", "--agent", "node1", names["b"])
+    wait_for(lambda: {names["a"], names["b"]} <= set(images(cluster)), 30, "both")
+    assert mutate(cluster, 'clear_images(registry: "other.example")')["ok"]
+    assert {names["a"], names["b"]} <= set(images(cluster))
+    assert mutate(cluster, f'clear_images(registry: "{registry}")')["ok"]
+    wait_for(lambda: not any(name.startswith(registry) for name in images(cluster)), 30,
+             "all to go")

@@ -29,6 +29,7 @@ struct api {
     unsigned logins;      /* passwords being checked */
     bool is_frozen;       /* durable as the setting "manager.status" */
     char *announcement;   /* NULL = none; setting "manager.announcement" */
+    json_t *aliases;      /* of images; aliases.h */
 };
 
 /* The role column of a route: the least that a caller must be. */
@@ -158,6 +159,7 @@ API_ROUTES(events);
 API_ROUTES(resource);
 API_ROUTES(agent);
 API_ROUTES(image);
+API_ROUTES(aliases);
 API_ROUTES(user);
 API_ROUTES(keypair);
 API_ROUTES(domain);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "http/sse.h"
+#include "manager/api/aliases.h"
 #include "manager/api/api.h"
 #include "manager/api/image.h"
 #include "model/reference.h"
@@ -324,7 +325,8 @@ static void order(struct api *api, struct request *req, const char *action)
         request_fail(req, &err);
         return;
     }
-    msg = (struct msg_image_order){ .action = action, .image = params.image,
+    msg = (struct msg_image_order){ .action = action,
+                                    .image = params.image ? aliases_resolve(api, params.image) : NULL,
                                     .always = params.always, .all = params.all };
     start(orders, &agents, &msg);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "manager/api/aliases.h"
 #include "manager/api/api.h"
 #include "manager/gql/gql.h"
 
@@ -30,6 +31,7 @@ static int add_routes(struct api *api, struct aq_error *err)
         { resource_routes, resource_route_count },
         { agent_routes, agent_route_count },
         { image_routes, image_route_count },
+        { aliases_routes, aliases_route_count },
         { user_routes, user_route_count },
         { keypair_routes, keypair_route_count },
         { domain_routes, domain_route_count },
@@ -62,7 +64,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         return aq_fail(err, ENOMEM, "API");
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
         || (r = add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
-        || (r = manager_load(api, err)) < 0)
+        || (r = manager_load(api, err)) < 0 || (r = aliases_load(api, err)) < 0)
         return r;
     *ret = AQ_TAKE(api);
     return 0;
@@ -78,6 +80,7 @@ void api_free(struct api *api)
     rate_free(api->rate);
     sign_cache_free(api->sign_cache);
     free(api->announcement);
+    json_decref(api->aliases);
     free(api);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "manager/api/aliases.h"
 
 #define AT(member) offsetof(struct session_params, member)
 #define BOOTSTRAP_MAX (16 * 1024)
@@ -254,6 +255,7 @@ int session_params_read(const struct api *api, struct request *req, const json_t
         || (r = copy_ports(req, &params.ports, &params.request.preopen_ports, err)) < 0
         || (r = read_slots(api, &params, err)) < 0)
         return r;
+    params.request.image = aliases_resolve(api, params.request.image);
     *ret = params;
     return 0;
 }

@@ -32,6 +32,7 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     add_entries(keypair_entries, keypair_entry_count);
     add_entries(tenant_entries, tenant_entry_count);
     add_entries(image_entries, image_entry_count);
+    add_entries(mutation_entries, mutation_entry_count);
     return gql_engine_new(&conf, ret, err);
 }
 

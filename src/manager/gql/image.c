@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "manager/api/aliases.h"
 #include "manager/api/image.h"
 #include "manager/gql/resolve.h"
 #include "model/reference.h"
@@ -27,7 +28,7 @@ struct image_row {
     const char *fetched_at; /* ISO 8601, "" = not known */
     int64_t size_bytes;
     bool is_installed, is_operation;
-    struct gql_value labels, tags, limits, accelerators, agents; /* lists */
+    struct gql_value labels, tags, limits, accelerators, agents, aliases; /* lists */
 };
 
 /* ---- parts of a row ---- */
@@ -206,7 +207,47 @@ static int fill(struct gql_call *call, const json_t *image, const struct referen
 struct rows {
     struct image_row *items;
     size_t count;
+    struct pair *aliases; /* key: the alias, value: what it means, whole */
+    size_t alias_count;
 };
+
+/* All aliases, for those of each image. */
+static int load_aliases(struct gql_call *call, struct rows *rows)
+{
+    json_t *aliases = (json_t *)(uintptr_t)aliases_all(((struct gql_context *)call->context)->api);
+    const char *alias;
+    json_t *image;
+
+    rows->aliases = arena_array(call->arena, json_object_size(aliases) + 1, sizeof(*rows->aliases));
+    if (!rows->aliases)
+        return -ENOMEM;
+    json_object_foreach(aliases, alias, image) {
+        struct pair *pair = &rows->aliases[rows->alias_count];
+        struct reference ref;
+
+        if (reference_parse(json_string_value(image), NULL, &ref, NULL) < 0)
+            continue;
+        pair->key = arena_strdup(call->arena, alias);
+        pair->value = arena_strdup(call->arena, ref.text);
+        reference_done(&ref);
+        if (!pair->key || !pair->value)
+            return -ENOMEM;
+        rows->alias_count++;
+    }
+    return 0;
+}
+
+static struct gql_value list_aliases(struct arena *arena, const struct rows *rows,
+                                     const char *reference)
+{
+    struct gql_value *items = arena_array(arena, rows->alias_count + 1, sizeof(*items));
+    uint32_t count = 0;
+
+    for (size_t i = 0; items && i < rows->alias_count; i++)
+        if (strcmp(rows->aliases[i].value, reference) == 0)
+            items[count++] = gql_text(rows->aliases[i].key);
+    return items ? gql_list(items, count) : gql_error(arena, "out of memory");
+}
 
 /* Only what clients can name: REGISTRY/NAME:TAG. */
 static int add_name(struct gql_call *call, const json_t *image, const char *name,
@@ -217,8 +258,12 @@ static int add_name(struct gql_call *call, const json_t *image, const char *name
 
     if (!name || reference_parse(name, NULL, &ref, NULL) < 0)
         return 0;
-    if (ref.form == REFERENCE_REGISTRY && ref.tag && !ref.digest)
-        r = fill(call, image, &ref, &rows->items[rows->count++]);
+    if (ref.form == REFERENCE_REGISTRY && ref.tag && !ref.digest) {
+        struct image_row *row = &rows->items[rows->count++];
+
+        r = fill(call, image, &ref, row);
+        row->aliases = list_aliases(call->arena, rows, ref.text);
+    }
     reference_done(&ref);
     return r;
 }
@@ -273,14 +318,16 @@ static int add_names(struct gql_call *call, const json_t *images, struct rows *r
 static int load(struct gql_call *call, struct rows *ret)
 {
     const struct gql_context *context = call->context;
-    struct rows rows = { NULL, 0 };
+    struct rows rows = { .items = NULL };
     json_t *images = NULL;
     int r = image_inventory(context->api->core, NULL, &images);
 
     if (r < 0)
         return r;
     rows.items = arena_array(call->arena, count_names(images) + 1, sizeof(*rows.items));
-    r = rows.items ? add_names(call, images, &rows) : -ENOMEM;
+    r = rows.items ? load_aliases(call, &rows) : -ENOMEM;
+    if (r == 0)
+        r = add_names(call, images, &rows);
     json_decref(images);
     if (r < 0)
         return r;
@@ -301,7 +348,8 @@ static int get_one(struct gql_call *call)
 
     if (load(call, &rows) < 0)
         return gql_call_fail(call, "out of memory");
-    if (reference_parse(text ? text : "", NULL, &ref, &err) < 0)
+    if (reference_parse(aliases_resolve(((const struct gql_context *)call->context)->api,
+                                        text ? text : ""), NULL, &ref, &err) < 0)
         return gql_call_fail(call, "reference: %s", err.text);
     for (size_t i = 0; i < rows.count && call->results[0].kind == GQL_NULL; i++)
         if (strcmp(rows.items[i].reference, ref.text) == 0
@@ -346,7 +394,7 @@ const struct gql_entry image_entries[] = {
     { FIELD(architecture), AT(TEXT, architecture) },
     { FIELD(digest), AT(TEXT, digest) },
     { FIELD(labels), AT(VALUE, labels) },
-    { FIELD(aliases), GQL_FIXED_EMPTY },
+    { FIELD(aliases), AT(VALUE, aliases) },
     { FIELD(size_bytes), AT(INT64, size_bytes) },
     { FIELD(resource_limits), AT(VALUE, limits) },
     { FIELD(supported_accelerators), AT(VALUE, accelerators) },

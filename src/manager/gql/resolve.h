@@ -39,6 +39,7 @@ GQL_ENTRIES(user);
 GQL_ENTRIES(keypair);
 GQL_ENTRIES(tenant);
 GQL_ENTRIES(image);
+GQL_ENTRIES(mutation);
 
 /* Resolvers that give the same to every object. */
 #define GQL_FIXED_TEXT(literal)                                                                    \
