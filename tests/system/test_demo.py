@@ -58,6 +58,11 @@ def test_demo_the_third_waits_and_then_runs(result):
     assert result["queue"]["drained"]["succeeded"] == result["queue"]["drained"]["sessions"]
 
 
+def test_demo_slices_of_a_simulated_card(result):
+    assert [(of["sees_mib"], of["error"]) for of in result["gpu_slices"]] == [(2048, 2)] * 2
+    assert all(1700 < of["got_mib"] <= 2048 for of in result["gpu_slices"])
+
+
 def test_demo_three_pythons(result):
     assert {version: said.split(" loss ")[0] for version, said in result["runtimes"].items()} == {
         version: f"Python {version}" for version in ("3.9", "3.11", "3.13")}

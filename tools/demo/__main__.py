@@ -61,6 +61,8 @@ def show(cluster, references):
     result["gpu_alloc_map"] = scenes.gpu_alloc_map(cluster, image)
     screen.title("A queue (document 002)")
     result["queue"] = scenes.queue(cluster, image)
+    screen.title("Slices of a GPU that is not there (document 002)")
+    result["gpu_slices"] = scenes.gpu_slices(cluster, image)
     screen.title("Python versions side by side")
     result["runtimes"] = scenes.runtimes(cluster, references)
     screen.title("Batch programs")

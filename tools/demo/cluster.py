@@ -15,6 +15,7 @@ import screen
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 WITH_US = ["setpriv", "--pdeathsig", "TERM"]  # what we start ends when we are killed
+SIMULATED = "GPU-513a5f0e-7721-4b6c-9d10-000000000000"  # the first device of each such card
 ENDED = ("TERMINATED", "ERROR", "CANCELLED")
 
 AGENT = """\
@@ -42,7 +43,7 @@ attributes = {{ nvidia_driver = "550.54", cuda_runtime = "12.4" }}
 allocation_mode = "fractional"
 unit_mem = "{unit_mem}"
 unit_proc = {unit_proc}
-devices = [
+{simulator}devices = [
 {devices}]
 
 [formats.shares]
@@ -51,6 +52,10 @@ description = "CUDA-capable GPU (fractional)"
 display_unit = "fGPU"
 display_icon = "gpu1"
 number_format = {{ binary = false, round_length = 2 }}
+"""
+SIMULATOR = """\
+simulator = "{folder}"
+simulated_card = "{card}"
 """
 CARD = ('  {{ mother_uuid = "{uuid}", model_name = "{model}", numa_node = {node}, '
         'subproc_count = 108, memory_size = "{memory}", is_mig_device = false }},\n')
@@ -73,13 +78,21 @@ class Cluster:
         self.state, self.registry = pathlib.Path(state), registry
         self.endpoint, self.up = None, None
 
-    def write_agent(self, name, group, cards, unit_mem, unit_proc):
+    def write_agent(self, name, group, cards, unit_mem, unit_proc, simulator=""):
         mock = self.state / f"{name}-cards.toml"
         mock.write_text(CARDS.format(devices="".join(CARD.format(**card) for card in cards),
-                                         unit_mem=unit_mem, unit_proc=unit_proc))
+                                     unit_mem=unit_mem, unit_proc=unit_proc,
+                                     simulator=simulator))
         path = self.state / f"{name}.toml"
         path.write_text(AGENT.format(id=name, group=group, registry=self.registry, mock=mock))
         return path
+
+    def make_card(self):
+        """A GPU of 8 GB that is not there: a file, and a driver that works on it."""
+        card = self.state / "card"
+        subprocess.run([BUILD / "simgpu" / "simgpu", "create", card, "memory=8G",
+                        "processors=108"], check=True)
+        return SIMULATOR.format(folder=BUILD / "simgpu" / "12.8", card=card)
 
     def start(self):
         shutil.rmtree(self.state, ignore_errors=True)
@@ -92,8 +105,8 @@ class Cluster:
                 {"uuid": f"{known}{n + 1}", "model": "CUDA GPU", "node": n, "memory": "2G"}
                 for n in range(2)], "2G", 108),
             self.write_agent("second", "halves", [
-                {"uuid": f"{known}9", "model": "CUDA GPU", "node": 0, "memory": "8G"}],
-                "4G", 54)]
+                {"uuid": SIMULATED, "model": "CUDA GPU", "node": 0, "memory": "8G"}],
+                "4G", 54, self.make_card())]
         port = free_port()
         self.endpoint = f"http://127.0.0.1:{port}"
         words = [*WITH_US, BUILD / "aliquot", "up", "--dev", "--state", self.state / "up",

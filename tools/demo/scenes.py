@@ -30,6 +30,21 @@ print("Python %d.%d loss %.4f" % (*sys.version_info[:2], loss))
 """
 COUNTING = "import time\nn = 0\nwhile True:\n    n += 1\n    print(n, flush=True)\n    time.sleep(0.2)\n"
 QUEUE = 24
+FILLING = """\
+import ctypes, time
+cuda = ctypes.CDLL("libcuda.so.1")
+context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+got, refused = 0, 0
+while not refused:
+    refused = cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(64 << 20))
+    got += 64 * (refused == 0)
+print("sees", total.value >> 20, "got", got, "error", refused, flush=True)
+time.sleep(600)
+"""
 
 
 def expect(condition, text):
@@ -104,6 +119,27 @@ def drain(cluster, image):
     expect(good == QUEUE and highest, f"{QUEUE} sessions queued (up to {highest} waiting), "
                                       "all of them ran")
     return {"sessions": QUEUE, "succeeded": good, "most_waiting": highest}
+
+
+def gpu_slices(cluster, image):
+    """Document 002: a card of 8 GB is 2 fGPU, and 0.5 fGPU sees 2 GB. The card is simulated."""
+    names = [f"slice-{n}" for n in (1, 2)]
+    for name in names:
+        words = ["run", "-d", "-t", name, "--image", image, "-r", "cpu=1", "-r", "mem=256m",
+                 "-r", "cuda.shares=0.5", "--resource-group", "halves", "--", "python3", "-c"]
+        screen.command([*words, "..."])
+        cluster.run(*words, FILLING)
+    said = []
+    for name in names:
+        cluster.wait(lambda n=name: "error" in output(cluster, n), "its memory to be full")
+        sees, got, error = (int(word) for word in output(cluster, name)[1::2])
+        said.append({"sees_mib": sees, "got_mib": got, "error": error})
+    expect(all(one["sees_mib"] == 2048 and 1700 < one["got_mib"] <= 2048 and one["error"] == 2
+               for one in said),
+           f"two programs on one card of 8192 MiB, side by side: each sees 2048, gets "
+           f"{said[0]['got_mib']} beside its context, and is refused more (out of memory)")
+    end(cluster, *names)
+    return said
 
 
 def runtimes(cluster, references):
