@@ -283,7 +283,7 @@ static void wait_turn(int device, const struct cost *cost)
     struct local *local = &locals[device];
     int64_t now = gpu_now_ns(), debt = pace_debt(usage_of(device), grant_now(device, now));
     uint32_t rate = __atomic_load_n(&limits_of(device)->grant.rate, __ATOMIC_RELAXED);
-    int64_t deadline = now + pace_wait_ns(debt, rate ? rate : 1);
+    int64_t deadline = now + pace_wait_ns(debt, rate ? rate : 1), wait;
 
     deadline += is_crowded(local, cost) ? FRESH_WAIT_NS : GRACE_NS;
     for (;;) {
@@ -295,7 +295,8 @@ static void wait_turn(int device, const struct cost *cost)
         if (local->running)
             show_busy(device, now + SLEEP_MAX_NS * 10);
         rate = __atomic_load_n(&limits_of(device)->grant.rate, __ATOMIC_RELAXED);
-        sleep_ns(debt > 0 ? pace_wait_ns(debt, rate) : SLEEP_MIN_NS * 5,
+        wait = debt > 0 ? pace_wait_ns(debt, rate) : SLEEP_MIN_NS * 5;
+        sleep_ns(wait < deadline - now ? wait : deadline - now,
                  local->open ? SLEEP_MAX_NS : LONG_SLEEP_NS);
         if (!gpu_region_is_attached() || limits_of(device)->share >= AQ_GPU_WHOLE)
             return;
