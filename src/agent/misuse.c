@@ -23,11 +23,11 @@ static void note(struct local_kernel *k, const char *text)
     k->misuse = more;
 }
 
-void misuse_take(void *data, const struct uuid *kernel, const char *text)
+void misuse_take(void *data, const struct uuid *kernel, const char *text, bool is_breach)
 {
     struct agent *agent = data;
     struct local_kernel *k = kernel_find(agent, kernel);
-    bool stops = strcmp(agent->settings->gpu_misuse, "stop") == 0;
+    bool stops = is_breach && strcmp(agent->settings->gpu_misuse, "stop") == 0;
     const struct msg_kernel_destroy end = { .kernel_id = *kernel, .reason = REASON_GPU_MISUSE };
 
     log_warning("a GPU is misused kernel=%s: %s%s", uuid_format(kernel, (char[UUID_TEXT_MAX]){ 0 }),

@@ -5,8 +5,8 @@
 #include "agent/node.h"
 
 /* One was found (gpu_misuse_fn; 'data' is the agent): log it, tell the manager,
- * and end the kernel if gpu.misuse says so.
+ * and end the kernel if it is a breach and gpu.misuse says so.
  */
-void misuse_take(void *data, const struct uuid *kernel, const char *text);
+void misuse_take(void *data, const struct uuid *kernel, const char *text, bool is_breach);
 
 #endif

@@ -144,6 +144,11 @@ size_t gpu_judge_look(struct gpu_judge *judge, struct gpu_share *share, const st
     return found;
 }
 
+bool gpu_finding_is_breach(const struct gpu_finding *finding)
+{
+    return finding->kind != GPU_UNDERSTATED;
+}
+
 void gpu_finding_write(const struct gpu_finding *finding, struct gpu_share *share,
                        char *ret, size_t size)
 {

@@ -60,6 +60,11 @@ size_t gpu_judge_look(struct gpu_judge *judge, struct gpu_share *share, const st
                       size_t count, bool (*belongs)(pid_t pid, void *data), void *data,
                       struct gpu_finding *ret, size_t room);
 
+/* Reason enough to end it? Not GPU_UNDERSTATED: memory that a process has imported
+ * is charged to the exporter, and the driver may show it at both.
+ */
+bool gpu_finding_is_breach(const struct gpu_finding *finding);
+
 /* For people: "process 17 uses GPU-513a5f0e past its limits (1024 MiB)". */
 void gpu_finding_write(const struct gpu_finding *finding, struct gpu_share *share,
                        char *ret, size_t size);

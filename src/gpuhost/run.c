@@ -236,11 +236,12 @@ static void watch_now(struct run *run)
                                               belongs, NULL, findings, FINDINGS_MAX);
 
     for (size_t i = 0; i < found; i++) {
+        bool stops = run->stop && gpu_finding_is_breach(&findings[i]);
         char text[160];
 
         gpu_finding_write(&findings[i], run->share, text, sizeof(text));
-        (void)fprintf(stderr, "aliquot gpu run: %s%s\n", text, run->stop ? ": stopped" : "");
-        if (run->stop)
+        (void)fprintf(stderr, "aliquot gpu run: %s%s\n", text, stops ? ": stopped" : "");
+        if (stops)
             (void)kill(findings[i].pid, SIGKILL);
     }
 }

@@ -29,9 +29,11 @@ struct gpu;       /* all slices of this node */
 struct gpu_slice; /* one kernel's */
 
 /* A process of the kernel uses a device past what holds it; 'text' says how, for
- * people. Told once for each process. The callee may close the slice.
+ * people. Told once for each process. The callee may close the slice; it should end
+ * the kernel only if 'is_breach'.
  */
-typedef void (*gpu_misuse_fn)(void *data, const struct uuid *kernel, const char *text);
+typedef void (*gpu_misuse_fn)(void *data, const struct uuid *kernel, const char *text,
+                              bool is_breach);
 
 struct gpu_conf {
     uv_loop_t *loop;

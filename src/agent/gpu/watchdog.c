@@ -125,7 +125,7 @@ static void tell(struct gpu_slice *slice, const struct gpu_finding *finding)
     char text[200];
 
     gpu_finding_write(finding, slice->share, text, sizeof(text));
-    slice->gpu->on_misuse(slice->gpu->data, &slice->id, text);
+    slice->gpu->on_misuse(slice->gpu->data, &slice->id, text, gpu_finding_is_breach(finding));
 }
 
 /* The kernels that are found out may end, so by their ids. */

@@ -93,6 +93,7 @@ static void test_understated(void **state)
     assert_int_equal(look_at_one(&w, 100, 500, &finding), 0);
     assert_int_equal(look_at_one(&w, 100, 500, &finding), 1);
     assert_int_equal(finding.kind, GPU_UNDERSTATED);
+    assert_false(gpu_finding_is_breach(&finding));
     assert_int_equal(finding.used_bytes, 500 * MIB);
     assert_int_equal(finding.allowed_bytes, 100 * MIB);
     gpu_share_free(w.share);
@@ -132,6 +133,7 @@ static void test_over(void **state)
     assert_int_equal(look(&w, 2, pids, mib, &finding), 0);
     assert_int_equal(look(&w, 2, pids, mib, &finding), 1);
     assert_int_equal(finding.kind, GPU_OVER);
+    assert_true(gpu_finding_is_breach(&finding));
     assert_int_equal(finding.pid, 100);
     assert_int_equal(finding.used_bytes, 2200 * MIB);
     assert_int_equal(finding.allowed_bytes, 2048 * MIB);
