@@ -88,7 +88,7 @@ static void make_world(struct world *w, bool is_mixed)
         }
         w->sessions[i] = (struct sched_session){ .row = i + 1, .type = SESSION_BATCH,
             .priority = 10, .single_node = true, .kernels = &w->kernels[s], .kernel_count = 1,
-            .accounts = { SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT },
+            .accounts = SCHED_NO_ACCOUNTS,
             .owner = (uint32_t)s % 20, .architecture = "x86_64", .lifetime_usec = LIFETIME_USEC };
     }
 }

@@ -144,6 +144,8 @@ static const struct column user_columns[] = {
     { "status", "STATUS", COLUMN_STATUS, 0 },
     { "domain", "DOMAIN", COLUMN_TEXT, 0 },
     { "groups", "PROJECTS", COLUMN_NAMES, COLUMN_IS_WIDE },
+    { "total_slots", "LIMITS", COLUMN_SLOTS, COLUMN_IS_WIDE },
+    { "max_concurrent_sessions", "SESSIONS", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "created_at", "AGE", COLUMN_TIME, 0 },
     COLUMN_END,
 };
@@ -203,6 +205,7 @@ static const struct column policy_columns[] = {
     { "unlimited_unspecified", "OTHERS-UNLIMITED", COLUMN_BOOL, COLUMN_IS_WIDE },
     { "max_concurrent_sessions", "SESSIONS", COLUMN_NUMBER, 0 },
     { "max_pending_sessions", "PENDING", COLUMN_NUMBER, 0 },
+    { "max_pending_slots", "PENDING-LIMITS", COLUMN_SLOTS, COLUMN_IS_WIDE },
     { "max_containers_per_session", "KERNELS", COLUMN_NUMBER, 0 },
     { "max_priority", "PRIORITY", COLUMN_NUMBER, 0 },
     { "idle_timeout_sec", "IDLE-TIMEOUT", COLUMN_NUMBER, COLUMN_IS_WIDE },
@@ -389,7 +392,8 @@ static int set(struct cli *cli, void *data, int argc, char **argv, struct aq_err
 
 struct user_opts {
     const char *username, *full_name, *domain, *role, *status;
-    struct cli_list groups;
+    struct cli_list groups, total_slots;
+    struct cli_int sessions;
     bool password_stdin;
 };
 
@@ -403,6 +407,10 @@ struct user_opts {
       "active, inactive, deleted" },                                                               \
     { 0, "groups", CLI_LIST, offsetof(struct user_opts, groups), "PROJECT",                        \
       "member of this project; repeat for all that the user is in" },                              \
+    { 0, "total-slots", CLI_LIST, offsetof(struct user_opts, total_slots), "SLOT=AMOUNT",          \
+      "all that the user's sessions may hold at a time" },                                         \
+    { 0, "max-concurrent-sessions", CLI_INT, offsetof(struct user_opts, sessions), "N",            \
+      "0 = no limit" },                                                                            \
     { 0, "password-stdin", CLI_FLAG, offsetof(struct user_opts, password_stdin), NULL,             \
       "read a password from standard input" }
 
@@ -419,7 +427,7 @@ PEOPLE_VERB(user, "user create", "E-MAIL", "Make a user", user_create_opts,
             sizeof(struct user_opts), 1, create,
             "aliquot admin user create ann@example.com --groups default --password-stdin");
 PEOPLE_VERB(user, "user set", "E-MAIL", "Change a user", user_set_opts, sizeof(struct user_opts),
-            1, set, "aliquot admin user set ann@example.com --status inactive");
+            1, set, "aliquot admin user set ann@example.com --total-slots cpu=16,mem=64g");
 
 /* ---- keypairs ---- */
 
@@ -597,7 +605,7 @@ PEOPLE_VERB(resource_group, "resource-group allow", "NAME",
 /* ---- policies ---- */
 
 struct policy_opts {
-    struct cli_list total_slots;
+    struct cli_list total_slots, pending_slots;
     int unlimited_unspecified;
     struct cli_int sessions, pending, containers, priority, idle, lifetime;
 };
@@ -611,6 +619,8 @@ static const struct cli_opt policy_opts[] = {
       "0 = no limit" },
     { 0, "max-pending-sessions", CLI_INT, offsetof(struct policy_opts, pending), "N",
       "0 = no limit" },
+    { 0, "max-pending-slots", CLI_LIST, offsetof(struct policy_opts, pending_slots), "SLOT=AMOUNT",
+      "all that its sessions which wait may ask for together" },
     { 0, "max-containers-per-session", CLI_INT, offsetof(struct policy_opts, containers), "N",
       "0 = no limit" },
     { 0, "max-priority", CLI_INT, offsetof(struct policy_opts, priority), "N", "0 to 100" },

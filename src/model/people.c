@@ -70,6 +70,7 @@ void user_done(struct user *u)
     free(u->full_name);
     free(u->domain);
     free(u->groups);
+    slots_done(&u->total_slots);
     *u = (struct user){ 0 };
 }
 
@@ -84,6 +85,7 @@ void keypair_policy_done(struct keypair_policy *p)
 {
     free(p->name);
     slots_done(&p->total_slots);
+    slots_done(&p->max_pending_slots);
     *p = (struct keypair_policy){ 0 };
 }
 

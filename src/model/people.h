@@ -38,6 +38,8 @@ struct user {
     enum user_status status;
     struct uuid *groups; /* memberships */
     size_t group_count, group_cap;
+    struct slots total_slots;    /* of all their keypairs; missing = unlimited */
+    int max_concurrent_sessions; /* <= 0 = no limit */
 };
 
 struct keypair {
@@ -57,6 +59,7 @@ struct keypair_policy {
     int max_concurrent_sessions; /* <= 0 = no limit */
     int max_containers_per_session;
     int max_pending_sessions;    /* <= 0 = no limit */
+    struct slots max_pending_slots; /* that these may ask for together; missing = unlimited */
     int max_priority;            /* default 100 */
 };
 

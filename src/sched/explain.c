@@ -260,8 +260,8 @@ static void explain_dependencies(struct explanation *e, enum sched_verdict verdi
 
 static void explain_quota(struct explanation *e, uint32_t account)
 {
-    static const char *const names[] = { [SCHED_KEYPAIR] = "keypair", [SCHED_GROUP] = "group",
-        [SCHED_DOMAIN] = "domain" };
+    static const char *const names[] = { [SCHED_KEYPAIR] = "keypair", [SCHED_USER] = "user",
+        [SCHED_GROUP] = "group", [SCHED_DOMAIN] = "domain" };
     const struct cluster *cluster = &e->s->cluster;
     const struct account *a = &e->s->accounts[account];
     char used[AMOUNT_TEXT_MAX], wanted[AMOUNT_TEXT_MAX], limit[AMOUNT_TEXT_MAX];

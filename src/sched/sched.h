@@ -47,9 +47,10 @@ struct sched_agent {
 
 /* ---- accounts and owners ---- */
 
-enum sched_account_kind { SCHED_KEYPAIR, SCHED_GROUP, SCHED_DOMAIN, SCHED_ACCOUNT_KINDS };
+enum sched_account_kind { SCHED_KEYPAIR, SCHED_USER, SCHED_GROUP, SCHED_DOMAIN,
+    SCHED_ACCOUNT_KINDS };
 
-/* A ceiling that the sessions of one keypair, project or domain share. */
+/* A ceiling that the sessions of one keypair, user, project or domain share. */
 struct sched_account {
     enum sched_account_kind kind;
     const char *name;
@@ -61,6 +62,8 @@ struct sched_account {
 };
 
 #define SCHED_NO_ACCOUNT UINT32_MAX
+#define SCHED_NO_ACCOUNTS                                                                          \
+    { SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT }
 
 /* For whom the fair sequencers are fair. */
 struct sched_owner {

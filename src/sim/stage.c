@@ -72,7 +72,7 @@ struct sched_session stage_session(const struct stage *s, size_t task, int64_t r
 
     return (struct sched_session){ .row = row, .type = SESSION_BATCH, .priority = t->priority,
         .single_node = true, .kernels = &s->kernels[task], .kernel_count = 1,
-        .accounts = { SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT },
+        .accounts = SCHED_NO_ACCOUNTS,
         .owner = SCHED_NO_ACCOUNT, .models = t->models, .model_count = t->model_count };
 }
 

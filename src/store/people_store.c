@@ -61,16 +61,17 @@ int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err
 {
     const struct keypair_policy *p = &e->policy;
     AQ_CLEANUP(aq_freep) char *slots = slots_to_column(&p->total_slots);
+    AQ_CLEANUP(aq_freep) char *pending = slots_to_column(&p->max_pending_slots);
     struct sql_stmt *q;
     int r;
 
-    if (!slots)
+    if (!slots || !pending)
         return aq_fail(err, ENOMEM, "policy");
     r = sql_prepare(tx->db,
         "INSERT INTO keypair_policies (name, unlimited_unspecified, total_slots,"
         " max_session_lifetime_sec, idle_timeout_sec, max_concurrent_sessions,"
-        " max_containers_per_session, max_pending_sessions, max_priority, created_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (name) DO UPDATE SET"
+        " max_containers_per_session, max_pending_sessions, max_pending_slots, max_priority,"
+        " created_at) VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (name) DO UPDATE SET"
         " unlimited_unspecified = excluded.unlimited_unspecified,"
         " total_slots = excluded.total_slots,"
         " max_session_lifetime_sec = excluded.max_session_lifetime_sec,"
@@ -78,6 +79,7 @@ int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err
         " max_concurrent_sessions = excluded.max_concurrent_sessions,"
         " max_containers_per_session = excluded.max_containers_per_session,"
         " max_pending_sessions = excluded.max_pending_sessions,"
+        " max_pending_slots = excluded.max_pending_slots,"
         " max_priority = excluded.max_priority", &q, err);
     if (r < 0)
         return r;
@@ -89,6 +91,7 @@ int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err
     sql_put_int(q, p->max_concurrent_sessions);
     sql_put_int(q, p->max_containers_per_session);
     sql_put_int(q, p->max_pending_sessions);
+    sql_put_text(q, pending);
     sql_put_int(q, p->max_priority);
     sql_put_int(q, e->at_usec);
     return sql_run(q, err);
@@ -156,6 +159,7 @@ void policy_read_row(struct row *row, struct keypair_policy *ret)
     ret->max_concurrent_sessions = (int)sql_get_int(q);
     ret->max_containers_per_session = (int)sql_get_int(q);
     ret->max_pending_sessions = (int)sql_get_int(q);
+    row_slots(row, &ret->max_pending_slots);
     ret->max_priority = (int)sql_get_int(q);
 }
 

@@ -103,7 +103,8 @@ void domain_read_row(struct row *row, struct domain *ret);
 void group_read_row(struct row *row, struct group *ret);
 
 #define USER_COLUMNS                                                                               \
-    "u.id, u.username, u.email, u.full_name, u.domain, u.role, u.status"
+    "u.id, u.username, u.email, u.full_name, u.domain, u.role, u.status, u.total_slots,"           \
+    " u.max_concurrent_sessions"
 /* Without memberships. */
 void user_read_row(struct row *row, struct user *ret);
 /* All memberships of 'user', into its arena or the heap. */
@@ -119,7 +120,7 @@ int keypair_read_secret(struct store_tx *tx, struct row *row, struct keypair *k,
 #define POLICY_COLUMNS                                                                             \
     "p.name, p.unlimited_unspecified, p.total_slots, p.max_session_lifetime_sec,"                  \
     " p.idle_timeout_sec, p.max_concurrent_sessions, p.max_containers_per_session,"                \
-    " p.max_pending_sessions, p.max_priority"
+    " p.max_pending_sessions, p.max_pending_slots, p.max_priority"
 void policy_read_row(struct row *row, struct keypair_policy *ret);
 
 #define RESOURCE_GROUP_COLUMNS                                                                     \

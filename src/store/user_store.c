@@ -34,16 +34,23 @@ static int replace_memberships(struct store_tx *tx, const struct user *u, struct
 int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     const struct user *u = &e->user.user;
+    AQ_CLEANUP(aq_freep) char *slots = slots_to_column(&u->total_slots);
     char id[UUID_TEXT_MAX];
     struct sql_stmt *q;
-    int r = sql_prepare(tx->db,
+    int r;
+
+    if (!slots)
+        return aq_fail(err, ENOMEM, "user");
+    r = sql_prepare(tx->db,
         "INSERT INTO users (id, username, email, full_name, domain, role, status, password_hash,"
-        " created_at, modified_at) VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET"
+        " total_slots, max_concurrent_sessions, created_at, modified_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET"
         " username = excluded.username, email = excluded.email, full_name = excluded.full_name,"
         " domain = excluded.domain, role = excluded.role, status = excluded.status,"
         " password_hash = COALESCE(excluded.password_hash, users.password_hash),"
+        " total_slots = excluded.total_slots,"
+        " max_concurrent_sessions = excluded.max_concurrent_sessions,"
         " modified_at = excluded.modified_at", &q, err);
-
     if (r < 0)
         return r;
     sql_put_uuid(q, &u->id, id);
@@ -54,6 +61,8 @@ int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     sql_put_text(q, user_role_name(u->role));
     sql_put_text(q, user_status_name(u->status));
     sql_put_text(q, e->user.password_hash);
+    sql_put_text(q, slots);
+    sql_put_int(q, u->max_concurrent_sessions);
     sql_put_int(q, e->at_usec);
     sql_put_int(q, e->at_usec);
     r = sql_run(q, err);
@@ -69,6 +78,8 @@ void user_read_row(struct row *row, struct user *ret)
     ret->domain = row_text(row);
     ROW_PARSE(row, user_role_parse, &ret->role);
     ROW_PARSE(row, user_status_parse, &ret->status);
+    row_slots(row, &ret->total_slots);
+    ret->max_concurrent_sessions = (int)sql_get_int(row->q);
 }
 
 static int move_groups(struct arena *arena, struct user *user, struct aq_error *err)

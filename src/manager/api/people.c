@@ -50,10 +50,12 @@ int people_copy_user(struct user *ret, const struct user *user)
     ret->id = user->id;
     ret->role = user->role;
     ret->status = user->status;
+    ret->max_concurrent_sessions = user->max_concurrent_sessions;
     ret->username = people_text(&row, user->username, NULL);
     ret->email = people_text(&row, user->email, NULL);
     ret->full_name = people_text(&row, user->full_name, NULL);
     ret->domain = people_text(&row, user->domain, NULL);
+    people_slots(&row, NULL, &user->total_slots, &ret->total_slots);
     if (row.err.code)
         return -ENOMEM;
     if (user->group_count == 0)

@@ -6,7 +6,7 @@
 struct params {
     const char *name;
     enum maybe unlimited_unspecified;
-    const json_t *total_slots;
+    const json_t *total_slots, *max_pending_slots;
     int64_t max_session_lifetime_sec, idle_timeout_sec, max_concurrent_sessions;
     int64_t max_containers_per_session, max_pending_sessions, max_priority;
 };
@@ -20,6 +20,9 @@ struct params {
     NUMBER(max_session_lifetime_sec, INT64_C(1) << 40), NUMBER(idle_timeout_sec, INT64_C(1) << 40), \
     NUMBER(max_concurrent_sessions, 1000000), NUMBER(max_containers_per_session, 1000000),         \
     NUMBER(max_pending_sessions, 1000000),                                                         \
+    { "max_pending_slots|max_pending_session_resource_slots", FIELD_OBJECT, 0,                     \
+      offsetof(struct params, max_pending_slots),                                                  \
+      .doc = "all that sessions which wait may ask for together" },                                \
     { "max_priority", FIELD_INT, 0, offsetof(struct params, max_priority), 0, 100 }
 
 static const struct field create_fields[] = {
@@ -45,6 +48,8 @@ static void write_row(const struct api_list *list, const struct store_page *page
     jsonw_member_int(w, "max_concurrent_sessions", policy->max_concurrent_sessions);
     jsonw_member_int(w, "max_containers_per_session", policy->max_containers_per_session);
     jsonw_member_int(w, "max_pending_sessions", policy->max_pending_sessions);
+    jsonw_key(w, "max_pending_slots");
+    slots_write_json(&policy->max_pending_slots, core_slot_types(list->api->core), w);
     jsonw_member_int(w, "max_priority", policy->max_priority);
     jsonw_object_end(w);
 }
@@ -77,6 +82,8 @@ static void fill(struct people_row *row)
     policy->unlimited_unspecified
         = people_bool(params->unlimited_unspecified, old->unlimited_unspecified);
     people_slots(row, params->total_slots, &old->total_slots, &policy->total_slots);
+    people_slots(row, params->max_pending_slots, &old->max_pending_slots,
+                 &policy->max_pending_slots);
 #define CHOOSE(member, type)                                                                       \
     policy->member = params->member == UNSET ? old->member : (type)params->member
     CHOOSE(max_session_lifetime_sec, int64_t);
@@ -93,7 +100,7 @@ static void select_row(struct people_row *row, struct store_query *query)
     query->name = people_keep(row, row->event->policy.name);
 }
 
-static const struct params defaults = { NULL, MAYBE_UNSET, NULL, UNSET, UNSET, UNSET, UNSET,
+static const struct params defaults = { NULL, MAYBE_UNSET, NULL, NULL, UNSET, UNSET, UNSET, UNSET,
                                         UNSET, UNSET };
 
 static const struct people_kind kind = {

@@ -8,6 +8,8 @@
 struct params {
     const char *email, *username, *full_name, *domain, *role, *status, *password;
     struct str_list groups;
+    const json_t *total_slots;
+    int64_t max_concurrent_sessions; /* -1: not given */
 };
 
 #define CHANGES                                                                                    \
@@ -18,7 +20,11 @@ struct params {
       .doc = "active, inactive, deleted or before-verification" },                                 \
     { "password", FIELD_STR, FIELD_SECRET, offsetof(struct params, password), 8, 1024 },           \
     { "groups", FIELD_STR_LIST, 0, offsetof(struct params, groups), 0, 256,                        \
-      .doc = "ids or names of projects of the domain: all that the user is in" }
+      .doc = "ids or names of projects of the domain: all that the user is in" },                  \
+    { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct params, total_slots),   \
+      .doc = "all that the user's sessions may hold at a time" },                                  \
+    { "max_concurrent_sessions", FIELD_INT, 0,                                                     \
+      offsetof(struct params, max_concurrent_sessions), 0, 1000000, .doc = "0 = no limit" }
 
 static const struct field create_fields[] = {
     { "email", FIELD_STR, FIELD_REQUIRED, offsetof(struct params, email), 3, 255 },
@@ -40,7 +46,6 @@ static void write_row(const struct api_list *list, const struct store_page *page
 {
     const struct user *user = &page->users[i].user;
 
-    (void)list;
     jsonw_object_begin(w);
     api_write_uuid(w, "id", &user->id);
     jsonw_member_str(w, "email", user->email);
@@ -57,6 +62,9 @@ static void write_row(const struct api_list *list, const struct store_page *page
         jsonw_str(w, uuid_format(&user->groups[g], id));
     }
     jsonw_array_end(w);
+    jsonw_key(w, "total_slots");
+    slots_write_json(&user->total_slots, core_slot_types(list->api->core), w);
+    jsonw_member_int(w, "max_concurrent_sessions", user->max_concurrent_sessions);
     api_write_time(w, "created_at", page->users[i].created_usec);
     jsonw_object_end(w);
 }
@@ -143,6 +151,11 @@ static void fill(struct people_row *row)
     user->username = people_text(row, params->username, old ? old->username : params->email);
     user->full_name = people_text(row, params->full_name, old ? old->full_name : NULL);
     user->domain = people_text(row, params->domain, old ? old->domain : NULL);
+    people_slots(row, params->total_slots, old ? &old->total_slots : NULL, &user->total_slots);
+    user->max_concurrent_sessions = params->max_concurrent_sessions >= 0
+                                        ? (int)params->max_concurrent_sessions
+                                    : old ? old->max_concurrent_sessions
+                                          : 0;
     if (!row->err.code)
         fill_groups(row, params, old, user);
 }
@@ -213,6 +226,7 @@ static void save(struct api *api, struct request *req, const char *key)
         return;
     }
     *saving = (struct saving){ .api = api, .req = req };
+    *params = (struct params){ .max_concurrent_sessions = -1 };
     if (!people_prepare(api, req, &kind, key, params, &saving->batch, &saving->reply))
         return;
     saving->password = params->password;

@@ -158,7 +158,9 @@ static void compare_user(struct audit *a, const struct user *s)
 
     if (!m || !same_text(m->username, s->username) || !same_text(m->email, s->email) ||
         !same_text(m->full_name, s->full_name) || !same_text(m->domain, s->domain) ||
-        m->role != s->role || m->status != s->status || !same_groups(m, s))
+        m->role != s->role || m->status != s->status || !same_groups(m, s) ||
+        !slots_eq(&m->total_slots, &s->total_slots) ||
+        m->max_concurrent_sessions != s->max_concurrent_sessions)
         find(a, "user %s: memory and row differ", s->email);
 }
 
@@ -183,7 +185,8 @@ static void compare_policy(struct audit *a, const struct keypair_policy *s)
         m->idle_timeout_sec != s->idle_timeout_sec ||
         m->max_concurrent_sessions != s->max_concurrent_sessions ||
         m->max_containers_per_session != s->max_containers_per_session ||
-        m->max_pending_sessions != s->max_pending_sessions || m->max_priority != s->max_priority)
+        m->max_pending_sessions != s->max_pending_sessions ||
+        !slots_eq(&m->max_pending_slots, &s->max_pending_slots) || m->max_priority != s->max_priority)
         find(a, "policy %s: memory and row differ", s->name);
 }
 

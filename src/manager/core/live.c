@@ -230,9 +230,10 @@ static int read_spec(struct live *l)
 
 static int find_accounts(struct core *core, struct live *l)
 {
-    char group[UUID_TEXT_MAX];
+    char user[UUID_TEXT_MAX], group[UUID_TEXT_MAX];
 
     l->accounts[SCHED_KEYPAIR] = account_get(core, SCHED_KEYPAIR, l->s.access_key);
+    l->accounts[SCHED_USER] = account_get(core, SCHED_USER, uuid_format(&l->s.user_id, user));
     l->accounts[SCHED_GROUP] = account_get(core, SCHED_GROUP, uuid_format(&l->s.group_id, group));
     l->accounts[SCHED_DOMAIN] = account_get(core, SCHED_DOMAIN, l->s.domain ? l->s.domain : "");
     l->rgroup = rgroup_get(core, l->s.resource_group ? l->s.resource_group : "");

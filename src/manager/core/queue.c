@@ -146,6 +146,7 @@ bool account_limits(const struct core *core, const struct account *account,
     struct sched_account limits = { .kind = account->kind, .name = account->name };
     const struct keypair *keypair;
     const struct keypair_policy *policy = NULL;
+    const struct user *user;
     const struct domain *domain;
     const struct group *group;
     struct uuid id;
@@ -159,6 +160,11 @@ bool account_limits(const struct core *core, const struct account *account,
         limits.limits = &policy->total_slots;
         limits.missing_is_zero = !policy->unlimited_unspecified;
         limits.max_sessions = policy->max_concurrent_sessions;
+        break;
+    case SCHED_USER:
+        user = uuid_parse(account->name, &id) == 0 ? core_find_user(core, &id) : NULL;
+        limits.limits = user ? &user->total_slots : NULL;
+        limits.max_sessions = user ? user->max_concurrent_sessions : 0;
         break;
     case SCHED_GROUP:
         group = uuid_parse(account->name, &id) == 0 ? core_find_group(core, &id) : NULL;

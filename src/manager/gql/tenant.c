@@ -138,6 +138,11 @@ static struct gql_value get_policy_slots(struct gql_get *get, const void *parent
     return gql_slots(get, &((const struct keypair_policy *)parent)->total_slots);
 }
 
+static struct gql_value get_pending_slots(struct gql_get *get, const void *parent)
+{
+    return gql_slots(get, &((const struct keypair_policy *)parent)->max_pending_slots);
+}
+
 static struct gql_value get_unspecified(struct gql_get *get, const void *parent)
 {
     (void)get;
@@ -221,6 +226,7 @@ const struct gql_entry tenant_entries[] = {
     { POLICY(max_containers_per_session),
       GQL_INT32_AT(struct keypair_policy, max_containers_per_session) },
     { POLICY(max_pending_session_count), GQL_INT32_AT(struct keypair_policy, max_pending_sessions) },
+    { POLICY(max_pending_session_resource_slots), GQL_GET(get_pending_slots) },
     { POLICY(max_priority), GQL_INT32_AT(struct keypair_policy, max_priority) },
     { POLICY(idle_timeout), GQL_INT64_AT(struct keypair_policy, idle_timeout_sec) },
     { POLICY(max_vfolder_count), GQL_FIXED_INT(0) },

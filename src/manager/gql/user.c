@@ -187,6 +187,11 @@ static struct gql_value get_is_active(struct gql_get *get, const void *parent)
     return gql_bool(user_of(parent)->status == USER_ACTIVE);
 }
 
+static struct gql_value get_slots(struct gql_get *get, const void *parent)
+{
+    return gql_slots(get, &user_of(parent)->total_slots);
+}
+
 const struct gql_entry user_entries[] = {
     { SCHEMA_FIELD_Query_user, GQL_CALL(get_one) },
     { SCHEMA_FIELD_Query_user_from_uuid, GQL_CALL(get_from_uuid) },
@@ -215,5 +220,7 @@ const struct gql_entry user_entries[] = {
     { FIELD(totp_activated), GQL_FIXED_BOOL(false) },
     { FIELD(sudo_session_enabled), GQL_FIXED_BOOL(false) },
     { FIELD(main_access_key), GQL_ALWAYS_NULL },
+    { FIELD(total_resource_slots), GQL_GET(get_slots) },
+    { FIELD(max_concurrent_sessions), AT(INT32, user.max_concurrent_sessions) },
 };
 GQL_ENTRIES_END(user);

@@ -100,7 +100,7 @@ static struct sched_session *session(const char *request)
     *s = (struct sched_session){ .id = { { (uint8_t)(bench.snap.session_count + 1) } },
         .row = (int64_t)++bench.snap.session_count, .type = SESSION_BATCH, .priority = 10,
         .single_node = true, .kernels = &bench.kernels[bench.kernel_count++], .kernel_count = 1,
-        .accounts = { SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT } };
+        .accounts = SCHED_NO_ACCOUNTS };
     return s;
 }
 

@@ -128,7 +128,7 @@ static UNUSED struct sched_session make_session(int64_t row, const char *request
     return (struct sched_session){ .id = { { (uint8_t)row } }, .row = row, .type = SESSION_BATCH,
         .priority = 10, .single_node = true, .kernels = &world.kernels[world.kernel_count++],
         .kernel_count = 1, .owner = UINT32_MAX,
-        .accounts = { SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT } };
+        .accounts = SCHED_NO_ACCOUNTS };
 }
 
 static UNUSED struct sched_session *session(const char *request)

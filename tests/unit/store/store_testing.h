@@ -96,7 +96,7 @@ static inline void add_people(struct event_batch *batch, const struct uuid *user
     e->policy = (struct keypair_policy){ .name = strdup("default"), .unlimited_unspecified = true,
         .total_slots = make_slots(4000000, 1), .max_session_lifetime_sec = 3, .idle_timeout_sec = 4,
         .max_concurrent_sessions = 5, .max_containers_per_session = 6, .max_pending_sessions = 7,
-        .max_priority = 100 };
+        .max_pending_slots = make_slots(9000000, 3), .max_priority = 100 };
     e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, 1000);
     e->resource_group = (struct resource_group){ .name = strdup("default"), .is_active = true,
         .scheduler = strdup("fifo"), .scheduler_opts = strdup("{}"),
@@ -107,7 +107,8 @@ static inline void add_people(struct event_batch *batch, const struct uuid *user
     e->user.user = (struct user){ .id = *user_id, .username = strdup("ann"),
         .email = strdup("ann@example.org"), .full_name = strdup("Ann \"A\" Example"),
         .domain = strdup("default"), .role = ROLE_USER, .status = USER_ACTIVE,
-        .groups = malloc(sizeof(struct uuid)), .group_count = 1, .group_cap = 1 };
+        .groups = malloc(sizeof(struct uuid)), .group_count = 1, .group_cap = 1,
+        .total_slots = make_slots(3000000, 2), .max_concurrent_sessions = 8 };
     e->user.user.groups[0] = *group_id;
     e->user.password_hash = strdup("$argon2id$something");
     e = event_batch_add(batch, EVENT_KEYPAIR_SAVED, 1000);
@@ -254,7 +255,8 @@ static inline void write_people(struct strbuf *out, const struct event *e)
                     user_status_name(e->user.user.status));
         for (size_t i = 0; i < e->user.user.group_count; i++)
             strbuf_addf(out, " in %s", uuid_format(&e->user.user.groups[i], id));
-        strbuf_addc(out, '\n');
+        write_slots(out, &e->user.user.total_slots);
+        strbuf_addf(out, " sessions=%d\n", e->user.user.max_concurrent_sessions);
         break;
     case EVENT_KEYPAIR_SAVED:
         strbuf_addf(out, "keypair %s %s %s %d %d %s %d\n", e->keypair.access_key,
@@ -269,6 +271,7 @@ static inline void write_people(struct strbuf *out, const struct event *e)
                     e->policy.max_containers_per_session, e->policy.max_pending_sessions,
                     e->policy.max_priority);
         write_slots(out, &e->policy.total_slots);
+        write_slots(out, &e->policy.max_pending_slots);
         strbuf_addc(out, '\n');
         break;
     case EVENT_RESOURCE_GROUP_SAVED:

@@ -90,7 +90,7 @@ static void test_saved_again(void **state)
     dump = bench_dump(b);
     assert_non_null(strstr(dump, "slot cuda.shares count\n"));
     assert_non_null(strstr(dump, "domain default active=0\n"));
-    assert_non_null(strstr(dump, " ann2 ann2@example.org Ann default superadmin inactive\n"));
+    assert_non_null(strstr(dump, " ann2 ann2@example.org Ann default superadmin inactive sessions=0\n"));
     assert_non_null(strstr(dump, "AKIAAAAAAAAAAAAAAAAA secret-secret-secret-secret-secret-secre "));
     assert_non_null(strstr(dump, " 0 1 default 1\n"));
     assert_non_null(strstr(dump, "agent i-1 LOST"));
