@@ -32,22 +32,6 @@ static void add(struct findings *f, int code, const char *field, const char *fmt
 
 /* ---- resource groups ---- */
 
-static bool accepts(const struct admit_group *g, enum session_type type)
-{
-    for (size_t i = 0; i < g->type_count; i++)
-        if (g->types[i] == type)
-            return true;
-    return false;
-}
-
-static bool serves(const struct admit_group *g, const char *slot)
-{
-    for (size_t i = 0; i < g->slot_count; i++)
-        if (g->slots[i] == slot)
-            return true;
-    return false;
-}
-
 /* The first slot that is wanted and that no agent of the group has; NULL = none. */
 static const char *missing_slot(const struct admission *a, const struct admit_group *g)
 {
@@ -55,7 +39,7 @@ static const char *missing_slot(const struct admission *a, const struct admit_gr
         for (size_t i = 0; i < a->session->kernels[k]->count; i++) {
             const struct slot *slot = &a->session->kernels[k]->items[i];
 
-            if (slot->amount > 0 && !serves(g, slot->name))
+            if (slot->amount > 0 && !g->serves(g->data, slot->name))
                 return slot->name;
         }
     return NULL;
@@ -75,7 +59,7 @@ static const struct admit_group *find_group(struct findings *f)
         if (a->resource_group && strcmp(g->name, a->resource_group) != 0)
             continue;
         is_known = true;
-        if (!accepts(g, a->session->type))
+        if (!(g->types >> a->session->type & 1))
             continue;
         is_accepted = true;
         if (!(slot = missing_slot(a, g)))
@@ -84,16 +68,16 @@ static const struct admit_group *find_group(struct findings *f)
     if (first)
         return first;
     if (a->group_count == 0)
-        add(f, EACCES, "resource_group", "You do not have any scaling groups allowed to use.");
+        add(f, ENOENT, "scalingGroup", "You do not have any scaling groups allowed to use.");
     else if (!is_known)
-        add(f, EACCES, "resource_group", "You do not have access to the scaling group '%s'.",
+        add(f, ENOENT, "scalingGroup", "You do not have access to the scaling group '%s'.",
             a->resource_group);
     else if (!is_accepted && a->resource_group)
-        add(f, EINVAL, "resource_group",
+        add(f, EINVAL, "scalingGroup",
             "The scaling group '%s' does not accept the session type '%s'. ", a->resource_group,
             type);
     else if (!is_accepted)
-        add(f, EINVAL, "resource_group", "No scaling groups accept the session type '%s'.", type);
+        add(f, EINVAL, "scalingGroup", "No scaling groups accept the session type '%s'.", type);
     else
         add(f, EINVAL, slot, "No agent of the scaling group '%s' has the slot '%s'.",
             a->resource_group ? a->resource_group : "(any)", slot);
@@ -117,7 +101,7 @@ static void check_image(struct findings *f, size_t rank)
     char x[AMOUNT_TEXT_MAX], y[AMOUNT_TEXT_MAX];
 
     if (k->shmem_bytes > 0 && k->shmem_bytes >= slots_get(wanted, mem))
-        add(f, EINVAL, "shmem", "Shared memory (%s) must be less than memory (%s).",
+        add(f, EINVAL, "resource_opts", "Shared memory (%s) must be less than memory (%s).",
             humanize(a, mem, k->shmem_bytes, x), humanize(a, mem, slots_get(wanted, mem), y));
     for (size_t i = 0; k->min && i < k->min->count; i++) {
         const struct slot *s = &k->min->items[i];
@@ -180,7 +164,7 @@ static int check_pending_slots(struct findings *f)
         const struct slot *max = &a->pending_slots_max->items[i];
 
         if (max->amount != AMOUNT_INFINITE && slots_get(&total, max->name) > max->amount)
-            add(f, EINVAL, max->name, "Your pending sessions would ask for %s=%s, more than the "
+            add(f, EDQUOT, max->name, "Your pending sessions would ask for %s=%s, more than the "
                 "limit %s.", max->name, humanize(a, max->name, slots_get(&total, max->name), x),
                 humanize(a, max->name, max->amount, y));
     }
@@ -192,12 +176,13 @@ static int check_policy(struct findings *f)
     const struct admission *a = f->a;
 
     if ((int64_t)a->session->kernel_count > a->containers_max)
-        add(f, EINVAL, "cluster_size", "You cannot create session with more than %" PRId64
-            " containers.", a->containers_max);
+        add(f, EINVAL, "clusterSize", "A session of yours may have at most %" PRId64
+            " containers, not %zu.", a->containers_max, a->session->kernel_count);
     if (a->session->priority > a->priority_max)
-        add(f, EINVAL, "priority", "Your priority is limited to %d.", a->priority_max);
+        add(f, EINVAL, "priority", "Your highest priority is %d, not %d.", a->priority_max,
+            a->session->priority);
     if (a->pending >= a->pending_max)
-        add(f, EINVAL, "sessions", "You cannot have more than %" PRId64 " pending sessions.",
+        add(f, EDQUOT, "", "You cannot have more than %" PRId64 " pending sessions.",
             a->pending_max);
     return check_pending_slots(f);
 }

@@ -2,7 +2,8 @@
  *
  * Everything that no waiting would cure: refused when it is created, and by
  * the same code when somebody only asks whether it would be. All that is wrong
- * is said, a line each, in the order of the fields below. Pure.
+ * is said, a line each, in the order of the fields below. Fields of errors are
+ * named as in a request. Pure.
  */
 #ifndef AQ_SCHED_ADMIT_H
 #define AQ_SCHED_ADMIT_H
@@ -12,10 +13,11 @@
 /* A resource group that the owner may use. */
 struct admit_group {
     const char *name;
-    const enum session_type *types; /* it accepts */
-    size_t type_count;
-    const char *const *slots;  /* interned names that its agents serve */
-    size_t slot_count;
+    unsigned types;            /* it accepts: 1u << enum session_type */
+    /* Whether any of its agents has the slot (an interned name); also true while
+     * it has no agents. */
+    bool (*serves)(const void *data, const char *slot);
+    const void *data;          /* for serves() */
 };
 
 /* What an image wants of a kernel that runs it. */
@@ -42,9 +44,10 @@ struct admission {
     const struct slots *pending_slots;
 };
 
-/* 0: it may wait; *ret_group is the first of the groups that take it. -EINVAL or
- * -EACCES with the first thing that is wrong in 'err' (its field named) and all
- * of them in 'text', which may be NULL. -ENOMEM.
+/* 0: it may wait; *ret_group is the first of the groups that take it. -EINVAL,
+ * -ENOENT (no such group for them) or -EDQUOT (too much waits) with the first
+ * thing that is wrong in 'err' (its field named) and all of them in 'text',
+ * which may be NULL. -ENOMEM.
  */
 int sched_admit(const struct admission *a, const struct admit_group **ret_group,
                 struct strbuf *text, struct aq_error *err);

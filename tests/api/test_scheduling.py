@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from client import Client
 from cluster import batch, wait_for, wait_status
 
 numbers = itertools.count(1)
@@ -179,3 +180,66 @@ def test_dry_run(admin, user, group, name):
     made = user.post("/session", batch(name, "sleep 60")).json["sessionId"]
     assert dry_run(user, batch(name, "true")).slug == "session-already-exists"
     assert user.delete("/session/" + made).status == 200
+
+
+def refusal(client, body):
+    """The dry run's, which has to be that of making it."""
+    tried, made = dry_run(client, body), client.post("/session", body)
+    assert (tried.status, tried.json) == (made.status, made.json)
+    return tried
+
+
+def test_limits_of_a_user(admin, user, name):
+    """Over all their keypairs, shown by GraphQL, and named by those who wait."""
+    path = "/aliquot/v1/users/user@lablup.com"
+    changed = admin.send("PATCH", path, {"total_slots": {"cpu": "1"}})
+    assert changed.status == 200 and changed.json["total_slots"] == {"cpu": "1"}, changed
+    shown = user.gql("{ user { total_resource_slots max_concurrent_sessions } }").json
+    assert json.loads(shown["data"]["user"]["total_resource_slots"])["cpu"] == "1"
+    key = admin.post("/aliquot/v1/keypairs", {"user": "user@lablup.com"}).json
+    second = Client(user.address, (key["access_key"], key["secret_key"]))
+    first = user.post("/session", batch(name[:40] + "-1", "sleep 60")).json["sessionId"]
+    wait_status(user, first, "RUNNING")
+    waits = second.post("/session", batch(name[:40] + "-2", "sleep 60")).json["sessionId"]
+
+    def why():
+        return second.get(f"/aliquot/v1/sessions/{waits}/why").json["text"]
+    wait_for(lambda: "Your user resource quota is exceeded.\n- cpu: used 1 + requested 1 > limit 1"
+             in why(), what=why)
+    tried = dry_run(user, batch(name[:40] + "-3", "true")).json
+    assert "Your user resource quota is exceeded." in tried["text"]
+    assert admin.send("PATCH", path, {"total_slots": {}, "max_concurrent_sessions": 1}).status == 200
+    wait_for(lambda: "You cannot run more than 1 concurrent sessions" in why(), what=why)
+    assert admin.send("PATCH", path, {"max_concurrent_sessions": 0}).status == 200
+    wait_status(second, waits, "RUNNING")
+    for client, one in (user, first), (second, waits):
+        assert client.delete("/session/" + one).status == 200
+    for bad in {"total_slots": {"cpu": "-1"}}, {"max_concurrent_sessions": -1}, {"total_slots": 1}:
+        reply = admin.send("PATCH", path, bad)
+        assert reply.slug == "invalid-api-params" and reply.json["data"], reply
+    assert admin.get("/aliquot/v1/audit").json["clean"]
+
+
+def test_what_is_refused(admin, user, name):
+    """Each limit of a keypair's policy, and several of them at once."""
+    policy = admin.post("/aliquot/v1/keypair-policies", {
+        "name": name[:40], "unlimited_unspecified": True, "max_pending_sessions": 1,
+        "max_pending_slots": {"cpu": "1"}, "max_containers_per_session": 2, "max_priority": 20})
+    assert policy.status == 201 and policy.json["max_pending_slots"] == {"cpu": "1"}, policy
+    key = admin.post("/aliquot/v1/keypairs", {"user": "user@lablup.com", "policy": name[:40]}).json
+    limited = Client(user.address, (key["access_key"], key["secret_key"]))
+    reply = refusal(limited, batch(name[:40] + "-1", "true", clusterSize=3, priority=21))
+    assert "at most 2 containers, not 3." in str(reply.json), reply
+    assert "Your highest priority is 20, not 21." in str(reply.json), reply
+    two = {"resources": {"cpu": "2", "mem": "64m"}}
+    reply = refusal(limited, batch(name[:40] + "-1", "true", config=two))
+    assert reply.slug == "quota-exceeded" and "ask for cpu=2, more than the limit 1" in str(
+        reply.json)
+    reply = refusal(limited, batch(name[:40] + "-1", "true", config={
+        **two, "resource_opts": {"shmem": "64m"}}))
+    assert "Shared memory (64 MiB) must be less than memory (64 MiB)." in str(reply.json), reply
+    waits = limited.post("/session", batch(name[:40] + "-1", "true", starts_at="1h")).json
+    reply = refusal(limited, batch(name[:40] + "-2", "true"))
+    assert reply.slug == "quota-exceeded", reply
+    assert "You cannot have more than 1 pending sessions." in str(reply.json)
+    assert limited.delete("/session/" + waits["sessionId"]).status == 200

@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "link/pki.h"
+#include "manager/core/image_needs.h"
 #include "manager/core/parts.h"
 #include "store/fixture.h"
 #include "store/token.h"
@@ -414,6 +415,7 @@ void core_free(struct core *core)
     store_close(AQ_TAKE(core->store));
     free_memory(core);
     images_free_jobs(core);
+    image_needs_free(core);
     series_free(core);
     bus_free(core);
     slot_types_unref(core->types);

@@ -20,6 +20,7 @@ struct draft {
     bool reuse;
     char *resource_group;       /* asked for, NULL = any */
     char *image;
+    int64_t shmem_bytes;        /* asked for, 0 = nothing is said */
     char **unresolved;          /* dependencies that are not alive: ids or names */
     size_t unresolved_count;
     struct allowed *allowed;    /* as read, until it is kept */
@@ -184,53 +185,15 @@ static void on_committed(void *data, int result, const struct aq_error *err,
     answer(c, 0);
 }
 
-/* 'seen': there are groups that they may use, but none takes such a session. */
-static int no_resource_group(struct creation *c, const struct draft *d, bool seen)
-{
-    const char *wanted = d->resource_group, *type = session_type_name(d->s.type);
-
-    if (seen && wanted)
-        return aq_fail_field(&c->err, EINVAL, "scalingGroup", "The scaling group '%s' does not "
-                             "accept the session type '%s'. ", wanted, type);
-    if (seen)
-        return aq_fail_field(&c->err, EINVAL, "scalingGroup",
-                             "No scaling groups accept the session type '%s'.", type);
-    if (!wanted)
-        return aq_fail_field(&c->err, ENOENT, "scalingGroup",
-                             "You do not have any scaling groups allowed to use.");
-    return aq_fail_field(&c->err, ENOENT, "scalingGroup",
-                         "You do not have access to the scaling group '%s'.", wanted);
-}
-
-static int choose_resource_group(struct creation *c, struct draft *d)
-{
-    const struct allowed *a = access_find(c->core, &d->s);
-    bool seen = false;
-
-    if (d->s.resource_group)
-        return 0; /* chosen before a commit that was refused */
-    for (size_t i = 0; a && i < a->count; i++) {
-        const struct rgroup *g = rgroup_find(c->core, a->names[i]);
-
-        if (!g || !g->is_known || !g->g.is_active ||
-            (d->resource_group && strcmp(g->g.name, d->resource_group) != 0))
-            continue;
-        seen = true;
-        if (!(g->scheduling.session_types >> d->s.type & 1))
-            continue;
-        d->s.resource_group = strdup(g->g.name);
-        return d->s.resource_group ? 0 : aq_fail(&c->err, ENOMEM, "a session");
-    }
-    return no_resource_group(c, d, seen);
-}
-
 /* All that is missing is known now. */
-static int complete(struct creation *c, struct draft *d)
+static int complete(struct creation *c, struct draft *d, struct admission_queue *queue)
 {
     if (d->unresolved_count)
         return aq_fail_field(&c->err, ENOENT, "dependencies", "no session of yours is called '%s'",
                              d->unresolved[0]);
-    return choose_resource_group(c, d);
+    if (d->s.resource_group)
+        return 0; /* admitted before a commit that was refused */
+    return admission_check(c->core, &d->s, d->resource_group, d->shmem_bytes, queue, &c->err);
 }
 
 /* The drafts become one batch: whole or not at all. */
@@ -271,11 +234,13 @@ static int try_out(struct creation *c)
 
 static void commit(struct creation *c)
 {
+    struct admission_queue queue = { .access_key = "" };
     int r = 0;
 
     for (c->at = 0; c->at < c->count && r == 0; c->at += r == 0)
         if (!c->drafts[c->at].is_met)
-            r = complete(c, &c->drafts[c->at]);
+            r = complete(c, &c->drafts[c->at], &queue);
+    admission_done(&queue);
     if (c->tried) {
         finish(c, r == 0 ? try_out(c) : r);
         return;
@@ -416,7 +381,7 @@ static int begin(struct creation *c, struct draft *d, const struct session_reque
     const char *wanted;
     int r = request_build(c->core, req, &d->s, &c->err);
 
-    if (r < 0)
+    if (r < 0 || (r = request_shmem(req, &d->shmem_bytes, &c->err)) < 0)
         return r;
     d->reuse = req->reuse;
     wanted = req->resource_group ? req->resource_group : wishes_resource_group(c->core, &req->wishes);
@@ -449,16 +414,10 @@ static bool wants_reading(struct creation *c)
 
 static int begin_all(struct creation *c, const struct session_request *const *requests)
 {
-    struct queue_check check = { .access_key = "" };
     int r = 0;
 
-    for (c->at = 0; c->at < c->count && r == 0; c->at += r == 0) {
-        struct draft *d = &c->drafts[c->at];
-
-        r = begin(c, d, requests[c->at]);
-        if (r == 0 && !d->is_met)
-            r = request_check_queue(c->core, &d->s, &check, &c->err);
-    }
+    for (c->at = 0; c->at < c->count && r == 0; c->at += r == 0)
+        r = begin(c, &c->drafts[c->at], requests[c->at]);
     return r;
 }
 

@@ -1,8 +1,9 @@
 /* create.h - the parts of making a session; inside src/manager/core
  *
  * request.c checks a request and builds the session; access.c knows which
- * resource groups its owner may use; create.c brings them together, reads
- * from the store what memory does not have, and commits.
+ * resource groups its owner may use; admission.c whether it may wait; create.c
+ * brings them together, reads from the store what memory does not have, and
+ * commits.
  */
 #ifndef AQ_MANAGER_CORE_CREATE_H
 #define AQ_MANAGER_CORE_CREATE_H
@@ -36,15 +37,25 @@ void access_keep(struct core *core, const struct session *s, struct allowed *a);
  */
 int request_build(const struct core *core, const struct session_request *req,
                   struct session *ret, struct aq_error *err);
-/* What was counted for the sessions before, of one request; .access_key "" at first. */
-struct queue_check {
+/* Shared memory that it asks for; 0 = it does not say. -EINVAL if that is no size. */
+int request_shmem(const struct session_request *req, int64_t *ret, struct aq_error *err);
+
+/* ---- admission.c ---- */
+
+/* What waits of one owner, counted when it is first needed; .access_key "" at first. */
+struct admission_queue {
     char access_key[ACCESS_KEY_MAX];
-    int pending;
+    int64_t count;
+    struct slots slots;
 };
-/* What only the owner's other sessions can speak against: how many wait. 's' counts
- * for those that come after it.
+void admission_done(struct admission_queue *queue);
+
+/* Whether 's' may wait, by sched_admit(): then its resource group is set, that of
+ * that name or the first that takes it if NULL, and it counts as waiting for those
+ * of the same request that come after it. Errors of sched_admit(), with all that is
+ * wrong in the text.
  */
-int request_check_queue(const struct core *core, const struct session *s,
-                        struct queue_check *check, struct aq_error *err);
+int admission_check(struct core *core, struct session *s, const char *resource_group,
+                    int64_t shmem_bytes, struct admission_queue *queue, struct aq_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "manager/core/image_needs.h"
 #include "manager/core/parts.h"
 
 struct core_image_job {
@@ -109,7 +110,7 @@ void images_take_status(struct core *core, const struct agent_live *a,
     }
 }
 
-void images_take_list(struct agent_live *a, const struct msg_image_list *msg)
+void images_take_list(struct core *core, struct agent_live *a, const struct msg_image_list *msg)
 {
     char *copy = strdup(msg->images);
 
@@ -117,6 +118,7 @@ void images_take_list(struct agent_live *a, const struct msg_image_list *msg)
         return; /* it says so again */
     free(a->images);
     a->images = copy;
+    image_needs_take(core, copy);
 }
 
 /* The first job of the agent, NULL if there is none. */

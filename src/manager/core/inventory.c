@@ -220,7 +220,7 @@ static void on_message(void *data, const char *agent_id, const struct message *m
     else if (msg->type == MSG_IMAGE_STATUS)
         images_take_status(core, a, &msg->image_status);
     else if (msg->type == MSG_IMAGE_LIST)
-        images_take_list(a, &msg->image_list);
+        images_take_list(core, a, &msg->image_list);
     else if (msg->type == MSG_STATISTICS)
         statistics_take(core, a, &msg->statistics);
 }

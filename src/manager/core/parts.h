@@ -276,7 +276,7 @@ char *misuse_json(const struct live *l);
 
 void images_take_status(struct core *core, const struct agent_live *a,
                         const struct msg_image_status *msg);
-void images_take_list(struct agent_live *a, const struct msg_image_list *msg);
+void images_take_list(struct core *core, struct agent_live *a, const struct msg_image_list *msg);
 /* Its connection has ended. */
 void images_fail_jobs(struct core *core, const struct agent_live *a);
 void images_free_jobs(struct core *core);

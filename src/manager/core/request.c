@@ -8,6 +8,7 @@
 #include "base/jsonw.h"
 #include "base/utf8.h"
 #include "manager/core/create.h"
+#include "manager/core/image_needs.h"
 #include "model/service_port.h"
 
 #define CLUSTER_SIZE_MAX 1000
@@ -118,21 +119,21 @@ static int check_batch(const struct session_request *req, struct aq_error *err)
     return 0;
 }
 
+/* What no policy makes possible; the policy itself is for admission_check(). */
 static int check_limits(const struct core *core, const struct session_request *req,
-                        const struct keypair_policy *policy, struct aq_error *err)
+                        const char *access_key, struct aq_error *err)
 {
-    int max = policy && policy->max_containers_per_session > 0
-                  ? AQ_MIN(policy->max_containers_per_session, CLUSTER_SIZE_MAX)
-                  : CLUSTER_SIZE_MAX;
+    const struct keypair *k = core_find_keypair(core, access_key);
+    const struct keypair_policy *policy = k && k->policy ? core_find_policy(core, k->policy) : NULL;
     int max_priority = policy && policy->max_priority > 0 ? policy->max_priority : 100;
 
-    if (req->cluster_size > (uint32_t)max)
+    if (req->cluster_size > CLUSTER_SIZE_MAX)
         return aq_fail_field(err, EINVAL, "clusterSize",
-                             "a session of yours may have at most %d containers, not %u", max,
+                             "a session may have at most %d containers, not %u", CLUSTER_SIZE_MAX,
                              (unsigned)req->cluster_size);
-    if (req->priority > max_priority || req->priority >= PRIORITY_COUNT)
-        return aq_fail_field(err, EINVAL, "priority", "your highest priority is %d, not %d",
-                             AQ_MIN(max_priority, PRIORITY_COUNT - 1), req->priority);
+    if (req->priority >= PRIORITY_COUNT)
+        return aq_fail_field(err, EINVAL, "priority", "the highest priority is %d, not %d",
+                             PRIORITY_COUNT - 1, req->priority);
     return wishes_check(core, &req->wishes, req->resource_group, max_priority, err);
 }
 
@@ -172,13 +173,6 @@ static int find_owner(const struct core *core, const struct session_request *req
     return s->domain ? 0 : aq_fail(err, ENOMEM, "a session");
 }
 
-static const struct keypair_policy *find_policy(const struct core *core, const char *access_key)
-{
-    const struct keypair *k = core_find_keypair(core, access_key);
-
-    return k && k->policy ? core_find_policy(core, k->policy) : NULL;
-}
-
 /* ---- resources ---- */
 
 static int set_default(struct slots *slots, const char *name, int64_t amount)
@@ -186,9 +180,12 @@ static int set_default(struct slots *slots, const char *name, int64_t amount)
     return slots_get(slots, name) > 0 ? 0 : slots_set(slots, name, amount);
 }
 
+/* What the request does not say is as the image needs it. */
 static int build_resources(const struct core *core, const struct session_request *req,
                            struct slots *ret, struct aq_error *err)
 {
+    const struct image_needs *needs = image_needs_find(core, req->image);
+
     for (size_t i = 0; i < req->resources.count; i++) {
         const struct slot *slot = &req->resources.items[i];
         enum slot_type type;
@@ -205,9 +202,36 @@ static int build_resources(const struct core *core, const struct session_request
         if (slot->amount > 0 && slots_set(ret, slot->name, slot->amount) < 0)
             return aq_fail(err, ENOMEM, "a session");
     }
+    for (size_t i = 0; needs && i < needs->min.count; i++)
+        if (set_default(ret, needs->min.items[i].name, needs->min.items[i].amount) < 0)
+            return aq_fail(err, ENOMEM, "a session");
     if (set_default(ret, "cpu", AMOUNT_ONE) < 0 ||
         set_default(ret, "mem", INT64_C(1) << 30) < 0)
         return aq_fail(err, ENOMEM, "a session");
+    return 0;
+}
+
+int request_shmem(const struct session_request *req, int64_t *ret, struct aq_error *err)
+{
+    json_t *opts, *shmem;
+    const char *text;
+    int r = 0;
+
+    *ret = 0;
+    if (!req->resource_opts || !strstr(req->resource_opts, "\"shmem\""))
+        return 0;
+    opts = json_loads(req->resource_opts, 0, NULL);
+    shmem = json_object_get(opts, "shmem");
+    text = json_string_value(shmem);
+    if (text)
+        r = slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "mem", ret, NULL);
+    else if (json_is_integer(shmem))
+        *ret = json_integer_value(shmem);
+    else if (shmem && !json_is_null(shmem))
+        r = -EINVAL;
+    json_decref(opts);
+    if (r < 0 || *ret < 0)
+        return aq_fail_field(err, EINVAL, "resource_opts", "shmem is no size: \"64m\", \"1g\"");
     return 0;
 }
 
@@ -285,27 +309,6 @@ static char *build_spec(const struct session_request *req)
 
 /* ---- together ---- */
 
-int request_check_queue(const struct core *core, const struct session *s,
-                        struct queue_check *check, struct aq_error *err)
-{
-    const struct keypair_policy *policy = find_policy(core, s->access_key);
-    int limit = policy ? policy->max_pending_sessions : 0;
-
-    if (limit <= 0)
-        return 0;
-    if (strcmp(check->access_key, s->access_key) != 0) {
-        memcpy(check->access_key, s->access_key, sizeof(check->access_key));
-        check->pending = 0;
-        for (const struct session *o = NULL; (o = core_next_session(core, o));)
-            check->pending += o->status == SESSION_PENDING
-                              && strcmp(o->access_key, s->access_key) == 0;
-    }
-    if (check->pending++ >= limit)
-        return aq_fail_kind(err, EDQUOT, "quota-exceeded",
-                            "You cannot have more than %d pending sessions.", limit);
-    return 0;
-}
-
 int request_build(const struct core *core, const struct session_request *req,
                   struct session *ret, struct aq_error *err)
 {
@@ -314,7 +317,7 @@ int request_build(const struct core *core, const struct session_request *req,
 
     if ((r = check_texts(req, err)) < 0 || (r = check_batch(req, err)) < 0 ||
         (r = find_owner(core, req, ret, err)) < 0 ||
-        (r = check_limits(core, req, find_policy(core, ret->access_key), err)) < 0)
+        (r = check_limits(core, req, ret->access_key, err)) < 0)
         return r;
     ret->id = uuid_random();
     (void)snprintf(ret->name, sizeof(ret->name), "%s", req->name);

@@ -240,6 +240,7 @@ struct core {
     struct proposal *open;   /* of this turn, under construction */
     struct list deferred;    /* callbacks for the next turn */
     struct list image_jobs;  /* images.c */
+    struct map image_needs;  /* image_needs.c: canonical name -> struct image_needs */
     struct list subscribers; /* of all sessions */
     struct map session_subscribers;
     bool is_publishing;

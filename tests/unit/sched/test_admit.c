@@ -3,19 +3,19 @@
 
 #include "sched/admit.h"
 
-static const enum session_type batch[] = { SESSION_BATCH }, inter[] = { SESSION_INTERACTIVE },
-                               both[] = { SESSION_BATCH, SESSION_INTERACTIVE };
-static const char *slots[3];
+#define BATCH (1u << SESSION_BATCH)
+#define INTERACTIVE (1u << SESSION_INTERACTIVE)
 
-static struct admit_group groups[] = { { "a", batch, 1, slots, 3 }, { "b", inter, 1, slots, 3 },
-                                       { "c", both, 2, slots, 3 } };
-
-static void names(void)
+/* Agents have CPU, memory and GPUs of one kind. */
+static bool serves(const void *data, const char *slot)
 {
-    slots[0] = slot_name_intern("cpu", 3);
-    slots[1] = slot_name_intern("mem", 3);
-    slots[2] = slot_name_intern("cuda.shares", 11);
+    (void)data;
+    return strcmp(slot, "rocm.devices") != 0;
 }
+
+static const struct admit_group groups[] = { { "a", BATCH, serves, NULL },
+                                             { "b", INTERACTIVE, serves, NULL },
+                                             { "c", BATCH | INTERACTIVE, serves, NULL } };
 
 static struct admission admission(const char *request)
 {
@@ -49,7 +49,6 @@ static void test_groups(void **state)
     };
 
     (void)state;
-    names();
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         const struct admit_group *found = NULL;
         struct aq_error err = { 0 };
@@ -90,17 +89,17 @@ static void test_rules(void **state)
         { "cpu=1 mem=1024", .min = "mem=1000", .shmem = 24, .priority_max = 100,
           .containers_max = 1, .pending_count_max = 1 },
         { "cpu=1 mem=1024", .shmem = 1024, .priority_max = 100, .containers_max = 1,
-          .pending_count_max = 1, .field = "shmem", .says = "must be less than memory" },
+          .pending_count_max = 1, .field = "resource_opts", .says = "must be less than memory" },
         { "cpu=1 mem=1024 rocm.devices=1", .priority_max = 100, .containers_max = 1,
           .pending_count_max = 1, .field = "rocm.devices", .says = "has the slot 'rocm.devices'" },
         { "cpu=1 mem=1024 rocm.devices=0", .priority_max = 100, .containers_max = 1,
           .pending_count_max = 1 },
         { "cpu=1 mem=1024", .priority_max = 100, .containers_max = 0, .pending_count_max = 1,
-          .field = "cluster_size", .says = "more than 0 containers" },
+          .field = "clusterSize", .says = "at most 0 containers, not 1" },
         { "cpu=1 mem=1024", .priority = 51, .priority_max = 50, .containers_max = 1,
-          .pending_count_max = 1, .field = "priority", .says = "limited to 50" },
+          .pending_count_max = 1, .field = "priority", .says = "highest priority is 50, not 51" },
         { "cpu=1 mem=1024", .priority_max = 100, .containers_max = 1, .pending_count = 3,
-          .pending_count_max = 3, .field = "sessions", .says = "more than 3 pending" },
+          .pending_count_max = 3, .field = "", .says = "more than 3 pending" },
         { "cpu=2 mem=1024", .pending = "cpu=3", .pending_max = "cpu=4", .priority_max = 100,
           .containers_max = 1, .pending_count_max = 1, .field = "cpu",
           .says = "would ask for cpu=5, more than the limit 4" },
@@ -109,7 +108,6 @@ static void test_rules(void **state)
     };
 
     (void)state;
-    names();
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         const struct admit_group *found = NULL;
         struct admit_kernel kernel = { .shmem_bytes = rows[i].shmem };
@@ -143,7 +141,6 @@ static void test_rules(void **state)
 static void test_all_are_said(void **state)
 {
     (void)state;
-    names();
     for (unsigned n = 0; n < 32; n++) {
         AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
         const struct admit_group *found = NULL;

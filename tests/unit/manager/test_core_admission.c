@@ -1,0 +1,306 @@
+/* What may wait: limits of policies and users, what images need, which slots a
+ * group serves; and that asking gives the answer that creating would get.
+ */
+#include "world.h"
+
+#define SECOND_KEY "AKIASECONDSECONDSECO"
+#define GPU_NODE "{\"cpu\":[\"count\",\"8\"],\"mem\":[\"bytes\",\"8589934592\"]," \
+                 "\"cuda.shares\":[\"count\",\"2\"]}"
+
+/* ---- settings ---- */
+
+static void save(struct event_batch *batch)
+{
+    struct answer a = { 0 };
+
+    core_save(world.core, batch, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+}
+
+static struct slots amounts(const char *json)
+{
+    struct slots s = { 0 };
+    struct aq_error err = { 0 };
+    json_t *tree = json_loads(json, 0, NULL);
+
+    if (slots_from_json(tree, world.core->types, &s, &err) < 0)
+        fail_msg("%s: %s", json, err.text);
+    json_decref(tree);
+    return s;
+}
+
+static void save_policy(struct keypair_policy policy)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_KEYPAIR_POLICY_SAVED, world_wall);
+
+    e->policy = policy;
+    e->policy.name = strdup("default");
+    e->policy.unlimited_unspecified = true;
+    save(batch);
+}
+
+/* The user of USER_KEY, with these limits. */
+static void limit_user(const char *slots, int max_sessions)
+{
+    const struct uuid id = core_find_keypair(world.core, USER_KEY)->user_id;
+    const struct user *old = core_find_user(world.core, &id);
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_USER_SAVED, world_wall);
+
+    e->user.user = (struct user){ .id = id, .username = strdup(old->username),
+        .email = strdup(old->email), .domain = strdup(old->domain), .role = old->role,
+        .status = old->status, .groups = malloc(sizeof(struct uuid)), .group_count = 1,
+        .group_cap = 1, .total_slots = amounts(slots), .max_concurrent_sessions = max_sessions };
+    e->user.user.groups[0] = old->groups[0];
+    save(batch);
+}
+
+static void add_second_key(void)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_KEYPAIR_SAVED, world_wall);
+
+    e->keypair = (struct keypair){ .access_key = SECOND_KEY,
+        .secret_key = "secret-secret-secret-secret-secret-secre", .is_active = true,
+        .user_id = core_find_keypair(world.core, USER_KEY)->user_id,
+        .policy = strdup("default"), .rate_limit = 30000 };
+    save(batch);
+}
+
+static void add_group(const char *name)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
+    struct answer a = { 0 };
+
+    e->resource_group = (struct resource_group){ .name = strdup(name), .is_active = true,
+        .scheduler = strdup("fifo"), .selection = strdup("concentrated"),
+        .agent_loss_policy = strdup("wait") };
+    save(batch);
+    core_allow_resource_group(world.core, name, "default", NULL, NULL, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+}
+
+/* ---- requests ---- */
+
+struct wanted {
+    const char *slots, *key, *image, *opts, *group;
+    uint32_t kernels;
+    int priority;
+};
+
+static void on_tried(void *data, int r, const struct aq_error *err, const struct core_trial *trial)
+{
+    (void)trial;
+    on_created(data, r, err, NULL);
+}
+
+/* Ask first: the answer has to be the same, and nothing is made by it. */
+static struct answer ask(const char *name, struct wanted w)
+{
+    struct session_request req = { .name = name, .type = SESSION_BATCH,
+        .image = w.image ? w.image : "sh", .command = "true",
+        .access_key = w.key ? w.key : USER_KEY, .priority = w.priority ? w.priority : -1,
+        .cluster_size = w.kernels, .resource_opts = w.opts, .resource_group = w.group,
+        .resources = amounts(w.slots ? w.slots : "{}") };
+    size_t before = world.core->sessions_by_id.count;
+    struct answer tried = { 0 }, a;
+
+    core_try_session(world.core, &req, on_tried, &tried);
+    settle();
+    assert_true(tried.came);
+    assert_int_equal(world.core->sessions_by_id.count, before);
+    a = create(&req);
+    assert_int_equal(a.r, tried.r);
+    assert_string_equal(a.err.text, tried.err.text);
+    assert_string_equal(a.err.field, tried.err.field);
+    slots_done(&req.resources);
+    return a;
+}
+
+static struct uuid must(const char *name, struct wanted w)
+{
+    struct answer a = ask(name, w);
+
+    if (a.r < 0)
+        fail_msg("%s: %s", name, a.err.text);
+    return a.created.id;
+}
+
+static void refused(const char *name, struct wanted w, int error, const char *field,
+                    const char *text)
+{
+    struct answer a = ask(name, w);
+
+    assert_row(a.r == -error, "%s: %d %s", name, a.r, a.err.text);
+    assert_string_equal(a.err.field, field);
+    assert_string_equal(a.err.text, text);
+}
+
+static void assert_waits(const struct uuid *id, const char *text)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf said = STRBUF_INIT;
+
+    assert_int_equal(status_of(id), SESSION_PENDING);
+    assert_int_equal(core_explain(world.core, id, &said, NULL, NULL), 0);
+    assert_row(strstr(said.data, text), "%s", said.data);
+}
+
+/* ---- tests ---- */
+
+/* Whatever keypair made the sessions; others are not concerned. */
+static void a_user_has_limits_of_their_own(void **state)
+{
+    struct uuid first, second, third, other;
+
+    (void)state;
+    agent_comes("a", GPU_NODE);
+    add_second_key();
+    limit_user("{\"cpu\":\"3\"}", 0);
+    first = must("first", (struct wanted){ .slots = "{\"cpu\":\"2\"}" });
+    second = must("second", (struct wanted){ .slots = "{\"cpu\":\"2\"}", .key = SECOND_KEY });
+    third = must("third", (struct wanted){ .slots = "{\"cpu\":\"1\"}", .key = SECOND_KEY });
+    other = must("other", (struct wanted){ .slots = "{\"cpu\":\"4\"}", .key = ADMIN_KEY });
+    assert_int_equal(status_of(&first), SESSION_SCHEDULED);
+    assert_waits(&second, "Your user resource quota is exceeded.\n"
+                          "- cpu: used 3 + requested 2 > limit 3");
+    assert_int_equal(status_of(&third), SESSION_SCHEDULED); /* who waits is in nobody's way */
+    assert_int_equal(status_of(&other), SESSION_SCHEDULED);
+    limit_user("{\"cpu\":\"5\"}", 2);
+    assert_waits(&second, "You cannot run more than 2 concurrent sessions");
+    restart_core();
+    agent_comes("a", GPU_NODE);
+    limit_user("{}", 3);
+    pass(3 * USEC_PER_SEC);
+    assert_waits(&second, "no agents passed the 'resource' filter"); /* 7 of 8 are taken */
+    assert_int_equal(terminate(&other, true).r, 0);
+    agent_reports_exit(find_sent(MSG_KERNEL_CREATE, 2), 0);
+    assert_int_equal(status_of(&second), SESSION_SCHEDULED);
+    assert_clean();
+}
+
+static void what_waits_is_limited_in_number_and_amount(void **state)
+{
+    struct keypair_policy policy = { .max_pending_sessions = 2, .max_priority = 100 };
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    (void)must("full", (struct wanted){ .slots = "{\"cpu\":\"4\"}" });
+    save_policy(policy);
+    (void)must("first", (struct wanted){ .slots = "{\"cpu\":\"1\"}" });
+    (void)must("second", (struct wanted){ .slots = "{\"cpu\":\"1\"}" });
+    refused("three", (struct wanted){ .slots = "{\"cpu\":\"1\"}" }, EDQUOT, "",
+            "You cannot have more than 2 pending sessions.");
+    policy.max_pending_sessions = 0;
+    policy.max_pending_slots = amounts("{\"cpu\":\"4\"}");
+    save_policy(policy);
+    refused("three", (struct wanted){ .slots = "{\"cpu\":\"3\"}" }, EDQUOT, "cpu",
+            "Your pending sessions would ask for cpu=5, more than the limit 4.");
+    (void)must("three", (struct wanted){ .slots = "{\"cpu\":\"2\"}" });
+    (void)must("others", (struct wanted){ .slots = "{\"cpu\":\"4\"}", .key = ADMIN_KEY });
+    assert_clean();
+}
+
+static void all_that_is_wrong_is_said(void **state)
+{
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    save_policy((struct keypair_policy){ .max_containers_per_session = 2, .max_priority = 20 });
+    refused("both", (struct wanted){ .kernels = 3, .priority = 21 }, EINVAL, "clusterSize",
+            "A session of yours may have at most 2 containers, not 3.\n"
+            "Your highest priority is 20, not 21.");
+    (void)must("none", (struct wanted){ .kernels = 2, .priority = 20 });
+}
+
+static void join_annex(void)
+{
+    struct msg_hello hello = { .protocol_min = 1, .protocol_max = 1, .agent_id = "annex-1",
+        .incarnation = uuid_random(), .version = "1", .architecture = "x86_64",
+        .resource_group = "annex", .slots = FOUR_CPUS };
+    struct msg_welcome welcome = { 0 };
+    struct aq_error err;
+    int64_t retry = 0;
+
+    assert_int_equal(agent_link_ops.on_hello(world.core, &hello, &welcome, &retry, &err), 0);
+    agent_link_ops.on_connected(world.core, "annex-1", &hello.incarnation);
+    settle();
+    agent_beats("annex-1", NULL, 0);
+}
+
+/* A group without the slot is passed over, and refused where it is asked for. */
+static void a_group_has_to_serve_what_is_asked_for(void **state)
+{
+    static const char gpu[] = "{\"cuda.shares\":\"1\"}";
+    struct uuid id;
+
+    (void)state;
+    agent_comes("a", GPU_NODE);
+    add_group("annex");
+    id = must("early", (struct wanted){ .slots = gpu, .group = "annex" }); /* nobody is there yet */
+    assert_int_equal(status_of(&id), SESSION_PENDING);
+    join_annex();
+    refused("late", (struct wanted){ .slots = gpu, .group = "annex" }, EINVAL, "cuda.shares",
+            "No agent of the scaling group 'annex' has the slot 'cuda.shares'.");
+    id = must("anywhere", (struct wanted){ .slots = gpu });
+    assert_string_equal(core_find_session(world.core, &id)->resource_group, "default");
+    id = must("cores", (struct wanted){ .slots = "{\"cpu\":\"1\"}" });
+    assert_string_equal(core_find_session(world.core, &id)->resource_group, "annex");
+}
+
+static void take_images(const char *labels)
+{
+    AQ_CLEANUP(aq_freep) char *text = aq_format(
+        "[{\"digest\":\"sha256:1\",\"names\":[\"docker.io/library/python:3\"],\"labels\":%s}]", labels);
+    struct message msg = { .type = MSG_IMAGE_LIST, .image_list = { .images = text } };
+
+    agent_link_ops.on_message(world.core, "a", &msg);
+    settle();
+}
+
+static void images_get_what_they_need(void **state)
+{
+    static const char python[] = "python:3";
+    struct uuid id;
+
+    (void)state;
+    agent_comes("a", GPU_NODE);
+    take_images("{\"ai.backend.resource.min.cpu\":\"2\",\"ai.backend.resource.min.mem\":\"1g\","
+                "\"ai.backend.resource.min.cuda.shares\":\"0\","
+                "\"ai.backend.resource.max.cpu\":\"3\",\"ai.backend.resource.min.tpu\":\"1\","
+                "\"ai.backend.resource.min.xpu\":\"many\"}");
+    refused("lean-1", (struct wanted){ .slots = "{\"cpu\":\"1\"}", .image = python }, EINVAL, "cpu",
+            "The image needs at least cpu=2, not 1.");
+    refused("fat-1", (struct wanted){ .slots = "{\"cpu\":\"4\"}", .image = python }, EINVAL, "cpu",
+            "The image takes at most cpu=3, not 4.");
+    refused("shm-1", (struct wanted){ .slots = "{\"mem\":\"1g\"}", .image = python,
+                                    .opts = "{\"shmem\":\"64m\"}" }, EINVAL, "mem",
+            "The image needs at least mem=1.06 GiB, not 1 GiB.");
+    refused("all-shm", (struct wanted){ .slots = "{\"mem\":\"64m\"}", .opts = "{\"shmem\":\"64m\"}" },
+            EINVAL, "resource_opts", "Shared memory (64 MiB) must be less than memory (64 MiB).");
+    refused("odd-shm", (struct wanted){ .opts = "{\"shmem\":\"much\"}" }, EINVAL, "resource_opts",
+            "shmem is no size: \"64m\", \"1g\"");
+    id = must("default", (struct wanted){ .image = python });
+    assert_int_equal(slots_get(&core_find_session(world.core, &id)->kernels[0].requested,
+                               slot_name_find("cpu", 3)), 2 * AMOUNT_ONE);
+    take_images("{}");
+    (void)must("lean-1", (struct wanted){ .slots = "{\"cpu\":\"1\"}", .image = python });
+    assert_clean();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_user_has_limits_of_their_own, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(what_waits_is_limited_in_number_and_amount, world_begin,
+                                        world_end),
+        cmocka_unit_test_setup_teardown(all_that_is_wrong_is_said, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(a_group_has_to_serve_what_is_asked_for, world_begin,
+                                        world_end),
+        cmocka_unit_test_setup_teardown(images_get_what_they_need, world_begin, world_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
