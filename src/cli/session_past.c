@@ -154,9 +154,12 @@ static int print_choice(struct cli *cli, const json_t *choice, size_t number, st
     json_t *best = json_object_get(choice, "best");
     int r;
 
-    strbuf_addf(&head, "%sRequirement #%zu: of %lld agents %lld had room; selection %.32s\n",
+    strbuf_addf(&head, "%sRequirement #%zu: of %lld agents %lld had room; selection %.32s%s\n",
                 number ? "\n" : "", number + 1, (long long)(with + without), (long long)with,
-                selection ? selection : "?");
+                selection ? selection : "?",
+                json_is_false(json_object_get(choice, "ranked"))
+                    ? " (no ranking: the chosen one, others by name)"
+                    : "");
     r = cli_print(&head, err);
     draw(best);
     return r < 0 ? r : print_rows(cli, choice_columns, best, err);
@@ -189,6 +192,7 @@ static int print_choices(struct cli *cli, json_t *choices, struct aq_error *err)
             { "selection", "SELECTION", COLUMN_TEXT, COLUMN_IS_NAME },
             { "with_room", "WITH-ROOM", COLUMN_NUMBER, 0 },
             { "without_room", "WITHOUT", COLUMN_NUMBER, 0 },
+            { "ranked", "RANKED", COLUMN_BOOL, 0 },
             { "best", "BEST", COLUMN_TEXT, COLUMN_IS_NESTED }, COLUMN_END }, choices, &out, err);
         return r < 0 ? r : cli_print(&out, err);
     }

@@ -1,7 +1,9 @@
 /* choice.c - between which agents a placement was chosen, as it was then
  *
  * Noted right before an agent is held, while scores and amounts are those
- * that the selector saw. Agents with equal contents are one candidate.
+ * that the selector saw. Agents with equal contents are one candidate. Where a
+ * plug-in or whose turn it is has the last word, nobody is better than another:
+ * the chosen one comes first, then the others by id.
  */
 #include <errno.h>
 #include <math.h>
@@ -22,10 +24,17 @@ struct choice {
     size_t with_room, without;     /* agents */
 };
 
+static bool is_ranked(const struct choice *c)
+{
+    return !c->s->options.selector.ops->pick;
+}
+
 static bool is_better(const struct choice *c, uint32_t a, uint32_t b)
 {
     const struct cluster *cluster = &c->s->cluster;
-    int order = select_compare(cluster, c->req, &c->s->options.selector, a, b);
+    uint32_t chosen = cluster->nodes[c->chosen].state;
+    int order = is_ranked(c) ? select_compare(cluster, c->req, &c->s->options.selector, a, b)
+                             : (b == chosen) - (a == chosen);
 
     if (order == 0)
         order = strcmp(cluster->nodes[cluster->states[a].members[0]].id,
@@ -131,6 +140,7 @@ int choice_note(struct sched *s, const struct entry *e, uint32_t q, uint32_t nod
     jsonw_member_str(&w, "selection", s->options.selector.ops->name);
     jsonw_member_int(&w, "with_room", (int64_t)c.with_room);
     jsonw_member_int(&w, "without_room", (int64_t)c.without);
+    jsonw_member_bool(&w, "ranked", is_ranked(&c));
     jsonw_key(&w, "best");
     jsonw_array_begin(&w);
     for (uint32_t i = 0; i < c.count; i++)

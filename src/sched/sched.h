@@ -200,7 +200,9 @@ struct sched_outcome {
     size_t victim_count;
     int64_t starts_usec;       /* NO_ROOM with backfill: when it will start; 0 = not known */
     const char *choices;       /* PLACED, with choices_max: JSON, per requirement
-                                  {"selection", "with_room", "without_room": agents, "best":
+                                  {"selection", "with_room", "without_room": agents, "ranked":
+                                  false if the selector says no more than which one, "best": the
+                                  best first, or the chosen one and others by id
                                   [{"agent", "equal": agents like it, itself one of them,
                                   "score" or null, "free": amounts, "chosen"}]}; else NULL */
 };

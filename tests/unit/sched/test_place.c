@@ -321,7 +321,8 @@ static void test_choices(void **state)
     (void)session("cpu=100");
     run_at(0);
     assert_string_equal(outcome_of(0)->choices,
-        "[{\"selection\":\"concentrated\",\"with_room\":4,\"without_room\":1,\"best\":["
+        "[{\"selection\":\"concentrated\",\"with_room\":4,\"without_room\":1,"
+        "\"ranked\":true,\"best\":["
         "{\"agent\":\"a\",\"equal\":1,\"score\":null,\"free\":{\"cpu\":\"2\"},\"chosen\":true},"
         "{\"agent\":\"b\",\"equal\":2,\"score\":null,\"free\":{\"cpu\":\"4\"},\"chosen\":false}]}]");
     first = outcome_of(1)->choices; /* one of two parts each, the second after the first */

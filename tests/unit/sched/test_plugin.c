@@ -176,11 +176,37 @@ static void test_never_from_strangers(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+/* The fullest agent wins, though the built-in rule thinks otherwise: nothing is made up about
+ * the others.
+ */
+static void test_choice_is_explained(void **state)
+{
+    static const char *const want =
+        "[{\"selection\":\"shortest\",\"with_room\":3,\"without_room\":1,\"ranked\":false,\"best\":["
+        "{\"agent\":\"i-3\",\"equal\":1,\"score\":null,\"free\":{\"cpu\":\"7\",\"mem\":\"600\"},"
+        "\"chosen\":true},"
+        "{\"agent\":\"i-1\",\"equal\":2,\"score\":null,\"free\":{\"cpu\":\"5\",\"mem\":\"1000\"},"
+        "\"chosen\":false}]}]";
+
+    (void)state;
+    use(getenv("ALIQUOT_SCHEDULER_PLUGIN"));
+    world.snap.options.choices_max = 2;
+    for (int i = 0; i < 2; i++)
+        agent(i ? "i-2" : "i-1", "cpu=5 mem=1000")->capacity = own("cpu=5 mem=1000");
+    agent("i-3", "cpu=7 mem=600")->capacity = own("cpu=8 mem=1000");
+    agent("i-4", "cpu=0 mem=1000")->capacity = own("cpu=8 mem=1000");
+    (void)limited("cpu=1 mem=500", 10);
+    run_at(0);
+    assert_string_equal(outcome_of(0)->choices, want);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_example_orders),
         cmocka_unit_test(test_example_chooses),
+        cmocka_unit_test(test_choice_is_explained),
         cmocka_unit_test(test_wrong_answers),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_never_from_strangers),
