@@ -334,7 +334,7 @@ static uint64_t mix_word(uint64_t hash, uint64_t word)
 /* The leftovers, remembered. */
 static double leftover_of(struct fragmentation *f, const struct contents *n)
 {
-    uint64_t key = mix_word(f->looks, (uint64_t)n->cpu_milli);
+    uint64_t key = mix_word(mix_word(0, f->looks), (uint64_t)n->cpu_milli);
     struct cached *cached;
 
     for (uint32_t d = 0; d < n->device_count; d++)
