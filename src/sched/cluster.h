@@ -151,11 +151,20 @@ void cluster_request_release(struct cluster *c, struct request *req);
 
 /* ---- room ---- */
 
+/* Find it out anew; only for the next. */
+const struct fit *cluster_look(const struct cluster *c, struct request *req, uint32_t state,
+                               const struct selector *selector);
 /* Whether an agent in this state has room, and how good it is; NULL if memory is
  * short. The first may give only a bound.
  */
-const struct fit *cluster_fit_bound(const struct cluster *c, struct request *req, uint32_t state,
-                                    const struct selector *selector);
+static inline const struct fit *cluster_fit_bound(const struct cluster *c, struct request *req,
+                                                  uint32_t state, const struct selector *selector)
+{
+    if (state < req->fit_count && req->fits[state].birth == c->states[state].birth
+        && req->fits[state].epoch == c->epoch)
+        return &req->fits[state];
+    return cluster_look(c, req, state, selector);
+}
 const struct fit *cluster_fit(const struct cluster *c, struct request *req, uint32_t state,
                               const struct selector *selector);
 /* What each state has free of one column, by state; SCHED_ABSENT for those without members. */

@@ -27,17 +27,29 @@ static const struct {
 
 struct cached {
     uint64_t key;
-    double leftover;
+    double taken;
 };
 
 /* Requests that come one after another, in columns: most find no room, and
- * that should cost little.
+ * that should cost little. None without devices.
  */
 struct stream {
+    uint64_t wanted[STREAM_LENGTH]; /* pair() of the next two; without devices what nobody has */
     int32_t cpu_milli[STREAM_LENGTH], part_milli[STREAM_LENGTH];
+    int32_t least_cpu[STREAM_LENGTH], least_part[STREAM_LENGTH]; /* of those that come after */
     uint32_t devices[STREAM_LENGTH], column[STREAM_LENGTH];
     uint64_t models[STREAM_LENGTH];
 };
+
+/* Two amounts in one word: neither is negative, so with both signs set a difference
+ * keeps the sign of each amount that is enough.
+ */
+#define PAIR_SIGNS UINT64_C(0x8000000080000000)
+
+static uint64_t pair(int32_t cpu_milli, int32_t part_milli)
+{
+    return (uint64_t)cpu_milli << 32 | (uint32_t)part_milli;
+}
 
 struct fragmentation {
     struct mix mix;
@@ -121,6 +133,22 @@ static const struct shape *draw_shape(struct fragmentation *f, double total)
     return &f->mix.shapes[last].shape;
 }
 
+/* What the rest of the stream wants at least, and all streams. */
+static void look_ahead(struct fragmentation *f, struct stream *s)
+{
+    int32_t cpu = INT32_MAX, part = INT32_MAX;
+
+    for (size_t t = STREAM_LENGTH; t-- > 0;) {
+        s->wanted[t] = pair(s->cpu_milli[t], s->devices[t] ? s->part_milli[t] : INT32_MAX);
+        s->least_cpu[t] = cpu;
+        s->least_part[t] = part;
+        cpu = AQ_MIN(cpu, s->cpu_milli[t]);
+        part = AQ_MIN(part, s->part_milli[t]);
+    }
+    f->least_cpu = AQ_MIN(f->least_cpu, cpu);
+    f->least_part = AQ_MIN(f->least_part, part);
+}
+
 static void draw_streams(struct fragmentation *f)
 {
     double total = 0;
@@ -139,9 +167,9 @@ static void draw_streams(struct fragmentation *f)
             to->devices[t] = (uint32_t)shape->devices;
             to->column[t] = shape->column;
             to->models[t] = shape->models;
-            f->least_cpu = AQ_MIN(f->least_cpu, to->cpu_milli[t]);
-            f->least_part = AQ_MIN(f->least_part, to->part_milli[t]);
         }
+    for (size_t s = 0; s < STREAMS; s++)
+        look_ahead(f, &f->streams[s]);
 }
 
 /* CPU per device over all agents. */
@@ -209,120 +237,80 @@ static void note_left(void *data)
 
 /* ---- the potential ---- */
 
-/* Devices of one kind, the fullest first. */
+/* Devices of one kind that the streams can use, the fullest first. What becomes
+ * too full for every request stays before 'first'.
+ */
 struct vessel {
     int32_t cpu_milli;
-    uint32_t count;
+    uint32_t first, count;
     uint16_t column, model;
     int32_t free[DEVICES_MAX];
 };
 
-/* Best fit: from the fullest device that has room, or from whole ones. There is
- * room. Returns what was taken.
- */
-static int32_t pour(struct vessel *v, int32_t part, uint32_t devices)
+/* Take a part of the device at 'at', which moves to its place among those before. */
+static void pour_part(struct vessel *v, uint32_t at, int32_t part, int32_t least_part)
 {
-    uint32_t at = 0;
+    int32_t left = v->free[at] - part;
+
+    for (; at > v->first && v->free[at - 1] > left; at--)
+        v->free[at] = v->free[at - 1];
+    v->free[at] = left;
+    v->first += left < least_part;
+}
+
+/* Best fit: from the fullest device that has room, or from whole ones. There is room. */
+static void pour(struct vessel *v, int32_t part, uint32_t devices, int32_t least_part)
+{
+    uint32_t at = v->first;
 
     while (v->free[at] < part)
         at++;
-    for (uint32_t i = 0; i < devices; i++, at++) {
-        int32_t left = v->free[at] - part;
-        uint32_t to = at;
-
-        for (; to > 0 && v->free[to - 1] > left; to--)
-            v->free[to] = v->free[to - 1];
-        v->free[to] = left;
-    }
-    return (int32_t)devices * part;
+    do
+        pour_part(v, at++, part, least_part);
+    while (--devices);
 }
 
-/* What of 'free_milli' the requests leave; those that find no room are skipped. */
-static int64_t pour_stream(const struct fragmentation *f, const struct stream *s, struct vessel *v,
-                           int64_t free_milli)
+/* What the requests take of the devices; those that find no room are skipped. */
+static int32_t pour_stream(const struct fragmentation *f, const struct stream *s, struct vessel *v)
 {
-    for (size_t t = 0; t < STREAM_LENGTH; t++) {
-        uint32_t devices = s->devices[t];
+    uint64_t room = pair(v->cpu_milli, v->free[v->count - 1]) | PAIR_SIGNS;
+    int32_t taken = 0;
 
-        /* the first line alone turns most away: one branch */
-        if ((v->cpu_milli < s->cpu_milli[t]) | (v->free[v->count - 1] < s->part_milli[t]) |
-            (v->count < devices))
+    for (size_t t = 0; t < STREAM_LENGTH; t++) {
+        uint32_t devices;
+
+        if (((room - s->wanted[t]) & PAIR_SIGNS) != PAIR_SIGNS)
             continue;
-        if ((devices && v->free[v->count - devices] < s->part_milli[t]) ||
+        devices = s->devices[t];
+        if (v->count - v->first < devices || v->free[v->count - devices] < s->part_milli[t] ||
             s->column[t] != v->column || !(s->models[t] >> v->model & 1))
             continue;
         v->cpu_milli -= s->cpu_milli[t];
-        free_milli -= pour(v, s->part_milli[t], devices);
-        if (v->cpu_milli < f->least_cpu || v->free[v->count - 1] < f->least_part)
+        pour(v, s->part_milli[t], devices, f->least_part);
+        taken += (int32_t)devices * s->part_milli[t];
+        if (v->cpu_milli < s->least_cpu[t] || v->free[v->count - 1] < s->least_part[t])
             break;
+        room = pair(v->cpu_milli, v->free[v->count - 1]) | PAIR_SIGNS;
     }
-    return free_milli;
+    return taken;
 }
 
-/* The mean of what the streams leave free. */
-static double leftover(const struct fragmentation *f, const struct vessel *vessel,
-                       int64_t free_milli)
+/* The mean of what the streams take. */
+static double mean_taken(const struct fragmentation *f, const struct vessel *vessel)
 {
     int64_t sum = 0;
 
-    if (vessel->cpu_milli < f->least_cpu || vessel->free[vessel->count - 1] < f->least_part)
-        return (double)free_milli;
     for (size_t s = 0; s < STREAMS; s++) {
         struct vessel v;
 
-        memcpy(&v, vessel, offsetof(struct vessel, free) + vessel->count * sizeof(v.free[0]));
-        sum += pour_stream(f, &f->streams[s], &v, free_milli);
+        /* eight devices are usual, and a known size is copied without a call */
+        if (vessel->count <= 8)
+            memcpy(&v, vessel, offsetof(struct vessel, free) + 8 * sizeof(v.free[0]));
+        else
+            memcpy(&v, vessel, offsetof(struct vessel, free) + vessel->count * sizeof(v.free[0]));
+        sum += pour_stream(f, &f->streams[s], &v);
     }
     return (double)sum / STREAMS;
-}
-
-/* Over the kinds of devices, each with its part of the CPU. */
-static double leftovers(const struct fragmentation *f, const struct contents *n)
-{
-    double sum = 0;
-
-    for (uint32_t from = 0, to; from < n->device_count; from = to) {
-        struct vessel v = { .column = n->devices[from].column, .model = n->devices[from].model };
-        int64_t free_milli = 0;
-
-        for (to = from; to < n->device_count && n->devices[to].column == v.column &&
-                        n->devices[to].model == v.model; to++) {
-            free_milli += n->devices[to].milli;
-            v.free[v.count++] = n->devices[to].milli;
-        }
-        v.cpu_milli = to_int32(n->cpu_milli * (to - from) / n->device_count);
-        if (free_milli > 0)
-            sum += leftover(f, &v, free_milli);
-    }
-    return sum;
-}
-
-/* How much there is, CPU and devices: 2 = as eight devices with their part of the CPU. */
-static double amount_of(const struct fragmentation *f, const struct contents *n,
-                        int64_t free_milli)
-{
-    double cpu = f->supply > 0 ? (double)n->cpu_milli / f->supply : 0;
-
-    return ((double)free_milli + cpu) / 8000;
-}
-
-/* Balance, whole devices, and much kept together. */
-static double simple_part(const struct fragmentation *f, const struct contents *n)
-{
-    int64_t free_milli = 0;
-    double whole = 0, partly = 0, served, amount;
-
-    for (uint32_t d = 0; d < n->device_count; d++) {
-        free_milli += n->devices[d].milli;
-        whole += n->devices[d].milli == 1000;
-        partly += n->devices[d].milli > 0 && n->devices[d].milli < 1000;
-    }
-    amount = f->together > 0 ? amount_of(f, n, free_milli) : 0;
-    served = f->rate > 0 ? (double)n->cpu_milli / f->rate : (double)free_milli;
-    return weights.unserved * fmax(0, (double)free_milli - served) +
-           weights.unused_cpu * fmax(0, served - (double)free_milli) - weights.whole * whole * whole / 64 -
-           weights.partly * partly -
-           f->together * amount * amount;
 }
 
 static uint64_t mix_word(uint64_t hash, uint64_t word)
@@ -331,20 +319,98 @@ static uint64_t mix_word(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-/* The leftovers, remembered. */
-static double leftover_of(struct fragmentation *f, const struct contents *n)
+/* The same, remembered. */
+static double taken_of(struct fragmentation *f, const struct vessel *v)
 {
-    uint64_t key = mix_word(mix_word(0, f->looks), (uint64_t)n->cpu_milli);
+    uint64_t key = mix_word(mix_word(0, f->looks), (uint64_t)v->cpu_milli << 32 |
+                                                       (uint64_t)v->column << 16 | v->model);
     struct cached *cached;
 
-    for (uint32_t d = 0; d < n->device_count; d++)
-        key = mix_word(key, (uint64_t)n->devices[d].milli << 32 |
-                                (uint64_t)n->devices[d].column << 16 | n->devices[d].model);
+    for (uint32_t d = 0; d < v->count; d += 2)
+        key = mix_word(key, (uint64_t)v->free[d] << 32 |
+                                (uint32_t)(d + 1 < v->count ? v->free[d + 1] : 0));
     key |= 1;
     cached = &f->cache[key >> 40 & (CACHE_SIZE - 1)];
     if (cached->key != key)
-        *cached = (struct cached){ key, leftovers(f, n) };
-    return cached->leftover;
+        *cached = (struct cached){ key, mean_taken(f, v) };
+    return cached->taken;
+}
+
+/* What the streams leave free, over the kinds of devices, each with its part of the CPU. */
+static double leftover_of(struct fragmentation *f, const struct contents *n)
+{
+    double sum = 0;
+
+    for (uint32_t from = 0, to; from < n->device_count; from = to) {
+        struct vessel v; /* as much of it as there are devices: it is large */
+
+        memset(v.free, 0, 8 * sizeof(v.free[0]));
+        v.column = n->devices[from].column;
+        v.model = n->devices[from].model;
+        v.first = v.count = 0;
+        for (to = from; to < n->device_count && n->devices[to].column == v.column &&
+                        n->devices[to].model == v.model; to++) {
+            sum += n->devices[to].milli;
+            v.free[v.count] = n->devices[to].milli;
+            v.count += n->devices[to].milli >= f->least_part;
+        }
+        v.cpu_milli = to_int32(n->cpu_milli * (to - from) / n->device_count);
+        if (f->typical && v.count && v.cpu_milli >= f->least_cpu)
+            sum -= taken_of(f, &v);
+    }
+    return sum;
+}
+
+/* What counts of devices, apart from which has what. */
+struct tally {
+    int64_t cpu_milli, free_milli;
+    uint32_t whole, partly;
+};
+
+static struct tally tally_of(const struct contents *n)
+{
+    struct tally t = { .cpu_milli = n->cpu_milli };
+
+    for (uint32_t d = 0; d < n->device_count; d++) {
+        t.free_milli += n->devices[d].milli;
+        t.whole += n->devices[d].milli == 1000;
+        t.partly += n->devices[d].milli > 0 && n->devices[d].milli < 1000;
+    }
+    return t;
+}
+
+/* The same after a part was taken from a device that had 'milli'. */
+static struct tally tally_after(struct tally t, const struct shape *shape, int32_t milli)
+{
+    int32_t left = milli - shape->part_milli;
+
+    t.cpu_milli -= shape->cpu_milli;
+    t.free_milli -= shape->part_milli;
+    t.whole -= milli == 1000;
+    t.partly -= milli > 0 && milli < 1000;
+    t.partly += left > 0 && left < 1000;
+    return t;
+}
+
+/* How much there is, CPU and devices: 2 = as eight devices with their part of the CPU. */
+static double amount_of(const struct fragmentation *f, const struct tally *t)
+{
+    double cpu = f->supply > 0 ? (double)t->cpu_milli / f->supply : 0;
+
+    return ((double)t->free_milli + cpu) / 8000;
+}
+
+/* Balance, whole devices, and much kept together. */
+static double simple_part(const struct fragmentation *f, const struct tally *t)
+{
+    double free_milli = (double)t->free_milli, whole = t->whole;
+    double amount = f->together > 0 ? amount_of(f, t) : 0;
+    double served = f->rate > 0 ? (double)t->cpu_milli / f->rate : free_milli;
+
+    return weights.unserved * fmax(0, free_milli - served) +
+           weights.unused_cpu * fmax(0, served - free_milli) - weights.whole * whole * whole / 64 -
+           weights.partly * t->partly -
+           f->together * amount * amount;
 }
 
 /* ---- the score ---- */
@@ -372,11 +438,10 @@ static void lower(struct free_device *devices, uint32_t at, int32_t milli)
     devices[at] = d;
 }
 
-/* With a single part taken from the next device, from 'from' on, that would do
- * and differs from the one before: its place, or UINT32_MAX.
+/* For a single part the next device, from 'from' on, that would do and differs
+ * from the one before: its place, or UINT32_MAX.
  */
-static uint32_t next_choice(const struct contents *before, const struct shape *shape, uint32_t from,
-                            struct free_device *ret)
+static uint32_t next_choice(const struct contents *before, const struct shape *shape, uint32_t from)
 {
     for (uint32_t d = from; d < before->device_count; d++) {
         const struct free_device *dev = &before->devices[d];
@@ -385,11 +450,17 @@ static uint32_t next_choice(const struct contents *before, const struct shape *s
             !(shape->models >> dev->model & 1) ||
             (d > 0 && memcmp(dev, dev - 1, sizeof(*dev)) == 0)) /* as the one before */
             continue;
-        memcpy(ret, before->devices, before->device_count * sizeof(*ret));
-        lower(ret, d, shape->part_milli);
         return d;
     }
     return UINT32_MAX;
+}
+
+/* With a single part taken from device 'd'. */
+static void take_choice(const struct contents *before, const struct shape *shape, uint32_t d,
+                        struct free_device *ret)
+{
+    memcpy(ret, before->devices, before->device_count * sizeof(*ret));
+    lower(ret, d, shape->part_milli);
 }
 
 /* Several devices, or none: one choice. */
@@ -420,6 +491,7 @@ struct view {
     struct free_device devices[DEVICES_MAX], devices_after[DEVICES_MAX];
     struct contents before, after;
     struct shape shape;
+    struct tally tally;         /* before */
     double simple, taken;
     bool is_single;
 };
@@ -434,10 +506,29 @@ static bool view_init(const struct fragmentation *f, const struct cluster *c,
     read_contents(c, s, &v->before);
     v->after.cpu_milli = v->before.cpu_milli - v->shape.cpu_milli;
     v->after.device_count = v->before.device_count;
-    v->simple = simple_part(f, &v->before);
+    v->tally = tally_of(&v->before);
+    v->simple = simple_part(f, &v->tally);
     v->taken = (double)v->shape.devices * v->shape.part_milli;
     v->is_single = v->shape.devices == 1 && s->device_count <= DEVICES_MAX;
     return true;
+}
+
+/* By how much the simple part falls: with a single part from device 'd', or as the only choice. */
+static double fall_of_single(const struct fragmentation *f, const struct view *v, uint32_t d)
+{
+    struct tally after = tally_after(v->tally, &v->shape, v->before.devices[d].milli);
+
+    return v->simple - simple_part(f, &after);
+}
+
+static double fall_of_only(const struct fragmentation *f, const struct cluster *c,
+                           const struct request *req, const struct node_state *s, struct view *v)
+{
+    struct tally after;
+
+    only_choice(c, req, s, &v->before, v->devices_after);
+    after = tally_of(&v->after);
+    return v->simple - simple_part(f, &after);
 }
 
 static double score_fragmentation(void *data, const struct cluster *c, const struct request *req,
@@ -451,15 +542,16 @@ static double score_fragmentation(void *data, const struct cluster *c, const str
         return 0;
     before = leftover_of(f, &v.before);
     if (!v.is_single) {
-        only_choice(c, req, s, &v.before, v.devices_after);
-        return v.simple - simple_part(f, &v.after) + fall_of_leftover(f, before, &v.after, v.taken);
+        double fall = fall_of_only(f, c, req, s, &v);
+
+        return fall + fall_of_leftover(f, before, &v.after, v.taken);
     }
-    for (uint32_t d = 0; (d = next_choice(&v.before, &v.shape, d, v.devices_after)) != UINT32_MAX;
-         d++) {
-        double fall = v.simple - simple_part(f, &v.after), now;
+    for (uint32_t d = 0; (d = next_choice(&v.before, &v.shape, d)) != UINT32_MAX; d++) {
+        double fall = fall_of_single(f, &v, d), now;
 
         if (fall + fmin(v.taken, before) <= best)
             continue;
+        take_choice(&v.before, &v.shape, d, v.devices_after);
         now = fall + fall_of_leftover(f, before, &v.after, v.taken);
         if (now > best) {
             best = now;
@@ -480,12 +572,10 @@ static double bound_fragmentation(void *data, const struct cluster *c, const str
     if (!view_init(f, c, req, s, &v))
         return 0;
     if (!v.is_single) {
-        only_choice(c, req, s, &v.before, v.devices_after);
-        most = v.simple - simple_part(f, &v.after);
+        most = fall_of_only(f, c, req, s, &v);
     } else {
-        for (uint32_t d = 0;
-             (d = next_choice(&v.before, &v.shape, d, v.devices_after)) != UINT32_MAX; d++)
-            most = fmax(most, v.simple - simple_part(f, &v.after));
+        for (uint32_t d = 0; (d = next_choice(&v.before, &v.shape, d)) != UINT32_MAX; d++)
+            most = fmax(most, fall_of_single(f, &v, d));
     }
     return most + fmin(v.taken, leftover_of(f, &v.before));
 }

@@ -232,15 +232,15 @@ static struct fit *find_fit(const struct cluster *c, struct request *req, uint32
     return &req->fits[state];
 }
 
-const struct fit *cluster_fit_bound(const struct cluster *c, struct request *req, uint32_t state,
-                                    const struct selector *selector)
+const struct fit *cluster_look(const struct cluster *c, struct request *req, uint32_t state,
+                               const struct selector *selector)
 {
     const struct node_state *s = &c->states[state];
     const struct selector_ops *ops = selector->ops;
     struct fit *fit = find_fit(c, req, state);
 
-    if (!fit || (fit->birth == s->birth && fit->epoch == c->epoch))
-        return fit;
+    if (!fit)
+        return NULL;
     *fit = (struct fit){ .birth = s->birth, .epoch = c->epoch, .device = -1,
         .has_room = has_room(c, req, s) };
     if (!fit->has_room)

@@ -74,20 +74,23 @@ static void fill(const struct cluster *c, const struct request *req, uint32_t st
         values[i] = s->free[req->order[i]];
 }
 
-int select_compare(const struct cluster *c, struct request *req, const struct selector *selector,
-                   uint32_t a, uint32_t b)
+static int compare_amounts(const struct cluster *c, const struct request *req,
+                           const struct selector *selector, uint32_t a, uint32_t b)
 {
     int64_t x[COMPARED_MAX], y[COMPARED_MAX];
     struct sched_candidate first, second;
 
-    if (!selector->ops->compare) {
-        double p = req->fits[a].score, q = req->fits[b].score;
-
-        return (p < q) - (p > q);
-    }
     fill(c, req, a, x, &first);
     fill(c, req, b, y, &second);
     return selector->ops->compare(&first, &second);
+}
+
+int select_compare(const struct cluster *c, struct request *req, const struct selector *selector,
+                   uint32_t a, uint32_t b)
+{
+    double p = req->fits[a].score, q = req->fits[b].score;
+
+    return selector->ops->compare ? compare_amounts(c, req, selector, a, b) : (p < q) - (p > q);
 }
 
 /* ---- wishes ---- */
