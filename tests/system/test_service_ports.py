@@ -17,7 +17,7 @@ import sys
 import pytest
 
 import containers
-from cluster import Cluster, wait_for
+from cluster import ENDED, Cluster, interactive, wait_for, wait_status
 from images import Layout, archive, file, programs
 from test_container_network import UPLINK, links
 from test_runtime import Session, settings_of
@@ -186,8 +186,45 @@ def story_of_two_sessions(cluster):
     end(first, second)
 
 
+def story_of_a_creation_that_waits(cluster):
+    """Who waits until a session runs is told its apps; who asks for it again, everything."""
+    client = cluster.client()
+    body = {**interactive("waited-for"), "image": cluster.image("one"), "enqueueOnly": False,
+            "maxWaitSeconds": 60, "config": {"resources": {"cpu": "1", "mem": "64m"},
+                                             "preopen_ports": [9000]}}
+    made = client.post("/session", body)
+    assert made.status == 201 and made.json["status"] == "RUNNING", made
+    assert made.json["servicePorts"] == [
+        {"name": "web", "protocol": "http", "ports": [8080]},
+        {"name": "9000", "protocol": "preopen", "ports": [9000]}]
+    again = client.post("/session", body)
+    shown = client.get("/aliquot/v1/sessions/waited-for").json
+    assert again.status == 200 and again.json["service_ports"], again
+    assert again.json["service_ports"] == shown["kernels"][0]["service_ports"]
+    assert client.get("/stream/session/no-such-session/apps").status == 404
+    client.send("DELETE", "/session/waited-for?forced=true")
+    wait_status(client, shown["id"], *ENDED)
+
+
+def story_of_a_cluster(cluster):
+    """The image's services are the main kernel's; what a session opens, it opens in each."""
+    session = Session(cluster, "exec listener $BACKENDAI_CLUSTER_HOST 8080 9000",
+                      image=cluster.image("one"), clusterSize=2, config={
+                          "resources": {"cpu": "1", "mem": "64m"}, "preopen_ports": [9000]})
+    kernels = {each["hostname"]: {service["name"]: service["host_ports"][0]
+                                  for service in each["service_ports"]}
+               for each in session.wait("RUNNING", *ENDED)["kernels"]}
+    assert sorted(kernels["main1"]) == ["9000", "web"] and sorted(kernels["sub1"]) == ["9000"]
+    for host, port, word in (("main1", "web", "main1 8080"), ("main1", "9000", "main1 9000"),
+                             ("sub1", "9000", "sub1 9000")):
+        wait_for(lambda: hear(kernels[host][port]) == word, 30, word)
+    apps = session.client.get(f"/stream/session/{session.id}/apps").json
+    assert [each["name"] for each in apps] == ["web", "9000"]
+    end(session)
+
+
 def story_of_a_rest(cluster):
-    """A port is not used again at once; when all rest, the session waits and says why."""
+    """A port is not used again at once; when all rest, a session ends after some tries and says why."""
     sessions = [listen(cluster, "x", "one", 8080)]
     used = {published(sessions[0])[8080]}
     end(*sessions)
@@ -197,10 +234,9 @@ def story_of_a_rest(cluster):
         end(session)
     assert used == {30000, 30001, 30002, 30003}
     late = Session(cluster, "true", image=cluster.image("one"))
-    wait_for(lambda: "no port from 30000 to 30003 is free" in json.dumps(late.client.get(
-        f"/aliquot/v1/sessions/{late.id}/why").json), 60, "a reason")
-    late.end(forced=True)
-    late.wait()
+    assert late.wait()["status"] == "ERROR"
+    why = late.client.get(f"/aliquot/v1/sessions/{late.id}/why").json
+    assert "no port from 30000 to 30003 is free" in why["text"], why
 
 
 def story_of_an_agent_that_is_killed(cluster):
