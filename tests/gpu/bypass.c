@@ -77,6 +77,24 @@ static int way_deepbind_handle(void)
     return allocate_by(dlsym, dlopen("libcuda.so.1", RTLD_NOW | RTLD_DEEPBIND));
 }
 
+/* Linked with the driver, and looks its own libraries up before what was preloaded. */
+static int way_deepbind_linked(void)
+{
+    CUresult (*allocate)(size_t bytes);
+    char path[4096];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 32);
+    void *library;
+
+    CHECK(len > 0);
+    path[len] = '\0';
+    (void)strcpy(strrchr(path, '/') + 1, "gpu-deepbind.so");
+    library = dlopen(path, RTLD_NOW | RTLD_DEEPBIND);
+    CHECK(library);
+    allocate = (CUresult (*)(size_t))dlsym(library, "allocate_linked");
+    CHECK(allocate);
+    return verdict(allocate(GIB));
+}
+
 static void *by_proc_address(void *handle, const char *name)
 {
     fn_cuGetProcAddress *get = (fn_cuGetProcAddress *)dlsym(handle, "cuGetProcAddress");
@@ -316,6 +334,7 @@ static const struct {
     { "dlsym-of-libc", way_dlsym_of_libc },
     { "rtld-next", way_next },
     { "deepbind-handle", way_deepbind_handle },
+    { "deepbind-linked", way_deepbind_linked },
     { "proc-address", way_proc_address },
     { "own-proc-address", way_own_proc_address },
     { "copy-of-the-driver", way_copy },
