@@ -100,6 +100,17 @@ struct sim_faults {
     char hidden_symbol[64];
 };
 
+/* What nvmlDeviceSetMemoryLimits_v1() was told. Kept and shown; nobody is refused
+ * anything for it, as programs in containers do not know their cgroup's path.
+ */
+#define SIM_LIMITS_MAX 32
+
+struct sim_limit {
+    char cgroup[512]; /* "" = free */
+    uint32_t device;
+    uint64_t soft, hard;
+};
+
 struct sim_card {
     uint32_t magic, device_count;
     uint64_t context_bytes, module_bytes;
@@ -109,6 +120,7 @@ struct sim_card {
     struct sim_faults faults;
     struct sim_device devices[SIM_DEVICES_MAX];
     struct sim_client clients[SIM_CLIENTS_MAX];
+    struct sim_limit limits[SIM_LIMITS_MAX];
 };
 
 struct sim_options {

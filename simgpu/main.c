@@ -134,7 +134,12 @@ static int show(struct sim_card *card, int fd)
                              (unsigned long long)use->memory, (unsigned long long)use->contexts,
                              (long long)use->busy_ns);
         }
-        (void)printf("]}");
+        (void)printf("], \"limits\": {");
+        for (uint32_t i = 0, shown = 0; i < SIM_LIMITS_MAX; i++)
+            if (card->limits[i].cgroup[0] && card->limits[i].device == d)
+                (void)printf("%s\"%s\": %llu", shown++ ? ", " : "", card->limits[i].cgroup,
+                             (unsigned long long)card->limits[i].hard);
+        (void)printf("}}");
     }
     (void)printf("]}\n");
     sim_unlock(card);

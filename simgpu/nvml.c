@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "device.h"
 #include "exports.h"
@@ -544,4 +545,62 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t handle,
     }
     sim_unlock(card());
     return answer(found, count);
+}
+
+/* ---- memory by cgroup ---- */
+
+/* Its place, or one that is free or whose cgroup is gone; under the lock. */
+static struct sim_limit *find_limit(uint32_t device, const char *cgroup)
+{
+    struct sim_limit *spare = NULL;
+
+    for (uint32_t i = 0; i < SIM_LIMITS_MAX; i++) {
+        struct sim_limit *limit = &card()->limits[i];
+
+        if (limit->device == device && strcmp(limit->cgroup, cgroup) == 0)
+            return limit;
+        if (!spare && (!limit->cgroup[0] || access(limit->cgroup, F_OK) < 0))
+            spare = limit;
+    }
+    return spare;
+}
+
+nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t handle, nvmlSetMemoryLimits_v1_t *limits)
+{
+    struct sim_limit *place;
+    uint32_t device;
+
+    CHECK(handle, device, limits && limits->nameSpace
+                              && strlen(limits->nameSpace) < sizeof(place->cgroup));
+    if (access(limits->nameSpace, F_OK) < 0)
+        return NVML_ERROR_NOT_FOUND;
+    sim_lock(card());
+    place = find_limit(device, limits->nameSpace);
+    if (place) {
+        place->device = device;
+        place->soft = limits->softLimit;
+        place->hard = limits->hardLimit;
+        memcpy(place->cgroup, limits->nameSpace, strlen(limits->nameSpace) + 1);
+    }
+    sim_unlock(card());
+    return place ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t handle, nvmlGetMemoryLimits_v1_t *limits)
+{
+    const struct sim_limit *place;
+    nvmlReturn_t r = NVML_ERROR_NOT_FOUND;
+    uint32_t device;
+
+    CHECK(handle, device, limits && limits->nameSpace);
+    sim_lock(card());
+    place = find_limit(device, limits->nameSpace);
+    if (place && strcmp(place->cgroup, limits->nameSpace) == 0) {
+        limits->softLimit = place->soft;
+        limits->hardLimit = place->hard;
+        limits->currentUsed = 0;
+        r = NVML_SUCCESS;
+    }
+    sim_unlock(card());
+    return r;
 }

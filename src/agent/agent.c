@@ -451,6 +451,7 @@ static int watch_slices(struct agent *agent, struct aq_error *err)
     const struct gpu_conf conf = { .loop = agent->loop, .settings = agent->settings,
                                    .accel = agent->accel,
                                    .folder = runtime_oci_host(agent->containers)->gpu,
+                                   .cgroups = &runtime_oci_host(agent->containers)->cgroups,
                                    .on_misuse = misuse_take, .data = agent };
 
     return gpu_new(&conf, &agent->gpu, err);

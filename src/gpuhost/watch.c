@@ -25,6 +25,7 @@ struct gpu_watch {
         nvmlReturn_t (*now)(nvmlDevice_t handle, unsigned int *count, nvmlProcessInfo_t *infos);
         nvmlReturn_t (*v1)(nvmlDevice_t handle, unsigned int *count, nvmlProcessInfo_v1_t *infos);
     } lists[3]; /* of compute, graphics, MPS */
+    nvmlReturn_t (*limit)(nvmlDevice_t handle, nvmlSetMemoryLimits_v1_t *limits);
     nvmlProcessInfo_t list[PROCESSES_MAX];
     nvmlProcessInfo_v1_t list_v1[PROCESSES_MAX];
 };
@@ -73,6 +74,7 @@ int gpu_watch_new(const char *library, struct gpu_watch **ret, struct aq_error *
     FIND(watch, uuid, "nvmlDeviceGetUUID");
     FIND(watch, name, "nvmlDeviceGetName");
     FIND(watch, memory, "nvmlDeviceGetMemoryInfo");
+    FIND(watch, limit, "nvmlDeviceSetMemoryLimits_v1");
     find_lists(watch);
     if (!watch->init || !watch->count || !watch->by_index || !watch->uuid || !watch->memory)
         return aq_fail(err, ENOSYS, "libnvidia-ml.so.1 lacks functions that every driver has");
@@ -204,4 +206,35 @@ int gpu_watch_list(struct gpu_watch *watch, struct gpu_use *ret, size_t room, st
         }
     }
     return (int)count;
+}
+
+static bool find_device(struct gpu_watch *watch, const uint8_t uuid[16], nvmlDevice_t *ret)
+{
+    struct gpu_device_info info;
+    unsigned int count = 0;
+
+    if (watch->count(&count) != NVML_SUCCESS)
+        return false;
+    for (unsigned int i = 0; i < count && i < DEVICES_MAX; i++)
+        if (describe(watch, i, ret, &info) && memcmp(info.uuid, uuid, sizeof(info.uuid)) == 0)
+            return true;
+    return false;
+}
+
+int gpu_watch_limit(struct gpu_watch *watch, const uint8_t uuid[16], const char *cgroup,
+                    uint64_t bytes, struct aq_error *err)
+{
+    nvmlSetMemoryLimits_v1_t limits = { .nameSpace = cgroup, .hardLimit = bytes };
+    nvmlDevice_t handle;
+    nvmlReturn_t r;
+
+    if (!watch->limit)
+        return aq_fail(err, ENOSYS, "this driver does not limit memory by cgroup");
+    if (!find_device(watch, uuid, &handle))
+        return aq_fail(err, ENODEV, "the driver has no such device");
+    r = watch->limit(handle, &limits);
+    if (r == NVML_ERROR_NOT_SUPPORTED || r == NVML_ERROR_FUNCTION_NOT_FOUND)
+        return aq_fail(err, ENOSYS, "this driver does not limit memory by cgroup");
+    return r == NVML_SUCCESS ? 0 : aq_fail(err, EIO, "the driver does not limit memory: NVML error %d",
+                                           (int)r);
 }

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -28,21 +29,42 @@ static int write_all(const void *bytes, size_t len)
     return 0;
 }
 
-/* One look for each byte of standard input. */
+/* False at the end. */
+static bool read_order(struct gpu_watch_order *ret)
+{
+    char *at = (char *)ret;
+    size_t len = sizeof(*ret);
+
+    while (len) {
+        ssize_t got = read(STDIN_FILENO, at, len);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        at += got;
+        len -= (size_t)got;
+    }
+    ret->cgroup[sizeof(ret->cgroup) - 1] = '\0';
+    return true;
+}
+
 static int serve(struct gpu_watch *watch, struct aq_error *err)
 {
     static struct gpu_use uses[GPU_USES_MAX];
-    char byte;
-    ssize_t got;
+    struct gpu_watch_order order;
 
-    while ((got = read(STDIN_FILENO, &byte, 1)) > 0 || (got < 0 && errno == EINTR)) {
-        int count = got > 0 ? gpu_watch_list(watch, uses, GPU_USES_MAX, err) : 0;
-        struct gpu_watch_head head = { .magic = AQ_GPU_MAGIC, .count = (uint32_t)count };
+    while (read_order(&order)) {
+        struct gpu_watch_head head = { .magic = AQ_GPU_MAGIC };
+        int count = 0;
 
-        if (got < 0)
-            continue;
+        if (order.kind == GPU_ORDER_LIMIT)
+            head.result = gpu_watch_limit(watch, order.uuid, order.cgroup, order.bytes, NULL);
+        else
+            count = gpu_watch_list(watch, uses, GPU_USES_MAX, err);
         if (count < 0)
             return count;
+        head.count = (uint32_t)count;
         if (write_all(&head, sizeof(head)) < 0
             || write_all(uses, (size_t)count * sizeof(uses[0])) < 0)
             return 0; /* nobody listens any more */

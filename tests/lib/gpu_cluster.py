@@ -46,8 +46,9 @@ start()
 class GpuCluster(Cluster):
     """One agent of containers, whose card is simulated."""
 
-    def __init__(self, **settings):
+    def __init__(self, version="12.8", **settings):
         super().__init__(**{**SETTINGS, **settings})
+        self.version = version
         self.card = Card(processors=80, memory="8G")
         self.mock = self.folder / "mock-accelerator.toml"
         self.env["ALIQUOT_ACCELERATORS_MOCK"] = str(self.mock)
@@ -56,7 +57,7 @@ class GpuCluster(Cluster):
 
     def write_cards(self, unit_mem):
         fresh = self.folder / "cards.new"
-        fresh.write_text(CARDS.format(simulator=(BUILD / "simgpu" / "12.8").resolve(),
+        fresh.write_text(CARDS.format(simulator=(BUILD / "simgpu" / self.version).resolve(),
                                       card=self.card.path, device=DEVICE % 0, unit_mem=unit_mem))
         fresh.rename(self.mock)
 

@@ -84,6 +84,7 @@ def test_reported(cluster):
     assert event["reason"] == "gpu-misuse" and event["misuse"] == shown
     assert shown in cluster.agent()["gpu_misuse"]
     assert kernel_of(neighbour)["gpu_misuse"] is None
+    assert cluster.card.show()[0]["limits"] == {}  # this driver is too old
     for session in (neighbour, cheat):
         assert session.wait("RUNNING")["status"] == "RUNNING"
         session.end(forced=True)
@@ -122,6 +123,34 @@ def test_a_new_manager_hears_of_it(cluster):
     wait_for(lambda: kernel_of(cheat)["gpu_misuse"] == shown, 30, "the new manager to know")
     cheat.end(forced=True)
     cheat.wait()
+
+
+def limits_of(cluster):
+    """MiB that the driver is told to keep to, by kernel."""
+    return {path.split("/")[-1]: amount >> 20
+            for path, amount in cluster.card.show()[0]["limits"].items()}
+
+
+def test_driver_that_limits_memory_is_told():
+    """Each container's limit, 64 MiB behind the library's, and what it becomes."""
+    with made(version="13.4") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        sessions = [begin(cluster, "say(info()[1])\ntime.sleep(600)", amount)
+                    for amount in ("0.5", "1")]
+        for session in sessions:
+            session.wait_log("0")
+        first, second = [kernel_of(session)["id"] for session in sessions]
+        wait_for(lambda: limits_of(cluster) == {first: 2048 + 64, second: 4096 + 64}, 20,
+                 lambda: limits_of(cluster))
+        cluster.write_cards("2G")
+        wait_for(lambda: limits_of(cluster) == {first: 1024 + 64, second: 2048 + 64}, 20,
+                 lambda: limits_of(cluster))
+        for session in sessions:
+            session.end(forced=True)
+            session.wait()
+        cluster.check_nothing_left()
+        cluster.stop()
 
 
 def test_stopped():

@@ -132,7 +132,7 @@ int gpu_new(const struct gpu_conf *conf, struct gpu **ret, struct aq_error *err)
 
     if (!gpu)
         return aq_fail(err, ENOMEM, "slices of GPUs");
-    *gpu = (struct gpu){ .loop = conf->loop, .settings = conf->settings, .accel = conf->accel,
+    *gpu = (struct gpu){ .loop = conf->loop, .settings = conf->settings, .accel = conf->accel, .cgroups = conf->cgroups,
                          .folder = conf->folder, .on_misuse = conf->on_misuse, .data = conf->data,
                          .library = find_file(conf->settings->gpu_library, "libaliquot-gpu.so"),
                          .probe = find_file(conf->settings->gpu_probe, "aliquot-gpu-probe"),

@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #include "agent/accel/accel.h"
+#include "agent/cgroup/cgroup.h"
 #include "agent/image/image.h"
 #include "agent/runtime/container.h"
 #include "agent/settings.h"
@@ -40,6 +41,7 @@ struct gpu_conf {
     const struct settings *settings;
     const struct accel *accel; /* its plugins say by what library devices are watched */
     const char *folder;        /* is made before */
+    const struct cgroup_layout *cgroups; /* kernels' are named after them */
     gpu_misuse_fn on_misuse;
     void *data;
 };

@@ -14,6 +14,7 @@ struct gpu {
     uv_loop_t *loop;
     const struct settings *settings;
     const struct accel *accel;
+    const struct cgroup_layout *cgroups;
     const char *folder;
     gpu_misuse_fn on_misuse;
     void *data;
@@ -33,6 +34,8 @@ struct gpu_slice {
     struct gpu_share *share;
     int kept[MONITOR_KEPT];     /* borrowed from the share */
     struct gpu_judge judge;
+    uint32_t limited;           /* devices whose memory the driver limits, too; watchdog.c */
+    bool is_unlimited;          /* it does not do that */
     uv_poll_t poll;             /* its closing frees all this */
 };
 

@@ -225,6 +225,7 @@ int gpu_slice_resize(struct gpu_slice *slice, const struct accel_attachment *att
 
     for (int i = 0; r == 0 && i < count; i++)
         r = gpu_share_set(slice->share, &grants[i], err);
+    slice->limited = 0;
     gpu_wake(slice->gpu);
     return count < 0 ? count : r;
 }

@@ -2,7 +2,9 @@
  *
  * While there are slices, `aliquot-gpu watch` is asked twice a second who
  * holds how much of which device; one process for each management library
- * that the plugins name (accelerator.h: "nvml_library", "simulated_card").
+ * that the plugins name (accelerator.h: "nvml_library", "simulated_card"). Where
+ * the driver limits memory by cgroup (nvmlDeviceSetMemoryLimits_v1), it is told
+ * the limits of each slice first.
  * One that ends or says nothing for SILENT_USEC is killed and started again,
  * later and later. Without slices there is no such process and no timer.
  */
@@ -35,6 +37,7 @@ struct watcher {
     uv_pipe_t in, out;
     int open_handles;
     bool is_running, is_asked;
+    struct uuid limiting; /* whose device is being limited; nil = a look is under way */
     int64_t asked_usec;
     size_t len;
     char answer[ANSWER_MAX];
@@ -94,6 +97,9 @@ static void fail(struct watchdog *dog, size_t place, const char *why)
     dog->places[place].start_usec = clock_monotonic_usec() + delay;
     give_up(dog, place);
 }
+
+static void ask(struct watchdog *dog, size_t place);
+static void on_limited(struct gpu *gpu, const struct uuid *whose, int result);
 
 /* ---- what it says ---- */
 
@@ -179,7 +185,66 @@ static void on_part(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
     w->is_asked = false;
     w->len = 0;
     dog->places[w->place].failures = 0;
+    if (!uuid_is_nil(&w->limiting)) {
+        on_limited(dog->gpu, &w->limiting, head.result);
+        ask(dog, w->place);
+        return;
+    }
     judge_all(dog->gpu, (const struct gpu_use *)(void *)(w->answer + sizeof(head)), head.count);
+}
+
+/* ---- limits of the driver ---- */
+
+/* The path of the kernel's cgroup; NULL before it is there, or if there is no version 2. */
+static char *find_cgroup(const struct gpu *gpu, const struct gpu_slice *slice)
+{
+    const struct cgroup_hierarchy *v2 = gpu->cgroups ? cgroup_find_v2(gpu->cgroups) : NULL;
+    char name[UUID_TEXT_MAX];
+    AQ_CLEANUP(aq_freep) char *path = v2 ? cgroup_path(gpu->cgroups, uuid_format(&slice->id, name))
+                                         : NULL;
+    AQ_CLEANUP(aq_freep) char *full = path ? aq_format("%s%s", v2->mount, path) : NULL;
+
+    return full && access(full, F_OK) == 0 ? AQ_TAKE(full) : NULL;
+}
+
+/* The next device that is to be limited; false = there is none now. The wall of the
+ * driver is a little behind the library's, which answers as programs expect it.
+ */
+static bool next_limit(const struct gpu *gpu, struct gpu_watch_order *order, struct uuid *ret_whose)
+{
+    for (size_t i = 0; i < gpu->count; i++) {
+        const struct gpu_slice *slice = gpu->slices[i];
+        const struct aq_gpu_limits *limits = gpu_share_limits(slice->share);
+        AQ_CLEANUP(aq_freep) char *cgroup = NULL;
+
+        if (slice->is_unlimited || slice->limited >= limits->device_count
+            || !(cgroup = find_cgroup(gpu, slice)) || strlen(cgroup) >= sizeof(order->cgroup))
+            continue;
+        *order = (struct gpu_watch_order){
+            .kind = GPU_ORDER_LIMIT,
+            .bytes = limits->devices[slice->limited].memory_bytes + GPU_JUDGE_TOLERANCE,
+        };
+        memcpy(order->uuid, limits->devices[slice->limited].uuid, sizeof(order->uuid));
+        memcpy(order->cgroup, cgroup, strlen(cgroup) + 1);
+        *ret_whose = slice->id;
+        return true;
+    }
+    return false;
+}
+
+static void on_limited(struct gpu *gpu, const struct uuid *whose, int result)
+{
+    for (size_t i = 0; i < gpu->count; i++) {
+        struct gpu_slice *slice = gpu->slices[i];
+
+        if (!uuid_equals(&slice->id, whose))
+            continue;
+        slice->limited++;
+        slice->is_unlimited = result < 0;
+        if (result < 0 && result != -ENOSYS)
+            log_warning("the driver does not limit the memory of a kernel kernel=%s: %s",
+                        uuid_format(whose, (char[UUID_TEXT_MAX]){ 0 }), strerror(-result));
+    }
 }
 
 /* ---- starting it ---- */
@@ -254,7 +319,8 @@ static void start(struct watchdog *dog, size_t place, const char *card)
 static void ask(struct watchdog *dog, size_t place)
 {
     struct watcher *w = dog->places[place].watcher;
-    uv_buf_t byte = uv_buf_init((char *)"l", 1);
+    struct gpu_watch_order order = { .kind = GPU_ORDER_LOOK };
+    uv_buf_t bytes = uv_buf_init((char *)&order, sizeof(order));
 
     if (w->is_asked) {
         if (clock_monotonic_usec() - w->asked_usec > SILENT_USEC)
@@ -263,7 +329,9 @@ static void ask(struct watchdog *dog, size_t place)
     }
     w->is_asked = true;
     w->asked_usec = clock_monotonic_usec();
-    if (uv_try_write((uv_stream_t *)&w->in, &byte, 1) != 1)
+    w->limiting = (struct uuid){ 0 };
+    (void)next_limit(dog->gpu, &order, &w->limiting);
+    if (uv_try_write((uv_stream_t *)&w->in, &bytes, 1) != sizeof(order))
         fail(dog, place, "takes no questions");
 }
 
