@@ -16,7 +16,8 @@ CLIENTS = BUILD / "tests" / "gpu"
 ALL = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, text=True,
                      check=True).stdout.split()
 POINTS = [point for point in ALL if point.startswith("gpuhost.")]
-AGENT_POINTS = [point for point in ALL if point.startswith("agent.gpu.")]
+CHEAT_POINT = "agent.gpu.misused"
+AGENT_POINTS = [point for point in ALL if point.startswith("agent.gpu.") and point != CHEAT_POINT]
 
 
 def is_free(card, seconds=10):
@@ -80,6 +81,30 @@ def test_agent_point(point):
         wait_for(lambda: "end" in log_of(client, session), 30, "the log")
         log = log_of(client, session)
         assert set(log.splitlines()) == {"total 2048 0", "over 2", "end 2048 0"}, log
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()
+
+
+def test_agent_dies_when_it_has_found_a_cheat():
+    """The next one finds it, too, and ends it."""
+    if why := containers.why_not("crun"):
+        pytest.skip(why)
+    assert CHEAT_POINT in ALL
+    with GpuCluster(ALIQUOT_GPU_MISUSE="stop") as cluster:
+        mark = cluster.folder / "died"
+        cluster.env.update(ALIQUOT_FAULT=CHEAT_POINT, ALIQUOT_FAULT_ONCE=str(mark))
+        cluster.supervise()
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        bypass = str((CLIENTS / "gpu-bypass").resolve())
+        body = {**batch("cheat", f"while {bypass} elf-walk; [ $? = 3 ]; do :; done"),
+                "image": "host", **body_of("0.5", "")}
+        session = client.post("/session", body).json["sessionId"]
+        shown = wait_status(client, session, *ENDED)
+        assert mark.exists() and shown["reason"] == "gpu-misuse", shown
+        assert is_free(cluster.card)
         cluster.check_nothing_left()
         cluster.check_audits()
         cluster.stop()
