@@ -400,6 +400,7 @@ int net_new(uv_loop_t *loop, const struct net_settings *settings, struct net **r
         return aq_fail(err, ENOMEM, "networks");
     net->loop = loop;
     net->home = (struct home)HOME_CLOSED;
+    strbuf_init(&net->written);
     list_init(&net->endpoints);
     r = net_start(net, settings, err);
     if (r < 0)
@@ -434,6 +435,7 @@ static void destroy(struct net *net)
     ports_done(&net->ports);
     free(net->denied);
     free(net->allowed);
+    strbuf_done(&net->written);
     free(net);
 }
 

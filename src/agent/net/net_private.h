@@ -48,6 +48,7 @@ struct net {
     uint32_t mtu;
     uint64_t wanted, current; /* versions of the table: to be made, made */
     bool is_writing;          /* the table */
+    struct strbuf written;    /* the commands that made it what it is; "" = not known */
     unsigned jobs;            /* in the thread pool */
     bool is_freed;
     char note[240];

@@ -279,6 +279,8 @@ static int set_up_machine(struct net *net, const struct uplinks *uplinks, struct
     if (!strbuf_ok(commands))
         return aq_fail(err, ENOMEM, "networks");
     r = nft_run(commands->data, err);
+    if (r == 0)
+        net_table_add_sets(net, &net->written);
     AQ_FAULT("agent.net.table.made");
     for (size_t i = 0; r == 0 && i < table.guarded_count; i++)
         r = forwarding_switch_on(net->home.all, table.guarded[i], err);

@@ -54,7 +54,10 @@ struct rules_sets {
 
 int rules_parse_target(const char *text, struct rules_target *ret, struct aq_error *err);
 
-/* Make the table anew; with the sets following in one transaction. */
+/* Make the table anew; with the sets following in one transaction. What is
+ * published comes last: of two texts, one of which begins with the other, the
+ * rest adds what is missing.
+ */
 void rules_add_table(struct strbuf *out, const struct rules_table *table);
 void rules_add_sets(struct strbuf *out, const char *tag, const struct rules_sets *sets);
 /* Remove it, whether it is there or not. */

@@ -98,6 +98,28 @@ static void test_targets(void **state)
     }
 }
 
+/* A port more is one command more, at the end: it can be given to nft alone. */
+static void test_sets_grow_at_the_end(void **state)
+{
+    static const struct rules_published published[] = {
+        { .outside = 30000, .inside = 8080, .address = 0x0ad50002 },
+        { .outside = 30001, .inside = 9000, .address = 0x0ad50003 },
+    };
+    static const struct rules_mates mates[] = { { 0x0ad50002, 0x0ad50003 } };
+    static const uint32_t dns[] = { 0xc0000235 };
+    AQ_CLEANUP(strbuf_donep) struct strbuf one = STRBUF_INIT, two = STRBUF_INIT;
+    struct rules_sets sets = { .dns = dns, .dns_count = 1, .mates = mates, .mates_count = 1,
+                               .published = published, .published_count = 1 };
+
+    (void)state;
+    rules_add_sets(&one, "0a1b2c", &sets);
+    sets.published_count = 2;
+    rules_add_sets(&two, "0a1b2c", &sets);
+    assert_int_equal(strncmp(two.data, one.data, one.len), 0);
+    assert_string_equal(two.data + one.len,
+                        "add element inet aliquot_0a1b2c published { 30001 : 10.213.0.3 . 9000 }\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +127,7 @@ int main(void)
         cmocka_unit_test(test_long_resolv_conf),
         cmocka_unit_test(test_record),
         cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_sets_grow_at_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
