@@ -148,16 +148,8 @@ void jsonw_bool(struct jsonw *w, bool value)
 
 void jsonw_int(struct jsonw *w, int64_t value)
 {
-    char digits[24], *at = digits + sizeof(digits);
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-
-    do {
-        *--at = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest);
-    if (value < 0)
-        *--at = '-';
-    jsonw_raw(w, at, (size_t)(digits + sizeof(digits) - at));
+    before_value(w);
+    strbuf_addi(w->out, value);
 }
 
 void jsonw_double(struct jsonw *w, double value)

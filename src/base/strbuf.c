@@ -1,6 +1,5 @@
 #include "base/strbuf.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +73,20 @@ void strbuf_addc(struct strbuf *sb, char c)
 void strbuf_adds(struct strbuf *sb, const char *text)
 {
     strbuf_add(sb, text, strlen(text));
+}
+
+void strbuf_addi(struct strbuf *sb, int64_t value)
+{
+    char digits[24], *at = digits + sizeof(digits);
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (value < 0)
+        *--at = '-';
+    strbuf_add(sb, at, (size_t)(digits + sizeof(digits) - at));
 }
 
 void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args)

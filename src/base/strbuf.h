@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
 
@@ -35,6 +36,7 @@ bool strbuf_reserve(struct strbuf *sb, size_t more);
 void strbuf_add(struct strbuf *sb, const void *bytes, size_t len);
 void strbuf_addc(struct strbuf *sb, char c);
 void strbuf_adds(struct strbuf *sb, const char *text);
+void strbuf_addi(struct strbuf *sb, int64_t value); /* decimal */
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) AQ_PRINTF(2, 3);
 void strbuf_vaddf(struct strbuf *sb, const char *fmt, va_list args) AQ_PRINTF(2, 0);
 

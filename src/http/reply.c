@@ -38,27 +38,21 @@ static void add_common(struct server *server, struct strbuf *out)
 
 static void add_status_line(struct strbuf *out, int status)
 {
-    char line[64];
-    int len;
-
     if (status == 200) {
         strbuf_add(out, "HTTP/1.1 200 OK\r\n", 17);
         return;
     }
-    len = snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\n", status, status_text(status));
-    strbuf_add(out, line, (size_t)len);
+    strbuf_add(out, "HTTP/1.1 ", 9);
+    strbuf_addi(out, status);
+    strbuf_addc(out, ' ');
+    strbuf_adds(out, status_text(status));
+    strbuf_add(out, "\r\n", 2);
 }
 
 static void add_length(struct strbuf *out, size_t len)
 {
-    char digits[24], *at = digits + sizeof(digits);
-
-    do {
-        *--at = (char)('0' + len % 10);
-        len /= 10;
-    } while (len);
     strbuf_add(out, "Content-Length: ", 16);
-    strbuf_add(out, at, (size_t)(digits + sizeof(digits) - at));
+    strbuf_addi(out, (int64_t)len);
     strbuf_add(out, "\r\n", 2);
 }
 
@@ -107,6 +101,14 @@ void request_add_header(struct request *req, const char *name, const char *value
     strbuf_adds(&req->headers, name);
     strbuf_add(&req->headers, ": ", 2);
     strbuf_adds(&req->headers, value);
+    strbuf_add(&req->headers, "\r\n", 2);
+}
+
+void request_add_header_int(struct request *req, const char *name, int64_t value)
+{
+    strbuf_adds(&req->headers, name);
+    strbuf_add(&req->headers, ": ", 2);
+    strbuf_addi(&req->headers, value);
     strbuf_add(&req->headers, "\r\n", 2);
 }
 

@@ -125,6 +125,7 @@ void request_resume_body(struct request *req);
 
 /* Add a header to the answer. Values with control characters are dropped. */
 void request_add_header(struct request *req, const char *name, const char *value);
+void request_add_header_int(struct request *req, const char *name, int64_t value);
 
 /* The whole answer; the bytes are copied if they cannot be sent at once. */
 void request_reply(struct request *req, int status, const char *content_type, const void *body,

@@ -180,6 +180,12 @@ static void add_media_type(struct strbuf *out, const char *content_type)
         strbuf_addc(out, (char)tolower((unsigned char)content_type[i]));
 }
 
+static void add_line(struct strbuf *out, const char *line)
+{
+    strbuf_adds(out, line);
+    strbuf_addc(out, '\n');
+}
+
 static int compute(struct sign_cache *cache, const struct sign_input *in, const char *secret_key,
                    uint8_t ret[32], struct aq_error *err)
 {
@@ -191,11 +197,16 @@ static int compute(struct sign_cache *cache, const struct sign_input *in, const 
     if (r < 0)
         return r;
     (void)strbuf_reserve(&text, 512);
-    strbuf_addf(&text, "%s\n%s\n%s\nhost:%s\ncontent-type:", in->method, in->target, in->date,
-                in->host);
+    add_line(&text, in->method);
+    add_line(&text, in->target);
+    add_line(&text, in->date);
+    strbuf_adds(&text, "host:");
+    add_line(&text, in->host);
+    strbuf_adds(&text, "content-type:");
     add_media_type(&text, in->content_type);
-    strbuf_addf(&text, "\nx-%s-version:%s\n" EMPTY_SHA256, in->is_sorna ? "sorna" : "backendai",
-                in->version);
+    strbuf_adds(&text, in->is_sorna ? "\nx-sorna-version:" : "\nx-backendai-version:");
+    add_line(&text, in->version);
+    strbuf_adds(&text, EMPTY_SHA256);
     return strbuf_ok(&text) && sign_text(cache, in, secret_key, day, &text, ret)
                ? 0 : aq_fail(err, ENOMEM, "cannot compute a signature");
 }

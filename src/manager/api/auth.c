@@ -57,14 +57,9 @@ bool principal_may(enum user_role have, enum api_role need)
 
 static void add_rate_headers(struct request *req, int64_t limit, int64_t left)
 {
-    char text[24];
-
-    snprintf(text, sizeof(text), "%lld", (long long)limit);
-    request_add_header(req, "X-RateLimit-Limit", text);
-    snprintf(text, sizeof(text), "%lld", (long long)AQ_MAX(left, 0));
-    request_add_header(req, "X-RateLimit-Remaining", text);
-    snprintf(text, sizeof(text), "%d", RATE_WINDOW_SEC);
-    request_add_header(req, "X-RateLimit-Window", text);
+    request_add_header_int(req, "X-RateLimit-Limit", limit);
+    request_add_header_int(req, "X-RateLimit-Remaining", AQ_MAX(left, 0));
+    request_add_header_int(req, "X-RateLimit-Window", RATE_WINDOW_SEC);
 }
 
 /* The active keypair of an active user that signed this request. */

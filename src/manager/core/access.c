@@ -11,19 +11,22 @@
 #include "store/read.h"
 #include "store/token.h"
 
-static int format_key(const struct session *s, char key[ACCESS_KEY_TEXT_MAX])
+static void format_key(const struct session *s, char key[ACCESS_KEY_TEXT_MAX])
 {
-    char group[UUID_TEXT_MAX];
+    char *at = stpcpy(key, s->access_key);
 
-    return snprintf(key, ACCESS_KEY_TEXT_MAX, "%s|%s|%.64s", s->access_key,
-                    uuid_format(&s->group_id, group), s->domain);
+    *at++ = '|';
+    (void)uuid_format(&s->group_id, at);
+    at += UUID_TEXT_MAX - 1;
+    *at++ = '|';
+    *stpncpy(at, s->domain, 64) = '\0';
 }
 
 const struct allowed *access_find(const struct core *core, const struct session *s)
 {
     char key[ACCESS_KEY_TEXT_MAX];
 
-    (void)format_key(s, key);
+    format_key(s, key);
     return map_gets(&core->access, key);
 }
 
@@ -71,7 +74,7 @@ void access_keep(struct core *core, const struct session *s, struct allowed *a)
 {
     char key[ACCESS_KEY_TEXT_MAX];
 
-    (void)format_key(s, key);
+    format_key(s, key);
     allowed_free(map_removes(&core->access, key));
     if (map_sets(&core->access, key, a) < 0)
         allowed_free(a); /* it is read again */

@@ -109,13 +109,25 @@ void queue_account(struct core *core, struct account *account)
 
 /* ---- accounts ---- */
 
+#define ACCOUNT_KEY_MAX 256
+
+/* Of an account in the map: its kind and its name, cut to the room. */
+static size_t account_key(enum sched_account_kind kind, const char *name,
+                          char ret[ACCOUNT_KEY_MAX])
+{
+    size_t len = strnlen(name, ACCOUNT_KEY_MAX - 1);
+
+    ret[0] = (char)kind;
+    memcpy(ret + 1, name, len);
+    return 1 + len;
+}
+
 struct account *account_get(struct core *core, enum sched_account_kind kind, const char *name)
 {
-    char key[256];
-    size_t len = (size_t)snprintf(key, sizeof(key), "%d:%s", (int)kind, name);
+    char key[ACCOUNT_KEY_MAX];
+    size_t len = account_key(kind, name, key);
     struct account *account;
 
-    len = AQ_MIN(len, sizeof(key) - 1);
     if ((account = map_get(&core->accounts, key, len)))
         return account;
     account = calloc(1, sizeof(*account));
@@ -207,9 +219,9 @@ int account_usage(struct account *account, const struct slots **ret)
 int core_get_usage(const struct core *core, const char *access_key, struct slots *ret_held,
                    size_t *ret_sessions)
 {
-    char key[ACCESS_KEY_MAX + 4];
-    size_t len = (size_t)snprintf(key, sizeof(key), "%d:%s", SCHED_KEYPAIR, access_key);
-    struct account *account = map_get(&core->accounts, key, AQ_MIN(len, sizeof(key) - 1));
+    char key[ACCOUNT_KEY_MAX];
+    size_t len = account_key(SCHED_KEYPAIR, access_key, key);
+    struct account *account = map_get(&core->accounts, key, len);
     static const struct slots none;
     const struct slots *used = &none;
     int r = account ? account_usage(account, &used) : 0;

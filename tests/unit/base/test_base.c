@@ -48,6 +48,11 @@ static void test_strbuf(void **state)
     assert_non_null(text);
     free(text);
     assert_int_equal(sb.len, 0);
+    strbuf_addi(&sb, 0);
+    strbuf_addi(&sb, INT64_MIN);
+    strbuf_addi(&sb, INT64_MAX);
+    assert_string_equal(sb.data, "0-92233720368547758089223372036854775807");
+    strbuf_done(&sb);
     assert_false(strbuf_reserve(&sb, SIZE_MAX / 2));
     strbuf_adds(&sb, "ignored after a failure");
     assert_null(strbuf_steal(&sb));
