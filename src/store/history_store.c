@@ -22,14 +22,20 @@ int history_add(struct store_tx *tx, int64_t session_seq, int rank, uint32_t ver
     return sql_run(q, err);
 }
 
+/* A history begins with the creation, which is in the session's own row. */
+#define HISTORY_OF_ID                                                                              \
+    "(SELECT h.at, h.rank, h.version, h.status, h.reason FROM session_history h"                   \
+    "  JOIN sessions s ON s.seq = h.session_seq WHERE s.id = ?"                                    \
+    " UNION SELECT created_at, -1, 1, 'PENDING', NULL FROM sessions WHERE id = ?)"
+
 static int count_history(struct store_tx *tx, const char *id, int64_t *ret, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare(tx->db, "SELECT COUNT(*) FROM session_history h JOIN sessions s"
-                                " ON s.seq = h.session_seq WHERE s.id = ?", &q, err);
+    int r = sql_prepare(tx->db, "SELECT COUNT(*) FROM " HISTORY_OF_ID, &q, err);
 
     if (r < 0)
         return r;
+    sql_put_text(q, id);
     sql_put_text(q, id);
     r = sql_step(q, err);
     if (r < 0)
@@ -52,15 +58,15 @@ int store_list_history(struct store_tx *tx, const struct uuid *session_id,
     r = count_history(tx, uuid_format(session_id, id), &page->total, err);
     if (r == 0)
         r = sql_prepare(tx->db,
-            "SELECT h.at, h.rank, h.version, h.status, h.reason FROM session_history h"
-            " JOIN sessions s ON s.seq = h.session_seq WHERE s.id = ?"
-            " ORDER BY h.at, h.version, h.rank", &q, err);
+            "SELECT at, rank, version, status, reason FROM " HISTORY_OF_ID
+            " ORDER BY at, version, rank", &q, err);
     if (r < 0)
         return r;
     page->history = arena_array(&page->arena, (size_t)page->total, sizeof(*page->history));
     if (!page->history && page->total)
         return aq_fail(err, ENOMEM, "history");
     row = (struct row){ .q = q, .arena = &page->arena };
+    sql_put_text(q, id);
     sql_put_text(q, id);
     while ((r = sql_step(q, err)) > 0 && (int64_t)page->count < page->total) {
         struct history_row *h = &page->history[page->count++];

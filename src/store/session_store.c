@@ -85,9 +85,6 @@ int session_insert(struct store_tx *tx, struct session *s, struct aq_error *err)
         r = insert_dependency(tx, s, &s->dependencies[i].id, err);
     for (size_t i = 0; r == 0 && i < s->kernel_count; i++)
         r = kernel_insert(tx, s->row, &s->kernels[i], err);
-    if (r == 0)
-        r = history_add(tx, s->row, -1, s->version, s->status_changed_usec,
-                        session_status_name(s->status), s->reason, err);
     return r;
 }
 
