@@ -40,8 +40,8 @@ struct sql_ops {
     int (*run_script)(struct sql *db, const char *script, struct aq_error *err);
     bool (*is_in_transaction)(const struct sql *db);
     int (*audit)(struct sql *db, struct strbuf *out, struct aq_error *err);
-    /* Pages in the log of commits that the file lacks, as of the last commit. */
-    size_t (*log_pages)(const struct sql *db);
+    /* The log of commits that the file lacks, as of the last commit. */
+    size_t (*log_bytes)(const struct sql *db);
     /* Write them to the file, as far as readers let it; beside other connections. */
     int (*checkpoint)(struct sql *db, struct aq_error *err);
     int (*backup)(struct sql *db, const char *path, struct aq_error *err);

@@ -12,11 +12,16 @@
 #include "store/sqlite_wal.h"
 
 #define BUSY_TIMEOUT_MSEC 2000
+/* Of a new file. A commit writes whole pages, most of them for one row or index
+ * entry: half of SQLite's own size halves what is copied and flushed.
+ */
+#define PAGE_BYTES "2048"
 
 struct sqlite {
     struct sql sql; /* first */
     sqlite3 *db;
-    size_t log_pages; /* after the last commit */
+    size_t log_bytes; /* after the last commit */
+    size_t page_bytes;
 };
 
 struct sqlite_stmt {
@@ -91,13 +96,13 @@ static int on_commit(void *data, sqlite3 *db, const char *name, int pages)
 
     (void)db;
     (void)name;
-    s->log_pages = (size_t)pages;
+    s->log_bytes = (size_t)pages * s->page_bytes;
     return SQLITE_OK;
 }
 
-static size_t log_pages(const struct sql *sql)
+static size_t log_bytes(const struct sql *sql)
 {
-    return sqlite_of(sql)->log_pages;
+    return sqlite_of(sql)->log_bytes;
 }
 
 static int checkpoint(struct sql *sql, struct aq_error *err)
@@ -106,6 +111,17 @@ static int checkpoint(struct sql *sql, struct aq_error *err)
     int r = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 
     return r == SQLITE_OK ? 0 : fail(db, err);
+}
+
+static int read_page_size(struct sqlite *s, struct aq_error *err)
+{
+    sqlite3_stmt *q;
+
+    if (sqlite3_prepare_v2(s->db, "PRAGMA page_size", -1, &q, NULL) != SQLITE_OK)
+        return fail(s->db, err);
+    if (sqlite3_step(q) == SQLITE_ROW)
+        s->page_bytes = (size_t)sqlite3_column_int64(q, 0);
+    return sqlite3_finalize(q) == SQLITE_OK ? 0 : fail(s->db, err);
 }
 
 static int set_up(struct sqlite *s, const struct sql_conf *conf, struct aq_error *err)
@@ -124,8 +140,11 @@ static int set_up(struct sqlite *s, const struct sql_conf *conf, struct aq_error
     if (r == 0 && conf->read_only)
         return run_script(&s->sql, "PRAGMA query_only=ON", err);
     if (r == 0)
-        r = run_script(&s->sql, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+        r = run_script(&s->sql, "PRAGMA page_size=" PAGE_BYTES ";"
+                                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                                 "PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864", err);
+    if (r == 0)
+        r = read_page_size(s, err);
     if (r == 0)
         (void)sqlite3_wal_hook(s->db, on_commit, s);
     return r;
@@ -314,7 +333,7 @@ const struct sql_ops sql_sqlite = {
     .run_script = run_script,
     .is_in_transaction = is_in_transaction,
     .audit = audit,
-    .log_pages = log_pages,
+    .log_bytes = log_bytes,
     .checkpoint = checkpoint,
     .backup = backup_db,
     .prepare = prepare,

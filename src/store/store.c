@@ -22,13 +22,13 @@
  */
 #define COMPANY_WAIT_MAX_NSEC 1000000
 #define NSEC_PER_SEC INT64_C(1000000000)
-/* With so many pages in the log a reader's thread brings them to the file, so
+/* With so much in the log a reader's thread brings them to the file, so
  * that no commit waits for it. Then the writer brings what was committed
  * meanwhile, which is little: when nothing is left, the log begins anew. With
- * so many that readers must have been in the way, the writer does it all.
+ * so much that readers must have been in the way, the writer does it all.
  */
-#define LOG_PAGES 2000
-#define LOG_PAGES_MAX 32000
+#define LOG_BYTES ((size_t)32 << 20)
+#define LOG_BYTES_MAX ((size_t)128 << 20)
 enum { LOG_GROWS, LOG_IS_TIDIED, LOG_WAS_TIDIED };
 
 /* ---- threads ---- */
@@ -160,10 +160,10 @@ static void on_tidied(void *data, int r, const struct aq_error *err)
 /* After a commit: have the log tidied; true if the writer is to do the rest. */
 static bool has_log_to_tidy(struct store *st)
 {
-    size_t pages = st->tx.db->ops->log_pages(st->tx.db);
+    size_t bytes = st->tx.db->ops->log_bytes(st->tx.db);
     bool is_first, is_rest;
 
-    if (pages < LOG_PAGES)
+    if (bytes < LOG_BYTES)
         return false;
     (void)pthread_mutex_lock(&st->lock);
     is_first = st->log_state == LOG_GROWS;
@@ -172,7 +172,7 @@ static bool has_log_to_tidy(struct store *st)
     (void)pthread_mutex_unlock(&st->lock);
     if (is_first && store_read(st, tidy_log_beside, on_tidied, st) < 0)
         set_log_state(st, LOG_WAS_TIDIED); /* no memory: all is left to the writer */
-    return is_rest || pages >= LOG_PAGES_MAX;
+    return is_rest || bytes >= LOG_BYTES_MAX;
 }
 
 static void tidy_log(struct store *st)
