@@ -32,7 +32,8 @@ static int add_port(struct services *services, long port, long min, long max, co
     const struct service *owner = find_owner(services, port);
 
     if (port > max)
-        return aq_fail_field(err, EINVAL, field, "port %ld must be smaller than %ld", port, max + 1);
+        return aq_fail_field(err, EINVAL, field, "port %ld must be smaller than %ld", port,
+                             max + 1);
     if (port < min)
         return aq_fail_field(err, EINVAL, field, "port %ld must be larger than %ld", port, min - 1);
     if (is_reserved(port))
