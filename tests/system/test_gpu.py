@@ -226,15 +226,48 @@ for name in sys.argv[1:]:
 """
 
 
+HOOKS = pathlib.Path(__file__).resolve().parents[2] / "src" / "gpu" / "hooks.def"
+
+
 def test_setters_have_no_permission():
     """Every function of hooks.def that would change the device for everybody."""
-    lines = (pathlib.Path(__file__).resolve().parents[2] / "src" / "gpu" / "hooks.def").read_text().splitlines()
+    lines = HOOKS.read_text().splitlines()
     names = [line.split()[0] for line in lines if line.startswith("nvml") and " deny " in line]
     with Card("13.4") as newest:
         done = newest.run(sys.executable, "-c", SETTERS, *names)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"{name} 4" for name in names]
     assert "nvmlDeviceSetMemoryLimits_v1" in names and len(names) > 50
+
+
+NULLS = """
+import ctypes, os, sys
+libraries = [ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libnvidia-ml.so.1")]
+def call(name):
+    cuda, nvml = libraries
+    context = ctypes.c_void_p()
+    assert cuda.cuInit(0) == nvml.nvmlInit_v2() == 0
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert cuda.cuCtxSetCurrent(context) == 0
+    getattr(nvml if name.startswith("nvml") else cuda, name)(*[ctypes.c_void_p(0)] * 12)
+    os._exit(0)
+for name in sys.argv[1:]:
+    if any(hasattr(library, name) for library in libraries):
+        child = os.fork() or call(name)
+        print(name, os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+@pytest.mark.parametrize("version", ["11.0", "13.4"])
+def test_null_everywhere(version):
+    """No function crashes or hangs when all it is given is nothing."""
+    names = [line.split()[0] for line in HOOKS.read_text().splitlines()
+             if line.startswith(("cu", "nvml"))]
+    with Card(version) as card:
+        done = card.run(sys.executable, "-c", NULLS, *names, options=SLICE)
+    shown = [line.split() for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and len(shown) > 200, done.stderr
+    assert [name for name, status in shown if status != "0"] == []
 
 
 @pytest.mark.parametrize("fault", [{"alloc_every": 3}, {"hide_process_list": 1},
