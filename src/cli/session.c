@@ -240,6 +240,21 @@ const struct cli_verb verb_ps = {
 
 /* ---- info ---- */
 
+/* Which programs use GPUs past their part of them. */
+static void write_misuse(const json_t *kernels, struct strbuf *out)
+{
+    const json_t *kernel;
+    size_t i;
+
+    json_array_foreach(kernels, i, kernel) {
+        const char *hostname = json_string_value(json_object_get(kernel, "hostname"));
+        const char *misuse = json_string_value(json_object_get(kernel, "gpu_misuse"));
+
+        if (misuse)
+            strbuf_addf(out, "\nA GPU is misused in %s: %s\n", hostname ? hostname : "", misuse);
+    }
+}
+
 /* Machine formats carry the kernels as a member, people get a table. */
 static int print_kernels(struct cli *cli, const json_t *session, struct aq_error *err)
 {
@@ -252,6 +267,7 @@ static int print_kernels(struct cli *cli, const json_t *session, struct aq_error
     strbuf_addc(&out, '\n');
     plain.sort = NULL;
     r = output_list(&plain, kernel_columns, json_object_get(session, "kernels"), &out, err);
+    write_misuse(json_object_get(session, "kernels"), &out);
     return r < 0 ? r : cli_print(&out, err);
 }
 

@@ -83,6 +83,8 @@ def test_reported(cluster):
         event = next(data for name, data in sse_events(file) if name == "kernel_gpu_misuse")
     assert event["reason"] == "gpu-misuse" and event["misuse"] == shown
     assert shown in cluster.agent()["gpu_misuse"]
+    for words in (("session", "info", cheat.id), ("agent", "info", "agent")):
+        assert shown in cluster.cli(*words).stdout
     assert kernel_of(neighbour)["gpu_misuse"] is None
     assert cluster.card.show()[0]["limits"] == {}  # this driver is too old
     for session in (neighbour, cheat):
