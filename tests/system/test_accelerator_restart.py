@@ -1,22 +1,33 @@
 """Several agents on one machine, and agents that come back with other settings: nothing is
-offered twice, and what runs goes on and stays accounted."""
+offered twice, and what runs, process or container, goes on and stays accounted."""
 
 import json
 
 import pytest
 
-from cluster import Cluster, wait_for, wait_status
+import containers
+from cluster import Cluster, processes_of, wait_for, wait_status
 from test_accelerators import A, B, TWO_GPUS, alloc_map, config_of, finish, run, start, submit
 
 GPU = ('  {{ mother_uuid = "gpu-{}", model_name = "GPU", numa_node = 0, subproc_count = 8, '
        'memory_size = "2g", is_mig_device = false }},\n')
 
 
-@pytest.fixture
-def cluster():
-    with Cluster(ALIQUOT_RESOURCE_CPUS="8", ALIQUOT_MANAGER_HEARTBEAT="0.2s",
-                 ALIQUOT_AGENTS_HEARTBEAT="1s", ALIQUOT_SESSIONS_KILL_GRACE="0.3s",
-                 ALIQUOT_RESOURCE_ALLOCATION_MODE="exclusive") as cluster:
+SETTINGS = {"ALIQUOT_RESOURCE_CPUS": "8", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
+            "ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s",
+            "ALIQUOT_RESOURCE_ALLOCATION_MODE": "exclusive"}
+
+
+@pytest.fixture(params=("process", "crun"))
+def cluster(request):
+    """Its 'image' is what sessions run."""
+    settings = dict(SETTINGS)
+    if request.param != "process":
+        if why := containers.why_not(request.param):
+            pytest.skip(why)
+        settings.update(ALIQUOT_RUNTIME_DRIVER="container", ALIQUOT_RUNTIME_OCI=request.param)
+    with Cluster(**settings) as cluster:
+        cluster.image = "sh" if request.param == "process" else "host"
         yield cluster
 
 
@@ -55,7 +66,7 @@ def test_a_machine_in_two_halves(cluster):
     client = cluster.client()
     # each agent has half of each card; two sessions of a whole half are not on the same one
     for name in ("half-1", "half-2", "half-3", "half-4"):
-        run(client, name, **{"cuda.shares": "0.5"})
+        run(client, name, image=cluster.image, **{"cuda.shares": "0.5"})
     for name in ("first", "second"):
         assert json.loads(alloc_map(client, name)) == {A: "0.50", B: "0.50"}
     shown = cluster.cli("agent", "info", "first").stdout
@@ -85,7 +96,7 @@ def test_what_a_dead_agent_holds_is_not_offered(cluster):
     cluster.start_manager()
     cluster.start_agent("first", ALIQUOT_RESOURCE_DEVICES="cuda/gpu-0 cuda/gpu-1", **mine)
     client = cluster.client()
-    held = run(client, "held", **{"cuda.device": "1"})
+    held = run(client, "held", image=cluster.image, **{"cuda.device": "1"})
     assert json.loads(alloc_map(client, "first")) == {"gpu-0": "1.00"}
     cluster.programs["first"].kill()
     # gpu-1 is free, but may be offered by the agent that comes back
@@ -115,16 +126,16 @@ def test_what_a_dead_agent_holds_is_not_offered(cluster):
 
 def test_shares_become_whole_devices(cluster):
     client = start(cluster, TWO_GPUS)
-    first = run(client, "first", **{"cuda.shares": "0.3"})
+    first = run(client, "first", image=cluster.image, **{"cuda.shares": "0.3"})
     (cluster.folder / "mock-accelerator.toml").write_text('allocation_mode = "discrete"\n' + TWO_GPUS)
     restart(cluster.programs["agent"])
     wait_for(lambda: offer(cluster).get("cuda.shares") == "0.3", 60, cluster.logs)
     assert client.get("/aliquot/v1/sessions/" + first["id"]).json["status"] == "RUNNING"
     # the card that is held in part is not to be had as a whole
-    second = run(client, "second", **{"cuda.device": "1"})
+    second = run(client, "second", image=cluster.image, **{"cuda.device": "1"})
     assert second["status"] == "RUNNING", second
     assert json.loads(alloc_map(client)) == {A: "1.00", B: "0.30"}
-    third = submit(client, "third", **{"cuda.device": "1"}).json["sessionId"]
+    third = submit(client, "third", image=cluster.image, **{"cuda.device": "1"}).json["sessionId"]
     wait_for(lambda: client.get("/aliquot/v1/sessions/" + third).json["reason"], 30)
     client.delete("/session/first")
     wait_status(client, third, "RUNNING")
@@ -134,13 +145,13 @@ def test_shares_become_whole_devices(cluster):
 
 def test_a_masked_device_is_kept_by_who_has_it(cluster):
     client = start(cluster, TWO_GPUS)
-    run(client, "first", **{"cuda.shares": "0.5"})
+    run(client, "first", image=cluster.image, **{"cuda.shares": "0.5"})
     assert json.loads(alloc_map(client)) == {B: "0.50"}
     (cluster.folder / "mock-accelerator.toml").write_text(f'device_mask = ["{B}"]\n' + TWO_GPUS)
     restart(cluster.programs["agent"], ALIQUOT_RESOURCE_CPUS="2")
     wait_for(lambda: offer(cluster).get("cuda.shares") == "1.5" and offer(cluster)["cpu"] == "2", 60,
              cluster.logs)
-    second = run(client, "second", **{"cuda.shares": "1"})
+    second = run(client, "second", image=cluster.image, **{"cuda.shares": "1"})
     assert second["status"] == "RUNNING", second
     assert json.loads(alloc_map(client)) == {A: "1.00", B: "0.50"}
     cluster.check_audits()
@@ -153,12 +164,12 @@ def test_an_order_that_was_not_begun_gets_what_is_free(cluster):
     """It is found after a kill -9 beside kernels that hold their devices."""
     client = start(cluster, gpus(8))
     for i in range(7):
-        run(client, f"held-{i}", **{"cuda.device": "1"})
+        run(client, f"held-{i}", image=cluster.image, **{"cuda.device": "1"})
     agent = cluster.programs["agent"]
     agent.may_end = True
     agent.stop()
     restart(agent, ALIQUOT_FAULT="agent.alloc.done", ALIQUOT_FAULT_ONCE=str(cluster.folder / "died"))
-    last = submit(client, "last", **{"cuda.device": "1"}).json["sessionId"]
+    last = submit(client, "last", image=cluster.image, **{"cuda.device": "1"}).json["sessionId"]
     assert agent.process.wait(60) == -9
     kernels = list((cluster.folder / "agent" / "kernels").iterdir())
     restart(agent)
@@ -167,3 +178,70 @@ def test_an_order_that_was_not_begun_gets_what_is_free(cluster):
     told = config_of(cluster, last, "resource.txt")
     assert told["CUDA.DEVICE_SHARES"] == "gpu-7:1"
     finish(cluster)
+
+
+def test_containers_outlive_every_setting(cluster):
+    """The same programs run on through agents with other plugins, other slots and none."""
+    client = start(cluster, TWO_GPUS)
+    file, agent = cluster.folder / "mock-accelerator.toml", cluster.programs["agent"]
+    names = {"first": "0.3", "second": "1.2"}
+    ids = {name: run(client, name, image=cluster.image, **{"cuda.shares": amount})["id"]
+           for name, amount in names.items()}
+    held = {A: "0.60", B: "0.90"}
+    assert json.loads(alloc_map(client)) == held
+    programs = programs_of(cluster)
+    assert programs
+    told = {name: config_of(cluster, id, "resource.txt") for name, id in ids.items()}
+
+    def offered():
+        return {name: amount for name, amount in offer(cluster).items() if "." in name}
+
+    def check(slots):
+        wait_for(lambda: offered() == slots, 60, lambda: f"{slots}, not {offered()}")
+        wait_for(lambda: json.loads(alloc_map(client)) == held, 30, lambda: alloc_map(client))
+        for name, id in ids.items():
+            assert client.get("/aliquot/v1/sessions/" + id).json["status"] == "RUNNING"
+            assert config_of(cluster, id, "resource.txt") == told[name]
+        assert programs_of(cluster) == programs
+        cluster.check_audits()
+    # whole devices: neither is to be had, as both are held in part
+    file.write_text('allocation_mode = "discrete"\n' + TWO_GPUS)
+    restart(agent)
+    check({"cuda.device": "0", "cuda.shares": "1.5"})
+    # other devices of another kind
+    file.write_text(TWO_GPUS.replace('"cuda"', '"rocm"', 1))
+    restart(agent)
+    check({"rocm.shares": "2", "cuda.shares": "1.5"})
+    # a coarser quantum: only whole quarters of what is left, 0.25 and nothing
+    file.write_text("quantum_size = 0.25\n" + TWO_GPUS)
+    restart(agent)
+    check({"cuda.shares": "2"})
+    more = run(client, "more", image=cluster.image, **{"cuda.shares": "0.25"})
+    assert config_of(cluster, more["id"], "resource.txt")["CUDA.SHARES_SHARES"] == f"{A}:0.25"
+    client.delete("/session/more")
+    wait_status(client, more["id"], "TERMINATED")
+    # no plugin at all: a slot that the agent does not know
+    restart(agent, ALIQUOT_ACCELERATORS_MOCK=None)
+    check({"cuda.shares": "1.5"})
+    waiting = submit(client, "waiting", image=cluster.image, **{"cuda.shares": "0.1"}).json["sessionId"]
+    client.delete("/session/first")
+    held = {A: "0.60", B: "0.60"}
+    del ids["first"]
+    wait_for(lambda: offered() == {"cuda.shares": "1.2"}, 60, cluster.logs)
+    assert client.get("/aliquot/v1/sessions/" + waiting).json["status"] == "PENDING"
+    programs = programs_of(cluster)
+    # and all as it was: what waited gets a part of what is free
+    file.write_text(TWO_GPUS)
+    restart(agent, ALIQUOT_ACCELERATORS_MOCK=str(file))
+    wait_status(client, waiting, "RUNNING")
+    held[B] = "0.70"
+    assert json.loads(alloc_map(client)) == held
+    assert programs <= programs_of(cluster)
+    finish(cluster)
+
+
+def programs_of(cluster):
+    """The process ids of what sessions run."""
+    if cluster.image == "host":
+        return containers.pids_of(cluster.folder)
+    return {pid for pid in processes_of(cluster.folder / "agent" / "kernels")}

@@ -38,15 +38,16 @@ def start(cluster, toml, **settings):
     return cluster.client()
 
 
-def submit(client, name, command=None, **slots):
+def submit(client, name, command=None, image="sh", **slots):
     body = interactive(name) if command is None else {
-        "name": name, "image": "sh", "type": "batch", "startupCommand": command, "enqueueOnly": True}
+        "name": name, "type": "batch", "startupCommand": command, "enqueueOnly": True}
+    body["image"] = image
     body["config"] = {"resources": {"cpu": "1", "mem": "64m", **slots}}
     return client.post("/session", body)
 
 
-def run(client, name, **slots):
-    reply = submit(client, name, **slots)
+def run(client, name, **more):
+    reply = submit(client, name, **more)
     assert reply.status == 201, reply
     return wait_status(client, reply.json["sessionId"], "RUNNING", "ERROR", "CANCELLED")
 
