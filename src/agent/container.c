@@ -200,6 +200,24 @@ static int add_devices(const struct accel_attachment *attachment, struct arena *
     return 0;
 }
 
+static int add_hooks(const struct accel_attachment *attachment, struct arena *arena,
+                     struct container_spec *c, struct aq_error *err)
+{
+    struct container_hook *hooks = arena_array(arena, attachment->hook_count + 1, sizeof(*hooks));
+
+    if (!hooks)
+        return aq_fail(err, ENOMEM, "container");
+    for (size_t i = 0; i < attachment->hook_count; i++) {
+        const struct accel_hook *hook = &attachment->hooks[i];
+
+        hooks[i] = (struct container_hook){ .path = hook->path, .args = hook->args,
+                                            .env = hook->env, .timeout = hook->timeout };
+    }
+    c->hooks = hooks;
+    c->hook_count = attachment->hook_count;
+    return 0;
+}
+
 /* ---- the program in it ---- */
 
 /* Whole ones, rounded up: what programs make threads by. */
@@ -271,6 +289,8 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         r = add_mounts(k, network, config, arena, c, err);
     if (r == 0)
         r = add_devices(&k->attachment, arena, c, err);
+    if (r == 0)
+        r = add_hooks(&k->attachment, arena, c, err);
     if (r < 0)
         return r;
     ret->processes_max = (uint64_t)settings->container_processes_max;

@@ -114,6 +114,8 @@ const struct conf_item settings_items[] = {
       "The program aliquot-accel; beside the agent by default" },
     { "accelerators", "cdi-folders", CONF_LIST, AT(accel_cdi), "/etc/cdi /var/run/cdi", 0, 0, 0,
       "Where specifications of CDI devices are that plugins name; later folders go first" },
+    { "accelerators", "cdi-hooks", CONF_BOOL, AT(accel_hooks), "false", 0, 0, 0,
+      "Run the createContainer hooks of CDI specifications; devices that have hooks are else refused" },
     { "accelerators", "rescan", CONF_DURATION, AT(accel_rescan_usec), "30s", USEC_PER_SEC / 10,
       DAY_USEC, 0, "How often to look for devices that came, went or failed" },
     { "accelerators", "time-limit", CONF_DURATION, AT(accel_limit_usec), "10s", USEC_PER_SEC / 10,

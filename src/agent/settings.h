@@ -39,6 +39,7 @@ struct settings {
     char *accel_folder;   /* of the plugins' settings */
     char *accel_library;  /* folder of the plugins; NULL = beside the agent */
     struct conf_list accel_cdi; /* folders of CDI specifications */
+    bool accel_hooks;     /* those of CDI specifications are run */
     char *accel_helper;   /* path of aliquot-accel; NULL = beside the agent */
     int64_t accel_rescan_usec, accel_limit_usec;
     char *gpu_library, *gpu_probe, *gpu_watch; /* of slices of GPUs; NULL = beside the agent */

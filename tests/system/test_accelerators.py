@@ -407,6 +407,58 @@ devices:
     finish(cluster)
 
 
+HOOK = """\
+#!/usr/bin/python3
+import json, os, sys
+state = json.load(sys.stdin)
+with open(os.path.join(state["bundle"], "config.json")) as file:
+    root = json.load(file)["root"]["path"]
+with open(root + "/opt/hooked", "w") as file:
+    file.write(" ".join(sys.argv[1:]) + " " + os.environ["HOOKED_BY"])
+"""
+
+
+@pytest.mark.parametrize("runtime", ("crun", "runc"))
+def test_hooks_of_a_vendor(cluster, runtime):
+    """They are named and refused, and run where the administrator allows them."""
+    if why := containers.why_not(runtime):
+        pytest.skip(why)
+    folder, cdi, hook = (cluster.folder / name for name in ("accelerators", "cdi", "hook"))
+    folder.mkdir()
+    cdi.mkdir()
+    (folder / "zero.toml").write_text('key = "zero"\n[devices]\nfiles = "/dev/zero"\n'
+                                      '[container]\ncdi = ["example.com/zero={name}"]\n')
+    hook.write_text(HOOK)
+    hook.chmod(0o755)
+    (cdi / "zero.json").write_text(json.dumps({
+        "cdiVersion": "0.6.0", "kind": "example.com/zero", "devices": [
+            {"name": "zero", "containerEdits": {"hooks": [
+                {"hookName": "createContainer", "path": str(hook), "timeout": 30,
+                 "args": ["hook", "one", "two words"], "env": ["HOOKED_BY=vendor"]}]}}]}))
+    client = start(cluster, TWO_GPUS, ALIQUOT_RUNTIME_DRIVER="container",
+                   ALIQUOT_RUNTIME_OCI=runtime, ALIQUOT_ACCELERATORS_CDI_FOLDERS=str(cdi),
+                   ALIQUOT_ACCELERATORS_FOLDER=str(folder))
+    refused = submit(client, "refused", "true", image="host", **{"zero.device": "1"})
+    shown = wait_status(client, refused.json["sessionId"], "ERROR", "TERMINATED", "CANCELLED")
+    assert shown["status"] == "ERROR", shown
+    why = cluster.cli("session", "why", "refused").stdout
+    assert f"needs the hook '{hook}'" in why and "accelerators.cdi-hooks" in why, why
+    agent = cluster.programs["agent"]
+    agent.kill()
+    agent.env["ALIQUOT_ACCELERATORS_CDI_HOOKS"] = "true"
+    agent.start()
+    wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
+    done = cluster.cli("run", "--image", "host", "-r", "cpu=1", "-r", "mem=128m", "-r",
+                       "zero.device=1", "--", "cat", "/opt/hooked")
+    assert done.returncode == 0 and done.stdout == "one two words vendor", cluster.cli(
+        "session", "why", done.stderr.split("session why ")[-1].strip() or "-").stdout
+    hook.write_text("#!/bin/sh\nexit 3\n")
+    done = cluster.cli("run", "--image", "host", "-r", "cpu=1", "-r", "mem=128m", "-r",
+                       "zero.device=1", "--", "true")
+    assert done.returncode != 0 and "hook" in done.stdout + done.stderr, done
+    finish(cluster)
+
+
 def test_settings_that_are_wrong_are_named(cluster):
     file = cluster.folder / "mock-accelerator.toml"
     file.write_text(TWO_GPUS.replace("memory_size", "memroy_size", 1))

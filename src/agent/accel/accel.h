@@ -87,6 +87,12 @@ struct accel_mount {
     bool may_write;
 };
 
+struct accel_hook { /* a program of the vendor's, see cdi.h */
+    const char *path;
+    const char *const *args, *const *env; /* NULL-terminated; args NULL: the path alone */
+    int64_t timeout; /* seconds; 0 = none */
+};
+
 struct accel_part { /* a device as the session sees it */
     const char *kind; /* "cuda" */
     const char *device_id, *model;
@@ -104,6 +110,8 @@ struct accel_attachment {
     size_t environ_count;
     const char **cdi;              /* "nvidia.com/gpu=0"; what they are is in the lists too */
     size_t cdi_count;
+    struct accel_hook *hooks;      /* to run while the container is made */
+    size_t hook_count;
     struct resource_pair *pairs;   /* further lines of resource.txt */
     size_t pair_count;
     gid_t *groups;

@@ -139,7 +139,8 @@ static void conclude(struct accel_call *call)
     struct accel_attachment attachment;
 
     if (!failed.code)
-        (void)cdi_resolve(&call->accel->settings->accel_cdi, &call->attachment, &failed);
+        (void)cdi_resolve(&call->accel->settings->accel_cdi,
+                          call->accel->settings->accel_hooks, &call->attachment, &failed);
     if (!failed.code && !describe_gpus(&call->attachment))
         (void)aq_fail(&failed, ENOMEM, "devices");
     attachment = call->attachment;

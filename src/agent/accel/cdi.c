@@ -11,6 +11,7 @@
 #include "base/log.h"
 
 #define ITEMS_MAX 4096 /* of a kind in an attachment */
+#define HOOK_SECONDS_MAX 3600
 
 /* ---- what a device needs ---- */
 
@@ -133,17 +134,24 @@ static void add_variable(struct edits *in, const char *text)
     in->to->environ = variables;
 }
 
-/* A number, in YAML a text. */
-static void add_group(struct edits *in, const json_t *group)
+/* A number, in YAML a text; -1 if it is none. */
+static int64_t number_of(const json_t *value)
 {
-    const char *text = json_string_value(group);
+    const char *text = json_string_value(value);
     char *end = NULL;
     long number = text && text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10)
-                  : json_is_integer(group) ? (long)json_integer_value(group) : -1;
+                  : json_is_integer(value) ? (long)json_integer_value(value) : -1;
+
+    return end && *end ? -1 : number;
+}
+
+static void add_group(struct edits *in, const json_t *group)
+{
+    int64_t number = number_of(group);
     gid_t *groups;
 
-    if (number <= 0 || number >= INT32_MAX || (end && *end)) {
-        refuse(in, "additionalGids", text);
+    if (number <= 0 || number >= INT32_MAX) {
+        refuse(in, "additionalGids", json_string_value(group));
         return;
     }
     groups = grow(in, in->to->groups, in->to->group_count, sizeof(*groups));
@@ -151,6 +159,51 @@ static void add_group(struct edits *in, const json_t *group)
         return;
     groups[in->to->group_count++] = (gid_t)number;
     in->to->groups = groups;
+}
+
+/* A list of texts, NULL at its end; NULL if there is none. */
+static const char *const *copy_list(struct edits *in, const json_t *list, const char *what)
+{
+    size_t count = json_array_size(list);
+    const char **texts = count ? arena_array(&in->to->arena, count + 1, sizeof(*texts)) : NULL;
+
+    if (count && !texts && in->r == 0)
+        in->r = aq_fail(in->err, ENOMEM, "CDI");
+    for (size_t i = 0; texts && i < count; i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+
+        if (!text)
+            refuse(in, what, "");
+        texts[i] = text ? copy(in, text) : "";
+    }
+    return texts;
+}
+
+static void add_hook(struct edits *in, const json_t *hook)
+{
+    const char *kind = text_of(hook, "hookName"), *path = text_of(hook, "path");
+    const json_t *timeout = json_object_get(hook, "timeout");
+    int64_t seconds = timeout ? number_of(timeout) : 0;
+    struct accel_hook *hooks;
+
+    if (!kind || strcmp(kind, "createContainer") != 0) {
+        refuse(in, "a hook other than createContainer:", kind);
+        return;
+    }
+    if (!is_path(path) || seconds < 0 || seconds > HOOK_SECONDS_MAX) {
+        refuse(in, "hook", path);
+        return;
+    }
+    hooks = grow(in, in->to->hooks, in->to->hook_count, sizeof(*hooks));
+    if (!hooks)
+        return;
+    hooks[in->to->hook_count++] = (struct accel_hook){
+        .path = copy(in, path),
+        .args = copy_list(in, json_object_get(hook, "args"), "argument of a hook"),
+        .env = copy_list(in, json_object_get(hook, "env"), "variable of a hook"),
+        .timeout = seconds,
+    };
+    in->to->hooks = hooks;
 }
 
 static void add_edits(struct edits *in, const json_t *edits)
@@ -170,8 +223,9 @@ static void add_edits(struct edits *in, const json_t *edits)
     json_array_foreach(json_object_get(edits, "additionalGids"), i, item)
         if (in->r == 0)
             add_group(in, item);
-    if (json_array_size(json_object_get(edits, "hooks")))
-        log_debug("hooks of a CDI specification are not run");
+    json_array_foreach(json_object_get(edits, "hooks"), i, item)
+        if (in->r == 0)
+            add_hook(in, item);
 }
 
 /* ---- names ---- */
@@ -282,8 +336,17 @@ static int look_through(struct search *s, const char *folder)
     return r;
 }
 
-int cdi_resolve(const struct conf_list *folders, struct accel_attachment *attachment,
-                struct aq_error *err)
+/* They run outside of what holds containers: somebody has to have said so. */
+static int refuse_hooks(const struct accel_attachment *attachment, struct aq_error *err)
+{
+    return aq_fail_field(err, EPERM, "accelerators.cdi-hooks",
+                         "the CDI device '%.100s' needs the hook '%.100s', a program that would run "
+                         "on the node while the container is made; accelerators.cdi-hooks = true "
+                         "allows such programs", attachment->cdi[0], attachment->hooks[0].path);
+}
+
+int cdi_resolve(const struct conf_list *folders, bool may_run_hooks,
+                struct accel_attachment *attachment, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) bool *is_found = calloc(attachment->cdi_count + 1, sizeof(*is_found));
     struct search s = { .to = attachment, .err = err, .is_found = is_found };
@@ -296,6 +359,8 @@ int cdi_resolve(const struct conf_list *folders, struct accel_attachment *attach
             r = aq_fail_field(err, ENOENT, attachment->cdi[i], "no file in the folders of "
                               "accelerators.cdi-folders has the CDI device '%.100s'",
                               attachment->cdi[i]);
+    if (r == 0 && attachment->hook_count && !may_run_hooks)
+        r = refuse_hooks(attachment, err);
     if (r < 0)
         err->kind = "accelerator-failed";
     return r;

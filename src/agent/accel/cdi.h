@@ -4,8 +4,11 @@
  * that is stands in the vendor's specifications, JSON or YAML files in folders
  * such as /etc/cdi: device files, mounts, variables and groups
  * (https://github.com/cncf-tags/container-device-interface, SPEC.md, versions
- * up to 0.8). Hooks are programs of the vendor's that would run on the host
- * while the container starts; they are not run, and named in the log.
+ * up to 0.8). Hooks are programs of the vendor's that the OCI runtime runs on the
+ * node while it makes the container. A device with hooks is refused unless the
+ * administrator allows them, and then only createContainer is: what else there
+ * is would run before the container's namespaces are there, in the container's
+ * place, or when nobody waits for it.
  */
 #ifndef AQ_AGENT_ACCEL_CDI_H
 #define AQ_AGENT_ACCEL_CDI_H
@@ -32,10 +35,11 @@ int cdi_apply(const json_t *spec, const char *name, bool with_common,
 
 /* Add what the names in attachment->cdi are, from the files of the folders; a
  * file of a later folder goes before one of an earlier. -ENOENT with the name
- * as field if no file has it, -EINVAL with the file in the text, -ENOMEM; kind
- * is "accelerator-failed".
+ * as field if no file has it, -EINVAL with the file in the text, -EPERM with
+ * the setting as field for hooks without 'may_run_hooks', -ENOMEM; kind is
+ * "accelerator-failed".
  */
-int cdi_resolve(const struct conf_list *folders, struct accel_attachment *attachment,
-                struct aq_error *err);
+int cdi_resolve(const struct conf_list *folders, bool may_run_hooks,
+                struct accel_attachment *attachment, struct aq_error *err);
 
 #endif

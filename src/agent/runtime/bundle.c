@@ -291,6 +291,29 @@ static void write_linux(struct jsonw *w, const struct runtime_spec *spec,
     jsonw_object_end(w);
 }
 
+static void write_hooks(struct jsonw *w, const struct container_spec *c)
+{
+    jsonw_key(w, "hooks");
+    jsonw_object_begin(w);
+    jsonw_key(w, "createContainer");
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < c->hook_count; i++) {
+        const struct container_hook *hook = &c->hooks[i];
+
+        jsonw_object_begin(w);
+        jsonw_member_str(w, "path", hook->path);
+        if (hook->args)
+            write_list(w, "args", hook->args);
+        if (hook->env)
+            write_list(w, "env", hook->env);
+        if (hook->timeout)
+            jsonw_member_int(w, "timeout", hook->timeout);
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+    jsonw_object_end(w);
+}
+
 int bundle_write(const struct runtime_spec *spec, const struct container_spec *container,
                  const struct bundle_host *host, const char *const *device_rules,
                  struct strbuf *out, struct aq_error *err)
@@ -310,6 +333,8 @@ int bundle_write(const struct runtime_spec *spec, const struct container_spec *c
     write_process(&w, spec, host);
     jsonw_key(&w, "mounts");
     write_mounts(&w, container, host);
+    if (container->hook_count)
+        write_hooks(&w, container);
     jsonw_key(&w, "annotations");
     jsonw_object_begin(&w);
     for (size_t i = 0; i < container->label_count; i++)

@@ -25,6 +25,12 @@ struct container_pair {
     const char *key, *value;
 };
 
+struct container_hook { /* run by the OCI runtime before it enters the container's root */
+    const char *path;
+    const char *const *args, *const *env; /* NULL-terminated; NULL = the path alone, none */
+    int64_t timeout; /* seconds; 0 = none */
+};
+
 struct container_spec {
     const char *id;              /* of the kernel; unique on the node */
     const char *hostname;
@@ -46,6 +52,8 @@ struct container_spec {
     size_t mount_count;
     const struct container_device *devices;
     size_t device_count;
+    const struct container_hook *hooks;
+    size_t hook_count;
     const struct container_pair *labels;
     size_t label_count;
 };

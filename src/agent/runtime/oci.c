@@ -162,10 +162,30 @@ static uint64_t files_max(const struct draft *d)
     return d->spec->files_max ? AQ_MIN(d->spec->files_max, most) : most;
 }
 
+/* Hooks read config.json as the container's root: where there are some, it is
+ * in a folder that nobody else but the node's root gets into.
+ */
+static const char *bundle_folder(const struct draft *d)
+{
+    return d->container->hook_count ? d->files : d->spec->folder;
+}
+
+static int let_hooks_read(const struct draft *d, const char *path, struct aq_error *err)
+{
+    gid_t group = (gid_t)d->bundle.id_base;
+
+    if (d->container->hook_count == 0)
+        return 0;
+    if (chown(d->files, (uid_t)-1, group) < 0 || chmod(d->files, 0710) < 0 ||
+        chown(path, (uid_t)-1, group) < 0 || chmod(path, 0640) < 0)
+        return aq_fail_errno(err, "open '%s' to hooks", path);
+    return 0;
+}
+
 static int write_config(struct draft *d, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/config.json", d->spec->folder);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/config.json", bundle_folder(d));
     struct container_spec container = *d->container;
     struct runtime_spec spec = *d->spec;
     struct container_mount *mounts =
@@ -182,7 +202,9 @@ static int write_config(struct draft *d, struct aq_error *err)
         (struct container_mount){ .source = d->rt->runner_path, .target = RUNNER_INSIDE };
     container.mounts = mounts;
     r = bundle_write(&spec, &container, &d->bundle, d->device_rules, &text, err);
-    return r < 0 ? r : fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err);
+    if (r == 0)
+        r = fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err);
+    return r < 0 ? r : let_hooks_read(d, path, err);
 }
 
 /* ---- the monitor's program: the OCI runtime ---- */
@@ -278,7 +300,7 @@ static int write_program(struct draft *d, struct aq_error *err)
     const char *argv[] = { rt->program, "--root", rt->host.runtime, "--log",
                            print(&d->arena, "%s/log", d->files), "run", "--preserve-fds", "2",
                            "--pid-file", print(&d->arena, "%s/pid", d->files), "--bundle",
-                           d->spec->folder, id, NULL, NULL };
+                           bundle_folder(d), id, NULL, NULL };
     const char *envp[] = { print(&d->arena, "ALIQUOT_KERNEL_ID=%s", id),
                            "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     struct runtime_spec outer = *d->spec;

@@ -34,7 +34,7 @@ struct oci_runtime;
  * should, else -errno with the reason.
  */
 int oci_probe(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err);
-/* Write config.json and 'program' into spec->folder. */
+/* Write 'program' into spec->folder, and config.json there or, for hooks, where they can read it. */
 int oci_write(struct oci_runtime *rt, const struct runtime_spec *spec, struct aq_error *err);
 /* Of the monitor. */
 const char *oci_monitor_path(const struct oci_runtime *rt);

@@ -66,7 +66,7 @@ int oci_host_make_folders(const struct oci_host *host, struct aq_error *err)
         const char *path;
         mode_t mode;
     } folders[] = { { host->folder, 0711 }, { host->stage, 0755 }, { host->runtime, 0700 },
-                    { host->kernels, 0700 }, { host->gpu, 0711 } };
+                    { host->kernels, 0711 }, { host->gpu, 0711 } };
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++)

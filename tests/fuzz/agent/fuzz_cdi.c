@@ -28,6 +28,9 @@ static void check(const char *text, size_t len, bool is_yaml)
     for (size_t i = 0; i < to.environ_count; i++)
         if (!to.environ[i].key[0] || strchr(to.environ[i].value, '\n'))
             __builtin_trap();
+    for (size_t i = 0; i < to.hook_count; i++)
+        if (to.hooks[i].path[0] != '/' || to.hooks[i].timeout < 0)
+            __builtin_trap();
     accel_attachment_done(&to);
     json_decref(spec);
 }

@@ -22,6 +22,9 @@ static const char yaml[] =
     "  hooks:\n"
     "    - hookName: createContainer\n"
     "      path: /usr/bin/hook\n"
+    "      args: [hook, update-ldcache, --folder, /usr/lib64]\n"
+    "      env: [DEBUG=1]\n"
+    "      timeout: 5\n"
     "devices:\n"
     "  - name: \"0\"\n"
     "    containerEdits:\n"
@@ -70,6 +73,12 @@ static void test_yaml(void **state)
     assert_int_equal(to.environ_count, 1);
     assert_int_equal(to.group_count, 1);
     assert_int_equal(to.groups[0], 44);
+    assert_int_equal(to.hook_count, 1);
+    assert_string_equal(to.hooks[0].path, "/usr/bin/hook");
+    assert_string_equal(to.hooks[0].args[3], "/usr/lib64");
+    assert_null(to.hooks[0].args[4]);
+    assert_string_equal(to.hooks[0].env[0], "DEBUG=1");
+    assert_int_equal(to.hooks[0].timeout, 5);
     assert_int_equal(cdi_apply(spec, "vendor.com/npu=all", false, &to, NULL), 0);
     assert_int_equal(to.environ_count, 2);
     assert_string_equal(to.environ[1].key, "NPU_ALL");
@@ -141,6 +150,16 @@ static void test_edits(void **state)
         { "{\"env\": [\"A=1\\n2\"]}", "variable" },
         { "{\"additionalGids\": [0]}", "additionalGids" },
         { "{\"additionalGids\": [\"4x\"]}", "additionalGids '4x'" },
+        { "{\"hooks\": [{\"hookName\": \"poststop\", \"path\": \"/bin/true\"}]}",
+          "a hook other than createContainer: 'poststop'" },
+        { "{\"hooks\": [{\"path\": \"/bin/true\"}]}", "a hook other than createContainer: ''" },
+        { "{\"hooks\": [{\"hookName\": \"createContainer\", \"path\": \"true\"}]}", "hook 'true'" },
+        { "{\"hooks\": [{\"hookName\": \"createContainer\"}]}", "hook ''" },
+        { "{\"hooks\": [{\"hookName\": \"createContainer\", \"path\": \"/bin/true\", \"args\": [1]}]}",
+          "argument of a hook" },
+        { "{\"hooks\": [{\"hookName\": \"createContainer\", \"path\": \"/bin/true\","
+          " \"timeout\": \"5x\"}]}", "hook '/bin/true'" },
+        { "{\"hooks\": [7]}", "a hook other than createContainer" },
     };
 
     (void)state;
@@ -191,7 +210,7 @@ static void test_folders(void **state)
     write_file(low, "broken.json", "{");
     write_file(low, "notes.txt", "nothing");
     write_file(high, "npu.json", json);
-    assert_int_equal(cdi_resolve(&folders, &to, &err), 0);
+    assert_int_equal(cdi_resolve(&folders, true, &to, &err), 0);
     /* "0" is the later folder's, "all" the earlier one's with what its devices have in common */
     assert_int_equal(to.node_count, 1);
     assert_string_equal(to.nodes[0].source, "/dev/other0");
@@ -202,9 +221,18 @@ static void test_folders(void **state)
     accel_attachment_done(&to);
 
     to = (struct accel_attachment){ .cdi = absent, .cdi_count = 1 };
-    assert_int_equal(cdi_resolve(&folders, &to, &err), -ENOENT);
+    assert_int_equal(cdi_resolve(&folders, true, &to, &err), -ENOENT);
     assert_string_equal(err.field, "vendor.com/npu=9");
     assert_string_equal(err.kind, "accelerator-failed");
+    accel_attachment_done(&to);
+
+    to = (struct accel_attachment){ .cdi = names, .cdi_count = 2 };
+    assert_int_equal(cdi_resolve(&folders, false, &to, &err), -EPERM);
+    assert_string_equal(err.field, "accelerators.cdi-hooks");
+    assert_non_null(strstr(err.text, "needs the hook '/usr/bin/hook'"));
+    accel_attachment_done(&to);
+    to = (struct accel_attachment){ .cdi = names, .cdi_count = 1 }; /* without hooks */
+    assert_int_equal(cdi_resolve(&folders, false, &to, &err), 0);
     accel_attachment_done(&to);
     assert_int_equal(fs_remove_tree(AT_FDCWD, folder, NULL), 0);
 }
