@@ -315,38 +315,6 @@ static int connect_link(struct agent *agent, struct aq_error *err)
     return r;
 }
 
-/* ---- statistics ---- */
-
-static bool write_metrics(void *data, struct strbuf *out)
-{
-    const struct agent *agent = data;
-
-    return exposition_write(agent, stats_last(agent->stats), out) == 0;
-}
-
-/* An address in use is no reason not to run anything. */
-static int serve_metrics(struct agent *agent, struct aq_error *err)
-{
-    const struct settings *settings = agent->settings;
-    int r = metrics_listen(agent->loop,
-                           &(struct metrics_conf){ .address = settings->metrics_listen,
-                                                   .tls_cert = settings->metrics_tls_cert,
-                                                   .tls_key = settings->metrics_tls_key,
-                                                   .insecure = settings->metrics_insecure,
-                                                   .write = write_metrics,
-                                                   .data = agent },
-                           &agent->metrics, err);
-
-    if (r == -EADDRINUSE) {
-        log_warning("/metrics is not served: %s; [metrics] listen can be another address or off",
-                    err->text);
-        return 0;
-    }
-    if (r == 0 && agent->metrics)
-        log_info("serving /metrics on port %u", (unsigned)metrics_port(agent->metrics));
-    return r;
-}
-
 /* ---- life ---- */
 
 static int take_lock(struct agent *agent, struct aq_error *err)
@@ -513,7 +481,7 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         r = stats_new(agent, &agent->stats, err);
     if (r == 0)
-        r = serve_metrics(agent, err);
+        r = exposition_serve(agent, err);
     if (r == 0)
         r = connect_link(agent, err);
     if (r < 0)

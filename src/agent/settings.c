@@ -188,8 +188,9 @@ const struct conf_item settings_items[] = {
       600 * USEC_PER_SEC, 0,
       "How often it is measured what sessions, devices and the node use; 0: never" },
 
-    { "metrics", "listen", CONF_STR, AT(metrics_listen), "127.0.0.1:6003", 0, 0, 0,
-      "Address of GET /metrics for Prometheus; off: none" },
+    { "metrics", "listen", CONF_STR, AT(metrics_listen), NULL, 0, 0, 0,
+      "Address of GET /metrics for Prometheus; off: none. The first free port of 127.0.0.1:6003 to "
+      "6018 by default" },
     { "metrics", "tls-cert", CONF_PATH, AT(metrics_tls_cert), NULL, 0, 0, 0,
       "Its certificate chain (PEM); without one it is plain HTTP" },
     { "metrics", "tls-key", CONF_PATH, AT(metrics_tls_key), NULL, 0, 0, 0,

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import shutil
 import subprocess
 import urllib.parse
@@ -39,6 +40,12 @@ def fetch(port, path="/metrics"):
     return reply.read().decode()
 
 
+def status_of(port, path):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", path)
+    return connection.getresponse().status
+
+
 def promtool(text):
     """What it has to say of the text."""
     done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
@@ -57,6 +64,23 @@ def test_promtool(cluster):
     assert 'aliquot_sessions{state="running"} 1' in text and "aliquot_agents_alive 1" in text
     end(cluster, session)
     wait_for(lambda: session not in fetch(cluster.ports["agent"]), 30, "its series to go")
+
+
+def test_agents_of_one_machine_have_a_port_each():
+    """Unless the settings say which."""
+    with Cluster(ALIQUOT_RESOURCE_CPUS="2", **QUICK) as cluster:
+        cluster.start_manager(ALIQUOT_METRICS_LISTEN="off")
+        ports = {}
+        for name in ("first", "second"):
+            cluster.start_agent(name)
+            ports[name] = int(re.search(r"serving /metrics on port (\d+)", cluster.log_of(name))[1])
+            wait_for(lambda: f'agent_id="{name}"' in fetch(ports[name]), 60, "samples")
+        assert ports["first"] != ports["second"]
+        assert all(6003 <= port <= 6018 for port in ports.values()), ports
+        # an address that is set and in use is a warning
+        cluster.start_agent("third", ALIQUOT_METRICS_LISTEN=f"127.0.0.1:{ports['first']}")
+        assert "/metrics is not served" in cluster.log_of("third")
+        cluster.stop()
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +105,13 @@ def prometheus(cluster):
         except OSError:
             return None
         return reply["data"]["result"]
+
+    def is_ready():
+        try:
+            return status_of(port, "/-/ready") == 200
+        except OSError:
+            return False
+    wait_for(is_ready, 60, "Prometheus")
     yield ask
     server.terminate()
     server.wait()

@@ -1,9 +1,11 @@
 #include "http/exposition.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "agent/kernel.h"
 #include "agent/stat/stats.h"
+#include "base/log.h"
 
 #define DEVICE "backendai_device_utilization"
 #define CONTAINER "backendai_container_utilization"
@@ -84,4 +86,58 @@ int exposition_write(const struct agent *agent, const struct msg_statistics *sam
                       "When this agent was started, in seconds since 1970",
                       (double)agent->started_usec / 1e6);
     return strbuf_ok(out) ? 0 : -ENOMEM;
+}
+
+/* ---- where it is served ---- */
+
+#define FIRST_PORT 6003
+#define PORTS 16 /* agents of one machine take one each */
+
+static bool write_all(void *data, struct strbuf *out)
+{
+    const struct agent *agent = data;
+
+    return exposition_write(agent, stats_last(agent->stats), out) == 0;
+}
+
+static int serve_at(struct agent *agent, const char *address, struct aq_error *err)
+{
+    const struct settings *settings = agent->settings;
+
+    return metrics_listen(agent->loop,
+                          &(struct metrics_conf){ .address = address,
+                                                  .tls_cert = settings->metrics_tls_cert,
+                                                  .tls_key = settings->metrics_tls_key,
+                                                  .insecure = settings->metrics_insecure,
+                                                  .write = write_all,
+                                                  .data = agent },
+                          &agent->metrics, err);
+}
+
+static int serve_at_free_port(struct agent *agent, struct aq_error *err)
+{
+    int r = -EADDRINUSE;
+
+    for (int i = 0; r == -EADDRINUSE && i < PORTS; i++) {
+        char address[32];
+
+        (void)snprintf(address, sizeof(address), "127.0.0.1:%d", FIRST_PORT + i);
+        r = serve_at(agent, address, err);
+    }
+    return r;
+}
+
+int exposition_serve(struct agent *agent, struct aq_error *err)
+{
+    const char *address = agent->settings->metrics_listen;
+    int r = address ? serve_at(agent, address, err) : serve_at_free_port(agent, err);
+
+    if (r == -EADDRINUSE) {
+        log_warning("/metrics is not served: %s; [metrics] listen can be another address or off",
+                    err->text);
+        return 0;
+    }
+    if (r == 0 && agent->metrics)
+        log_info("serving /metrics on port %u", (unsigned)metrics_port(agent->metrics));
+    return r;
 }

@@ -22,5 +22,9 @@ const struct msg_statistics *stats_last(const struct stats *stats);
  */
 int exposition_write(const struct agent *agent, const struct msg_statistics *sample,
                      struct strbuf *out);
+/* Serve it where the settings say, or else at the first free port of a few. An address in use is a
+ * warning, as it is no reason not to run anything; other errors are those of metrics_listen().
+ */
+int exposition_serve(struct agent *agent, struct aq_error *err);
 
 #endif
