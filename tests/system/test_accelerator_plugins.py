@@ -125,6 +125,20 @@ def test_metrics_of_gaudi(tree):
     assert needs(result, 0) == [("/dev/accel/accel0", None), ("/dev/accel/accel_controlD0", None)]
 
 
+def test_tpu(tree):
+    tree.write({f"dev/accel{i}": "" for i in (0, 1, 3)})
+    tree.write({"dev/accel_ctl": "", "sys/class/accel/accel3/device/numa_node": "1\n"})
+    with Plugin(tree, "generic", EXAMPLES / "tpu.toml") as plugin:
+        shown = plugin.ask("describe")
+        result = plugin.ask("attach", grants=[["tpu.device", "accel1", 1000000],
+                                              ["tpu.device", "accel3", 1000000]])
+    assert [(one["id"], one["numa_node"]) for one in shown["devices"]] == [
+        ("accel0", -1), ("accel1", -1), ("accel3", 1)]
+    assert shown["slots"][0]["name"] == "tpu.device" and shown["devices"][0]["model"] == "TPU"
+    assert needs(result, 0) == [("/dev/accel1", None), ("/dev/accel3", None)]
+    assert needs(result, 2) == [("TPU_VISIBLE_CHIPS", "1,3")]
+
+
 @pytest.mark.parametrize("text, why", [
     ("", "key is not set"),
     ('key = "npu"\n', "devices.files is not set"),
@@ -200,6 +214,18 @@ def test_rocm_in_shares(tree):
     assert shown["devices"][0]["amount"] == 4000000
     assert shown["slots"][0] == {**shown["slots"][0], "name": "rocm.shares", "quantum": 250000}
     assert ("ROCM_MEMORY_LIMITS", f"a1b2c3d4e5f6128:{8 << 30}") in needs(result, 4)
+
+
+def test_rocm_each_its_own_way(tree):
+    tree.write(amd(0, 128))
+    tree.write(amd(1, 129))
+    tree.write(amd(2, 130))
+    tree.write({"rocm.toml": 'device_mask = ["*130"]\n[[device]]\nid = "*129"\n'
+                             'allocation_mode = "fractional"\nquantum_size = 0.5\n'})
+    with Plugin(tree, "rocm", tree.folder / "rocm.toml") as plugin:
+        shown = plugin.ask("describe")
+    assert [(one["id"], one["slot"], one.get("quantum")) for one in shown["devices"]] == [
+        ("a1b2c3d4e5f6128", "rocm.device", None), ("a1b2c3d4e5f6129", "rocm.shares", 500000)]
 
 
 # ---- cuda ----
@@ -290,6 +316,24 @@ def test_cuda_slices(tree):
                                     ("/dev/nvidia-caps/nvidia-cap76", None)]
     assert dict(needs(result, 4)) == {"CUDA_GLOBAL_DEVICE_IDS": "0:MIG-1",
                                       "CUDA_RESOURCE_VIRTUALIZED": "0"}
+
+
+def test_cuda_each_its_own_way(tree):
+    """One GPU whole, one by its slices, one in quarters."""
+    config = cuda_config(tree, FAKE, """\
+[[device]]
+id = "GPU-0"
+allocation_mode = "discrete"
+[[device]]
+id = "GPU-*"
+quantum_size = 0.25
+""")
+    with Plugin(tree, "cuda", config) as plugin:
+        shown = plugin.ask("describe")
+    assert [(one["id"], one["slot"], one.get("quantum")) for one in shown["devices"]] == [
+        ("GPU-0", "cuda.device", None), ("MIG-0", "cuda.device:1g.5gb-mig", None),
+        ("MIG-1", "cuda.device:1g.5gb-mig", None), ("GPU-2", "cuda.shares", 250000)]
+    assert {slot["exclusive"] for slot in shown["slots"]} == {"cuda"}
 
 
 @pytest.mark.parametrize("fault, status, text", [

@@ -240,6 +240,8 @@ static const struct {
     { "bad.so", "unknown-slot", "device 'one': slot is none" },
     { "bad.so", "negative", "device 'one': amount is out of range" },
     { "bad.so", "fraction", "device 'one': amount is a fraction" },
+    { "bad.so", "whole-quantum", "device 'one': quantum only goes with a slot that has one" },
+    { "bad.so", "much-quantum", "device 'one': quantum is out of range" },
     { "bad.so", "duplicate", "device 'one' is there twice under bad.device" },
     { "bad.so", "too-many", "devices has too many elements" },
 };

@@ -73,7 +73,10 @@ static void tell_device(const struct aq_accelerator_out *out, const char *id, co
                         int64_t amount)
 {
     out->device(out->data, &(struct aq_accelerator_device){ .id = id, .slot = slot, .amount = amount,
-                                                            .numa_node = -1 });
+                                                            .numa_node = -1,
+                                                            .quantum = is("whole-quantum")  ? 250000
+                                                                       : is("much-quantum") ? 3000000
+                                                                                            : 0 });
 }
 
 static void tell_many(const struct aq_accelerator_out *out, int count)
@@ -107,7 +110,8 @@ static int describe(void *self, const struct aq_accelerator_out *out)
                              .name = is("foreign-slot") ? "cuda.device"
                                      : is("bad-slot")   ? "bad.x y"
                                                         : "bad.device",
-                             .type = is("bad-type") ? 9 : AQ_ACCELERATOR_COUNT });
+                             .type = is("bad-type") ? 9 : AQ_ACCELERATOR_COUNT,
+                             .quantum = is("much-quantum") ? 250000 : 0 });
     if (is("slot-twice"))
         out->slot(out->data, &(struct aq_accelerator_slot){ .name = "bad.device" });
     if (is("thousands"))
