@@ -3,11 +3,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -69,21 +71,72 @@ int cgroups_make(const struct sandbox *sandbox, struct aq_error *err)
     AQ_FAULT("monitor.cgroups.made");
     for (size_t i = 0; r == 0 && i < sandbox->limits.count; i++)
         r = set_limit(sandbox->limits.items[i], err);
+    return r;
+}
+
+/* ---- entering ---- */
+
+/* Version 1 has 'tasks', which moves one thread: of a process that has no more
+ * of them all the same, but without waiting for all processors first, as
+ * cgroup.procs does (ten milliseconds and more).
+ */
+static bool is_v1(int folder)
+{
+    return has_file(folder, "tasks");
+}
+
+/* The one folder of version 2, unless it is not to be entered; -1 = none. */
+static int open_v2(const struct sandbox *sandbox)
+{
+    for (size_t i = 0; !sandbox->is_outside && i < sandbox->cgroups.count; i++) {
+        AQ_CLEANUP(aq_closep) int folder = open_folder(sandbox->cgroups.items[i]);
+
+        if (folder >= 0 && !is_v1(folder))
+            return AQ_TAKE_FD(folder);
+    }
+    return -1;
+}
+
+pid_t cgroups_fork(const struct sandbox *sandbox, bool *ret_is_inside)
+{
+    AQ_CLEANUP(aq_closep) int folder = open_v2(sandbox);
+    const struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD,
+                                     .cgroup = (uint64_t)folder };
+    pid_t pid = -1;
+
+    *ret_is_inside = folder >= 0;
+    if (folder >= 0)
+        pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    if (pid >= 0)
+        return pid;
+    *ret_is_inside = false; /* the kernel may be older than that */
+    return fork();
+}
+
+static int allow_devices(const struct sandbox *sandbox, struct aq_error *err)
+{
+    int r = 0;
+
     for (size_t i = 0; r == 0 && sandbox->devices.count && i < sandbox->cgroups.count; i++)
         r = device_filter_attach(sandbox->cgroups.items[i], &sandbox->devices, err);
     return r;
 }
 
-int cgroups_join(const struct sandbox *sandbox)
+int cgroups_join(const struct sandbox *sandbox, bool is_inside, struct aq_error *err)
 {
-    for (size_t i = 0; !sandbox->is_outside && i < sandbox->cgroups.count; i++) {
-        AQ_CLEANUP(aq_closep) int folder = open_folder(sandbox->cgroups.items[i]);
-        int r = folder < 0 ? -errno : write_at(folder, "cgroup.procs", "0");
+    int r = allow_devices(sandbox, err);
 
-        if (r < 0)
-            return r;
+    for (size_t i = 0; r == 0 && !sandbox->is_outside && i < sandbox->cgroups.count; i++) {
+        const char *path = sandbox->cgroups.items[i];
+        AQ_CLEANUP(aq_closep) int folder = open_folder(path);
+        bool is_first = folder >= 0 && is_v1(folder);
+
+        if (folder < 0
+            || ((is_first || !is_inside)
+                && write_at(folder, is_first ? "tasks" : "cgroup.procs", "0") < 0))
+            r = aq_fail_errno(err, "join the cgroup '%s'", path);
     }
-    return 0;
+    return r;
 }
 
 /* ---- ending ---- */

@@ -9,6 +9,7 @@
 #define AQ_MONITOR_CGROUP_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "monitor/sandbox.h"
@@ -16,8 +17,17 @@
 /* Make the folders, those of a former try included, and write the limits. */
 int cgroups_make(const struct sandbox *sandbox, struct aq_error *err);
 
-/* Move the calling process into all of them; 0 or -errno. After fork(). */
-int cgroups_join(const struct sandbox *sandbox);
+/* fork(), with the child in the folder of version 2 from its first moment, if
+ * the kernel can do that: *ret_is_inside then. The other folders wait for
+ * cgroups_join(). The caller has one thread.
+ */
+pid_t cgroups_fork(const struct sandbox *sandbox, bool *ret_is_inside);
+
+/* Move the calling process, which has one thread, into all of them but that of
+ * version 2 if it 'is_inside', and forbid all devices but those of the
+ * container from then on. After cgroups_fork().
+ */
+int cgroups_join(const struct sandbox *sandbox, bool is_inside, struct aq_error *err);
 
 /* SIGKILL to every process in them until there is none. */
 void cgroups_kill(const struct sandbox *sandbox);

@@ -26,6 +26,12 @@ struct failure {
     char text[sizeof(((struct aq_error *)0)->text)];
 };
 
+/* How the child came to be. */
+struct birth {
+    pid_t monitor;
+    bool is_inside; /* cgroups_fork() */
+};
+
 struct plumbing {
     int parent_out, child_out; /* pipe or terminal, of either side */
     int error_read, error_write;
@@ -129,23 +135,22 @@ static int write_score(const char *score)
 /* The OCI runtime, and with it the container, begins in these. The runtime is
  * not the one to die when the container's memory is short.
  */
-static int enter_sandbox(const struct sandbox *sandbox, struct aq_error *err)
+static int enter_sandbox(const struct sandbox *sandbox, bool is_inside, struct aq_error *err)
 {
     int r = rootfs_enter(sandbox, err);
 
+    if (r == 0) /* not earlier: these may forbid the loop device */
+        r = cgroups_join(sandbox, is_inside, err);
     if (r < 0)
         return r;
-    /* not earlier: these may forbid the loop device */
-    r = cgroups_join(sandbox);
-    if (r < 0)
-        return aq_fail(err, -r, "join the cgroups: %s", strerror(-r));
     AQ_FAULT("monitor.cgroups.joined");
     (void)write_score("-900");
     return rootfs_hide(sandbox, err);
 }
 
 static int prepare(const struct program *p, const struct plumbing *pl,
-                   const struct runner_link *runner, pid_t monitor, struct aq_error *err)
+                   const struct runner_link *runner, const struct birth *birth,
+                   struct aq_error *err)
 {
     const char *step = set_descriptors(p, pl);
 
@@ -157,9 +162,9 @@ static int prepare(const struct program *p, const struct plumbing *pl,
         step = "parent death signal";
     if (step)
         return aq_fail_errno(err, "%s: %s", p->argv[0], step);
-    if (getppid() != monitor)
+    if (getppid() != birth->monitor)
         _exit(1); /* it is dead already */
-    if (sandbox_is_used(&p->sandbox) && enter_sandbox(&p->sandbox, err) < 0)
+    if (sandbox_is_used(&p->sandbox) && enter_sandbox(&p->sandbox, birth->is_inside, err) < 0)
         return -err->code;
     return runner && runner_link_pass(runner) < 0 ? aq_fail_errno(err, "descriptors of the runner")
                                                   : 0;
@@ -168,11 +173,11 @@ static int prepare(const struct program *p, const struct plumbing *pl,
 __attribute__((noreturn)) static void become_program(const struct program *p,
                                                      const struct plumbing *pl,
                                                      const struct runner_link *runner,
-                                                     pid_t monitor)
+                                                     const struct birth *birth)
 {
     struct failure failure = { 0 };
     struct aq_error err = { 0 };
-    int r = prepare(p, pl, runner, monitor, &err);
+    int r = prepare(p, pl, runner, birth, &err);
 
     if (r == 0 && p->cwd && chdir(p->cwd) < 0)
         r = aq_fail_errno(&err, "%s: working directory", p->argv[0]);
@@ -209,13 +214,14 @@ int child_start(const struct program *program, const struct runner_link *runner,
                 struct aq_error *err)
 {
     struct plumbing pl = { -1, -1, -1, -1 };
-    pid_t monitor = getpid(), pid = -1;
+    struct birth birth = { .monitor = getpid() };
+    pid_t pid = -1;
     int r = open_plumbing(program, &pl, err);
 
     if (r == 0) {
-        pid = fork();
+        pid = cgroups_fork(&program->sandbox, &birth.is_inside);
         if (pid == 0)
-            become_program(program, &pl, runner, monitor);
+            become_program(program, &pl, runner, &birth);
         r = pid < 0 ? aq_fail_errno(err, "fork") : await_exec(&pl, pid, err);
     }
     if (r < 0) {

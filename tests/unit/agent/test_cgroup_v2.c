@@ -141,15 +141,16 @@ static int errno_of_mknod(unsigned major, unsigned minor)
     return r;
 }
 
-/* 'look' in a child that has joined; its answer, 255 = it could not join. */
+/* 'look' in a child that was born there; its answer, 255 = it could not be. */
 static int ask(const struct kernel *k, int (*look)(void))
 {
-    pid_t pid = fork();
+    bool is_inside;
+    pid_t pid = cgroups_fork(&k->sandbox, &is_inside);
     int status;
 
     assert_true(pid >= 0);
     if (pid == 0)
-        _exit(cgroups_join(&k->sandbox) < 0 ? 255 : look());
+        _exit(cgroups_join(&k->sandbox, is_inside, NULL) < 0 ? 255 : look());
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -167,7 +168,7 @@ static pid_t start(const struct kernel *k, int children, int *ret_alive)
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        if (cgroups_join(&k->sandbox) < 0)
+        if (cgroups_join(&k->sandbox, false, NULL) < 0)
             _exit(255);
         (void)close(ends[0]);
         (void)signal(SIGTERM, SIG_IGN);
