@@ -236,6 +236,14 @@ int child_start(const struct program *program, const struct runner_link *runner,
     return 0;
 }
 
+int child_open_mounts(const struct child *child)
+{
+    char path[48];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)child->pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 /* Send SIGKILL to the direct children; false if /proc does not name them. */
 static bool kill_children(void)
 {

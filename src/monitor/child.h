@@ -24,6 +24,11 @@ struct child {
 int child_start(const struct program *program, const struct runner_link *runner, struct child *ret,
                 struct aq_error *err);
 
+/* A descriptor of its mount namespace, or -1: until it is closed the mounts stay.
+ * To unmount a file system takes milliseconds, in the exit of whoever is last.
+ */
+int child_open_mounts(const struct child *child);
+
 /* SIGKILL to all children and their children, and wait for them. */
 void child_kill_all(void);
 

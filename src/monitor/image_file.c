@@ -5,6 +5,7 @@
 #include <linux/loop.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/sendfile.h>
@@ -15,6 +16,7 @@
 #include "base/strbuf.h"
 
 #define LOOP_TRIES 1000 /* others take free devices too */
+#define UNMOUNT_TRIES 10000 /* a millisecond each */
 
 static int copy_range(int from, int to, off_t start, off_t end)
 {
@@ -102,13 +104,27 @@ static int attach(int file, char device[32], struct aq_error *err)
     return aq_fail(err, EBUSY, "no loop device is free");
 }
 
+/* The lock is the open file's, so the loop device holds it as long as it holds
+ * the file: until then a former attempt has this file system mounted.
+ */
+static int await_former(int file, const char *path, struct aq_error *err)
+{
+    for (int i = 0; flock(file, LOCK_EX | LOCK_NB) < 0; i++) {
+        if (errno != EWOULDBLOCK || i == UNMOUNT_TRIES)
+            return aq_fail_errno(err, "'%s' is still mounted", path);
+        (void)usleep(1000);
+    }
+    return 0;
+}
+
 int image_file_mount(const char *path, const char *folder, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int file = open(path, O_RDWR | O_CLOEXEC), loop = -1;
     char device[32] = "";
+    int r = file < 0 ? aq_fail_errno(err, "open '%s'", path) : await_former(file, path, err);
 
-    if (file < 0)
-        return aq_fail_errno(err, "open '%s'", path);
+    if (r < 0)
+        return r;
     loop = attach(file, device, err);
     if (loop < 0)
         return loop;

@@ -34,6 +34,7 @@ enum { SOURCE_SIGNAL, SOURCE_OUTPUT, SOURCE_LISTENER, SOURCE_TIMER, SOURCE_RUNNE
 struct monitor {
     int folder, lock, epoll, signals, timer;
     int memory;         /* cgroups_watch_memory() */
+    int mounts;         /* keeps the container's mounts until we have told of its end */
     struct program program;
     struct child child;
     struct clients clients;
@@ -515,6 +516,7 @@ static int run_program(struct monitor *m, struct aq_error *err)
     AQ_FAULT("monitor.program.started");
     if (r < 0)
         return fail_to_start(m, err);
+    m->mounts = sandbox_is_used(&m->program.sandbox) ? child_open_mounts(&m->child) : -1;
     watch(m, m->signals, SOURCE_SIGNAL);
     watch(m, m->child.output, SOURCE_OUTPUT);
     watch(m, m->timer, SOURCE_TIMER);
@@ -573,7 +575,7 @@ static int run_in_folder(struct monitor *m, struct aq_error *err)
 int monitor_run(const char *folder, int client, struct aq_error *err)
 {
     struct monitor m = { .folder = -1, .lock = -1, .epoll = -1, .signals = -1, .timer = -1,
-                         .memory = -1,
+                         .memory = -1, .mounts = -1,
                          .child = { .output = -1, .input = -1 }, .clients = { .listener = -1 },
                          .log = { .fd = -1 }, .kept = { -1, -1 }, .program = { .text = STRBUF_INIT },
                          .runner = { -1, -1, -1 } };
@@ -600,6 +602,7 @@ int monitor_run(const char *folder, int client, struct aq_error *err)
         aq_closep(&m.kept[i]);
     aq_closep(&m.child.output);
     aq_closep(&m.memory);
+    aq_closep(&m.mounts);
     aq_closep(&m.timer);
     aq_closep(&m.epoll);
     aq_closep(&m.signals);
