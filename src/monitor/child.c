@@ -30,6 +30,7 @@ struct failure {
 struct birth {
     pid_t monitor;
     bool is_inside; /* cgroups_fork() */
+    int executable; /* -1 = by the path */
 };
 
 struct plumbing {
@@ -182,6 +183,8 @@ __attribute__((noreturn)) static void become_program(const struct program *p,
     if (r == 0 && p->cwd && chdir(p->cwd) < 0)
         r = aq_fail_errno(&err, "%s: working directory", p->argv[0]);
     if (r == 0) {
+        if (birth->executable >= 0)
+            (void)execveat(birth->executable, "", p->argv, p->envp, AT_EMPTY_PATH);
         (void)execve(p->argv[0], p->argv, p->envp);
         (void)aq_fail_errno(&err, "%s: execute", p->argv[0]);
     }
@@ -210,11 +213,19 @@ static int await_exec(struct plumbing *pl, pid_t pid, struct aq_error *err)
     return aq_fail(err, failure.code, "%s", failure.text);
 }
 
-int child_start(const struct program *program, const struct runner_link *runner, struct child *ret,
-                struct aq_error *err)
+int child_raise_program(int fd)
+{
+    int raised = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, ERROR_FD_FIRST);
+
+    aq_closep(&fd);
+    return raised;
+}
+
+int child_start(const struct program *program, int executable, const struct runner_link *runner,
+                struct child *ret, struct aq_error *err)
 {
     struct plumbing pl = { -1, -1, -1, -1 };
-    struct birth birth = { .monitor = getpid() };
+    struct birth birth = { .monitor = getpid(), .executable = executable };
     pid_t pid = -1;
     int r = open_plumbing(program, &pl, err);
 

@@ -18,11 +18,16 @@ struct child {
     int input;  /* the terminal, or -1 */
 };
 
-/* Start it, with the descriptors of 'runner' unless that is NULL; it dies by SIGKILL when the calling process does. Returns when it
- * has been executed, or -errno with the step that failed.
+/* The same descriptor, out of the way of those that the program gets; -1 stays -1. */
+int child_raise_program(int fd);
+
+/* Start it, with the descriptors of 'runner' unless that is NULL; it dies by
+ * SIGKILL when the calling process does. 'executable' is the file of its first
+ * arg, opened before, or -1. Returns when it has been executed, or -errno with
+ * the step that failed.
  */
-int child_start(const struct program *program, const struct runner_link *runner, struct child *ret,
-                struct aq_error *err);
+int child_start(const struct program *program, int executable, const struct runner_link *runner,
+                struct child *ret, struct aq_error *err);
 
 /* A descriptor of its mount namespace, or -1: until it is closed the mounts stay.
  * To unmount a file system takes milliseconds, in the exit of whoever is last.

@@ -10,18 +10,19 @@
 int main(int argc, char **argv)
 {
     struct aq_error err = { 0 };
-    int client = argc == 3 ? atoi(argv[2]) : -1, r;
+    int client = argc >= 3 ? atoi(argv[2]) : -1, program = argc == 4 ? atoi(argv[3]) : -1, r;
 
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         (void)printf("aliquot-monitor %s\n", ALIQUOT_VERSION);
         return 0;
     }
-    if (argc < 2 || argc > 3 || argv[1][0] == '-' || (argc == 3 && client <= STDERR_FILENO)) {
-        (void)fprintf(stderr, "usage: aliquot-monitor FOLDER [DESCRIPTOR]\n");
+    if (argc < 2 || argc > 4 || argv[1][0] == '-' || (argc >= 3 && client <= STDERR_FILENO)
+        || (argc == 4 && program <= STDERR_FILENO)) {
+        (void)fprintf(stderr, "usage: aliquot-monitor FOLDER [DESCRIPTOR [PROGRAM]]\n");
         return 2;
     }
     log_init("monitor", LOG_LEVEL_INFO);
-    r = monitor_run(argv[1], client, &err);
+    r = monitor_run(argv[1], client, program, &err);
     if (r < 0)
         log_error("%s folder=%s", err.text, argv[1]);
     return r < 0 ? 1 : r;

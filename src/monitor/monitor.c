@@ -37,6 +37,7 @@ struct monitor {
     int mounts;         /* keeps the container's mounts until we have told of its end */
     struct program program;
     struct child child;
+    int executable; /* what the program is started from; -1 = its path */
     struct clients clients;
     struct log_ring log;
     struct runner_link runner;
@@ -511,7 +512,7 @@ static int run_program(struct monitor *m, struct aq_error *err)
         r = runner_link_open(&m->runner, err);
     if (r == 0) {
         m->memory = cgroups_watch_memory(&m->program.sandbox);
-        r = child_start(&m->program, has_runner ? &m->runner : NULL, &m->child, err);
+        r = child_start(&m->program, m->executable, has_runner ? &m->runner : NULL, &m->child, err);
     }
     AQ_FAULT("monitor.program.started");
     if (r < 0)
@@ -572,17 +573,18 @@ static int run_in_folder(struct monitor *m, struct aq_error *err)
     return record_get_started(m->folder) ? follow_dead_monitor(m, err) : run_program(m, err);
 }
 
-int monitor_run(const char *folder, int client, struct aq_error *err)
+int monitor_run(const char *folder, int client, int program, struct aq_error *err)
 {
     struct monitor m = { .folder = -1, .lock = -1, .epoll = -1, .signals = -1, .timer = -1,
                          .memory = -1, .mounts = -1,
-                         .child = { .output = -1, .input = -1 }, .clients = { .listener = -1 },
+                         .child = { .output = -1, .input = -1 }, .executable = -1, .clients = { .listener = -1 },
                          .log = { .fd = -1 }, .kept = { -1, -1 }, .program = { .text = STRBUF_INIT },
                          .runner = { -1, -1, -1 } };
     int r;
 
     for (int i = 0; i < CLIENTS_MAX; i++)
         m.clients.slots[i].fd = -1;
+    m.executable = child_raise_program(program);
     if (client >= 0)
         clients_adopt(&m.clients, client);
     r = take_folder(&m, folder, err);
@@ -603,6 +605,7 @@ int monitor_run(const char *folder, int client, struct aq_error *err)
     aq_closep(&m.child.output);
     aq_closep(&m.memory);
     aq_closep(&m.mounts);
+    aq_closep(&m.executable);
     aq_closep(&m.timer);
     aq_closep(&m.epoll);
     aq_closep(&m.signals);

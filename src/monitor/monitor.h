@@ -9,10 +9,11 @@
 
 /* Take the folder (also as working directory), run its program and return
  * when exit.json is there. 'client' is a connected socket of the agent, as
- * if it had come by monitor.sock, or -1. 0; MONITOR_EXIT_BUSY if another monitor has the
+ * if it had come by monitor.sock, or -1; 'program' is the file that the first arg
+ * names, opened before, or -1. Both are taken. 0; MONITOR_EXIT_BUSY if another monitor has the
  * folder; -errno if there can be no exit record (the disk is full, the folder
  * is gone), with 'err'.
  */
-int monitor_run(const char *folder, int client, struct aq_error *err);
+int monitor_run(const char *folder, int client, int program, struct aq_error *err);
 
 #endif

@@ -1,9 +1,10 @@
 /* protocol.h - the folder and the socket between an agent and a monitor
  *
  * The agent makes a folder with a file 'program' and starts
- * "aliquot-monitor FOLDER [DESCRIPTOR]"; the descriptor is one end of a
+ * "aliquot-monitor FOLDER [DESCRIPTOR [PROGRAM]]"; the descriptor is one end of a
  * SOCK_SEQPACKET pair and serves as a connection that is there from the
- * start. In the folder the monitor keeps
+ * start; PROGRAM is a descriptor of what the first arg names, to be executed in
+ * its place. In the folder the monitor keeps
  *
  *   lock          flock()ed as long as a monitor is alive
  *   started       what 'program' is called from just before the program starts:

@@ -165,7 +165,9 @@ static void on_monitor_exit(void *data, int status, int signum)
 /* Run the monitor on the folder, connected to us. */
 static void launch(struct monitored_kernel *k)
 {
-    char *const args[] = { k->rt->monitor_path, k->folder, (char *)"3", NULL };
+    bool has_program = k->rt->program >= 0;
+    char *const args[] = { k->rt->monitor_path, k->folder, (char *)"3",
+                           has_program ? (char *)"4" : NULL, NULL };
     struct aq_error err = { 0 };
     int pair[2] = { -1, -1 }, r;
 
@@ -176,7 +178,8 @@ static void launch(struct monitored_kernel *k)
         r = packets_send_kept(pair[0], k->kept) < 0
                 ? aq_fail_errno(&err, "pass descriptors to the monitor") : 0;
     if (r == 0)
-        r = spawn(k->rt->loop, args, pair[1], on_monitor_exit, k, &k->monitor, &err);
+        r = spawn(k->rt->loop, args, (const int[SPAWN_FDS]){ pair[1], k->rt->program },
+                  on_monitor_exit, k, &k->monitor, &err);
     aq_closep(&pair[1]);
     AQ_FAULT("agent.monitor.spawned");
     if (r == 0) {
@@ -308,6 +311,7 @@ int monitored_init(struct monitored_runtime *rt, uv_loop_t *loop, const char *mo
     if (!(rt->monitor_path = strdup(monitor_path)))
         return aq_fail(err, ENOMEM, "runtime");
     rt->loop = loop;
+    rt->program = -1;
     return 0;
 }
 

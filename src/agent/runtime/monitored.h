@@ -15,6 +15,7 @@ struct monitored_runtime {
     struct runtime super;
     uv_loop_t *loop;
     char *monitor_path;
+    int program; /* what the monitor is to execute in place of the first arg, borrowed; -1 = that */
 };
 
 int monitored_init(struct monitored_runtime *rt, uv_loop_t *loop, const char *monitor_path,

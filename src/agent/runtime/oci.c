@@ -13,6 +13,7 @@
 #include "agent/runtime/monitored.h"
 #include "agent/runtime/program_file.h"
 #include "agent/runtime/runner_client.h"
+#include "agent/runtime/sealed.h"
 #include "agent/runtime/sync_tool.h"
 #include "base/fault.h"
 #include "base/fs.h"
@@ -25,6 +26,7 @@ struct oci_runtime {
     struct oci_host host;
     char *runner_path; /* on the node */
     char *program;     /* crun or runc, absolute */
+    struct sealed sealed; /* the same */
     char *version;     /* "crun 1.8.1" */
     bool is_runc;
 };
@@ -358,8 +360,10 @@ static int start(struct runtime *runtime, const struct runtime_spec *spec,
                  const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                  struct aq_error *err)
 {
-    int r = oci_write(of(runtime), spec, err);
+    struct oci_runtime *rt = of(runtime);
+    int r = oci_write(rt, spec, err);
 
+    rt->monitored.program = sealed_get(&rt->sealed, rt->program);
     return r < 0 ? r : monitored_open(runtime, spec->folder, spec->kept, events, data, ret, err);
 }
 
@@ -373,6 +377,7 @@ static void oci_done(struct oci_runtime *rt)
 {
     oci_host_done(&rt->host);
     monitored_done(&rt->monitored);
+    sealed_done(&rt->sealed);
     free(rt->runner_path);
     free(rt->program);
     free(rt->version);
@@ -488,6 +493,7 @@ int runtime_new_oci(uv_loop_t *loop, const struct settings *settings, const char
     if (!rt)
         return aq_fail(err, ENOMEM, "runtime");
     rt->host.users = -1;
+    rt->sealed = (struct sealed)SEALED_NONE;
     rt->host.notes = (struct strbuf)STRBUF_INIT;
     rt->monitored.super.ops = &oci_ops;
     rt->runner_path = strdup(runner_path);

@@ -40,18 +40,20 @@ static int set_attributes(posix_spawnattr_t *attr)
     return r;
 }
 
-static int set_descriptors(posix_spawn_file_actions_t *actions, int client)
+/* Ours are none of 3 and 4, which are libuv's: nothing is overwritten before it is copied. */
+static int set_descriptors(posix_spawn_file_actions_t *actions, const int fds[SPAWN_FDS])
 {
     int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
     if (r == 0)
         r = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    /* also if they are the same: it is not closed then */
-    return r == 0 ? posix_spawn_file_actions_adddup2(actions, client, 3) : r;
+    for (int i = 0; r == 0 && i < SPAWN_FDS && fds[i] >= 0; i++)
+        r = posix_spawn_file_actions_adddup2(actions, fds[i], STDERR_FILENO + 1 + i);
+    return r;
 }
 
 /* A positive errno, or 0. */
-static int start(char *const args[], int client, pid_t *ret_pid)
+static int start(char *const args[], const int fds[SPAWN_FDS], pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -61,7 +63,7 @@ static int start(char *const args[], int client, pid_t *ret_pid)
         return r;
     r = posix_spawn_file_actions_init(&actions);
     if (r == 0) {
-        if ((r = set_attributes(&attr)) == 0 && (r = set_descriptors(&actions, client)) == 0)
+        if ((r = set_attributes(&attr)) == 0 && (r = set_descriptors(&actions, fds)) == 0)
             r = posix_spawn(ret_pid, args[0], &actions, &attr, args, environ);
         (void)posix_spawn_file_actions_destroy(&actions);
     }
@@ -98,12 +100,12 @@ static void on_ended(uv_poll_t *poll, int status, int events)
                         was_signalled ? info.si_status : 0);
 }
 
-int spawn(uv_loop_t *loop, char *const args[], int client, spawned_end_fn *on_end, void *data,
-          struct spawned **ret, struct aq_error *err)
+int spawn(uv_loop_t *loop, char *const args[], const int fds[SPAWN_FDS], spawned_end_fn *on_end,
+          void *data, struct spawned **ret, struct aq_error *err)
 {
     struct spawned *spawned = calloc(1, sizeof(*spawned));
     pid_t pid;
-    int r = spawned ? start(args, client, &pid) : ENOMEM;
+    int r = spawned ? start(args, fds, &pid) : ENOMEM;
 
     if (r != 0) {
         free(spawned);

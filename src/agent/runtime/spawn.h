@@ -12,15 +12,18 @@
 
 #include "base/error.h"
 
+#define SPAWN_FDS 2
+
 struct spawned;
 
 /* It has ended and was reaped; the handle is gone after the call. */
 typedef void spawned_end_fn(void *data, int status, int signum);
 
 /* Start args[0], an absolute path, in a session of its own, without input or
- * output, with our standard error and 'client' as descriptor 3. It outlives us.
+ * output, with our standard error and 'fds' (-1 = none) as descriptors 3 and 4.
+ * It outlives us.
  */
-int spawn(uv_loop_t *loop, char *const args[], int client, spawned_end_fn *on_end, void *data,
+int spawn(uv_loop_t *loop, char *const args[], const int fds[SPAWN_FDS], spawned_end_fn *on_end, void *data,
           struct spawned **ret, struct aq_error *err);
 
 /* No callback follows, and the loop does not wait for it any more. NULL is fine. */

@@ -84,7 +84,7 @@ static pid_t start_monitor_for(const struct folder *f, int client)
 
     if (pid == 0) {
         struct aq_error err = { 0 };
-        int r = monitor_run(f->path, client, &err);
+        int r = monitor_run(f->path, client, -1, &err);
 
         if (r < 0)
             (void)fprintf(stderr, "%s\n", err.text);
