@@ -1,6 +1,8 @@
 """Containers have what was asked and no more, and leave nothing behind."""
 
+import base64
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -257,6 +259,30 @@ def test_process_1_is_killed(cluster):
                 os.kill(pid, signal.SIGKILL)
     assert exit_code(session.wait()) == 137
     cluster.check_nothing_left()
+
+
+def test_filter_of_system_calls(cluster, tmp_path):
+    """The filter that crun is given is the one that it makes of the profile."""
+    if cluster.runtime != "crun":
+        pytest.skip("only crun takes a filter that is ready")
+    session = Session(cluster, "echo ready; sleep 1000")
+    session.wait_log("ready")
+    [pid] = [pid for pid, command in processes_of(cluster.folder).items()
+             if "crun --" in command and session.kernel["id"] in command]
+    [bundle] = cluster.folder.glob(f"**/{session.kernel['id']}/run/1/config.json")
+    config = json.loads(bundle.read_text())
+    given = base64.b64decode(config["annotations"].pop("run.oci.seccomp_bpf_data"))
+    config["process"]["args"] = ["/bin/true"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    crun = ["nsenter", "--target", str(pid), "--mount", "--", "crun", "--cgroup-manager=disabled",
+            "--root", tmp_path / "root"]
+    subprocess.run([*crun, "create", "--bundle", tmp_path, "peer"], stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    made = (tmp_path / "root" / "peer" / "seccomp.bpf").read_bytes()
+    subprocess.run([*crun, "delete", "--force", "peer"], check=True)
+    session.end()
+    session.wait()
+    assert given == made and len(made) > 1000
 
 
 def test_unknown_containers_are_ended(cluster):

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "agent/runtime/seccomp_filter.h"
 #include "base/jsonw.h"
 
 #define SHM_BYTES (INT64_C(64) << 20)
@@ -339,6 +340,8 @@ int bundle_write(const struct runtime_spec *spec, const struct container_spec *c
     jsonw_object_begin(&w);
     for (size_t i = 0; i < container->label_count; i++)
         jsonw_member_str(&w, container->labels[i].key, container->labels[i].value);
+    if (host->filter)
+        jsonw_member_str(&w, SECCOMP_FILTER_ANNOTATION, host->filter);
     jsonw_object_end(&w);
     jsonw_key(&w, "linux");
     write_linux(&w, spec, container, host, device_rules);

@@ -14,6 +14,7 @@
 struct bundle_host {
     const char *stage;
     const char *seccomp;     /* JSON of "linux.seccomp"; NULL = the node has no profile */
+    const char *filter;      /* the same for an annotation (seccomp_filter.h); NULL = none */
     const char *cgroup;      /* path for the runtime to make; NULL = the runtime is in it already */
     uint64_t memlock_max;    /* bytes; memory has a limit of its own */
     uint32_t id_base, id_count; /* count 0 = no user namespace */

@@ -102,6 +102,7 @@ static int draft_init(struct draft *d, struct oci_runtime *rt, const struct runt
     }
     d->bundle.stage = rt->host.stage;
     d->bundle.seccomp = rt->host.seccomp;
+    d->bundle.filter = rt->is_runc ? NULL : rt->host.filter;
     d->bundle.memlock_max = rt->host.memlock_max;
     d->bundle.id_base = is_mapped ? oci_host_id_base(&rt->host, c->id) : 0;
     d->bundle.id_count = is_mapped ? ID_RANGE : 0;
@@ -446,6 +447,17 @@ static char *ask_version(const char *program, const char *name)
     return aq_format("%s %.*s", name, (int)strcspn(at, " \n"), at);
 }
 
+/* A crun that does not take our filter makes its own. */
+static int probe(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err)
+{
+    int r = oci_probe(rt, settings, err);
+
+    if (r == 0 || rt->is_runc || !rt->host.filter)
+        return r;
+    free(AQ_TAKE(rt->host.filter));
+    return oci_probe(rt, settings, err);
+}
+
 static int try_one(struct oci_runtime *rt, const char *name, const struct settings *settings,
                    struct aq_error *err)
 {
@@ -459,7 +471,7 @@ static int try_one(struct oci_runtime *rt, const char *name, const struct settin
         return aq_fail(err, ENOENT, "it is not installed");
     rt->is_runc = strncmp(slash ? slash + 1 : name, "runc", 4) == 0;
     rt->version = ask_version(rt->program, slash ? slash + 1 : name);
-    return rt->version ? oci_probe(rt, settings, err) : aq_fail(err, ENOMEM, "runtime");
+    return rt->version ? probe(rt, settings, err) : aq_fail(err, ENOMEM, "runtime");
 }
 
 static int choose(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err)

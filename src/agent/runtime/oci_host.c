@@ -14,6 +14,7 @@
 
 #include "agent/runtime/bundle.h"
 #include "agent/runtime/seccomp.h"
+#include "agent/runtime/seccomp_filter.h"
 #include "agent/runtime/sync_tool.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -136,6 +137,17 @@ static void prepare_scratch(struct oci_host *host, const struct settings *settin
 
 /* ---- system calls ---- */
 
+static void prepare_filter(struct oci_host *host)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct aq_error err = { 0 };
+
+    if (seccomp_filter_make(host->seccomp, &text, &err) == 0)
+        host->filter = strbuf_steal(&text);
+    else
+        log_info("the filter of system calls is made for each container anew: %s", err.text);
+}
+
 static void prepare_seccomp(struct oci_host *host, const struct settings *settings)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf profile = STRBUF_INIT, text = STRBUF_INIT;
@@ -153,6 +165,8 @@ static void prepare_seccomp(struct oci_host *host, const struct settings *settin
         host->seccomp = strbuf_steal(&text);
     else
         note(host, "system calls are not filtered", err.text);
+    if (host->seccomp)
+        prepare_filter(host);
 }
 
 /* ---- users ---- */
@@ -280,6 +294,7 @@ void oci_host_done(struct oci_host *host)
     free(host->gpu);
     free(host->scratch_template);
     free(host->seccomp);
+    free(host->filter);
     aq_closep(&host->users);
     strbuf_done(&host->notes);
 }

@@ -23,6 +23,7 @@ struct oci_host {
     char *folder, *stage, *runtime, *kernels, *gpu; /* the first is that of the others */
     char *scratch_template; /* NULL = scratch spaces are plain folders without a limit */
     char *seccomp;          /* NULL = no profile */
+    char *filter;           /* of that, for crun; NULL = it is to make it for each container */
     struct cgroup_layout cgroups;
     int users;              /* of id_map_open(), to check with; -1 = no user namespaces */
     uint32_t id_start, id_ranges;

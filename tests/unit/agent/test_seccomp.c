@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/runtime/seccomp.h"
+#include "agent/runtime/seccomp_filter.h"
 #include "base/strbuf.h"
 
 static const char *const none[] = { NULL }, *const some[] = { "CAP_SYS_CHROOT", NULL };
@@ -92,10 +93,61 @@ static void test_no_profile(void **state)
     }
 }
 
+/* ---- as the kernel takes it ---- */
+
+#define HEAD "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"architectures\":[\"SCMP_ARCH_X86_64\"],\"syscalls\":["
+#define RULE(names, action, args)                                                                  \
+    HEAD "{\"names\":[" names "],\"action\":\"" action "\",\"args\":[" args "]}]}"
+#define ARG(index, op) "{\"index\":" #index ",\"value\":8,\"valueTwo\":0,\"op\":\"" op "\"}"
+
+static const struct {
+    const char *why, *text;
+    int result;
+    bool is_first; /* the filter is that of the first case */
+} filters[] = {
+    { "a rule", RULE("\"read\"", "SCMP_ACT_ALLOW", ""), 0, true },
+    { "a system call that is not known", RULE("\"read\",\"nothing\"", "SCMP_ACT_ALLOW", ""), 0, true },
+    { "one of two values", RULE("\"read\"", "SCMP_ACT_ALLOW",
+                                ARG(0, "SCMP_CMP_EQ") "," ARG(0, "SCMP_CMP_NE")), 0, false },
+    { "a condition", RULE("\"read\"", "SCMP_ACT_ALLOW", ARG(0, "SCMP_CMP_EQ")), 0, false },
+    { "what happens anyway", RULE("\"read\"", "SCMP_ACT_ERRNO", ""), 0, false },
+    { "an action of nobody", RULE("\"read\"", "SCMP_ACT_SING", ""), -EINVAL, false },
+    { "an operator of nobody", RULE("\"read\"", "SCMP_ACT_ALLOW", ARG(0, "SCMP_CMP_X")), -EINVAL, false },
+    { "a seventh argument", RULE("\"read\"", "SCMP_ACT_ALLOW", ARG(6, "SCMP_CMP_EQ")), -EINVAL, false },
+    { "an architecture of nobody",
+      "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"architectures\":[\"SCMP_ARCH_VAX\"]}", -EINVAL, false },
+    { "no default", "{}", -EINVAL, false },
+    { "no JSON", "{", -EINVAL, false },
+};
+
+static void test_filter(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf first = STRBUF_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(filters); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+        struct aq_error err = { 0 };
+        int r = seccomp_filter_make(filters[i].text, &out, &err);
+
+        assert_row(r == filters[i].result, "%s: %d %s",
+                   filters[i].why, r, err.text);
+        if (r < 0)
+            continue;
+        if (i == 0)
+            strbuf_adds(&first, out.data);
+        /* ld [4]: the architecture */
+        assert_row(strncmp(out.data, "IAAAAAQAAAA", 11) == 0, "%s: %s", filters[i].why, out.data);
+        assert_row((strcmp(out.data, first.data) == 0) == filters[i].is_first, "%s: %s",
+                   filters[i].why, out.data);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_rules),
-                                        cmocka_unit_test(test_no_profile) };
+                                        cmocka_unit_test(test_no_profile),
+                                        cmocka_unit_test(test_filter) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
