@@ -33,13 +33,14 @@ static int count_up(struct store_tx *tx, const struct event *e, struct aq_error 
     return sql_change(q, err);
 }
 
+/* Returns the new row's number. */
 static int insert(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
-    struct sql_stmt *q;
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     int r = sql_prepare(tx->db,
         "INSERT INTO session_attempts (session_seq, number, kind, first_at, last_at, attempts,"
         " detail) SELECT ?, COALESCE(MAX(number), 0) + 1, ?, ?, ?, ?, ? FROM session_attempts"
-        " WHERE session_seq = ?", &q, err);
+        " WHERE session_seq = ? RETURNING number", &q, err);
 
     if (r < 0)
         return r;
@@ -50,7 +51,8 @@ static int insert(struct store_tx *tx, const struct event *e, struct aq_error *e
     sql_put_int(q, e->attempt.count);
     sql_put_text(q, e->attempt.detail);
     sql_put_int(q, e->attempt.row);
-    return sql_run(q, err);
+    r = sql_step(q, err);
+    return r > 0 ? (int)sql_get_int(q) : r;
 }
 
 static int drop_oldest(struct store_tx *tx, int64_t row, struct aq_error *err)
@@ -75,7 +77,7 @@ int attempt_add(struct store_tx *tx, const struct event *e, struct aq_error *err
     if (r != 0)
         return AQ_MIN(r, 0);
     r = insert(tx, e, err);
-    return r < 0 ? r : drop_oldest(tx, e->attempt.row, err);
+    return r <= RUNS_MAX ? AQ_MIN(r, 0) : drop_oldest(tx, e->attempt.row, err);
 }
 
 int attempts_prune(struct store_tx *tx, const struct event *e, struct aq_error *err)
