@@ -34,58 +34,6 @@ static bool is_done(const struct followed *item)
     return item->is_final && follow_log_is_over(item);
 }
 
-/* ---- what people see ---- */
-
-static const char *stage_word(const struct followed *item)
-{
-    switch (item->status) {
-    case SESSION_PENDING:
-    case SESSION_DEPRIORITIZING:
-        return "waiting";
-    case SESSION_PULLING:
-        return "fetching the image";
-    case SESSION_RUNNING:
-    case SESSION_RUNNING_DEGRADED:
-        return "";
-    case SESSION_TERMINATING:
-        return "ending";
-    default:
-        return item->is_final ? "" : "starting";
-    }
-}
-
-static void show_one(struct follow *f)
-{
-    const struct followed *item = &f->items[0];
-    const char *word = stage_word(item);
-    char text[300];
-
-    if (!item->is_known)
-        return;
-    (void)snprintf(text, sizeof(text), "%s: %s%s%s", item->session->name, word,
-                   item->reason[0] ? ": " : "", item->reason);
-    progress_stage(&f->progress, word[0] ? text : "");
-}
-
-static void show_several(struct follow *f)
-{
-    size_t waiting = 0, running = 0, done = 0;
-    char text[120];
-
-    for (size_t i = 0; i < f->count; i++) {
-        const struct followed *item = &f->items[i];
-
-        done += item->is_final;
-        running += !item->is_final && stage_word(item)[0] == '\0';
-        waiting += item->status == SESSION_PENDING;
-    }
-    (void)snprintf(text, sizeof(text), "%zu of %zu done, %zu running, %zu waiting", done, f->count,
-                   running, waiting);
-    if (f->progress.is_terminal ||
-        clock_monotonic_usec() - f->progress.since_usec >= 10 * USEC_PER_SEC)
-        progress_stage(&f->progress, done == f->count ? "" : text);
-}
-
 /* ---- state ---- */
 
 static void check_over(struct follow *f)
@@ -115,6 +63,13 @@ static void read_exit_code(struct followed *item, const json_t *session)
         item->has_exit = true;
 }
 
+static void set_stage(struct followed *item, enum session_status status, const char *reason)
+{
+    item->status = status;
+    (void)snprintf(item->reason, sizeof(item->reason), "%s", reason ? reason : "");
+    follow_log_need(item);
+}
+
 static void update(struct followed *item, const json_t *session)
 {
     const char *status = json_string_value(json_object_get(session, "status"));
@@ -127,13 +82,11 @@ static void update(struct followed *item, const json_t *session)
         item->log_is_done = false;
         item->log_seen = 0;
     }
-    item->status = now;
     item->is_known = true;
     item->is_final = session_is_terminal(now);
-    (void)snprintf(item->reason, sizeof(item->reason), "%s", reason ? reason : "");
     if (item->is_final)
         read_exit_code(item, session);
-    follow_log_need(item);
+    set_stage(item, now, reason);
 }
 
 /* The manager did not answer: it may be starting anew. */
@@ -177,7 +130,7 @@ static void on_answer(void *data, const struct client_response *response,
     session = json_loadb(response->body, response->body_len, 0, NULL);
     update(item, session);
     json_decref(session);
-    if (item->ask_again)
+    if (item->ask_again && !item->is_final)
         follow_ask(item);
     check_over(f);
 }
@@ -239,6 +192,25 @@ static void show_pull(struct follow *f, const json_t *image)
     progress_stage(&f->progress, text.data);
 }
 
+/* On its way to run, a session's event says by its name all there is to know. */
+static bool take_event(struct followed *item, const char *event, const json_t *body)
+{
+    static const struct {
+        const char *event;
+        enum session_status status;
+    } stages[] = { { "session_scheduled", SESSION_SCHEDULED },
+                   { "session_preparing", SESSION_PREPARING },
+                   { "session_creating", SESSION_CREATING },
+                   { "session_started", SESSION_RUNNING } };
+
+    for (size_t i = 0; item->is_known && !item->asking && i < AQ_COUNT(stages); i++)
+        if (strcmp(event, stages[i].event) == 0) {
+            set_stage(item, stages[i].status, json_string_value(json_object_get(body, "reason")));
+            return true;
+        }
+    return false;
+}
+
 static int on_event(void *data, const struct sse_event *event)
 {
     struct follow *f = data;
@@ -251,7 +223,8 @@ static int on_event(void *data, const struct sse_event *event)
         return 0;
     }
     for (size_t i = 0; id && i < f->count; i++)
-        if (strcmp(f->items[i].session->id, id) == 0 && !f->items[i].is_final)
+        if (strcmp(f->items[i].session->id, id) == 0 && !f->items[i].is_final
+            && !take_event(&f->items[i], event->event, body))
             follow_ask(&f->items[i]);
     json_decref(body);
     return 0;
@@ -334,10 +307,7 @@ static void on_tick(uv_timer_t *timer)
         ask_all(f);
         check_over(f);
     }
-    if (f->count == 1)
-        show_one(f);
-    else
-        show_several(f);
+    follow_show(f);
     progress_tick(&f->progress);
 }
 

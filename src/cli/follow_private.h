@@ -1,4 +1,4 @@
-/* follow_private.h - what follow.c and follow_log.c share */
+/* follow_private.h - what follow.c, follow_log.c and follow_show.c share */
 #ifndef AQ_CLI_FOLLOW_PRIVATE_H
 #define AQ_CLI_FOLLOW_PRIVATE_H
 
@@ -62,6 +62,9 @@ void follow_path(const struct followed *item, const char *base, const char *rest
 
 /* Read the session's state. */
 void follow_ask(struct followed *item);
+
+/* Show how far they are. */
+void follow_show(struct follow *f);
 
 /* Open the log if it is time to. */
 void follow_log_need(struct followed *item);
