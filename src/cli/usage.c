@@ -7,6 +7,8 @@
 #include "model/metric.h"
 #include "model/slot.h"
 
+#define TITLE_MAX 14
+
 double usage_number(const json_t *metric, const char *member)
 {
     const char *text = json_string_value(json_object_get(metric, member));
@@ -90,6 +92,17 @@ static const json_t *device_metric(const json_t *devices, const char *kind, cons
     return json_object_get(json_object_get(devices, key), id);
 }
 
+/* The end of a long id, as the picture of an agent has it: devices differ there. */
+static const char *device_title(const struct strbuf *id, char buf[TITLE_MAX + 1])
+{
+    const char *text = id->data ? id->data : "?";
+
+    if (strlen(text) <= TITLE_MAX)
+        return text;
+    (void)snprintf(buf, TITLE_MAX + 1, "..%s", text + strlen(text) - (TITLE_MAX - 2));
+    return buf;
+}
+
 static void write_device(const struct output *o, const json_t *devices, const char *kind,
                          const char *id, struct strbuf *out)
 {
@@ -98,11 +111,11 @@ static void write_device(const struct output *o, const json_t *devices, const ch
     const struct column column = { "", "", COLUMN_TEXT, 0 };
     json_t *shown = json_string(id);
     AQ_CLEANUP(strbuf_donep) struct strbuf clean = STRBUF_INIT;
+    char title[TITLE_MAX + 1];
 
     cell_write(o, &column, shown, &clean);
     json_decref(shown);
-    write_line(o, clean.data ? clean.data : "?", device_metric(devices, kind, "_util", id), 100,
-               out);
+    write_line(o, device_title(&clean, title), device_metric(devices, kind, "_util", id), 100, out);
     if (memory) {
         strbuf_adds(out, "  ");
         usage_bar(usage_number(memory, "pct") / 100, out);

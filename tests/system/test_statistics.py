@@ -150,6 +150,12 @@ def test_command_line(gpus):
     done = gpus.cli("top", "--once", "--all")
     assert done.returncode == 0 and "cores" in done.stdout, done
     assert "[" in done.stdout and "drawn" in done.stdout and "cuda " in done.stdout, done.stdout
+    shown = gpus.cli("agent", "info", "agent").stdout.split("\nin use now\n")[1]
+    device = next(line for line in shown.splitlines() if line.startswith(f"  ..{A[-12:]} ["))
+    assert " % " in device and " of 2 GiB" in device, shown
+    agent = json.loads(gpus.cli("agent", "info", "agent", "-o", "json").stdout)
+    agent = agent[0] if isinstance(agent, list) else agent
+    assert agent["statistics"]["devices"]["cuda_util"][A]["unit_hint"] == "percent", agent
     top = json.loads(gpus.cli("top", "-o", "json").stdout)
     assert top["sessions"][0]["name"] == "drawn" and A in str(top["agents"])
     done = gpus.cli("session", "stats", session)
