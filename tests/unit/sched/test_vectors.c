@@ -8,12 +8,18 @@
  * configure; an unknown sequencer, which is refused and not taken for drf; an
  * agent's remaining amounts at the beginning of a pass as the measure of what
  * it does not need, where we count what is really left.
+ *
+ * Defects that are tested elsewhere: the largest session taken for a share and
+ * one blocker behind another (test_order.c), work that can never run
+ * (test_time.c), what depends on work that failed (test_sched.c, the manager).
  */
 #include "world.h"
 
 static const char *const cpu_mem[] = { "cpu", "mem" };
 static const char *const devices_first[] = { "cuda", "rocm", "tpu", "cpu", "mem" };
 static const char *const custom_first[] = { "custom", "cpu", "mem" };
+static const char *const in_full[] = { "cuda.shares", "custom.accelerator", "cpu", "mem" };
+static const char *const cpu_first[] = { "cpu" };
 
 static void prioritise(const char *const *priority, size_t count)
 {
@@ -87,6 +93,47 @@ static const struct {
     size_t priority_count;
     const char *request, *agents[3][2], *place;
 } selections[] = {
+    { "legacy keeps work without GPU off GPU nodes", &sched_legacy, cpu_mem, 2,
+      "cpu=2 mem=4096 cuda.shares=0",
+      { { "gpu", "cpu=4 mem=8192 cuda.shares=4" }, { "no-gpu", "cpu=4 mem=8192" } }, "no-gpu" },
+    { "also where the other is fuller", &sched_concentrated, cpu_mem, 2,
+      "cpu=1 mem=1073741824 cuda.shares=0",
+      { { "g", "cpu=2 mem=4294967296 cuda.shares=4" }, { "h", "cpu=8 mem=4294967296" } }, "h" },
+    { "a GPU slot named in full, packed", &sched_concentrated, in_full, 4,
+      "cpu=1 mem=2048 cuda.shares=0.5",
+      { { "low-gpu", "cpu=14 mem=28672 cuda.shares=1" },
+        { "high-gpu", "cpu=2 mem=4096 cuda.shares=3" } },
+      "low-gpu" },
+    { "a GPU slot named in full, legacy", &sched_legacy, in_full, 4,
+      "cpu=1 mem=2048 cuda.shares=0.5",
+      { { "low-gpu", "cpu=14 mem=28672 cuda.shares=1" },
+        { "high-gpu", "cpu=2 mem=4096 cuda.shares=3" } },
+      "high-gpu" },
+    { "any device named in full", &sched_legacy, in_full, 4, "cpu=1 mem=1024 custom.accelerator=1",
+      { { "poor", "cpu=16 mem=32768 custom.accelerator=1" },
+        { "rich", "cpu=4 mem=8192 custom.accelerator=8" } },
+      "rich" },
+    { "two kinds that are not wanted are more than one", &sched_concentrated, cpu_mem, 2,
+      "cpu=1 mem=1024 cuda.shares=0 tpu.device=0",
+      { { "a-both", "cpu=4 mem=4096 cuda.shares=4 tpu.device=2" },
+        { "b-one", "cpu=8 mem=8192 cuda.shares=0 tpu.device=2" } },
+      "b-one" },
+    { "none where all is used up", &sched_concentrated, cpu_mem, 2,
+      "cpu=1 mem=1024 cuda.shares=0 tpu.device=0",
+      { { "a-one", "cpu=4 mem=4096 cuda.shares=4 tpu.device=0" },
+        { "b-none", "cpu=8 mem=8192 cuda.shares=0 tpu.device=0" } },
+      "b-none" },
+    { "what the list lacks goes by name: cuda.shares before mem", &sched_concentrated, cpu_first, 1,
+      "cpu=1 mem=1024 tpu.device=1 cuda.shares=1",
+      { { "a", "cpu=8 mem=4096 cuda.shares=4 tpu.device=1" },
+        { "b", "cpu=8 mem=8192 cuda.shares=2 tpu.device=2" } },
+      "b" },
+    { "what the list lacks goes by name: mem before tpu", &sched_concentrated, cpu_first, 1,
+      "cpu=1 mem=1024 tpu.device=1 cuda.shares=1",
+      { { "a", "cpu=8 mem=8192 cuda.shares=2 tpu.device=1" },
+        { "b", "cpu=8 mem=4096 cuda.shares=2 tpu.device=2" } },
+      "b" },
+
     { "the card that nobody uses is counted third", &sched_legacy, cpu_mem, 2,
       "cpu=1 mem=2048 cuda.shares=0",
       { { "partly", "cpu=8 mem=16384 cuda.shares=2" }, { "unused", "cpu=8 mem=16384 cuda.shares=4" } },
@@ -154,6 +201,125 @@ static void test_groups(void **state)
     }
     run_at(0);
     assert_string_equal(places(), "- a a");
+    end();
+}
+
+/* A full agent by number of kernels is passed over; alone, that is what is said. */
+static void test_kernels_max(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    agent("busy", "cpu=4 mem=8192")->kernels_max = 10;
+    world.agents[0].kernels = 10;
+    agent("free", "cpu=8 mem=16384")->kernels_max = 10;
+    world.agents[1].kernels = 5;
+    (void)session("cpu=1 mem=1024");
+    run_at(0);
+    assert_string_equal(places(), "free");
+    world.snap.agent_count = 1;
+    assert_int_equal(sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL), SCHED_NO_ROOM);
+    assert_non_null(strstr(text.data, "containers: missing=1 on busy"));
+    assert_null(strstr(text.data, "cpu: missing"));
+    assert_null(strstr(text.data, "mem: missing"));
+    end();
+}
+
+static void test_architecture(void **state)
+{
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    (void)agent("x86", "cpu=1");
+    agent("arm", "cpu=8")->architecture = "aarch64";
+    session("cpu=1")->architecture = "aarch64";
+    run_at(0);
+    assert_string_equal(places(), "arm");
+    end();
+}
+
+/* Where one session failed is nothing to another. */
+static void test_failed_agent_of_another(void **state)
+{
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    (void)agent("a", "cpu=4");
+    (void)agent("b", "cpu=8");
+    session("cpu=1")->failed_agent = "a";
+    (void)session("cpu=1");
+    run_at(0);
+    assert_string_equal(places(), "b a");
+    end();
+}
+
+/* ---- order and limits ---- */
+
+static void test_bands(void **state)
+{
+    static const int priorities[] = { 1, 10, 5 };
+
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    (void)agent("a", "cpu=4");
+    for (int i = 0; i < 3; i++)
+        session("cpu=1")->priority = priorities[i];
+    run_at(0);
+    assert_string_equal(placed_in_order(), "2 3 1");
+    end();
+}
+
+/* Of 100 cpus the heavy one holds 30 and 20, so .5; the light one 10, so .1. */
+static void test_drf_heavy_and_light(void **state)
+{
+    (void)state;
+    begin(&sched_drf, &sched_concentrated);
+    agent("a", "cpu=40 mem=102400")->capacity = own("cpu=100 mem=102400");
+    world.owners[0].used = own("cpu=50");
+    world.owners[1].used = own("cpu=10");
+    world.snap.owner_count = 2;
+    session("cpu=1")->owner = 0;
+    session("cpu=1")->owner = 1;
+    run_at(0);
+    assert_string_equal(placed_in_order(), "2 1");
+    end();
+}
+
+/* A group that says nothing of a slot leaves it to its domain. */
+static void test_limit_of_the_domain(void **state)
+{
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    (void)agent("a", "cpu=8 cuda.shares=8");
+    world.accounts[0] = (struct sched_account){ .kind = SCHED_GROUP, .name = "g", .limits = own(""),
+        .used = own("cuda.shares=2") };
+    world.accounts[1] = (struct sched_account){ .kind = SCHED_DOMAIN, .name = "d",
+        .limits = own("cuda.shares=2"), .used = own("cuda.shares=2") };
+    world.snap.account_count = 2;
+    for (int i = 0; i < 2; i++) {
+        struct sched_session *s = session(i ? "cpu=1" : "cpu=1 cuda.shares=0.5");
+
+        s->accounts[SCHED_GROUP] = 0;
+        s->accounts[SCHED_DOMAIN] = 1;
+    }
+    run_at(0);
+    assert_int_equal(verdict_of(0), SCHED_QUOTA);
+    assert_int_equal(outcome_of(0)->account, 1);
+    assert_string_equal(places(), "- a");
+    end();
+}
+
+/* Nothing of a slot is no lack of a limit. */
+static void test_limit_of_nothing(void **state)
+{
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    (void)agent("a", "cpu=8");
+    world.accounts[0] = (struct sched_account){ .name = "k", .limits = own("cpu=0"),
+        .used = own("") };
+    world.snap.account_count = 1;
+    session("cpu=1")->accounts[SCHED_KEYPAIR] = 0;
+    run_at(0);
+    assert_int_equal(verdict_of(0), SCHED_QUOTA);
     end();
 }
 
@@ -267,7 +433,11 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fixture), cmocka_unit_test(test_mixed_agents),
         cmocka_unit_test(test_selections), cmocka_unit_test(test_same_again),
-        cmocka_unit_test(test_groups), cmocka_unit_test(test_lifo_in_bands),
+        cmocka_unit_test(test_groups), cmocka_unit_test(test_kernels_max),
+        cmocka_unit_test(test_architecture), cmocka_unit_test(test_failed_agent_of_another),
+        cmocka_unit_test(test_bands), cmocka_unit_test(test_drf_heavy_and_light),
+        cmocka_unit_test(test_limit_of_the_domain), cmocka_unit_test(test_limit_of_nothing),
+        cmocka_unit_test(test_lifo_in_bands),
         cmocka_unit_test(test_shortfall_of_the_designated),
         cmocka_unit_test(test_designated_is_not_overcommitted),
         cmocka_unit_test(test_retries_of_gangs), cmocka_unit_test(test_order_is_by_creation),
