@@ -575,6 +575,84 @@ static void test_dependencies(void **state)
     assert_clean();
 }
 
+static void assert_refused(const struct session_request *const *list, size_t count, int r,
+                           const char *field)
+{
+    struct answer answers[SEVERAL] = { { 0 } };
+
+    if (count == 1)
+        answers[0] = create(list[0]);
+    else
+        core_create_sessions(world.core, list, count, on_several, answers);
+    settle();
+    assert_true(answers[0].came);
+    assert_row(answers[0].r == r, "%d: %s", answers[0].r, answers[0].err.text);
+    assert_string_equal(answers[0].err.field, field);
+}
+
+/* A dependency is there before what depends on it, and stays what it is: so
+ * nobody can wait for himself, in a ring or alone.
+ */
+static void test_no_cycles(void **state)
+{
+    static const char *const on_one[] = { "first" }, *const on_two[] = { "second" },
+                      *const on_three[] = { "third" },
+                      *const names[] = { "first", "second", "third" };
+    struct session_request reqs[SEVERAL];
+    const struct session_request *list[SEVERAL] = { &reqs[0], &reqs[1], &reqs[2] };
+    char id[UUID_TEXT_MAX];
+    const char *const on_id[] = { id };
+    struct answer a, again;
+
+    (void)state;
+    for (int i = 0; i < SEVERAL; i++)
+        reqs[i] = (struct session_request){ .name = names[i], .type = SESSION_BATCH,
+            .image = "sh", .command = "true", .access_key = USER_KEY, .priority = -1 };
+    reqs[0].dependency_count = 1;
+    reqs[0].dependencies = on_one; /* itself */
+    assert_refused(list, 1, -ENOENT, "dependencies");
+    assert_refused(list, SEVERAL, -ENOENT, "[0].dependencies");
+    reqs[0].dependencies = on_three; /* a later one of the same request */
+    assert_refused(list, SEVERAL, -ENOENT, "[0].dependencies");
+    reqs[2].dependency_count = 1; /* a ring of three */
+    reqs[0].dependencies = on_two;
+    reqs[1].dependencies = on_three;
+    reqs[1].dependency_count = 1;
+    reqs[2].dependencies = on_one;
+    assert_refused(list, SEVERAL, -ENOENT, "[0].dependencies");
+    assert_int_equal(world.core->sessions_by_id.count, 0);
+
+    /* To ask once more for one that is there, after itself or its dependent, changes nothing. */
+    reqs[0].dependency_count = 0;
+    reqs[1].dependencies = on_one;
+    a = create(&reqs[0]);
+    assert_int_equal(a.r, 0);
+    assert_int_equal(create(&reqs[1]).r, 0);
+    reqs[0].dependency_count = 1;
+    reqs[0].reuse = true;
+    for (int i = 0; i < 3; i++) {
+        reqs[0].dependencies = i == 0 ? on_one : i == 1 ? on_two : on_id;
+        (void)uuid_format(&a.created.id, id);
+        again = create(&reqs[0]);
+        assert_int_equal(again.r, 0);
+        assert_false(again.created.is_new);
+        assert_int_equal(core_find_session(world.core, &a.created.id)->dependency_count, 0);
+    }
+    reqs[0].reuse = false;
+    assert_refused(list, 1, -EEXIST, "name");
+    /* A name that ended well is that of before, not of the one that takes it now. */
+    agent_comes("i-001", FOUR_CPUS);
+    agent_reports_exit(find_sent(MSG_KERNEL_CREATE, 0), 0);
+    reqs[0].dependencies = on_one;
+    again = create(&reqs[0]);
+    assert_int_equal(again.r, 0);
+    assert_false(uuid_equals(&again.created.id, &a.created.id));
+    assert_true(uuid_equals(&core_find_session(world.core, &again.created.id)->dependencies[0].id,
+                            &a.created.id));
+    assert_int_equal(status_of(&again.created.id), SESSION_SCHEDULED);
+    assert_clean();
+}
+
 /* What it waits for ends while something else about it is being written. */
 static void test_busy_dependent(void **state)
 {
@@ -651,6 +729,29 @@ static void test_pending_timeout(void **state)
     pass(30 * USEC_PER_SEC);
     assert_int_equal(grave_of(&id).status, SESSION_CANCELLED);
     assert_string_equal(grave_of(&id).reason, "pending-timeout");
+    assert_clean();
+}
+
+/* Two days, for one of a second, one of a day and a second, one of two days and a second. */
+static void test_pending_timeout_of_three(void **state)
+{
+    static const char *const names[] = { "oldest", "older", "young" };
+    struct uuid ids[3];
+
+    (void)state;
+    for (int timeout = 0; timeout < 2; timeout++) {
+        set_pending_timeout(timeout ? 2 * 86400 * USEC_PER_SEC : 0);
+        for (int i = 0; i < 3; i++) {
+            ids[i] = submit(names[i]);
+            pass((i < 2 ? 86400 : 1) * USEC_PER_SEC);
+        }
+        assert_int_equal(status_of(&ids[0]), timeout ? GONE : SESSION_PENDING);
+        assert_int_equal(status_of(&ids[1]), SESSION_PENDING);
+        assert_int_equal(status_of(&ids[2]), SESSION_PENDING);
+        for (int i = timeout; i < 3; i++)
+            assert_int_equal(terminate(&ids[i], true).r, 0);
+        settle();
+    }
     assert_clean();
 }
 
@@ -733,8 +834,9 @@ int main(void)
         TEST(test_batch), TEST(test_reports_out_of_order), TEST(test_terminate),
         TEST(test_queue_order), TEST(test_explain), TEST(test_requests),
         TEST(test_several), TEST(test_same_name_at_once), TEST(test_rename_restart),
-        TEST(test_dependencies), TEST(test_busy_dependent),
+        TEST(test_dependencies), TEST(test_no_cycles), TEST(test_busy_dependent),
         TEST(test_attempts), TEST(test_outlook), TEST(test_starts_at), TEST(test_pending_timeout),
+        TEST(test_pending_timeout_of_three),
         TEST(test_timeout_across_restarts), TEST(test_cluster),
     };
 
