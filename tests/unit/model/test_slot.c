@@ -255,6 +255,9 @@ static const struct {
     { "a=inf", "a=3", "a=inf", "a=inf", false, true, "1.3: inf-3=inf" },
     { "a=3", "a=inf", "a=inf", NULL, true, false, "finite less infinite" },
     { "a=inf", "a=inf", "a=inf", "a=inf", true, true, "infinite" },
+    { "cpu=3 cuda=2.5 ram=2684354560", "cpu=1 cuda=2 ram=536870912",
+      "cpu=4 cuda=4.5 ram=3221225472", "cpu=2 cuda=0.5 ram=2147483648", false, true,
+      "two devices of each kind; 2.5 GiB and 512 MiB" },
     { "m=1", "a=1 z=1", "a=1 m=1 z=1", "a=-1 m=1 z=-1", false, false, "both ends" },
     { "a=9223372036854 b=1", "a=9223372036854", NULL, "b=1", false, true, "overflow" },
 };
