@@ -452,7 +452,7 @@ def test_hooks_of_a_vendor(cluster, runtime):
                        "zero.device=1", "--", "cat", "/opt/hooked")
     assert done.returncode == 0 and done.stdout == "one two words vendor", cluster.cli(
         "session", "why", done.stderr.split("session why ")[-1].strip() or "-").stdout
-    hook.write_text("#!/bin/sh\nexit 3\n")
+    hook.write_text("#!/bin/sh\ncat > /dev/null\nexit 3\n")  # read, or crun may name the pipe only
     done = cluster.cli("run", "--image", "host", "-r", "cpu=1", "-r", "mem=128m", "-r",
                        "zero.device=1", "--", "true")
     assert done.returncode != 0 and "hook" in done.stdout + done.stderr, done
