@@ -87,12 +87,12 @@ struct orders {
     struct gql_call *call; /* NULL = nobody waits: what fails is logged */
     size_t waiting, done, failed;
     bool is_starting;
-    char why[240];         /* of the first that failed */
+    char why[400];         /* of the first that failed */
 };
 
 static void settle(struct orders *orders)
 {
-    char msg[320];
+    char msg[432];
 
     if (orders->waiting || orders->is_starting)
         return;
@@ -201,7 +201,7 @@ static int preload_image(struct gql_call *call)
     const struct gql_value *agents = &call->args[SCHEMA_ARG_Mutation_preload_image_target_agents];
     const char *wrong;
     struct orders *orders;
-    char msg[300];
+    char msg[512];
 
     if (!may(call))
         return GQL_DONE;
