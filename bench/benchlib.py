@@ -122,6 +122,12 @@ def resident_kb(pid):
     return 0
 
 
+def stolen_ticks():
+    """Processor time that the host of a virtual machine gave to others, and all time."""
+    ticks = [int(n) for n in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+    return ticks[7], sum(ticks)
+
+
 def cpu_seconds(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
