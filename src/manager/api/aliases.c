@@ -58,13 +58,15 @@ const json_t *aliases_all(const struct api *api)
 struct change {
     struct api *api;
     char alias[ALIAS_MAX + 1];
-    char *image; /* NULL = remove */
+    char *image;   /* NULL = remove */
+    json_t *fresh; /* all aliases afterwards, by name */
     store_done_fn done;
     void *data;
 };
 
 static void change_free(struct change *change)
 {
+    json_decref(change->fresh);
     free(change->image);
     free(change);
 }
@@ -87,26 +89,31 @@ static int apply(const struct change *change, json_t *aliases, struct aq_error *
 static int write_change(struct store_tx *tx, void *data, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *fresh = NULL;
+    AQ_CLEANUP(aq_freep) char *sorted = NULL;
     json_auto_t *aliases = NULL;
+    struct change *change = data;
     int r = read_setting(tx, &text, err);
 
     if (r < 0)
         return r;
     aliases = parse(&text);
-    r = aliases ? apply(data, aliases, err) : aq_fail(err, ENOMEM, "aliases");
+    r = aliases ? apply(change, aliases, err) : aq_fail(err, ENOMEM, "aliases");
     if (r < 0)
         return r;
-    fresh = json_dumps(aliases, JSON_COMPACT | JSON_SORT_KEYS);
-    return fresh ? setting_set(tx, SETTING_ALIASES, fresh, err) : aq_fail(err, ENOMEM, "aliases");
+    sorted = json_dumps(aliases, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!sorted || !(change->fresh = json_loads(sorted, 0, NULL)))
+        return aq_fail(err, ENOMEM, "aliases");
+    return setting_set(tx, SETTING_ALIASES, sorted, err);
 }
 
 static void on_written(void *data, int r, const struct aq_error *err)
 {
     struct change *change = data;
 
-    if (r == 0)
-        (void)apply(change, change->api->aliases, NULL); /* short memory: until the next start */
+    if (r == 0) {
+        json_decref(change->api->aliases);
+        change->api->aliases = AQ_TAKE(change->fresh);
+    }
     change->done(change->data, r, err);
     change_free(change);
 }
@@ -156,34 +163,27 @@ int aliases_change(struct api *api, const char *alias, const char *image, store_
 static void on_list(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_auto_t *sorted = NULL;
-    AQ_CLEANUP(aq_freep) char *text = NULL;
-    const struct api *api = data;
+    json_t *aliases = (json_t *)(uintptr_t)aliases_all(data);
     struct jsonw w = jsonw_make(&out);
     struct aq_error err = { 0 };
     const char *alias;
     json_t *image;
 
-    /* jansson keeps the order of insertion, and what is read back is sorted */
-    if (api_decode(req, NULL, NULL, &err) == 0
-        && (!(text = json_dumps(aliases_all(api), JSON_SORT_KEYS))
-            || !(sorted = json_loads(text, 0, NULL))))
-        aq_fail(&err, ENOMEM, "aliases");
-    if (err.code) {
+    if (api_decode(req, NULL, NULL, &err) < 0) {
         request_fail(req, &err);
         return;
     }
     jsonw_object_begin(&w);
     jsonw_key(&w, "items");
     jsonw_array_begin(&w);
-    json_object_foreach(sorted, alias, image) {
+    json_object_foreach(aliases, alias, image) {
         jsonw_object_begin(&w);
         jsonw_member_str(&w, "alias", alias);
         jsonw_member_str(&w, "image", json_string_value(image));
         jsonw_object_end(&w);
     }
     jsonw_array_end(&w);
-    jsonw_member_int(&w, "total", (int64_t)json_object_size(sorted));
+    jsonw_member_int(&w, "total", (int64_t)json_object_size(aliases));
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
 }
