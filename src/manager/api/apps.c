@@ -50,15 +50,8 @@ static void on_apps(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    struct owner_params params = { 0 };
-    const struct session *session;
-    struct aq_error err = { 0 };
+    const struct session *session = session_find_live_by_owner(data, req);
 
-    if (api_decode(req, &params, NULL, &err) < 0) {
-        request_fail(req, &err);
-        return;
-    }
-    session = session_find_live(data, req, params.owner_access_key);
     if (!session)
         return;
     apps_write(session, &w);

@@ -458,15 +458,10 @@ static int accept_exec(struct request *req, struct api *api, const struct kernel
 
 static void on_exec(struct request *req, void *data)
 {
-    struct owner_params params = { 0 };
-    const struct session *session;
+    const struct session *session = session_find_live_by_owner(data, req);
     struct aq_error err = { 0 };
 
-    if (api_decode(req, &params, NULL, &err) < 0) {
-        request_fail(req, &err);
-        return;
-    }
-    if (!(session = session_find_live(data, req, params.owner_access_key)))
+    if (!session)
         return;
     if (accept_exec(req, data, &session->kernels[0], &err) < 0)
         request_fail(req, &err);

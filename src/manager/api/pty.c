@@ -249,16 +249,11 @@ static int open_stream(struct pty *pty, const struct kernel *kernel, struct aq_e
 
 static void on_pty(struct request *req, void *data)
 {
-    struct owner_params params = { 0 };
-    const struct session *session;
+    const struct session *session = session_find_live_by_owner(data, req);
     struct aq_error err = { 0 };
     struct pty *pty;
 
-    if (api_decode(req, &params, NULL, &err) < 0) {
-        request_fail(req, &err);
-        return;
-    }
-    if (!(session = session_find_live(data, req, params.owner_access_key)))
+    if (!session)
         return;
     if (!(pty = calloc(1, sizeof(*pty)))) {
         aq_fail(&err, ENOMEM, "terminal");

@@ -119,14 +119,10 @@ static void on_delete(struct request *req, void *data)
 
 static void on_restart(struct request *req, void *data)
 {
-    struct owner_params params = { 0 };
-    const struct session *session;
     struct api *api = data;
-    struct aq_error err = { 0 };
+    const struct session *session = session_find_live_by_owner(api, req);
 
-    if (api_decode(req, &params, NULL, &err) < 0)
-        request_fail(req, &err);
-    else if ((session = session_find_live(api, req, params.owner_access_key)))
+    if (session)
         core_restart_session(api->core, &session->id, api_reply_done, req);
 }
 

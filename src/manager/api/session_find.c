@@ -204,6 +204,18 @@ void session_find(const struct api *api, struct request *req, const char *owner_
     }
 }
 
+const struct session *session_find_live_by_owner(const struct api *api, struct request *req)
+{
+    struct owner_params params = { 0 };
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return NULL;
+    }
+    return session_find_live(api, req, params.owner_access_key);
+}
+
 void session_find_by_owner(struct api *api, struct request *req, session_found_fn *fn)
 {
     struct owner_params params = { 0 };

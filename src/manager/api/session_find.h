@@ -22,6 +22,9 @@ extern const struct field owner_fields[];
 const struct session *session_find_live(const struct api *api, struct request *req,
                                         const char *owner_access_key);
 
+/* The same for requests with owner_fields, decoding them first. */
+const struct session *session_find_live_by_owner(const struct api *api, struct request *req);
+
 /* The same among all that ever were, live ones first. 'row' is borrowed for
  * the call and has its kernels; not called if the request was answered
  * because none or several were found, or the database failed.
