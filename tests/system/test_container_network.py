@@ -92,31 +92,41 @@ def story_of_an_agent_that_is_away(cluster):
     session.wait()
 
 
+def check_all_gone(cluster):
+    """The kernels have ended: ends the daemons, too."""
+    cluster.check_nothing_left()
+    wait_for(lambda: not links(), 30, lambda: f"{links()} to go")
+    cluster.check_audits()
+    cluster.stop()
+    tables = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True,
+                            check=True).stdout
+    assert "aliquot" not in tables, tables
+    assert containers.mounts_of(cluster.folder) == []
+
+
+def tell_apart(file, runtime, name):
+    """Run a test file as a program in a network namespace of its own."""
+    if why := containers.why_not(runtime):
+        pytest.skip(why)
+    done = subprocess.run(["unshare", "--net", "--", sys.executable, file, runtime, name],
+                          env=dict(os.environ), capture_output=True, text=True, timeout=150,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 STORIES = {name: story for name, story in globals().items() if name.startswith("story_")}
 
 
 def tell(runtime, name):
     with start(runtime) as cluster:
         STORIES[name](cluster)
-        cluster.check_nothing_left()
-        wait_for(lambda: not links(), 30, lambda: f"{links()} to go")
-        cluster.check_audits()
-        cluster.stop()
-        tables = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True,
-                                check=True).stdout
-        assert "aliquot" not in tables, tables
-        assert containers.mounts_of(cluster.folder) == []
+        check_all_gone(cluster)
 
 
 @pytest.mark.parametrize("runtime", ("crun", "runc"))
 @pytest.mark.parametrize("name", STORIES)
 def test_story(runtime, name):
-    if why := containers.why_not(runtime):
-        pytest.skip(why)
-    done = subprocess.run(["unshare", "--net", "--", sys.executable, __file__, runtime, name],
-                          env=dict(os.environ), capture_output=True, text=True, timeout=120,
-                          stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stdout + done.stderr
+    tell_apart(__file__, runtime, name)
 
 
 if __name__ == "__main__":

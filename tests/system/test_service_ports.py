@@ -16,10 +16,9 @@ import sys
 
 import pytest
 
-import containers
 from cluster import ENDED, Cluster, interactive, wait_for, wait_status
 from images import Layout, archive, file, programs
-from test_container_network import UPLINK, links
+from test_container_network import UPLINK, check_all_gone, links, tell_apart
 from test_runtime import Session, settings_of
 
 NODE = "192.0.2.2"
@@ -332,25 +331,12 @@ STORIES = {name: story for name, story in globals().items() if name.startswith("
 def tell(runtime, name):
     with start(runtime) as cluster:
         STORIES[name](cluster)
-        cluster.check_nothing_left()
-        wait_for(lambda: not links(), 30, lambda: f"{links()} to go")
-        cluster.check_audits()
-        cluster.stop()
-        tables = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True,
-                                check=True).stdout
-        assert "aliquot" not in tables, tables
-        assert containers.mounts_of(cluster.folder) == []
+        check_all_gone(cluster)
 
 
 @pytest.mark.parametrize("name", STORIES)
 def test_story(name):
-    runtime = "runc" if name == "story_of_one_session" else "crun"
-    if why := containers.why_not(runtime):
-        pytest.skip(why)
-    done = subprocess.run(["unshare", "--net", "--", sys.executable, __file__, runtime, name],
-                          env=dict(os.environ), capture_output=True, text=True, timeout=150,
-                          stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stdout + done.stderr
+    tell_apart(__file__, "runc" if name == "story_of_one_session" else "crun", name)
 
 
 def test_processes_open_nothing():
