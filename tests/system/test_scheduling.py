@@ -173,7 +173,8 @@ HOURS = 4
 
 def shares(cluster):
     """email -> (usage, factor)"""
-    items = cluster.client().get(GROUP + "/fair-share").json["items"]
+    items = wait_for(lambda: cluster.client().get(GROUP + "/fair-share").json.get("items"), 30,
+                     "what was used to be read")
     return {item["user"]: (item["usage"], item["factor"])
             for item in items if item["level"] == "user"}
 
