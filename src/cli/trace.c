@@ -55,13 +55,14 @@ static void write_text(struct strbuf *out, const json_t *row, const char *key)
         csv_write_field(text, strlen(text), out);
 }
 
-/* Without GPU: 0 and 0; a part of one; or so many whole ones. */
+/* Without GPU: 0 and 0; a part of one, in thousandths, at least one; or so many whole ones. */
 static void write_amounts(struct strbuf *out, const struct amounts *a)
 {
     double whole = ceil(a->gpus);
+    int64_t part = whole > 1 ? 1000 : (int64_t)(a->gpus * 1000 + 0.5);
 
     strbuf_addf(out, ",%.0f,%.0f,%.0f,%.0f", ceil(a->cpu * 1000), ceil(a->mem_bytes / 1048576),
-                whole, a->gpus <= 0 ? 0 : whole > 1 ? 1000 : fmax(round(a->gpus * 1000), 1));
+                whole, a->gpus <= 0 ? 0.0 : (double)AQ_MAX(part, 1));
 }
 
 /* ---- sessions ---- */
