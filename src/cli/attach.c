@@ -6,7 +6,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <openssl/evp.h>
+#include <nettle/base64.h>
 
 #include "base/fs.h"
 #include "cli/client.h"
@@ -55,12 +55,13 @@ static void send_text(struct attach *a, const struct strbuf *text)
 static void send_input(struct attach *a, const unsigned char *bytes, size_t len)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    unsigned char coded[INPUT_MAX * 2];
+    char coded[BASE64_ENCODE_RAW_LENGTH(INPUT_MAX + 1)];
 
     if (len == 0)
         return;
-    (void)EVP_EncodeBlock(coded, bytes, (int)len);
-    strbuf_addf(&out, "{\"type\":\"stdin\",\"chars\":\"%s\"}", (const char *)coded);
+    base64_encode_raw(coded, len, bytes);
+    strbuf_addf(&out, "{\"type\":\"stdin\",\"chars\":\"%.*s\"}",
+                (int)BASE64_ENCODE_RAW_LENGTH(len), coded);
     send_text(a, &out);
 }
 
@@ -123,14 +124,15 @@ static void on_open(struct websocket *ws, void *data)
 
 static void put_output(struct attach *a, const char *coded, size_t len)
 {
-    AQ_CLEANUP(aq_freep) unsigned char *bytes = malloc(len + 1);
-    int size = bytes ? EVP_DecodeBlock(bytes, (const unsigned char *)coded, (int)len) : -1;
+    AQ_CLEANUP(aq_freep) uint8_t *bytes = malloc(BASE64_DECODE_LENGTH(len));
+    struct base64_decode_ctx ctx;
+    size_t size;
 
-    if (size < 0)
+    base64_decode_init(&ctx);
+    if (!bytes || !base64_decode_update(&ctx, &size, bytes, len, coded)
+        || !base64_decode_final(&ctx))
         return;
-    for (size_t i = len; i && coded[i - 1] == '=' && size; i--)
-        size--;
-    if (fs_write_all(STDOUT_FILENO, bytes, (size_t)size) < 0)
+    if (fs_write_all(STDOUT_FILENO, bytes, size) < 0)
         leave(a, aq_fail(&a->err, EIO, "cannot write to the terminal"));
 }
 

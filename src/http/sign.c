@@ -8,10 +8,8 @@
 #include <strings.h>
 #include <time.h>
 
-#include <openssl/core_names.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <pthread.h>
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
 
 #include "base/clock.h"
 #include "base/map.h"
@@ -19,49 +17,11 @@
 
 #define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-/* HMAC-SHA256 without a key, for copies: looking the algorithms up takes longer
- * than a signature. NULL without memory; kept until the process ends.
- */
-static EVP_MAC_CTX *hmac_template;
-
-static void make_template(void)
-{
-    OSSL_PARAM params[] = { OSSL_PARAM_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 6),
-                            OSSL_PARAM_END };
-    EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-
-    hmac_template = mac ? EVP_MAC_CTX_new(mac) : NULL;
-    EVP_MAC_free(mac); /* the context holds it */
-    if (hmac_template && !EVP_MAC_CTX_set_params(hmac_template, params)) {
-        EVP_MAC_CTX_free(hmac_template);
-        hmac_template = NULL;
-    }
-}
-
-static EVP_MAC_CTX *hmac_new(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    (void)pthread_once(&once, make_template);
-    return hmac_template ? EVP_MAC_CTX_dup(hmac_template) : NULL;
-}
-
-/* A NULL key is the one that the context had before. */
-static bool hmac(EVP_MAC_CTX *ctx, const void *key, size_t key_len, const char *text, size_t len,
-                 uint8_t ret[32])
-{
-    size_t n = 0;
-
-    return EVP_MAC_init(ctx, key, key_len, NULL)
-           && EVP_MAC_update(ctx, (const unsigned char *)text, len)
-           && EVP_MAC_final(ctx, ret, &n, 32) && n == 32;
-}
-
 /* ---- derived keys ---- */
 
 struct derived_key {
-    char *from;       /* "<day><secret>\n<host>" */
-    EVP_MAC_CTX *ctx; /* with the key */
+    char *from; /* "<day><secret>\n<host>"; NULL = empty */
+    struct hmac_sha256_ctx ctx; /* with the key, which a digest leaves in it */
 };
 
 struct sign_cache {
@@ -70,29 +30,29 @@ struct sign_cache {
 
 static void derived_key_done(struct derived_key *key)
 {
-    EVP_MAC_CTX_free(key->ctx);
     if (key->from)
-        OPENSSL_cleanse(key->from, strlen(key->from));
+        explicit_bzero(key->from, strlen(key->from));
     free(key->from);
-    *key = (struct derived_key){ 0 };
+    explicit_bzero(key, sizeof(*key));
 }
 
-/* On failure the key is empty. */
-static bool derive_key(const struct sign_input *in, const char *secret_key, const char *day,
-                       struct derived_key *ret)
+static void hmac(struct hmac_sha256_ctx *ctx, const char *text, size_t len, uint8_t ret[32])
 {
-    uint8_t by_day[32], by_host[32];
-    bool ok;
+    hmac_sha256_update(ctx, len, (const uint8_t *)text);
+    hmac_sha256_digest(ctx, 32, ret);
+}
 
-    ret->ctx = hmac_new();
-    ok = ret->ctx && hmac(ret->ctx, secret_key, strlen(secret_key), day, 8, by_day)
-         && hmac(ret->ctx, by_day, 32, in->host, strlen(in->host), by_host)
-         && EVP_MAC_init(ret->ctx, by_host, 32, NULL);
-    OPENSSL_cleanse(by_day, sizeof(by_day));
-    OPENSSL_cleanse(by_host, sizeof(by_host));
-    if (!ok)
-        derived_key_done(ret);
-    return ok;
+static void derive_key(const struct sign_input *in, const char *secret_key, const char *day,
+                       struct hmac_sha256_ctx *ret)
+{
+    uint8_t key[32];
+
+    hmac_sha256_set_key(ret, strlen(secret_key), (const uint8_t *)secret_key);
+    hmac(ret, day, 8, key);
+    hmac_sha256_set_key(ret, sizeof(key), key);
+    hmac(ret, in->host, strlen(in->host), key);
+    hmac_sha256_set_key(ret, sizeof(key), key);
+    explicit_bzero(key, sizeof(key));
 }
 
 struct sign_cache *sign_cache_new(void)
@@ -108,8 +68,8 @@ void sign_cache_free(struct sign_cache *cache)
 }
 
 /* The cache's key, derived if need be; NULL without memory. */
-static const struct derived_key *cached_key(struct sign_cache *cache, const struct sign_input *in,
-                                            const char *secret_key, const char *day)
+static struct derived_key *cached_key(struct sign_cache *cache, const struct sign_input *in,
+                                      const char *secret_key, const char *day)
 {
     char *from = aq_format("%s%s\n%s", day, secret_key, in->host);
     struct derived_key *key;
@@ -118,13 +78,14 @@ static const struct derived_key *cached_key(struct sign_cache *cache, const stru
         return NULL;
     key = &cache->keys[aq_hash(from, strlen(from)) % SIGN_CACHE_SIZE];
     if (key->from && strcmp(key->from, from) == 0) {
-        OPENSSL_cleanse(from, strlen(from));
+        explicit_bzero(from, strlen(from));
         free(from);
         return key;
     }
     derived_key_done(key);
     key->from = from;
-    return derive_key(in, secret_key, day, key) ? key : NULL;
+    derive_key(in, secret_key, day, &key->ctx);
+    return key;
 }
 
 static bool sign_text(struct sign_cache *cache, const struct sign_input *in,
@@ -132,16 +93,16 @@ static bool sign_text(struct sign_cache *cache, const struct sign_input *in,
                       uint8_t ret[32])
 {
     struct derived_key own = { 0 };
-    const struct derived_key *key = &own;
-    bool ok;
+    struct derived_key *key = &own;
 
     if (cache)
         key = cached_key(cache, in, secret_key, day);
     else
-        (void)derive_key(in, secret_key, day, &own);
-    ok = key && key->ctx && hmac(key->ctx, NULL, 0, text->data, text->len, ret);
+        derive_key(in, secret_key, day, &own.ctx);
+    if (key)
+        hmac(&key->ctx, text->data, text->len, ret);
     derived_key_done(&own);
-    return ok;
+    return key != NULL;
 }
 
 /* ---- the text ---- */
@@ -372,7 +333,7 @@ int sign_verify(struct sign_cache *cache, const struct sign_claim *claim, const 
 
     if (r < 0)
         return r;
-    if (CRYPTO_memcmp(signature, claim->signature, sizeof(signature)))
+    if (!memeql_sec(signature, claim->signature, sizeof(signature)))
         return aq_fail_kind(err, EACCES, "auth-failed", "Signature mismatch");
     return 0;
 }

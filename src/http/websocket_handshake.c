@@ -5,9 +5,16 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include <openssl/evp.h>
+#include <nettle/base64.h>
+#include <nettle/sha1.h>
 
 #define GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+static void encode(const uint8_t *bytes, size_t len, char *ret)
+{
+    base64_encode_raw(ret, len, bytes);
+    ret[BASE64_ENCODE_RAW_LENGTH(len)] = '\0';
+}
 
 int websocket_make_key(char ret[WEBSOCKET_KEY_MAX], struct aq_error *err)
 {
@@ -15,19 +22,23 @@ int websocket_make_key(char ret[WEBSOCKET_KEY_MAX], struct aq_error *err)
 
     if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
         return aq_fail_errno(err, "cannot get random bytes");
-    (void)EVP_EncodeBlock((unsigned char *)ret, bytes, sizeof(bytes));
+    encode(bytes, sizeof(bytes), ret);
     return 0;
 }
 
 int websocket_answer_key(const char *key, char ret[WEBSOCKET_ACCEPT_MAX], struct aq_error *err)
 {
     char text[WEBSOCKET_KEY_MAX + sizeof(GUID)];
-    unsigned char digest[EVP_MAX_MD_SIZE];
+    struct sha1_ctx ctx;
+    uint8_t digest[SHA1_DIGEST_SIZE];
     int len = snprintf(text, sizeof(text), "%s" GUID, key);
 
-    if (len >= (int)sizeof(text) || !EVP_Digest(text, (size_t)len, digest, NULL, EVP_sha1(), NULL))
-        return aq_fail(err, ENOMEM, "cannot compute a WebSocket handshake");
-    (void)EVP_EncodeBlock((unsigned char *)ret, digest, 20);
+    if (len >= (int)sizeof(text))
+        return aq_fail(err, EINVAL, "the key of a WebSocket handshake is too long");
+    sha1_init(&ctx);
+    sha1_update(&ctx, (size_t)len, (const uint8_t *)text);
+    sha1_digest(&ctx, sizeof(digest), digest);
+    encode(digest, sizeof(digest), ret);
     return 0;
 }
 

@@ -1,0 +1,122 @@
+/* tls.h and tls_session.h by the module: see tls_module.h */
+#include "http/tls_module.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/strbuf.h"
+
+/* Set by the first context; what has no context never gets to a session. Kept
+ * until the process ends. One thread.
+ */
+static const struct tls_module *module;
+
+/* Beside the program, or where it was installed. */
+static char *find_module(void)
+{
+    AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
+    char *const candidates[] = {
+        folder ? aq_format("%s/" TLS_MODULE_FILE, folder) : NULL,
+        folder ? aq_format("%s/../lib/aliquot/" TLS_MODULE_FILE, folder) : NULL,
+        aq_format("%s/" TLS_MODULE_FILE, TLS_MODULE_DIR),
+    };
+    char *found = NULL;
+
+    for (size_t i = 0; i < AQ_COUNT(candidates); i++) {
+        if (!found && candidates[i] && access(candidates[i], R_OK) == 0)
+            found = candidates[i];
+        else
+            free(candidates[i]);
+    }
+    return found;
+}
+
+static int load(struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = find_module();
+    const struct tls_module *found;
+    void *library;
+
+    if (!path)
+        return aq_fail(err, ENOENT,
+                       "https needs " TLS_MODULE_FILE ", which is neither beside this program nor "
+                       "in %s: install it again", TLS_MODULE_DIR);
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    found = library ? dlsym(library, TLS_MODULE_SYMBOL) : NULL;
+    if (!found)
+        return aq_fail(err, ENOEXEC, "cannot load '%s': %s", path, dlerror());
+    if (strcmp(found->version, ALIQUOT_VERSION) != 0)
+        return aq_fail(err, ENOEXEC, "'%s' is of version %s, this program of " ALIQUOT_VERSION,
+                       path, found->version);
+    module = found;
+    return 0;
+}
+
+int tls_context_new(const struct tls_options *options, struct tls_context **ret,
+                    struct aq_error *err)
+{
+    int r = module ? 0 : load(err);
+
+    return r < 0 ? r : module->context_new(options, ret, err);
+}
+
+struct tls_context *tls_context_ref(struct tls_context *ctx)
+{
+    return module->context_ref(ctx);
+}
+
+void tls_context_free(struct tls_context *ctx)
+{
+    if (ctx)
+        module->context_free(ctx);
+}
+
+int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls_session **ret,
+                    struct aq_error *err)
+{
+    return module->session_new(ctx, server_name, ret, err);
+}
+
+void tls_session_free(struct tls_session *s)
+{
+    if (s)
+        module->session_free(s);
+}
+
+int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err)
+{
+    return module->session_feed(s, bytes, len, err);
+}
+
+void tls_session_drain(struct tls_session *s, struct strbuf *out)
+{
+    module->session_drain(s, out);
+}
+
+int tls_session_handshake(struct tls_session *s, struct aq_error *err)
+{
+    return module->session_handshake(s, err);
+}
+
+int tls_session_read(struct tls_session *s, char *out, size_t size, struct aq_error *err)
+{
+    return module->session_read(s, out, size, err);
+}
+
+int tls_session_write(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err)
+{
+    return module->session_write(s, bytes, len, err);
+}
+
+void tls_session_shutdown(struct tls_session *s)
+{
+    module->session_shutdown(s);
+}
+
+bool tls_session_get_peer(const struct tls_session *s, struct tls_peer *ret)
+{
+    return module->session_get_peer(s, ret);
+}

@@ -1,0 +1,19 @@
+#include "http/tls_module.h"
+
+__attribute__((visibility("default"))) extern const struct tls_module aq_tls_module;
+
+const struct tls_module aq_tls_module = {
+    .version = ALIQUOT_VERSION,
+    .context_new = tls_context_new,
+    .context_ref = tls_context_ref,
+    .context_free = tls_context_free,
+    .session_new = tls_session_new,
+    .session_free = tls_session_free,
+    .session_feed = tls_session_feed,
+    .session_drain = tls_session_drain,
+    .session_handshake = tls_session_handshake,
+    .session_read = tls_session_read,
+    .session_write = tls_session_write,
+    .session_shutdown = tls_session_shutdown,
+    .session_get_peer = tls_session_get_peer,
+};
