@@ -26,15 +26,34 @@ LISTENER = r"""
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-/* listener WORD PORT...: says WORD and the port to whoever connects */
+static struct in_addr own(void)
+{
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(9),
+                             .sin_addr.s_addr = inet_addr("192.0.2.1") };
+    socklen_t len = sizeof(a);
+    int s = socket(AF_INET, SOCK_DGRAM, 0);
+
+    connect(s, (struct sockaddr *)&a, sizeof(a));
+    getsockname(s, (struct sockaddr *)&a, &len);
+    return a.sin_addr;
+}
+
+/* listener WORD PORT...: says WORD and the port to whoever connects; "loopback:PORT" and "own:PORT" listen at that address alone
+ */
 int main(int argc, char **argv)
 {
     for (int i = 2; i < argc; i++) {
-        struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(atoi(argv[i])) };
+        const char *port = strchr(argv[i], ':') ? strchr(argv[i], ':') + 1 : argv[i];
+        struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(atoi(port)) };
         int s = socket(AF_INET, SOCK_STREAM, 0), c;
 
+        if (argv[i][0] == 'l')
+            a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        else if (argv[i][0] == 'o')
+            a.sin_addr = own();
         if (bind(s, (struct sockaddr *)&a, sizeof(a)) || listen(s, 16))
             return 1;
         if (fork() == 0)
@@ -70,9 +89,9 @@ class OtherHost:
         return hear(port, "nsenter", "-t", str(self.process.pid), "-n")
 
 
-def hear(port, *prefix):
+def hear(port, *prefix, address=NODE):
     """What a listener says, "" if it cannot be reached."""
-    return subprocess.run([*prefix, sys.executable, "-c", CLIENT, NODE, str(port)],
+    return subprocess.run([*prefix, sys.executable, "-c", CLIENT, address, str(port)],
                           capture_output=True, text=True, check=False).stdout.strip()
 
 
@@ -170,6 +189,29 @@ def story_of_one_session(cluster):
     assert all(hear(port) == "" for port in ports.values())
     assert client.get(f"/aliquot/v1/sessions/{session.id}").json["kernels"][0][
         "service_ports"] == whole  # of one that has ended: what it had
+
+
+def story_of_loopback(cluster):
+    """What listens on 127.0.0.1 is published, too, if its port is; other ports of loopback are not.
+
+    Listeners at other addresses are reached as ever, also one that comes later.
+    """
+    host = OtherHost()
+    session = Session(cluster, "(sleep 3; exec listener late 9000) & "
+                               "exec listener x loopback:8080 8081 own:8082 loopback:9001",
+                      image=cluster.image("web"), config={
+                          "resources": {"cpu": "1", "mem": "64m"}, "preopen_ports": [9000]})
+    session.wait_log("listening")
+    ports = published(session)
+    assert hear(ports[8080]) == host.hear(ports[8080]) == "x loopback:8080"
+    assert hear(ports[8081]) == host.hear(ports[8081]) == "x 8081"
+    assert hear(ports[8082]) == host.hear(ports[8082]) == "x own:8082"
+    wait_for(lambda: host.hear(ports[9000]) == "late 9000", 30, "the late listener")
+    hosts = next(cluster.folder.glob(f"run/net/**/{session.kernel['id']}/hosts")).read_text()
+    address = hosts.split("main1")[0].split()[-1]
+    assert hear(8080, address=address) == "x loopback:8080"
+    assert hear(9001, address=address) == ""
+    end(session)
 
 
 def story_of_two_sessions(cluster):

@@ -327,6 +327,8 @@ static int start_opening(struct net_endpoint *e)
     job->plan.gateway = pool_address(&e->net->pool, POOL_GATEWAY);
     job->plan.mtu = e->net->mtu;
     job->plan.servers = e->net->servers;
+    for (size_t i = 0; i < e->record.port_count; i++)
+        job->plan.ports[job->plan.port_count++] = e->record.ports[i].inside;
     job->finds_servers = !e->net->has_own_servers;
     record_add(&job->plan.record, &e->record);
     net_hosts_add(e, &job->plan.hosts);

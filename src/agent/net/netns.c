@@ -30,6 +30,12 @@ static void set_up(void)
     write_setting("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
 }
 
+static void leave(int own)
+{
+    if (setns(own, CLONE_NEWNET) < 0)
+        abort(); /* a thread of the agent in a kernel's network must not go on */
+}
+
 static int bind_to_file(const char *path, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
@@ -87,8 +93,22 @@ int netns_create(const char *path, const char *sys, int *ret, struct mnl_socket 
     if (unshare(CLONE_NEWNET) < 0)
         return aq_fail_errno(err, "make a network namespace");
     r = fill(path, sys, ret, ret_nl, err);
-    if (setns(own, CLONE_NEWNET) < 0)
-        abort(); /* a thread of the agent in a kernel's network must not go on */
+    leave(own);
+    return r;
+}
+
+int netns_run(int ns, int (*fn)(const void *data, struct aq_error *err), const void *data,
+              struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int own = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
+    int r;
+
+    if (own < 0)
+        return aq_fail_errno(err, "open '%s'", OWN_NAMESPACE);
+    if (setns(ns, CLONE_NEWNET) < 0)
+        return aq_fail_errno(err, "enter a network namespace");
+    r = fn(data, err);
+    leave(own);
     return r;
 }
 

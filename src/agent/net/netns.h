@@ -17,6 +17,10 @@ struct mnl_socket;
 int netns_create(const char *path, const char *sys, int *ret, struct mnl_socket **ret_nl,
                  struct aq_error *err);
 
+/* Call 'fn' in the namespace; what it returns. */
+int netns_run(int ns, int (*fn)(const void *data, struct aq_error *err), const void *data,
+              struct aq_error *err);
+
 /* Undo both; the namespace goes with its last process. Nothing there is fine. */
 int netns_remove(const char *path, const char *sys, struct aq_error *err);
 

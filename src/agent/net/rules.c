@@ -130,6 +130,26 @@ void rules_add_table(struct strbuf *out, const struct rules_table *table)
     strbuf_adds(out, "}\n");
 }
 
+/* A socket at any address or at the interface's, of a listener or of a
+ * connection, is what "wildcard" can be said of; without one the rule ends.
+ */
+void rules_add_loopback(struct strbuf *out, const char *link, const uint16_t *ports, size_t count)
+{
+    strbuf_addf(out, "table ip aliquot {\n"
+                     "  chain to_loopback {\n"
+                     "    socket wildcard { 0, 1 } return\n"
+                     "    dnat to 127.0.0.1\n"
+                     "  }\n"
+                     "  chain services {\n"
+                     "    type nat hook prerouting priority dstnat; policy accept;\n"
+                     "    iifname \"%s\" tcp dport { ", link);
+    for (size_t i = 0; i < count; i++)
+        strbuf_addf(out, "%s%u", i ? ", " : "", ports[i]);
+    strbuf_adds(out, " } goto to_loopback\n"
+                     "  }\n"
+                     "}\n");
+}
+
 /* ---- what changes ---- */
 
 static void begin(struct strbuf *out, const char *tag, const char *kind, const char *name)

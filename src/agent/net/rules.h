@@ -60,6 +60,11 @@ int rules_parse_target(const char *text, struct rules_target *ret, struct aq_err
  */
 void rules_add_table(struct strbuf *out, const struct rules_table *table);
 void rules_add_sets(struct strbuf *out, const char *tag, const struct rules_sets *sets);
+/* The table of a kernel's own namespace, whose interface is 'link': packets to
+ * its ports that no socket waits for go to the same port of loopback.
+ */
+void rules_add_loopback(struct strbuf *out, const char *link, const uint16_t *ports, size_t count);
+
 /* Remove it, whether it is there or not. */
 void rules_add_removal(struct strbuf *out, const char *tag);
 

@@ -10,9 +10,12 @@
 #include <unistd.h>
 
 #include "agent/net/netns.h"
+#include "agent/net/nft.h"
 #include "agent/net/rtnl.h"
+#include "agent/net/rules.h"
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/log.h"
 
 #define INSIDE "eth0" /* the kernel's end of the pair */
 
@@ -82,6 +85,29 @@ static int join(const struct work_plan *plan, int ns, struct mnl_socket *inside,
     return r < 0 ? r : set_outside(plan, err);
 }
 
+/* In the kernel's namespace. */
+static int add_loopback(const void *data, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf commands = STRBUF_INIT;
+    const struct work_plan *plan = data;
+    int r = write_setting("ipv4", INSIDE, "route_localnet", "1", err);
+
+    rules_add_loopback(&commands, INSIDE, plan->ports, plan->port_count);
+    if (r == 0 && !strbuf_ok(&commands))
+        r = aq_fail(err, ENOMEM, "network");
+    return r < 0 ? r : nft_run(commands.data, err);
+}
+
+/* Programs that listen on loopback alone, as notebooks do, are published like others. */
+static void publish_loopback(const struct work_plan *plan, int ns)
+{
+    struct aq_error err = { 0 };
+
+    if (plan->port_count && netns_run(ns, add_loopback, plan, &err) < 0)
+        log_warning("what listens on 127.0.0.1 in a container is not published: %s", err.text);
+    AQ_FAULT("agent.net.loopback");
+}
+
 static int write_files(const struct work_plan *plan, int folder, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf resolv = STRBUF_INIT;
@@ -113,6 +139,8 @@ static int build(const struct work_plan *plan, struct aq_error *err)
     if (r == 0)
         r = join(plan, ns, inside, err);
     AQ_FAULT("agent.net.joined");
+    if (r == 0)
+        publish_loopback(plan, ns);
     return r < 0 ? r : fs_write_quick(folder, "record", plan->record.data, plan->record.len, 0600,
                                       err);
 }

@@ -13,11 +13,15 @@ struct work_plan {
     uint32_t address, gateway, mtu;
     struct strbuf record, hosts;
     struct name_servers servers;
+    uint16_t ports[NET_PORTS_MAX]; /* inside, published */
+    size_t port_count;
 };
 
 void work_plan_done(struct work_plan *plan);
 
-/* All of it, or -errno and nothing is left. */
+/* All of it, or -errno and nothing is left. Where the kernel lacks nftables'
+ * "socket", a warning is logged and what listens on loopback is not published.
+ */
 int work_open(const struct work_plan *plan, struct aq_error *err);
 
 /* Remove what there is of an endpoint; 'link' NULL = it is not known. Goes on

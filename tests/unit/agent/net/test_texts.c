@@ -120,6 +120,26 @@ static void test_sets_grow_at_the_end(void **state)
                         "add element inet aliquot_0a1b2c published { 30001 : 10.213.0.3 . 9000 }\n");
 }
 
+/* Whoever listens is asked first, then loopback. */
+static void test_loopback(void **state)
+{
+    static const uint16_t ports[] = { 8080, 9000 };
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    (void)state;
+    rules_add_loopback(&text, "eth0", ports, AQ_COUNT(ports));
+    assert_string_equal(text.data, "table ip aliquot {\n"
+                                   "  chain to_loopback {\n"
+                                   "    socket wildcard { 0, 1 } return\n"
+                                   "    dnat to 127.0.0.1\n"
+                                   "  }\n"
+                                   "  chain services {\n"
+                                   "    type nat hook prerouting priority dstnat; policy accept;\n"
+                                   "    iifname \"eth0\" tcp dport { 8080, 9000 } goto to_loopback\n"
+                                   "  }\n"
+                                   "}\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +148,7 @@ int main(void)
         cmocka_unit_test(test_record),
         cmocka_unit_test(test_targets),
         cmocka_unit_test(test_sets_grow_at_the_end),
+        cmocka_unit_test(test_loopback),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
