@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/order.h"
@@ -13,6 +14,7 @@
 
 #define IMAGE_OF_PROCESSES "process" /* asks for no container at all */
 #define LABEL_PREFIX "ai.backend."
+#define CLOCK_FILES 2
 #define LABEL_CORE_NAMES LABEL_PREFIX "envs.corecount"
 
 /* ---- which way it runs ---- */
@@ -148,28 +150,53 @@ static int add_labels(const struct local_kernel *k, const struct msg_kernel_crea
     return 0;
 }
 
+/* Files of the node that say what time it is where the node is. */
+static size_t add_clock(struct container_mount *mounts)
+{
+    static const char *const paths[CLOCK_FILES] = { "/etc/localtime", "/etc/timezone" };
+    struct stat st;
+    size_t n = 0;
+
+    for (size_t i = 0; i < CLOCK_FILES; i++)
+        if (stat(paths[i], &st) == 0 && S_ISREG(st.st_mode))
+            mounts[n++] = (struct container_mount){ .source = paths[i], .target = paths[i] };
+    return n;
+}
+
+struct container_mount *container_mounts(const struct local_kernel *k, const char *config,
+                                         size_t more, struct arena *arena, size_t *ret_count)
+{
+    const struct accel_attachment *attachment = &k->attachment;
+    size_t n = 0, most = attachment->mount_count + CLOCK_FILES + 1 + more;
+    struct container_mount *mounts = arena_array(arena, most, sizeof(*mounts));
+
+    if (!mounts)
+        return NULL;
+    mounts[n++] = (struct container_mount){ .source = config, .target = CONTAINER_CONFIG };
+    n += add_clock(mounts + n);
+    for (size_t i = 0; i < attachment->mount_count; i++)
+        mounts[n++] = (struct container_mount){ .source = attachment->mounts[i].source,
+                                                .target = attachment->mounts[i].target,
+                                                .may_write = attachment->mounts[i].may_write };
+    *ret_count = n;
+    return mounts;
+}
+
 static int add_mounts(const struct local_kernel *k, const struct net_info *network,
                       const char *config, struct arena *arena, struct container_spec *c,
                       struct aq_error *err)
 {
-    const struct accel_attachment *attachment = &k->attachment;
-    struct container_mount *mounts = arena_array(arena, attachment->mount_count + 4 + GPU_MOUNTS,
-                                                 sizeof(*mounts));
-    size_t n = 0;
+    size_t n;
+    struct container_mount *mounts = container_mounts(k, config, 2 + GPU_MOUNTS, arena, &n);
 
     if (!mounts)
         return aq_fail(err, ENOMEM, "container");
-    mounts[n++] = (struct container_mount){ .source = config, .target = CONTAINER_CONFIG };
     if (network) {
         mounts[n++] = (struct container_mount){ .source = network->hosts_path,
                                                 .target = "/etc/hosts" };
         mounts[n++] = (struct container_mount){ .source = network->resolv_path,
                                                 .target = "/etc/resolv.conf" };
     }
-    for (size_t i = 0; i < attachment->mount_count; i++)
-        mounts[n++] = (struct container_mount){ .source = attachment->mounts[i].source,
-                                                .target = attachment->mounts[i].target,
-                                                .may_write = attachment->mounts[i].may_write };
     if (k->slice)
         n += gpu_slice_mounts(k->slice, mounts + n);
     c->mounts = mounts;

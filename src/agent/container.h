@@ -15,6 +15,12 @@
 int container_is_wanted(const struct agent *agent, const char *image, bool *ret,
                         struct aq_error *err);
 
+/* What the container sees of the node beside its network's files: 'config', what time it is, and
+ * what its devices bring, with room for 'more'. In the arena, NULL if memory is short.
+ */
+struct container_mount *container_mounts(const struct local_kernel *k, const char *config,
+                                         size_t more, struct arena *arena, size_t *ret_count);
+
 /* Fill in both; they borrow from all arguments and the arena. 'scratch' and
  * 'config' are paths on the node. -ENOTSUP for a command that the image cannot run, -EINVAL
  * with the member as field, -ENOMEM.

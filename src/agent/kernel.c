@@ -530,11 +530,13 @@ static void on_saved(void *data, const struct disk_job *job, const struct aq_err
     AQ_FAULT("agent.create.acknowledged");
 }
 
-static int write_resource(const struct local_kernel *k, char **ret, struct aq_error *err)
+static int write_resource(const struct local_kernel *k, const char *config, char **ret,
+                          struct aq_error *err)
 {
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     const struct agent *agent = k->agent;
     char id[UUID_TEXT_MAX];
-    const struct order_held held = {
+    struct order_held held = {
         .slots = &k->slots,
         .grant = &k->grant,
         .attachment = &k->attachment,
@@ -543,6 +545,9 @@ static int write_resource(const struct local_kernel *k, char **ret, struct aq_er
                              ? agent->settings->scratch_bytes : 0,
     };
 
+    if (k->is_container
+        && !(held.mounts = container_mounts(k, config, 0, &arena, &held.mount_count)))
+        return aq_fail(err, ENOMEM, "resource.txt");
     return order_write_resource(&held, agent->resources.types, ret, err);
 }
 
@@ -560,7 +565,7 @@ static int write_job(struct local_kernel *k, const struct msg_kernel_create *ord
     if (r == 0 && job->action != DISK_DESCRIBE)
         r = order_write(order, k->attempt, &job->spec, err);
     if (r == 0 && k->grant.count)
-        r = write_resource(k, &job->resource, err);
+        r = write_resource(k, places.config, &job->resource, err);
     if (r < 0 || k->is_container)
         return r; /* the rest depends on the image */
     specify_limits(k, order, &places, &spec);

@@ -66,17 +66,38 @@ int order_read(const char *path, struct message *ret, struct aq_error *err)
     return 0;
 }
 
+static int tell_mounts(const struct order_held *held, struct arena *arena,
+                       struct resource_txt *file, struct aq_error *err)
+{
+    struct resource_mount *told = arena_array(arena, held->mount_count + 1, sizeof(*told));
+
+    if (!told)
+        return aq_fail(err, ENOMEM, "resource.txt");
+    for (size_t i = 0; i < held->mount_count; i++) {
+        const struct container_mount *m = &held->mounts[i];
+
+        if (!strpbrk(m->source, ",:") && !strpbrk(m->target, ",:"))
+            told[file->mount_count++] = (struct resource_mount){
+                .source = m->source, .target = m->target, .perm = m->may_write ? "rw" : "ro" };
+    }
+    file->mounts = told;
+    return 0;
+}
+
 int order_write_resource(const struct order_held *held, const struct slot_types *types, char **ret,
                          struct aq_error *err)
 {
-    const struct resource_txt file = { .scratch_bytes = held->scratch_bytes,
-                                       .slots = *held->slots, .grant = *held->grant,
-                                       .pairs = held->attachment->pairs,
-                                       .pair_count = held->attachment->pair_count,
-                                       .container_id = held->container_id };
+    struct resource_txt file = { .scratch_bytes = held->scratch_bytes,
+                                 .slots = *held->slots, .grant = *held->grant,
+                                 .pairs = held->attachment->pairs,
+                                 .pair_count = held->attachment->pair_count,
+                                 .container_id = held->container_id };
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = resource_txt_write(&file, types, &text, err);
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    int r = tell_mounts(held, &arena, &file, err);
 
+    if (r == 0)
+        r = resource_txt_write(&file, types, &text, err);
     if (r < 0)
         return r;
     *ret = strbuf_steal(&text);

@@ -8,6 +8,7 @@
 #define AQ_AGENT_ORDER_H
 
 #include "agent/accel/accel.h"
+#include "agent/runtime/container.h"
 #include "agent/settings.h"
 #include "alloc/grant.h"
 #include "base/arena.h"
@@ -30,6 +31,8 @@ struct order_held {
     const struct accel_attachment *attachment;
     const char *container_id; /* NULL = a process of the node */
     int64_t scratch_bytes;    /* what it may write; 0 = no limit */
+    const struct container_mount *mounts; /* those with ',' or ':' in a path cannot be told */
+    size_t mount_count;
 };
 
 /* The text of config/resource.txt; caller frees. */

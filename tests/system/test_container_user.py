@@ -1,16 +1,19 @@
 """The user "work", /home/config, variables and labels, as images made for Backend.AI expect."""
 
+import hashlib
 import json
+import os
 
 import pytest
 
 import containers
 from cluster import Cluster
-from images import Layout, archive, file, folder, programs
+from images import Layout, archive, file, folder, link, programs
 from test_runtime import Session, run, settings_of
 
 LOOK = "id -un; id -gn; id -u; id -g; getent passwd work; getent passwd 1000; getent group work"
 WORK = "work:x:1000:1000::/home/work:/bin/sh"
+CLOCK = ("/etc/localtime", "/etc/timezone")
 LABELS = {"ai.backend.kernelspec": "1", "ai.backend.envs.corecount": "OMP_NUM_THREADS, NPROC",
           "ai.backend.service-ports": "web:http:8080", "ai.backend.kernel-id": "not mine",
           "run.oci.handler": "krun"}
@@ -23,13 +26,20 @@ def cluster(request):
         cluster.start_manager()
         cluster.start_agent()
         layout = Layout(cluster.folder / "layout")
-        base = archive(programs("sh", "id", "getent", "cat", "env", "ls", "touch", "sleep"))
+        base = archive(programs("sh", "id", "getent", "cat", "env", "ls", "touch", "sleep", "sha256sum"))
         layout.image("bare", [base], Labels=LABELS)
         layout.image("clash", [base, archive([
             folder("etc"),
             file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nwork:x:77:77::/work:/bin/sh\n"
                                b"ubuntu:x:1000:1000::/home/ubuntu:/bin/sh\n"),
             file("etc/group", b"root:x:0:\nubuntu:x:1000:\n")])])
+        for name, more in (
+                ("dangling", [link("etc/localtime", "/usr/share/zoneinfo/Etc/UTC"),
+                              file("etc/timezone", b"Etc/UTC\n")]),
+                ("zone", [folder("usr/share/zoneinfo/Asia"),
+                          file("usr/share/zoneinfo/Asia/Seoul", b"TZif2 not the node's"),
+                          link("etc/localtime", "../usr/share/zoneinfo/Asia/Seoul")])):
+            layout.image(name, [base, archive([folder("etc"), *more])])
         cluster.image = layout.reference
         yield cluster
         cluster.check_nothing_left()
@@ -69,14 +79,32 @@ def test_config_folder(cluster):
 
 
 def test_resource_txt(cluster):
-    """With the limit of what it may write, and its own id in the end."""
+    """With the limit of what it may write, what is mounted, and its own id in the end."""
     session = Session(cluster, "cat /home/config/resource.txt", image=cluster.image("bare"),
                       config={"resources": {"cpu": "1", "mem": "64m"}})
     kernel = session.wait()["kernels"][0]["id"]
     lines = session.log.splitlines()
+    mounts = [f"{cluster.folder}/agent/kernels/{kernel}/config:/home/config:ro"]
+    mounts += [f"{path}:{path}:ro" for path in CLOCK if os.path.isfile(path)]
     assert lines[0] == "SCRATCH_SIZE=" + ("10g" if containers.can_limit_scratch() else "0m"), lines
-    assert lines[1:3] == ["MOUNTS=", 'SLOTS={"cpu":"1","mem":"67108864"}'], lines
+    assert lines[1:3] == ["MOUNTS=" + ",".join(mounts),
+                          'SLOTS={"cpu":"1","mem":"67108864"}'], lines
     assert lines[-1] == f"CID={kernel}", lines
+
+
+@pytest.mark.parametrize("image", ("bare", "dangling", "zone"))
+def test_time_zone_of_the_node(cluster, image):
+    """Whatever the image has at /etc/localtime: nothing, a link to what it lacks, a zone."""
+    with open("/etc/localtime", "rb") as here:
+        zone = hashlib.sha256(here.read()).hexdigest()
+    shown, log = run(cluster, "sha256sum < /etc/localtime; cat /etc/timezone; "
+                              "touch /etc/localtime || echo read-only",
+                     image=cluster.image(image))
+    lines = log.splitlines()
+    assert lines[0].split()[0] == zone and lines[-1] == "read-only", (shown, log)
+    if os.path.isfile(CLOCK[1]):
+        with open(CLOCK[1], encoding="ascii") as name:
+            assert lines[1:-2] == name.read().splitlines(), log
 
 
 def test_environment(cluster):
