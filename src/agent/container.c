@@ -10,9 +10,9 @@
 
 #include "agent/order.h"
 #include "agent/services.h"
+#include "model/session.h"
 #include "model/slot.h"
 
-#define IMAGE_OF_PROCESSES "process" /* asks for no container at all */
 #define LABEL_PREFIX "ai.backend."
 #define CLOCK_FILES 2
 #define LABEL_CORE_NAMES LABEL_PREFIX "envs.corecount"

@@ -59,6 +59,9 @@ struct kernel {
     int64_t status_changed_usec;
 };
 
+/* The image of sessions that want no container. */
+#define IMAGE_OF_PROCESSES "process"
+
 /* Another session whose success this one waits for. */
 struct session_dependency {
     struct uuid id;

@@ -89,6 +89,7 @@ def test_one_session(user, domain_admin, name):
     assert kernel["cluster_hostname"] == "main1" and kernel["exit_code"] == 4
     assert kernel["session_id"] == session and kernel["image"] == "sh"
     assert json.loads(kernel["occupied_slots"]) == {"cpu": "1", "mem": "67108864"}
+    assert kernel["container_id"] is None  # this agent runs processes
     assert ask(domain_admin, query, {"id": session})["compute_session"]["name"] == name
     other = "00000000-0000-4000-8000-000000000000"
     assert ask(user, query, {"id": other})["compute_session"] is None

@@ -133,6 +133,11 @@ def test_labels(cluster):
     labels = json.loads(bundle.read_text())["annotations"]
     labels.pop("run.oci.seccomp_bpf_data", None)  # ours, for crun
     me = cluster.client().gql("{ user { uuid groups { id } } }").json["data"]["user"]
+    shown = cluster.client().gql('{ compute_session(id: "%s") { containers { container_id } } }'
+                                 % session.id).json["data"]["compute_session"]
+    states = [path.name for path in cluster.folder.glob(f"run/*/runtime/{kernel}")]
+    assert shown["containers"] == [{"container_id": kernel}] and states == [kernel], (
+        shown, sorted(cluster.folder.glob("run/*/*")))
     session.end(forced=True)
     session.wait()
     assert labels == {

@@ -159,6 +159,23 @@ static struct gql_value get_agent(struct gql_get *get, const void *parent)
     return gql_text(kernel_of(parent)->agent_id);
 }
 
+/* A container is called by its kernel's id, in the OCI runtime and to its
+ * monitor; a process of the node has none, nor has what was never started.
+ */
+static struct gql_value get_container_id(struct gql_get *get, const void *parent)
+{
+    const struct core *core = ((const struct gql_context *)get->context)->api->core;
+    const struct gql_container *container = parent;
+    const struct kernel *kernel = kernel_of(parent);
+    const char *image = container->session ? container->session->session.image : NULL, *notes;
+    const char *runtime;
+
+    if (!image || strcmp(image, IMAGE_OF_PROCESSES) == 0 || !kernel->alloc || !kernel->agent_id)
+        return gql_null();
+    runtime = core_agent_get_runtime(core, kernel->agent_id, &notes);
+    return runtime && strcmp(runtime, "process") == 0 ? gql_null() : get_id(get, parent);
+}
+
 static struct gql_value get_exit_code(struct gql_get *get, const void *parent)
 {
     (void)get;
@@ -267,7 +284,7 @@ const struct gql_entry kernel_entries[] = {
     { FIELD(starts_at), GQL_GET(get_started) },
     { FIELD(occupied_slots), GQL_GET(get_slots) },
     { FIELD(agent), GQL_GET(get_agent) },
-    { FIELD(container_id), GQL_ALWAYS_NULL },
+    { FIELD(container_id), GQL_GET(get_container_id) },
     { FIELD(resource_opts), GQL_FIXED_TEXT("{}") },
     { FIELD(preopen_ports), GQL_GET(get_opened) },
     { FIELD(service_ports), GQL_GET(get_service_ports) },
