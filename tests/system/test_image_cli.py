@@ -1,9 +1,13 @@
 """Images as users and administrators see them: aliquot image, the API, events of sessions."""
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
+import threading
+import uuid
 
 import pytest
 
@@ -213,9 +217,71 @@ def test_session_pulls_its_image(scene, tmp_path):
     assert max(pull["totalBytes"] for pull in pulls) > 8 << 20
 
 
-def mutate(cluster, text):
-    reply = cluster.client().gql("mutation { result: " + text + " { ok msg } }")
+def mutate(cluster, text, fields="ok msg"):
+    reply = cluster.client().gql("mutation { result: " + text + " { " + fields + " } }")
     return reply.json["data"]["result"]
+
+
+def follow(client, task):
+    """[(event, data)] of a background task, as Backend.AI's client reads them."""
+    sock, stream, head = client.stream(f"/events/background-task?task_id={task}", timeout=60)
+    with sock:
+        assert " 200 " in head, head
+        seen = []
+        for event, data in sse_events(stream):
+            seen.append((event, data))
+            if event == "server_close":
+                return seen
+    return seen
+
+
+@contextlib.contextmanager
+def stopped(program):
+    program.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        program.signal(signal.SIGCONT)
+
+
+def test_fetch_in_the_background(scene):
+    """preload_image names a task, whose events tell how far it is, and then how it ended."""
+    cluster, names = scene
+    client, missing = cluster.client(), names["a"].replace("team/image", "team/no-such")
+    seen = {}
+    with stopped(cluster.programs["node2"]):
+        asked = mutate(cluster, f'preload_image(references: ["{names["b"]}"], target_agents: '
+                                '["node1", "node2"])', "ok msg task_id")
+        assert asked["ok"] and asked["task_id"], asked
+        reader = threading.Thread(target=lambda: seen.update(
+            events=follow(client, asked["task_id"])))
+        reader.start()
+        wait_for(lambda: images(cluster).get(names["b"], {}).get("agents") == ["node1"], 30,
+                 "the image on node1")
+    reader.join(60)
+    events = seen["events"]
+    updates = [data for event, data in events if event == "bgtask_updated"]
+    assert [event for event, _ in events[-2:]] == ["bgtask_done", "server_close"], events
+    assert len(updates) == len(events) - 2 and all(
+        data["task_id"] == asked["task_id"] and data["total_progress"] == 200
+        and 0 <= data["current_progress"] <= 200 for data in updates), events
+    assert updates[-1]["current_progress"] == 200 and names["b"] in updates[-1]["message"]
+    assert [data["current_progress"] for data in updates] == sorted(
+        data["current_progress"] for data in updates)
+    assert events[-2][1]["message"] == "2 fetches are done", events
+
+    late = follow(client, asked["task_id"])  # of one that has ended: one event
+    assert [event for event, _ in late] == ["task_done", "server_close"], late
+    assert late[0][1]["status"] == "done" and late[0][1]["task_id"] == asked["task_id"]
+    for client_, task, status in ((cluster.client(USER), asked["task_id"], 404),  # not theirs
+                                  (client, str(uuid.uuid4()), 404), (client, "x", 400)):
+        assert client_.get(f"/events/background-task?task_id={task}").status == status
+    failing = mutate(cluster, f'preload_image(references: ["{missing}"], target_agents: '
+                              '["node1"])', "ok msg task_id")
+    assert failing["ok"], failing
+    last = follow(client, failing["task_id"])[-2]
+    assert last[0] in ("bgtask_failed", "task_failed"), last
+    assert "team/no-such" in last[1]["message"] and "node1" in last[1]["message"], last
 
 
 def test_mutations(scene):

@@ -17,6 +17,7 @@
 #include "store/read.h"
 
 struct gql_engine;
+struct tasks;
 
 struct api {
     struct core *core;
@@ -30,6 +31,7 @@ struct api {
     bool is_frozen;       /* durable as the setting "manager.status" */
     char *announcement;   /* NULL = none; setting "manager.announcement" */
     json_t *aliases;      /* of images; aliases.h */
+    struct tasks *tasks;  /* task.h */
 };
 
 /* The role column of a route: the least that a caller must be. */
@@ -156,6 +158,7 @@ API_ROUTES(pty);
 API_ROUTES(apps);
 API_ROUTES(exec);
 API_ROUTES(events);
+API_ROUTES(task);
 API_ROUTES(resource);
 API_ROUTES(agent);
 API_ROUTES(image);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "manager/api/aliases.h"
+#include "manager/api/task.h"
 #include "manager/api/api.h"
 #include "manager/gql/gql.h"
 
@@ -28,6 +29,7 @@ static int add_routes(struct api *api, struct aq_error *err)
         { apps_routes, apps_route_count },
         { exec_routes, exec_route_count },
         { events_routes, events_route_count },
+        { task_routes, task_route_count },
         { resource_routes, resource_route_count },
         { agent_routes, agent_route_count },
         { image_routes, image_route_count },
@@ -60,7 +62,8 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         return aq_fail(err, ENOMEM, "API");
     api->core = core;
     api->started_usec = clock_monotonic_usec();
-    if (!(api->rate = rate_new()) || !(api->sign_cache = sign_cache_new()))
+    if (!(api->rate = rate_new()) || !(api->sign_cache = sign_cache_new())
+        || !(api->tasks = tasks_new()))
         return aq_fail(err, ENOMEM, "API");
     if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
         || (r = add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
@@ -81,6 +84,7 @@ void api_free(struct api *api)
     sign_cache_free(api->sign_cache);
     free(api->announcement);
     json_decref(api->aliases);
+    tasks_free(api->tasks);
     free(api);
 }
 

@@ -6,36 +6,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "manager/api/aliases.h"
 #include "manager/api/image.h"
-#include "manager/gql/resolve.h"
+#include "manager/gql/mutation.h"
 #include "model/reference.h"
 
-struct outcome {
-    bool ok;
-    const char *msg;
-};
-
-static int finish(struct gql_call *call, bool ok, const char *msg)
+int mutation_finish(struct gql_call *call, bool ok, const char *msg, const struct uuid *task_id)
 {
     struct outcome *outcome = arena_alloc(call->arena, sizeof(*outcome));
-    const char *kept = arena_strdup(call->arena, msg);
+    const char *kept = arena_strdup(call->arena, msg), *id = NULL;
+    char text[UUID_TEXT_MAX];
 
-    if (!outcome || !kept)
+    if (task_id)
+        id = arena_strdup(call->arena, uuid_format(task_id, text));
+    if (!outcome || !kept || (task_id && !id))
         return gql_call_fail(call, "out of memory");
-    *outcome = (struct outcome){ ok, kept };
+    *outcome = (struct outcome){ ok, kept, id };
     call->results[0] = gql_object(outcome);
     return GQL_DONE;
 }
 
-static struct api *api_of(const struct gql_call *call)
+static int finish(struct gql_call *call, bool ok, const char *msg)
+{
+    return mutation_finish(call, ok, msg, NULL);
+}
+
+struct api *mutation_api(const struct gql_call *call)
 {
     return ((const struct gql_context *)call->context)->api;
 }
 
-/* False after the call has been answered. */
-static bool may(struct gql_call *call)
+bool mutation_may(struct gql_call *call)
 {
     char msg[128];
 
@@ -60,9 +61,9 @@ static int change_alias(struct gql_call *call, const char *alias, const char *im
 {
     struct aq_error err = { 0 };
 
-    if (!may(call))
+    if (!mutation_may(call))
         return GQL_DONE;
-    if (aliases_change(api_of(call), alias ? alias : "", image, on_aliased, call, &err) < 0)
+    if (aliases_change(mutation_api(call), alias ? alias : "", image, on_aliased, call, &err) < 0)
         return finish(call, false, err.text);
     return GQL_LATER;
 }
@@ -84,7 +85,7 @@ static int dealias_image(struct gql_call *call)
 
 /* Of one mutation; lives until the last agent has answered. */
 struct orders {
-    struct gql_call *call; /* NULL = nobody waits: what fails is logged */
+    struct gql_call *call;
     size_t waiting, done, failed;
     bool is_starting;
     char why[400];         /* of the first that failed */
@@ -98,10 +99,8 @@ static void settle(struct orders *orders)
         return;
     (void)snprintf(msg, sizeof(msg), "%s%s", orders->failed ? orders->why : "success",
                    orders->failed > 1 ? " (and others)" : "");
-    if (orders->call) {
-        (void)finish(orders->call, orders->failed == 0, msg);
-        gql_call_done(orders->call);
-    }
+    (void)finish(orders->call, orders->failed == 0, msg);
+    gql_call_done(orders->call);
     free(orders);
 }
 
@@ -110,8 +109,6 @@ static void note_failure(struct orders *orders, const char *agent, const char *i
 {
     if (orders->failed++ == 0)
         (void)snprintf(orders->why, sizeof(orders->why), "%s on agent %s: %s", image, agent, why);
-    if (!orders->call)
-        log_warning("an image is not fetched image=%s agent=%s: %s", image, agent, why);
 }
 
 static void on_status(void *data, const struct core_image_status *status)
@@ -130,9 +127,9 @@ static void on_status(void *data, const struct core_image_status *status)
 }
 
 static void order(struct orders *orders, struct core *core, const char *agent_id,
-                  const char *action, const char *image)
+                  const char *image)
 {
-    struct msg_image_order msg = { .action = action, .image = image };
+    struct msg_image_order msg = { .action = "remove", .image = image };
     struct core_image_job *job;
     struct aq_error err = { 0 };
 
@@ -153,10 +150,10 @@ static struct orders *orders_new(struct gql_call *call)
     return orders;
 }
 
-/* ---- fetching and removing by name ---- */
+/* ---- removing by name ---- */
 
-/* 'action' on each of these agents (none = all that are connected) with each image. */
-static void order_all(struct orders *orders, const struct api *api, const char *action,
+/* Remove each image from each of these agents; none = all that are connected. */
+static void order_all(struct orders *orders, const struct api *api,
                       const struct gql_value *images, const struct gql_value *agents)
 {
     for (uint32_t i = 0; i < images->count; i++) {
@@ -164,16 +161,15 @@ static void order_all(struct orders *orders, const struct api *api, const char *
         const struct agent *agent;
 
         for (uint32_t k = 0; k < agents->count; k++)
-            order(orders, api->core, agents->items[k].text, action, image);
+            order(orders, api->core, agents->items[k].text, image);
         for (size_t k = 0; !agents->count && (agent = core_get_agent(api->core, k)); k++)
             if (core_agent_is_connected(api->core, agent->id))
-                order(orders, api->core, agent->id, action, image);
+                order(orders, api->core, agent->id, image);
     }
 }
 
-/* NULL, or what is wrong with the arguments. */
-static const char *check_lists(struct gql_call *call, const struct gql_value *images,
-                               const struct gql_value *agents)
+const char *mutation_check_lists(struct gql_call *call, const struct gql_value *images,
+                                 const struct gql_value *agents)
 {
     struct aq_error err = { 0 };
     struct reference ref;
@@ -189,37 +185,9 @@ static const char *check_lists(struct gql_call *call, const struct gql_value *im
     }
     for (uint32_t i = 0; i < agents->count; i++)
         if (agents->items[i].kind != GQL_STRING
-            || !core_find_agent(api_of(call)->core, agents->items[i].text))
+            || !core_find_agent(mutation_api(call)->core, agents->items[i].text))
             return "No such agent instance.";
     return images->count ? NULL : "no image is named";
-}
-
-/* Nobody waits for a fetch: it may take hours. */
-static int preload_image(struct gql_call *call)
-{
-    const struct gql_value *images = &call->args[SCHEMA_ARG_Mutation_preload_image_references];
-    const struct gql_value *agents = &call->args[SCHEMA_ARG_Mutation_preload_image_target_agents];
-    const char *wrong;
-    struct orders *orders;
-    char msg[512];
-
-    if (!may(call))
-        return GQL_DONE;
-    if ((wrong = check_lists(call, images, agents)))
-        return finish(call, false, wrong);
-    if (!(orders = orders_new(NULL)))
-        return gql_call_fail(call, "out of memory");
-    order_all(orders, api_of(call), "pull", images, agents);
-    orders->is_starting = false;
-    if (orders->failed || !orders->waiting)
-        (void)snprintf(msg, sizeof(msg), "%s",
-                       orders->failed ? orders->why : "no agent is connected");
-    else
-        (void)snprintf(msg, sizeof(msg), "%zu fetches have begun; 'aliquot image ls' shows what "
-                                         "has come", orders->waiting);
-    (void)finish(call, !orders->failed && orders->waiting, msg);
-    settle(orders);
-    return GQL_DONE;
 }
 
 static int start(struct orders *orders)
@@ -241,13 +209,13 @@ static int unload_image(struct gql_call *call)
     const char *wrong;
     struct orders *orders;
 
-    if (!may(call))
+    if (!mutation_may(call))
         return GQL_DONE;
-    if ((wrong = check_lists(call, images, agents)))
+    if ((wrong = mutation_check_lists(call, images, agents)))
         return finish(call, false, wrong);
     if (!(orders = orders_new(call)))
         return gql_call_fail(call, "out of memory");
-    order_all(orders, api_of(call), "remove", images, agents);
+    order_all(orders, mutation_api(call), images, agents);
     return start(orders);
 }
 
@@ -287,7 +255,7 @@ static size_t order_chosen(struct orders *orders, struct core *core, const struc
                 continue;
             count++;
             json_array_foreach(json_object_get(image, "agents"), a, agent)
-                order(orders, core, json_string_value(agent), "remove", json_string_value(name));
+                order(orders, core, json_string_value(agent), json_string_value(name));
         }
     return count;
 }
@@ -300,12 +268,12 @@ static int forget_image(struct gql_call *call)
     struct orders *orders;
     size_t count;
 
-    if (!may(call))
+    if (!mutation_may(call))
         return GQL_DONE;
-    if (reference_parse(aliases_resolve(api_of(call), name ? name : ""), NULL, &ref, &err) < 0)
+    if (reference_parse(aliases_resolve(mutation_api(call), name ? name : ""), NULL, &ref, &err) < 0)
         return finish(call, false, err.text);
     orders = orders_new(call);
-    count = orders ? order_chosen(orders, api_of(call)->core,
+    count = orders ? order_chosen(orders, mutation_api(call)->core,
                                   &(const struct choice){ .reference = ref.text }) : 0;
     reference_done(&ref);
     if (!orders)
@@ -324,20 +292,20 @@ static int clear_images(struct gql_call *call)
     };
     struct orders *orders;
 
-    if (!may(call))
+    if (!mutation_may(call))
         return GQL_DONE;
     if (!choice.registry)
         return finish(call, false, "name the registry whose images are to go");
     if (!(orders = orders_new(call)))
         return gql_call_fail(call, "out of memory");
-    (void)order_chosen(orders, api_of(call)->core, &choice);
+    (void)order_chosen(orders, mutation_api(call)->core, &choice);
     return start(orders);
 }
 
 /* There is no list of a registry's images that could be out of date. */
 static int rescan_images(struct gql_call *call)
 {
-    if (!may(call))
+    if (!mutation_may(call))
         return GQL_DONE;
     return finish(call, false, "nothing is to be rescanned: any image of a registry can be used by "
                                "its name, and agents say by themselves which they have");
@@ -358,7 +326,7 @@ const struct gql_entry mutation_entries[] = {
     OUTCOME(RescanImages),
     { SCHEMA_FIELD_RescanImages_task_id, GQL_ALWAYS_NULL },
     OUTCOME(PreloadImage),
-    { SCHEMA_FIELD_PreloadImage_task_id, GQL_ALWAYS_NULL },
+    { SCHEMA_FIELD_PreloadImage_task_id, GQL_TEXT_AT(struct outcome, task_id) },
     OUTCOME(UnloadImage),
     { SCHEMA_FIELD_UnloadImage_task_id, GQL_ALWAYS_NULL },
     OUTCOME(ForgetImage),
