@@ -12,6 +12,7 @@ import uuid
 
 import pytest
 
+from client import sse_events
 from cluster import ENDED, Cluster, batch, free_port, processes_of, wait_for, wait_status
 
 HASTY = {"ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "2s",
@@ -95,7 +96,12 @@ def test_full_disk_of_an_agent(cluster):
         cluster.start_agent()
         client = cluster.client()
         fill(filler)
-        shown = wait_status(client, submit(client, "unlucky", "echo $RANDOM"), *ENDED)
+        session = submit(client, "unlucky", "echo $RANDOM")
+        sock, file, _ = client.stream("/events/session?sessionId=" + session, timeout=60)
+        told = [event for event, _ in sse_events(file)]
+        sock.close()
+        assert told[-2:] == ["session_terminated", "server_close"], told
+        shown = wait_status(client, session, *ENDED)
         assert (shown["status"], shown["reason"]) == ("ERROR", "failed-to-create"), shown
         why = client.get(f"/aliquot/v1/sessions/{shown['id']}/why")
         assert "No space left" in why.body.decode(), why

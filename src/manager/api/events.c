@@ -122,14 +122,7 @@ static void send_close(struct feed *feed)
 /* The event by which a session ends in this state: its last. */
 static const char *last_event_name(enum session_status status)
 {
-    switch (status) {
-    case SESSION_CANCELLED:
-        return "session_cancelled";
-    case SESSION_ERROR:
-        return "session_error";
-    default:
-        return "session_terminated";
-    }
+    return status == SESSION_CANCELLED ? "session_cancelled" : "session_terminated";
 }
 
 static bool is_last(const struct core_event *event)
