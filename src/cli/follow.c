@@ -10,6 +10,7 @@
 #define TICK_MSEC 100
 #define POLL_USEC (5 * USEC_PER_SEC)         /* while events come */
 #define POLL_BLIND_USEC (USEC_PER_SEC / 2)   /* while none do */
+#define POLL_NEW_USEC USEC_PER_SEC           /* what happened to new ones before we listened */
 #define LOST_USEC (300 * USEC_PER_SEC)       /* without the manager before giving up */
 
 void follow_fail(struct follow *f)
@@ -36,7 +37,7 @@ static bool is_done(const struct followed *item)
 
 /* ---- state ---- */
 
-static void check_over(struct follow *f)
+void follow_check(struct follow *f)
 {
     for (size_t i = 0; i < f->count; i++)
         if (!is_done(&f->items[i]))
@@ -132,7 +133,7 @@ static void on_answer(void *data, const struct client_response *response,
     json_decref(session);
     if (item->ask_again && !item->is_final)
         follow_ask(item);
-    check_over(f);
+    follow_check(f);
 }
 
 void follow_ask(struct followed *item)
@@ -192,8 +193,23 @@ static void show_pull(struct follow *f, const json_t *image)
     progress_stage(&f->progress, text.data);
 }
 
+/* One kernel's exit status is all that there is to know of an end. */
+static bool take_end(struct followed *item, const char *event, const json_t *body)
+{
+    const json_t *code = json_object_get(body, "exitCode");
+
+    if (!item->session->is_single || item->asking || !json_is_integer(code)
+        || strcmp(event, "session_terminated") != 0)
+        return false;
+    item->is_final = item->has_exit = true;
+    item->exit_code = (int)json_integer_value(code) & 255;
+    set_stage(item, SESSION_TERMINATED, json_string_value(json_object_get(body, "reason")));
+    follow_check(item->all);
+    return true;
+}
+
 /* On its way to run, a session's event says by its name all there is to know. */
-static bool take_event(struct followed *item, const char *event, const json_t *body)
+static bool take_stage(struct followed *item, const char *event, const json_t *body)
 {
     static const struct {
         const char *event;
@@ -209,6 +225,13 @@ static bool take_event(struct followed *item, const char *event, const json_t *b
             return true;
         }
     return false;
+}
+
+/* A result comes before the end that it is the result of. */
+static bool take_event(struct followed *item, const char *event, const json_t *body)
+{
+    return take_stage(item, event, body) || take_end(item, event, body)
+           || strcmp(event, "session_success") == 0 || strcmp(event, "session_failure") == 0;
 }
 
 static int on_event(void *data, const struct sse_event *event)
@@ -230,12 +253,21 @@ static int on_event(void *data, const struct sse_event *event)
     return 0;
 }
 
+/* New sessions are mostly where they began still, and short ones are over
+ * before we would ask for what happened to them before we listened.
+ */
+static bool are_new(const struct follow *f)
+{
+    return f->events && clock_monotonic_usec() < f->new_until_usec;
+}
+
 static void on_events_head(struct exchange *ex, const struct message_head *head, void *data)
 {
     struct follow *f = data;
 
     if (head->status == 200) {
-        ask_all(f); /* what happened before we listened */
+        if (!are_new(f))
+            ask_all(f); /* what happened before we listened */
         return;
     }
     f->events = NULL;
@@ -291,6 +323,18 @@ static void listen_to_events(struct follow *f)
     (void)client_send(f->client, &request, &ops, f, &f->events, NULL);
 }
 
+static void poll(struct follow *f, int64_t now)
+{
+    f->poll_usec = now + (f->events ? POLL_USEC : POLL_BLIND_USEC * (1 + f->count / 100));
+    if (!f->events)
+        listen_to_events(f);
+    if (are_new(f))
+        f->poll_usec = f->new_until_usec;
+    else
+        ask_all(f);
+    follow_check(f);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct follow *f = timer->data;
@@ -300,13 +344,8 @@ static void on_tick(uv_timer_t *timer)
         aq_fail(&f->err, ETIMEDOUT, "the time is over and the session goes on");
         follow_fail(f);
     }
-    if (now >= f->poll_usec) {
-        f->poll_usec = now + (f->events ? POLL_USEC : POLL_BLIND_USEC * (1 + f->count / 100));
-        if (!f->events)
-            listen_to_events(f);
-        ask_all(f);
-        check_over(f);
-    }
+    if (now >= f->poll_usec)
+        poll(f, now);
     follow_show(f);
     progress_tick(&f->progress);
 }
@@ -424,7 +463,9 @@ int follow_sessions(struct cli *cli, const struct follow_session *sessions, size
                     unsigned flags, int64_t timeout_usec, int *ret_exit, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) struct followed *items = calloc(count + 1, sizeof(*items));
-    struct follow f = { .cli = cli, .flags = flags, .items = items, .count = count };
+    struct follow f = { .cli = cli, .flags = flags, .items = items, .count = count,
+                        .new_until_usec = count && sessions[0].is_new
+                                              ? clock_monotonic_usec() + POLL_NEW_USEC : 0 };
 
     if (!items)
         return aq_fail(err, ENOMEM, "sessions");
@@ -432,7 +473,8 @@ int follow_sessions(struct cli *cli, const struct follow_session *sessions, size
     if (f.r < 0)
         return f.r;
     for (size_t i = 0; i < count; i++) {
-        items[i] = (struct followed){ .all = &f, .session = &sessions[i] };
+        items[i] = (struct followed){ .all = &f, .session = &sessions[i],
+                                      .status = SESSION_PENDING, .is_known = sessions[i].is_new };
         strbuf_init(&items[i].line);
     }
     if (timeout_usec)

@@ -1,8 +1,8 @@
 /* follow.h - stay with sessions until they have ended
  *
- * State decides, events are hints: every event of the manager and every few
- * seconds the sessions are read anew, so that a lost event or a manager that
- * restarts costs time, not truth. Logs that break off are opened again and
+ * State decides, events are hints: at events that do not say all there is to
+ * know, and every few seconds, the sessions are read anew, so that a lost event
+ * or a manager that restarts costs time, not truth. Logs that break off are opened again and
  * continued where they broke.
  */
 #ifndef AQ_CLI_FOLLOW_H
@@ -21,6 +21,9 @@ struct follow_session {
     char id[40];
     char name[72];
     char owner[24]; /* access key, if it is another's; else "" */
+    /* Of one that was just created; else false, and the manager is asked. */
+    bool is_new;    /* it waits, as far as anybody knows */
+    bool is_single; /* it has one kernel: its exit status is the session's */
 };
 
 /* Wait for all of them. *ret_exit becomes the exit status of the first (in the

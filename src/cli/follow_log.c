@@ -86,7 +86,10 @@ static void on_log_end(struct exchange *ex, const struct aq_error *err, void *da
     item->log_is_done = err->code == 0;
     if (item->log_is_done && item->line.len)
         put_line(item);
-    follow_ask(item);
+    if (item->log_is_done && (item->is_final || item->all->events))
+        follow_check(item->all); /* an event tells, or has told, of the end */
+    else
+        follow_ask(item);
 }
 
 /* The manager keeps a request for the log of what has not begun; but many of

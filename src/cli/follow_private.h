@@ -46,7 +46,7 @@ struct follow {
     uv_signal_t interrupt, quit;
     unsigned handles; /* open ones of the three above */
     unsigned interrupts;
-    int64_t deadline_usec, poll_usec, lost_usec; /* monotonic; 0 = none */
+    int64_t deadline_usec, poll_usec, lost_usec, new_until_usec; /* monotonic; 0 = none */
     bool is_over;
     int r;
     struct aq_error err;
@@ -55,6 +55,9 @@ struct follow {
 
 /* Stop with the error in f->err. */
 void follow_fail(struct follow *f);
+
+/* End if there is nothing to wait for any more. */
+void follow_check(struct follow *f);
 
 /* Append "<base><id><rest>" and the owner. */
 void follow_path(const struct followed *item, const char *base, const char *rest,

@@ -126,8 +126,8 @@ static int print_created(struct cli *cli, const json_t *created, struct aq_error
 
 /* ---- following ---- */
 
-static int follow_created(struct cli *cli, const json_t *created, unsigned flags,
-                          int64_t timeout_usec, struct aq_error *err)
+static int follow_created(struct cli *cli, const json_t *created, bool is_single, unsigned flags,
+                          struct aq_error *err)
 {
     size_t count = json_array_size(created), i;
     AQ_CLEANUP(aq_freep) struct follow_session *sessions = calloc(count + 1, sizeof(*sessions));
@@ -146,8 +146,10 @@ static int follow_created(struct cli *cli, const json_t *created, unsigned flags
         (void)snprintf(sessions[i].name, sizeof(sessions[i].name), "%s", name);
         (void)snprintf(sessions[i].owner, sizeof(sessions[i].owner), "%s",
                        cli->globals.owner ? cli->globals.owner : "");
+        sessions[i].is_new = true;
+        sessions[i].is_single = is_single;
     }
-    r = follow_sessions(cli, sessions, count, flags, timeout_usec, &status, err);
+    r = follow_sessions(cli, sessions, count, flags, 0, &status, err);
     return r < 0 ? r : status;
 }
 
@@ -181,7 +183,7 @@ static int run(struct cli *cli, void *data, int argc, char **argv, struct aq_err
     if (r == 0 && opts->detach)
         r = print_created(cli, created, err);
     else if (r == 0)
-        r = follow_created(cli, created, flags, 0, err);
+        r = follow_created(cli, created, opts->spec.cluster_size.value <= 1, flags, err);
     json_decref(created);
     return r;
 }

@@ -42,6 +42,7 @@ static int add_victim(struct victims *v, const json_t *session, struct aq_error 
         return aq_fail(err, EPROTO, "the manager's answer has no id");
     if (!vec_grow(&v->items, &v->cap, v->count + 1, sizeof(*v->items)))
         return aq_fail(err, ENOMEM, "sessions");
+    v->items[v->count] = (struct follow_session){ .is_new = false };
     (void)snprintf(v->items[v->count].id, sizeof(v->items[0].id), "%s", id);
     (void)snprintf(v->items[v->count].owner, sizeof(v->items[0].owner), "%s", owner ? owner : "");
     (void)snprintf(v->items[v->count++].name, sizeof(v->items[0].name), "%s", name);
