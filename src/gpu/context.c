@@ -29,10 +29,11 @@ CUresult on_primary_retain(fn_cuDevicePrimaryCtxRetain *real, CUcontext *context
     result = real(context, device);
     if (active)
         return result;
-    return OVERHEAD_CHECK(result, gpu_device_index(device),
-                          gpu_real.cuDevicePrimaryCtxRelease_v2
-                              ? gpu_real.cuDevicePrimaryCtxRelease_v2(device)
-                              : gpu_real.cuDevicePrimaryCtxRelease(device));
+    if (overhead_stands(result, gpu_device_index(device)))
+        return result;
+    return OVERHEAD_UNDONE(gpu_real.cuDevicePrimaryCtxRelease_v2
+                               ? gpu_real.cuDevicePrimaryCtxRelease_v2(device)
+                               : gpu_real.cuDevicePrimaryCtxRelease(device));
 }
 
 /* Give back what stands in the books for 'device' of one kind. */
@@ -186,17 +187,23 @@ CUresult on_ctx_set_limit(fn_cuCtxSetLimit *real, int limit, size_t value)
 
     if (limit > CU_LIMIT_MALLOC_HEAP_SIZE)
         return result;
-    return OVERHEAD_CHECK(result, device, known ? real(limit, old) : CUDA_SUCCESS);
+    return overhead_stands(result, device)
+               ? result
+               : OVERHEAD_UNDONE(known ? real(limit, old) : CUDA_SUCCESS);
 }
 
 CUresult on_green_ctx_create(fn_cuGreenCtxCreate *real, CUgreenCtx *context,
                              CUdevResourceDesc resources, CUdevice device, unsigned int flags)
 {
+    CUresult result;
+
     if (is_refused(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    return OVERHEAD_CHECK(real(context, resources, device, flags), gpu_device_index(device),
-                          gpu_real.cuGreenCtxDestroy ? gpu_real.cuGreenCtxDestroy(*context)
-                                                     : CUDA_SUCCESS);
+    result = real(context, resources, device, flags);
+    if (overhead_stands(result, gpu_device_index(device)))
+        return result;
+    return OVERHEAD_UNDONE(gpu_real.cuGreenCtxDestroy ? gpu_real.cuGreenCtxDestroy(*context)
+                                                      : CUDA_SUCCESS);
 }
 
 CUresult on_green_ctx_destroy(fn_cuGreenCtxDestroy *real, CUgreenCtx context)
@@ -209,23 +216,27 @@ CUresult on_green_ctx_destroy(fn_cuGreenCtxDestroy *real, CUgreenCtx context)
     return result;
 }
 
+static CUresult keep_module(CUresult result, const CUmodule *module)
+{
+    return overhead_stands(result, gpu_device_current())
+               ? result
+               : OVERHEAD_UNDONE(gpu_real.cuModuleUnload(*module));
+}
+
 CUresult on_module_load(fn_cuModuleLoad *real, CUmodule *module, const char *path)
 {
-    return OVERHEAD_CHECK(real(module, path), gpu_device_current(),
-                          gpu_real.cuModuleUnload(*module));
+    return keep_module(real(module, path), module);
 }
 
 CUresult on_module_load_data(fn_cuModuleLoadData *real, CUmodule *module, const void *image)
 {
-    return OVERHEAD_CHECK(real(module, image), gpu_device_current(),
-                          gpu_real.cuModuleUnload(*module));
+    return keep_module(real(module, image), module);
 }
 
 CUresult on_module_load_data_ex(fn_cuModuleLoadDataEx *real, CUmodule *module, const void *image,
                                 unsigned int count, int *options, void **values)
 {
-    return OVERHEAD_CHECK(real(module, image, count, options, values), gpu_device_current(),
-                          gpu_real.cuModuleUnload(*module));
+    return keep_module(real(module, image, count, options, values), module);
 }
 
 CUresult on_module_unload(fn_cuModuleUnload *real, CUmodule module)
@@ -240,20 +251,27 @@ CUresult on_module_unload(fn_cuModuleUnload *real, CUmodule module)
     return result;
 }
 
+static CUresult keep_library(CUresult result, const CUlibrary *library)
+{
+    return overhead_stands(result, gpu_device_current())
+               ? result
+               : OVERHEAD_UNDONE(gpu_real.cuLibraryUnload(*library));
+}
+
 CUresult on_library_load_data(fn_cuLibraryLoadData *real, CUlibrary *library, const void *code,
                               int *jit, void **jit_values, unsigned int jit_count, int *options,
                               void **values, unsigned int count)
 {
-    return OVERHEAD_CHECK(real(library, code, jit, jit_values, jit_count, options, values, count),
-                          gpu_device_current(), gpu_real.cuLibraryUnload(*library));
+    return keep_library(
+        real(library, code, jit, jit_values, jit_count, options, values, count), library);
 }
 
 CUresult on_library_load_file(fn_cuLibraryLoadFromFile *real, CUlibrary *library, const char *path,
                               int *jit, void **jit_values, unsigned int jit_count, int *options,
                               void **values, unsigned int count)
 {
-    return OVERHEAD_CHECK(real(library, path, jit, jit_values, jit_count, options, values, count),
-                          gpu_device_current(), gpu_real.cuLibraryUnload(*library));
+    return keep_library(
+        real(library, path, jit, jit_values, jit_count, options, values, count), library);
 }
 
 CUresult on_library_unload(fn_cuLibraryUnload *real, CUlibrary library)

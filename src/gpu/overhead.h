@@ -16,12 +16,14 @@
  */
 bool overhead_follow(int device);
 
-/* After a call that made a context or loaded code: keep its result if that
- * fits, else undo it and say out of memory.
+/* After a call that made a context or loaded code: true = its result stands, as nothing
+ * was made or what was made fits; else the caller undoes it.
  */
-#define OVERHEAD_CHECK(result, device, undo)                                                       \
-    ((result) == CUDA_SUCCESS && (device) >= 0 && !overhead_follow(device)                         \
-         ? ((void)(undo), CUDA_ERROR_OUT_OF_MEMORY)                                                \
-         : (result))
+static inline bool overhead_stands(CUresult result, int device)
+{
+    return result != CUDA_SUCCESS || device < 0 || overhead_follow(device);
+}
+
+#define OVERHEAD_UNDONE(undo) ((void)(undo), CUDA_ERROR_OUT_OF_MEMORY)
 
 #endif
