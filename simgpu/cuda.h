@@ -74,6 +74,29 @@ void sim_physical_give(CUdevice device, uint64_t bytes);
 /* Forget all allocations of a device: its last context is gone. */
 void sim_memory_forget(CUdevice device);
 
+/* Physical memory of cuMemCreate, until its last owner and mapping are gone. */
+struct sim_handle {
+    uint64_t bytes;
+    CUdevice device; /* -1 = in the host */
+    int owners;
+    int shared; /* its number + 1; 0 = is not (export.c) */
+    CUmemAllocationProp prop;
+};
+
+/* Plain memory that begins at, or contains, an address: its place in the books, where
+ * 'ret_shared' points to its number + 1. False = there is none. Single-threaded use.
+ */
+bool sim_allocation_find(CUdeviceptr address, CUdeviceptr *ret_base, uint64_t *ret_bytes,
+                         CUdevice *ret_device, int **ret_shared);
+
+/* Memory that this process made becomes shared, or -1; one object more, or fewer, of it
+ * here. The last one gives it back; export.c.
+ */
+int sim_export(CUdevice device, uint64_t bytes);
+void sim_export_drop(int number);
+/* A device's memory is forgotten: what of it was shared is not this process's any more. */
+void sim_export_forget(int number);
+
 /* Pools; memory_pool.c. */
 CUresult sim_pool_alloc(CUmemoryPool pool, CUdeviceptr *pointer, size_t bytes);
 bool sim_pool_free(CUdeviceptr pointer);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FIRST_NS 1000000000000 /* a virtual clock's beginning */
@@ -59,6 +60,7 @@ int sim_create(const char *path, const struct sim_options *options)
     card->module_bytes = options->module_bytes;
     card->slice_ns = options->slice_ns;
     card->device_count = options->devices;
+    card->shared_serial = ((uint64_t)time(NULL) << 16 | ((uint64_t)getpid() & 0xffff)) & 0xfffffffff;
     for (uint32_t i = 0; i < options->devices; i++)
         name_device(&card->devices[i], i, options);
     __atomic_store_n(&card->magic, SIM_MAGIC, __ATOMIC_RELEASE);
@@ -144,6 +146,7 @@ void sim_reclaim(struct sim_card *card, int fd)
     for (uint32_t i = 0; i < SIM_CLIENTS_MAX; i++)
         if (card->clients[i].pid && !sim_pid_of(card, fd, i))
             clear(&card->clients[i]);
+    sim_shared_reclaim(card);
 }
 
 static struct sim_client *take_slot(struct sim_card *card, int fd)
@@ -216,7 +219,7 @@ struct sim_client *sim_self(void)
 
 uint64_t sim_memory_used(const struct sim_card *card, uint32_t device)
 {
-    uint64_t sum = 0;
+    uint64_t sum = sim_shared_used(card, device);
 
     for (uint32_t i = 0; i < SIM_CLIENTS_MAX; i++)
         if (card->clients[i].pid)

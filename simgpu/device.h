@@ -111,6 +111,20 @@ struct sim_limit {
     uint64_t soft, hard;
 };
 
+/* Memory that processes share. While the client that made it holds it, it is in that
+ * client's sum; after that it is in the card's, until nobody holds it and no file
+ * descriptor of it is open (each has a lock at SIM_SHARED_LOCKS + its name).
+ */
+#define SIM_SHARED_MAX 1024
+#define SIM_SHARED_LOCKS ((int64_t)1 << 40)
+
+struct sim_shared {
+    uint64_t serial, bytes; /* bytes 0 = free; counted in whole granules */
+    uint32_t device;
+    uint32_t maker; /* client + 1; 0 = has let go of it */
+    uint64_t holders[(SIM_CLIENTS_MAX + 63) / 64];
+};
+
 struct sim_card {
     uint32_t magic, device_count;
     uint64_t context_bytes, module_bytes;
@@ -121,6 +135,8 @@ struct sim_card {
     struct sim_device devices[SIM_DEVICES_MAX];
     struct sim_client clients[SIM_CLIENTS_MAX];
     struct sim_limit limits[SIM_LIMITS_MAX];
+    uint64_t shared_serial;
+    struct sim_shared shared[SIM_SHARED_MAX];
 };
 
 struct sim_options {
@@ -156,6 +172,32 @@ void sim_reclaim(struct sim_card *card, int fd);
 
 /* A client's pid as the caller knows it; 0 = dead, -1 = the caller's namespace has no pid for it. */
 int sim_pid_of(const struct sim_card *card, int fd, uint32_t client);
+
+/* --- shared.c --- */
+
+/* Memory that this process has in its sum becomes shared; its number, or -1. */
+int sim_shared_make(uint32_t device, uint64_t bytes);
+
+/* A name for it that is never another's, and what it names now; -1 = nothing. */
+uint64_t sim_shared_name(int number);
+int sim_shared_find(uint64_t name);
+
+/* This process holds it; false = it is gone. */
+bool sim_shared_hold(int number, uint32_t *ret_device, uint64_t *ret_bytes);
+
+/* It holds it no longer. What the maker had in its sum leaves it. */
+void sim_shared_drop(int number);
+
+/* A file descriptor that keeps it, and the name that is written on one; 0 = none. */
+int sim_shared_open_fd(int number);
+uint64_t sim_shared_read_fd(int fd);
+
+/* Under the lock: take from it what dead clients held; what it has in the card's sum;
+ * what a client holds that others have in their sums.
+ */
+void sim_shared_reclaim(struct sim_card *card);
+uint64_t sim_shared_used(const struct sim_card *card, uint32_t device);
+uint64_t sim_shared_by_others(const struct sim_card *card, uint32_t device, uint32_t client);
 
 /* Memory that all clients hold; under the lock. */
 uint64_t sim_memory_used(const struct sim_card *card, uint32_t device);

@@ -121,9 +121,11 @@ static int show(struct sim_card *card, int fd)
     (void)printf("{\"ns\": %lld, \"devices\": [", (long long)now);
     for (uint32_t d = 0; d < card->device_count; d++) {
         (void)sim_advance(card, d, now);
-        (void)printf("%s{\"memory\": %llu, \"used\": %llu, \"utilization\": %u, \"clients\": [",
+        (void)printf("%s{\"memory\": %llu, \"used\": %llu, \"shared\": %llu, \"utilization\": %u, "
+                     "\"clients\": [",
                      d ? ", " : "", (unsigned long long)card->devices[d].memory,
                      (unsigned long long)sim_memory_used(card, d),
+                     (unsigned long long)sim_shared_used(card, d),
                      sim_utilization(card, d, -1, now));
         for (uint32_t i = 0, shown = 0; i < SIM_CLIENTS_MAX; i++) {
             const struct sim_use *use = &card->clients[i].uses[d];

@@ -14,20 +14,13 @@ struct allocation {
     CUdeviceptr address;
     uint64_t bytes, physical; /* physical 0 = nothing is charged here */
     CUdevice device;
-};
-
-/* Physical memory of cuMemCreate, until its last owner and mapping are gone. */
-struct handle {
-    uint64_t bytes;
-    CUdevice device; /* -1 = in the host */
-    int owners;
-    CUmemAllocationProp prop;
+    int shared; /* its number + 1; 0 = is not (export.c) */
 };
 
 struct mapping {
     CUdeviceptr address;
     uint64_t bytes;
-    struct handle *handle;
+    struct sim_handle *handle;
     struct mapping *next;
 };
 
@@ -220,11 +213,36 @@ void sim_memory_forget(CUdevice device)
 {
     (void)pthread_mutex_lock(&lock);
     for (size_t i = 0; i < capacity; i++)
-        if (table[i].address && table[i].device == device)
+        if (table[i].address && table[i].device == device) {
             table[i].physical = 0;
+            if (table[i].shared)
+                sim_export_forget(table[i].shared - 1);
+            table[i].shared = 0;
+        }
     small_bytes[device] = 0;
     (void)pthread_mutex_unlock(&lock);
     sim_memory_give((uint32_t)device, UINT64_MAX);
+}
+
+bool sim_allocation_find(CUdeviceptr address, CUdeviceptr *ret_base, uint64_t *ret_bytes,
+                         CUdevice *ret_device, int **ret_shared)
+{
+    bool found = false;
+
+    (void)pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < capacity && !found; i++) {
+        struct allocation *one = &table[i];
+
+        found = one->address && address >= one->address && address - one->address < one->bytes;
+        if (!found)
+            continue;
+        *ret_base = one->address;
+        *ret_bytes = one->bytes;
+        *ret_device = one->device;
+        *ret_shared = &one->shared;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return found;
 }
 
 static CUresult allocate(CUdeviceptr *pointer, uint64_t bytes)
@@ -235,7 +253,7 @@ static CUresult allocate(CUdeviceptr *pointer, uint64_t bytes)
     if (!sim_physical_take(device, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     address = sim_address_take(bytes);
-    if (!address || !enter((struct allocation){ address, bytes, bytes, device })) {
+    if (!address || !enter((struct allocation){ address, bytes, bytes, device, 0 })) {
         sim_physical_give(device, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -258,7 +276,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
         return CUDA_ERROR_INVALID_VALUE;
     /* lives where it was last used: in the host until the device has room */
     *pointer = sim_address_take(bytes);
-    if (!*pointer || !enter((struct allocation){ *pointer, bytes, 0, sim_context()->device }))
+    if (!*pointer || !enter((struct allocation){ *pointer, bytes, 0, sim_context()->device, 0 }))
         return CUDA_ERROR_OUT_OF_MEMORY;
     return CUDA_SUCCESS;
 }
@@ -285,7 +303,9 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
         return CUDA_SUCCESS;
     if (!leave(pointer, &one))
         return CUDA_ERROR_INVALID_VALUE;
-    if (one.physical)
+    if (one.shared)
+        sim_export_drop(one.shared - 1);
+    else if (one.physical)
         sim_physical_give(one.device, one.physical);
     sim_address_give(one.address, one.bytes);
     return CUDA_SUCCESS;
@@ -319,7 +339,7 @@ CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                      const CUmemAllocationProp *prop, unsigned long long flags)
 {
-    struct handle *made;
+    struct sim_handle *made;
     CUdevice device;
 
     (void)flags;
@@ -334,16 +354,18 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!(made = calloc(1, sizeof(*made))))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *made = (struct handle){ bytes, device, 1, *prop };
+    *made = (struct sim_handle){ bytes, device, 1, 0, *prop };
     *handle = (CUmemGenericAllocationHandle)(uintptr_t)made;
     return CUDA_SUCCESS;
 }
 
-static void drop(struct handle *handle)
+static void drop(struct sim_handle *handle)
 {
     if (__atomic_sub_fetch(&handle->owners, 1, __ATOMIC_ACQ_REL))
         return;
-    if (handle->device >= 0)
+    if (handle->shared)
+        sim_export_drop(handle->shared - 1);
+    else if (handle->device >= 0)
         sim_physical_give(handle->device, handle->bytes);
     free(handle);
 }
@@ -352,7 +374,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     if (!handle)
         return CUDA_ERROR_INVALID_VALUE;
-    drop((struct handle *)(uintptr_t)handle);
+    drop((struct sim_handle *)(uintptr_t)handle);
     return CUDA_SUCCESS;
 }
 
@@ -379,7 +401,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-    struct handle *mapped = (struct handle *)(uintptr_t)handle;
+    struct sim_handle *mapped = (struct sim_handle *)(uintptr_t)handle;
     struct mapping *mapping;
 
     (void)flags;

@@ -414,13 +414,14 @@ static unsigned int list(uint32_t device, nvmlProcessInfo_t *out, unsigned int r
     sim_reclaim(card(), card_fd);
     for (uint32_t i = 0; i < SIM_CLIENTS_MAX; i++) {
         const struct sim_use *use = &card()->clients[i].uses[device];
-        int pid = use->memory + use->contexts ? sim_pid_of(card(), card_fd, i) : 0;
+        uint64_t held = use->memory + use->contexts + sim_shared_by_others(card(), device, i);
+        int pid = held ? sim_pid_of(card(), card_fd, i) : 0;
 
         if (pid <= 0) /* of another container: as NVIDIA's, which shows none of those */
             continue;
         if (count < room)
-            out[count] = (nvmlProcessInfo_t){ (unsigned int)pid, use->memory + use->contexts,
-                                              0xffffffffu, 0xffffffffu };
+            out[count] = (nvmlProcessInfo_t){ (unsigned int)pid, held, 0xffffffffu,
+                                              0xffffffffu };
         count++;
     }
     sim_unlock(card());

@@ -149,4 +149,34 @@ struct aq_gpu_welcome {
 };
 static_assert(sizeof(struct aq_gpu_welcome) == 24, "frozen");
 
+/* Memory that processes of the container pass to each other, on the same socket.
+ * The agent alone keeps these books: who holds it, and who pays. As long as the
+ * process that offered it holds it, it pays; then the container does (slot 0), until
+ * the last holder has left or died. 'token' names the memory: not 0, below 2^63.
+ */
+enum {
+    AQ_GPU_LOAN_OFFER = 1, /* the caller holds and pays 'granules'; EEXIST = it holds it, and
+                           others pay; ENOSPC = the table is full */
+    AQ_GPU_LOAN_JOIN,      /* the caller holds it, too; ENOENT = nobody here pays for it */
+    AQ_GPU_LOAN_LEAVE,     /* the caller lets go of it, and gives back what it paid after that */
+};
+
+#define AQ_GPU_LOANS_MAX 1024 /* at once, in one container */
+
+struct aq_gpu_loan_order {
+    uint32_t magic, version;
+    uint32_t kind, device;
+    uint64_t token;
+    uint64_t granules; /* of an offer */
+};
+static_assert(sizeof(struct aq_gpu_loan_order) == 32, "frozen");
+
+struct aq_gpu_loan_reply {
+    uint32_t magic, version;
+    int32_t error; /* an errno, 0 = done */
+    uint32_t device;
+    uint64_t granules;
+};
+static_assert(sizeof(struct aq_gpu_loan_reply) == 24, "frozen");
+
 #endif

@@ -136,6 +136,16 @@ static void finish(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device)
     store(&own->state, part(held < 0 ? 0 : held, seq));
 }
 
+void charge_set(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device, uint64_t granules)
+{
+    uint64_t held;
+
+    finish(usage, slot, device);
+    held = charge_of_slot(usage, slot, device);
+    if (granules != held)
+        (void)change(usage, slot, device, (int64_t)granules - (int64_t)held, GRANULE_MASK);
+}
+
 void charge_reclaim(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device)
 {
     struct aq_gpu_slot_device *dead = &usage->slots[slot].devices[device];

@@ -41,6 +41,11 @@ uint64_t charge_sum(const struct aq_gpu_usage *usage, uint32_t device);
 /* What one process holds. */
 uint64_t charge_of_slot(const struct aq_gpu_usage *usage, uint32_t slot, uint32_t device);
 
+/* Make what 'slot' holds 'granules', whatever the limit is, after finishing its last
+ * operation. For a slot whose only writer is the caller: the agent's own, 0.
+ */
+void charge_set(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device, uint64_t granules);
+
 /* The process of 'slot' is dead: finish or forget its last operation and give
  * back all it holds, in its name. For one caller at a time; may itself be
  * killed and started again.

@@ -8,6 +8,7 @@
 #include "gpu/device.h"
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
+#include "gpu/loan.h"
 #include "gpu/overhead.h"
 #include "gpu/throttle.h"
 
@@ -62,14 +63,15 @@ static void forget_kind(enum ledger_kind kind, int device)
         ledger_each(kind, collect, &sweep);
         for (int i = 0; i < sweep.count; i++)
             if (ledger_take(kind, sweep.entries[i].key, &entry) && kind != LEDGER_POOL_MEMORY)
-                ledger_release(entry.device, entry.bytes);
+                loan_release(&entry);
     } while (sweep.count == (int)(sizeof(sweep.entries) / sizeof(sweep.entries[0])));
 }
 
 /* Physical handles and pools belong to the process, not to a context. */
 static void forget_allocations(int device)
 {
-    static const enum ledger_kind kinds[] = { LEDGER_MEMORY, LEDGER_ARRAY, LEDGER_MIPMAP };
+    static const enum ledger_kind kinds[] = { LEDGER_MEMORY, LEDGER_ARRAY, LEDGER_MIPMAP,
+                                              LEDGER_OPENED };
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         forget_kind(kinds[i], device);

@@ -68,9 +68,31 @@ typedef struct CUuuid {
     char bytes[16];
 } CUuuid;
 
+#define CU_IPC_HANDLE_SIZE 64 /* fabric handles have as many bytes */
+
 typedef struct CUipcMemHandle {
-    char reserved[64];
+    char reserved[CU_IPC_HANDLE_SIZE];
 } CUipcMemHandle;
+
+enum {
+    CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1,
+};
+
+typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC {
+    int type;
+    union {
+        int fd;
+        struct {
+            void *handle;
+            const void *name;
+        } win32;
+        const void *nvSciBufObject;
+    } handle;
+    unsigned long long size;
+    unsigned int flags;
+    unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+static_assert(sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC) == 104, "as the driver has it");
 
 /* Plain numbers of the interface: attributes, flags and kinds. */
 enum {
@@ -186,6 +208,7 @@ enum {
 enum {
     CU_MEM_HANDLE_TYPE_NONE = 0,
     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
+    CU_MEM_HANDLE_TYPE_FABRIC = 8,
 };
 
 typedef struct CUmemLocation {

@@ -6,6 +6,7 @@
 
 #include "gpu/elf.h"
 #include "gpu/ledger.h"
+#include "gpu/loan.h"
 #include "gpu/throttle.h"
 #include "gpu/region.h"
 
@@ -13,6 +14,7 @@ static void on_child(void)
 {
     gpu_region_forget();
     ledger_forget();
+    loan_forget();
     throttle_forget();
 }
 

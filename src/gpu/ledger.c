@@ -264,7 +264,7 @@ bool ledger_take_plain(uint64_t key, struct ledger_entry *ret, bool *ret_release
     if (entry) {
         *ret = *entry;
         erase(entry);
-        *ret_released = keeps_granules(ret->device, ret->bytes, false);
+        *ret_released = !ret->link && keeps_granules(ret->device, ret->bytes, false);
         if (*ret_released)
             small_bytes[ret->device] -= round_small(ret->bytes);
     }
@@ -342,19 +342,20 @@ bool ledger_ref(enum ledger_kind kind, uint64_t key)
     return entry != NULL;
 }
 
-bool ledger_unref(enum ledger_kind kind, uint64_t key)
+bool ledger_unref(enum ledger_kind kind, uint64_t key, struct ledger_entry *ret)
 {
     struct ledger_entry *entry;
+    bool last;
 
     gpu_lock_take(&lock);
     entry = find(kind, key);
-    if (entry && --entry->refs == 0) {
-        if (has_device(entry->device))
-            (void)recharge(entry->device, entry->bytes, 0);
+    last = entry && --entry->refs == 0;
+    if (last) {
+        *ret = *entry;
         erase(entry);
     }
     gpu_lock_give(&lock);
-    return entry != NULL;
+    return last;
 }
 
 bool ledger_find_range(enum ledger_kind kind, uint64_t address, struct ledger_entry *ret)

@@ -25,12 +25,16 @@ enum ledger_kind {
     LEDGER_MIPMAP,
     LEDGER_CONTEXT,
     LEDGER_GRAPH, /* an executable graph; 'bytes': what its memory nodes need at once */
+    LEDGER_OPENED,   /* another process's memory, by its pointer here */
+    LEDGER_EXTERNAL, /* of another interface */
+    LEDGER_LOAN, /* held with other processes, by its token (loan.h); 'link': bytes that others pay */
+    LEDGER_OWED, /* a loan that this process has left, and the agent does not know it */
 };
 
 struct ledger_entry {
     uint64_t key;
     uint64_t bytes; /* charged, as reserved */
-    uint64_t link;
+    uint64_t link;  /* of memory: the token of the loan that is charged in its place, or 0 */
     uint32_t refs;
     uint8_t kind;
     uint8_t device;
@@ -62,8 +66,8 @@ bool ledger_add(enum ledger_kind kind, uint64_t key, uint32_t device, uint64_t b
 /* Small allocations in granules that are charged already, with one lock less:
  * would 'bytes' fit? Then enter the object and charge it; false = no memory for
  * the table, or another thread was quicker and the slice is full. Take a plain
- * allocation out; '*ret_released' = it was small and leaves no granule empty,
- * so its charge is gone already.
+ * allocation out; '*ret_released' = it was small, is not lent and leaves no granule
+ * empty, so its charge is gone already.
  */
 bool ledger_fits_small(uint32_t device, uint64_t bytes);
 bool ledger_add_small(uint64_t key, uint32_t device, uint64_t bytes);
@@ -84,10 +88,10 @@ bool ledger_follow(enum ledger_kind kind, uint64_t key, uint64_t bytes, uint64_t
 /* One owner more. */
 bool ledger_ref(enum ledger_kind kind, uint64_t key);
 
-/* One owner less; with the last one the object is taken out and its charge
- * released. False = unknown.
+/* One owner less. True = it was the last one, and the object is taken out; its charge
+ * is the caller's to release.
  */
-bool ledger_unref(enum ledger_kind kind, uint64_t key);
+bool ledger_unref(enum ledger_kind kind, uint64_t key, struct ledger_entry *ret);
 
 /* The object of 'kind' whose range of 'bytes' from its key contains 'address'. */
 bool ledger_find_range(enum ledger_kind kind, uint64_t address, struct ledger_entry *ret);

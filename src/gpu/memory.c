@@ -8,6 +8,7 @@
 #include "gpu/device.h"
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
+#include "gpu/loan.h"
 #include "gpu/pool.h"
 #include "gpu/region.h"
 
@@ -135,9 +136,10 @@ CUresult on_mem_free(fn_cuMemFree_v2 *real, CUdeviceptr pointer)
     result = real(pointer);
     if (result == CUDA_SUCCESS) {
         if (!released)
-            ledger_release(entry.device, entry.bytes);
+            loan_release(&entry);
     } else if (!released || !ledger_add_small(pointer, entry.device, entry.bytes)) {
-        (void)ledger_add(LEDGER_MEMORY, pointer, entry.device, released ? 0 : entry.bytes, 0);
+        (void)ledger_add(LEDGER_MEMORY, pointer, entry.device, released ? 0 : entry.bytes,
+                         entry.link);
     }
     return result;
 }

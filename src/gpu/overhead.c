@@ -5,6 +5,7 @@
 #include "gpu/device.h"
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
+#include "gpu/loan.h"
 #include "gpu/real.h"
 #include "gpu/region.h"
 
@@ -60,14 +61,19 @@ static bool is_ready(void)
 bool overhead_follow(int device)
 {
     nvmlDevice_t handle;
-    uint64_t used = 0, known;
+    uint64_t used = 0, known, borrowed;
     bool fits = true;
 
     if (!is_ready())
         return true;
     if (gpu_device_nvml_handle(device, &handle) && used_by_me(handle, &used)) {
-        known = ledger_charged((uint32_t)device) - ledger_overhead((uint32_t)device);
-        fits = ledger_set_overhead((uint32_t)device, used > known ? used - known : 0);
+        borrowed = loan_borrowed((uint32_t)device);
+        known = ledger_charged((uint32_t)device) - ledger_overhead((uint32_t)device) + borrowed;
+        used = used > known ? used - known : 0;
+        /* drivers differ in whether they show borrowed memory here */
+        if (borrowed && used < ledger_overhead((uint32_t)device))
+            used = ledger_overhead((uint32_t)device);
+        fits = ledger_set_overhead((uint32_t)device, used);
     }
     return fits;
 }

@@ -2,6 +2,7 @@
 
 #include "gpu/device.h"
 #include "gpu/ledger.h"
+#include "gpu/loan.h"
 #include "gpu/region.h"
 #include "gpu/throttle.h"
 
@@ -180,7 +181,7 @@ CUresult on_mem_free_async(fn_cuMemFreeAsync *real, CUdeviceptr pointer, CUstrea
         return result;
     }
     if (plain)
-        ledger_release(entry.device, entry.bytes);
+        loan_release(&entry);
     if (pooled)
         __atomic_store_n(&is_dirty, true, __ATOMIC_RELAXED);
     return result;

@@ -113,6 +113,38 @@ static int receive(int fd, struct aq_gpu_welcome *ret, int fds[2])
     return got == sizeof(*ret) ? 0 : -1;
 }
 
+static bool send_order(int fd, const struct aq_gpu_loan_order *order, struct aq_gpu_loan_reply *ret)
+{
+    struct pollfd readable = { .fd = fd, .events = POLLIN };
+    int got;
+
+    if (send(fd, order, sizeof(*order), MSG_NOSIGNAL) != sizeof(*order))
+        return false;
+    do
+        got = poll(&readable, 1, REPLY_TIMEOUT_MS);
+    while (got < 0 && errno == EINTR);
+    return got > 0 && recv(fd, ret, sizeof(*ret), 0) == sizeof(*ret)
+           && ret->magic == AQ_GPU_MAGIC && ret->version == AQ_GPU_VERSION;
+}
+
+bool gpu_region_order(const struct aq_gpu_loan_order *order, struct aq_gpu_loan_reply *ret)
+{
+    static int64_t failed_ns;
+    int64_t failed = __atomic_load_n(&failed_ns, __ATOMIC_RELAXED);
+    int saved = errno, fd;
+    bool done;
+
+    if (!gpu_region_is_attached() || (failed && own_clock_ns() - failed < SILENT_NS))
+        return false;
+    fd = connect_to_agent();
+    done = fd >= 0 && send_order(fd, order, ret);
+    if (fd >= 0)
+        (void)close(fd);
+    __atomic_store_n(&failed_ns, done ? 0 : own_clock_ns(), __ATOMIC_RELAXED);
+    errno = saved;
+    return done;
+}
+
 /* A file that could shrink would kill whoever reads it. */
 static void *map_sealed(int fd, size_t size, int prot)
 {

@@ -30,6 +30,11 @@ bool gpu_region_attach(void);
 /* If the agent has been silent for a second, ask for the limits of its successor. */
 void gpu_region_renew(void);
 
+/* Ask the agent to write down a loan. False = nobody answers; then nobody is asked for
+ * the next second. errno stays.
+ */
+bool gpu_region_order(const struct aq_gpu_loan_order *order, struct aq_gpu_loan_reply *ret);
+
 static inline bool gpu_region_is_attached(void)
 {
     return __builtin_expect(

@@ -7,6 +7,7 @@
 
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
+#include "gpu/loan.h"
 
 #define TILES_AT_ONCE 64
 
@@ -35,10 +36,10 @@ static uint64_t key_of(const CUarrayMapInfo *tile)
 
 static void forget(uint64_t key)
 {
-    struct ledger_entry tile;
+    struct ledger_entry tile, gone;
 
-    if (ledger_take(LEDGER_TILE, key, &tile))
-        (void)ledger_unref(LEDGER_HANDLE, tile.link);
+    if (ledger_take(LEDGER_TILE, key, &tile) && ledger_unref(LEDGER_HANDLE, tile.link, &gone))
+        loan_release(&gone);
 }
 
 /* A tile that is mapped anew loses what was behind it. One that cannot be entered

@@ -1,13 +1,14 @@
 /* vmm.c - physical memory of cuMemCreate, on the device it names
  *
  * The driver frees a handle's memory when its last owner and its last mapping
- * are gone; so is the charge. Address ranges cost nothing. Memory in the
- * host, imported handles and multicast objects are not charged: the host's
- * is not device memory, and the others' owner pays.
+ * are gone, in whatever process (import.c); so is the charge. Address ranges cost
+ * nothing. Memory in the host and multicast objects are not charged: the host's is
+ * not device memory, and what is bound to the others is charged for itself.
  */
 #include "gpu/device.h"
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
+#include "gpu/loan.h"
 #include "gpu/region.h"
 
 CUresult on_vmm_create(fn_cuMemCreate *real, CUmemGenericAllocationHandle *handle, size_t bytes,
@@ -32,23 +33,45 @@ CUresult on_vmm_create(fn_cuMemCreate *real, CUmemGenericAllocationHandle *handl
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static void drop(CUmemGenericAllocationHandle handle)
+{
+    struct ledger_entry gone;
+
+    if (ledger_unref(LEDGER_HANDLE, handle, &gone))
+        loan_release(&gone);
+}
+
 CUresult on_vmm_release(fn_cuMemRelease *real, CUmemGenericAllocationHandle handle)
 {
     CUresult result = real(handle);
 
     if (result == CUDA_SUCCESS)
-        (void)ledger_unref(LEDGER_HANDLE, handle);
+        drop(handle);
     return result;
+}
+
+/* An imported handle that nobody pays for is charged what is mapped of it. */
+static bool pay_for_import(CUmemGenericAllocationHandle handle, uint64_t end)
+{
+    struct ledger_entry entry;
+
+    if (!ledger_get(LEDGER_HANDLE, handle, &entry) || entry.link || entry.bytes >= end)
+        return true;
+    end = (end + AQ_GPU_GRANULE - 1) & ~(AQ_GPU_GRANULE - 1);
+    return ledger_follow(LEDGER_HANDLE, handle, end, 0);
 }
 
 CUresult on_vmm_map(fn_cuMemMap *real, CUdeviceptr address, size_t bytes, size_t offset,
                     CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-    CUresult result = real(address, bytes, offset, handle, flags);
+    CUresult result;
 
+    if (bytes + offset >= bytes && !pay_for_import(handle, bytes + offset))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = real(address, bytes, offset, handle, flags);
     if (result == CUDA_SUCCESS && ledger_ref(LEDGER_HANDLE, handle)
         && !ledger_add(LEDGER_MAPPING, address, 0, bytes, handle)) {
-        (void)ledger_unref(LEDGER_HANDLE, handle);
+        drop(handle);
         if (gpu_real.cuMemUnmap)
             (void)gpu_real.cuMemUnmap(address, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -69,7 +92,7 @@ CUresult on_vmm_unmap(fn_cuMemUnmap *real, CUdeviceptr address, size_t bytes)
             at += AQ_GPU_GRANULE; /* an imported handle's */
             continue;
         }
-        (void)ledger_unref(LEDGER_HANDLE, mapping.link);
+        drop(mapping.link);
         at += mapping.bytes ? mapping.bytes : AQ_GPU_GRANULE;
     }
     return result;

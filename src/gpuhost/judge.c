@@ -13,12 +13,15 @@ static uint32_t slot_of(const struct aq_gpu_limits *limits, pid_t pid)
     return 0;
 }
 
-/* Bytes that a process may hold by what is charged; 0 without a slot. */
+/* Bytes that a process may hold by what it is charged, and others for it; 0 without a slot. */
 static uint64_t charged_to(struct gpu_share *share, pid_t pid, uint32_t device)
 {
     uint32_t slot = slot_of(gpu_share_limits(share), pid);
 
-    return slot ? charge_of_slot(gpu_share_usage(share), slot, device) << AQ_GPU_GRANULE_SHIFT : 0;
+    if (!slot)
+        return 0;
+    return (charge_of_slot(gpu_share_usage(share), slot, device)
+            + gpu_share_borrowed(share, slot, device)) << AQ_GPU_GRANULE_SHIFT;
 }
 
 void gpu_judge_sample(struct gpu_judge *judge, struct gpu_share *share)
@@ -85,17 +88,20 @@ static bool judge_process(struct gpu_share *share, uint32_t device, const struct
 /* All processes on one device of the slice. What they hold from when they were
  * granted more falls as they give it back.
  */
-static bool judge_sum(struct aq_gpu_limits_device *limits, uint64_t sum, size_t processes,
+static bool judge_sum(struct gpu_share *share, uint64_t sum, size_t processes,
                       struct gpu_finding *most)
 {
+    struct aq_gpu_limits_device *limits = &gpu_share_limits(share)->devices[most->device];
     uint64_t allowed = AQ_MAX(limits->memory_bytes, limits->held_bytes);
+    /* the driver may show memory at each process that has imported it */
+    uint64_t repeated = gpu_share_repeated(share, most->device) << AQ_GPU_GRANULE_SHIFT;
 
     if (limits->held_bytes && sum < limits->held_bytes)
         limits->held_bytes = sum > limits->memory_bytes ? sum : 0;
     most->kind = GPU_OVER;
     most->used_bytes = sum;
     most->allowed_bytes = allowed;
-    return sum > allowed + processes * GPU_JUDGE_TOLERANCE;
+    return sum > allowed + repeated + processes * GPU_JUDGE_TOLERANCE;
 }
 
 static void forget_innocent(struct gpu_judge *judge)
@@ -136,7 +142,7 @@ size_t gpu_judge_look(struct gpu_judge *judge, struct gpu_share *share, const st
                 && found < room)
                 ret[found++] = finding;
         }
-        if (judge_sum(&limits->devices[d], sum, processes, &most) && is_exact
+        if (judge_sum(share, sum, processes, &most) && is_exact
             && suspect(judge, &most) && found < room)
             ret[found++] = most;
     }

@@ -1,4 +1,4 @@
-#include "gpuhost/share.h"
+#include "gpuhost/share_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,29 +21,8 @@
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
 
-#define WAITING_MAX 64 /* connected and not yet heard of */
-#define EVENTS_MAX 64
-
-/* What an epoll event is about: the kind above, the number below. */
-enum { ON_LISTENER, ON_CLIENT, ON_DEATH };
-
-struct gpu_share {
-    int limits_fd, usage_fd, epoll, listener;
-    struct aq_gpu_limits *limits;
-    struct aq_gpu_usage *usage;
-    char *path;
-    int clients[WAITING_MAX];
-    uint32_t next_client;
-    int pidfds[AQ_GPU_SLOTS_MAX]; /* -1 = free */
-    size_t count;
-    uint32_t slot_end; /* no slot from here on is owned; at least 1 */
-};
-
-static int watch(struct gpu_share *share, int fd, uint64_t kind, uint64_t number)
+int share_watch(struct gpu_share *share, int fd, uint64_t kind, uint64_t number)
 {
     struct epoll_event event = { .events = EPOLLIN, .data.u64 = kind << 32 | number };
 
@@ -90,6 +69,10 @@ static struct gpu_share *alloc_share(struct aq_error *err)
     if (share->epoll < 0) {
         (void)aq_fail_errno(err, "epoll for a GPU slice");
         free(share);
+        return NULL;
+    }
+    if (gpu_loans_new(&share->loans, err) < 0) {
+        gpu_share_free(share);
         return NULL;
     }
     return share;
@@ -153,8 +136,7 @@ int gpu_share_new(const struct gpu_grant *grants, size_t count, struct gpu_share
     return 0;
 }
 
-/* Field 22 of /proc/PID/stat, behind the name in brackets; 0 = no such process. */
-static uint64_t start_time_of(pid_t pid)
+uint64_t share_start_time(pid_t pid)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char path[32];
@@ -168,9 +150,17 @@ static uint64_t start_time_of(pid_t pid)
     return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-/* Everything the slot held goes back; the slot is free. */
-static void end_slot(struct gpu_share *share, uint32_t slot)
+void share_settle_loans(struct gpu_share *share)
 {
+    for (uint32_t device = 0; device < share->limits->device_count; device++)
+        charge_set(share->usage, 0, device, gpu_loans_own(share->loans, device));
+}
+
+void share_end_slot(struct gpu_share *share, uint32_t slot)
+{
+    /* what others still hold is the container's first: charged twice for a moment, never not */
+    if (gpu_loans_end(share->loans, slot))
+        share_settle_loans(share);
     for (uint32_t device = 0; device < AQ_GPU_DEVICES_MAX; device++)
         charge_reclaim(share->usage, slot, device);
     AQ_FAULT("gpuhost.share.reclaimed");
@@ -184,10 +174,9 @@ static void end_slot(struct gpu_share *share, uint32_t slot)
         share->slot_end--;
 }
 
-/* Watch the process of an owned slot; false = it is dead. */
-static bool follow(struct gpu_share *share, uint32_t slot, int pidfd)
+bool share_follow(struct gpu_share *share, uint32_t slot, int pidfd)
 {
-    if (pidfd < 0 || watch(share, pidfd, ON_DEATH, slot) < 0)
+    if (pidfd < 0 || share_watch(share, pidfd, SHARE_ON_DEATH, slot) < 0)
         return false;
     share->pidfds[slot] = pidfd;
     share->count++;
@@ -196,7 +185,7 @@ static bool follow(struct gpu_share *share, uint32_t slot, int pidfd)
     return true;
 }
 
-static int open_pid(pid_t pid)
+int share_open_pid(pid_t pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
@@ -205,14 +194,14 @@ static void take_over(struct gpu_share *share)
 {
     for (uint32_t slot = 1; slot < AQ_GPU_SLOTS_MAX; slot++) {
         const struct aq_gpu_owner *owner = &share->limits->owners[slot];
-        AQ_CLEANUP(aq_closep) int pidfd = owner->host_pid ? open_pid(owner->host_pid) : -1;
+        AQ_CLEANUP(aq_closep) int pidfd = owner->host_pid ? share_open_pid(owner->host_pid) : -1;
 
         if (!owner->host_pid)
             continue;
-        if (start_time_of(owner->host_pid) == owner->start_time && follow(share, slot, pidfd))
+        if (share_start_time(owner->host_pid) == owner->start_time && share_follow(share, slot, pidfd))
             pidfd = -1;
         else
-            end_slot(share, slot);
+            share_end_slot(share, slot);
     }
 }
 
@@ -238,7 +227,13 @@ static int renew_limits(struct gpu_share *share, int old_fd, struct aq_error *er
     return 0;
 }
 
-int gpu_share_adopt(int limits_fd, int usage_fd, struct gpu_share **ret, struct aq_error *err)
+int gpu_share_keep_loans(struct gpu_share *share, const char *path, struct aq_error *err)
+{
+    return gpu_loans_keep(share->loans, path, err);
+}
+
+int gpu_share_adopt(int limits_fd, int usage_fd, const char *loans_path, struct gpu_share **ret,
+                    struct aq_error *err)
 {
     AQ_CLEANUP(gpu_share_freep) struct gpu_share *share = NULL;
     AQ_CLEANUP(aq_closep) int limits = limits_fd;
@@ -260,6 +255,9 @@ int gpu_share_adopt(int limits_fd, int usage_fd, struct gpu_share **ret, struct 
         share->usage = NULL;
         return aq_fail_errno(err, "map the usage of a GPU slice");
     }
+    if (loans_path && (r = gpu_loans_keep(share->loans, loans_path, err)) < 0)
+        return r;
+    share_settle_loans(share);
     take_over(share);
     *ret = AQ_TAKE(share);
     return 0;
@@ -284,6 +282,7 @@ void gpu_share_free(struct gpu_share *share)
     aq_closep(&share->listener);
     aq_closep(&share->epoll);
     free(share->path);
+    gpu_loans_free(share->loans);
     free(share);
 }
 
@@ -293,183 +292,9 @@ void gpu_share_files(const struct gpu_share *share, int *ret_limits, int *ret_us
     *ret_usage = share->usage_fd;
 }
 
-int gpu_share_listen(struct gpu_share *share, const char *path, struct aq_error *err)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-    if (strlen(path) >= sizeof(address.sun_path))
-        return aq_fail(err, ENAMETOOLONG, "socket path '%s' is longer than %zu bytes", path,
-                       sizeof(address.sun_path) - 1);
-    memcpy(address.sun_path, path, strlen(path));
-    free(share->path);
-    share->path = aq_format("%s", path);
-    share->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (!share->path || share->listener < 0)
-        return aq_fail_errno(err, "socket for a GPU slice");
-    (void)unlink(path);
-    if (bind(share->listener, (const struct sockaddr *)&address, sizeof(address)) < 0
-        || chmod(path, 0666) < 0 /* any user of the container */
-        || listen(share->listener, 1024) < 0 || watch(share, share->listener, ON_LISTENER, 0) < 0)
-        return aq_fail_errno(err, "listen on '%s'", path);
-    return 0;
-}
-
 int gpu_share_poll_fd(const struct gpu_share *share)
 {
     return share->epoll;
-}
-
-static int peer_of(int socket, pid_t *ret_pid)
-{
-    struct ucred peer;
-    socklen_t len = sizeof(peer);
-    int pidfd = -1;
-
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid <= 0)
-        return -1;
-    *ret_pid = peer.pid;
-    len = sizeof(pidfd);
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) < 0)
-        pidfd = open_pid(peer.pid); /* Linux before 6.5 */
-    if (pidfd >= 0)
-        (void)fcntl(pidfd, F_SETFD, FD_CLOEXEC);
-    return pidfd;
-}
-
-/* A slot for 'pid'. A process that has one and asks again has executed another
- * program: what the old one held is gone.
- */
-static uint32_t find_slot(struct gpu_share *share, pid_t pid)
-{
-    uint32_t free_slot = 0;
-
-    for (uint32_t slot = 1; slot < AQ_GPU_SLOTS_MAX; slot++) {
-        if (share->limits->owners[slot].host_pid == pid) {
-            end_slot(share, slot);
-            return slot;
-        }
-        if (!free_slot && !share->limits->owners[slot].host_pid)
-            free_slot = slot;
-    }
-    return free_slot;
-}
-
-static int give_slot(struct gpu_share *share, int socket, int32_t own_pid, uint32_t old)
-{
-    AQ_CLEANUP(aq_closep) int pidfd = -1;
-    pid_t pid = 0;
-    uint32_t slot;
-
-    pidfd = peer_of(socket, &pid);
-    if (pidfd < 0)
-        return -ESRCH;
-    if (old && old < AQ_GPU_SLOTS_MAX && share->limits->owners[old].host_pid == pid)
-        return (int)old;
-    slot = find_slot(share, pid);
-    if (!slot)
-        return -EAGAIN;
-    share->limits->owners[slot] = (struct aq_gpu_owner){
-        .host_pid = pid, .own_pid = own_pid, .start_time = start_time_of(pid)
-    };
-    AQ_FAULT("gpuhost.share.owned");
-    if (!follow(share, slot, pidfd)) {
-        share->limits->owners[slot] = (struct aq_gpu_owner){ 0 };
-        return -ESRCH;
-    }
-    pidfd = -1;
-    return (int)slot;
-}
-
-static int reply(const struct gpu_share *share, int socket, int result)
-{
-    const int fds[2] = { share->limits_fd, share->usage_fd };
-    const struct aq_gpu_welcome welcome = {
-        .magic = AQ_GPU_MAGIC,
-        .version = AQ_GPU_VERSION,
-        .error = result < 0 ? -result : 0,
-        .slot = result < 0 ? 0 : (uint32_t)result,
-        .now_ns = gpu_clocks_now_ns(),
-    };
-    union {
-        char bytes[CMSG_SPACE(sizeof(fds))];
-        struct cmsghdr align;
-    } control = { 0 };
-    struct iovec part = { (void *)&welcome, sizeof(welcome) };
-    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-
-    if (result >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof(control);
-        control.align = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(fds)),
-                                          .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
-        memcpy(CMSG_DATA(&control.align), fds, sizeof(fds));
-    }
-    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
-}
-
-int gpu_share_answer(struct gpu_share *share, int socket, const void *bytes, size_t len)
-{
-    struct aq_gpu_hello hello;
-    int result, sent;
-
-    if (len != sizeof(hello))
-        return -EPROTO;
-    memcpy(&hello, bytes, sizeof(hello));
-    if (hello.magic != AQ_GPU_MAGIC || hello.version != AQ_GPU_VERSION)
-        result = -EPROTO;
-    else
-        result = hello.own_pid > 0 ? give_slot(share, socket, hello.own_pid, hello.slot) : 0;
-    sent = reply(share, socket, result);
-    if (sent < 0 && result > 0 && !hello.slot)
-        end_slot(share, (uint32_t)result);
-    return sent < 0 ? sent : result;
-}
-
-static void on_listener(struct gpu_share *share)
-{
-    int fd = accept4(share->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    uint32_t place = share->next_client++ % WAITING_MAX;
-
-    if (fd < 0)
-        return;
-    if (share->clients[place] >= 0) /* the oldest, which never said a word */
-        aq_closep(&share->clients[place]);
-    share->clients[place] = fd;
-    if (watch(share, fd, ON_CLIENT, place) < 0)
-        aq_closep(&share->clients[place]);
-}
-
-static void on_client(struct gpu_share *share, uint32_t place)
-{
-    char bytes[sizeof(struct aq_gpu_hello) + 1];
-    ssize_t got;
-
-    if (place >= WAITING_MAX || share->clients[place] < 0)
-        return;
-    got = recv(share->clients[place], bytes, sizeof(bytes), MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (got > 0)
-        (void)gpu_share_answer(share, share->clients[place], bytes, (size_t)got);
-    aq_closep(&share->clients[place]);
-}
-
-void gpu_share_dispatch(struct gpu_share *share)
-{
-    struct epoll_event events[EVENTS_MAX];
-    int count = epoll_wait(share->epoll, events, EVENTS_MAX, 0);
-
-    /* deaths first: they make room */
-    for (int i = 0; i < count; i++)
-        if (events[i].data.u64 >> 32 == ON_DEATH
-            && share->pidfds[(uint32_t)events[i].data.u64 % AQ_GPU_SLOTS_MAX] >= 0)
-            end_slot(share, (uint32_t)events[i].data.u64 % AQ_GPU_SLOTS_MAX);
-    for (int i = 0; i < count; i++) {
-        if (events[i].data.u64 >> 32 == ON_LISTENER)
-            on_listener(share);
-        else if (events[i].data.u64 >> 32 == ON_CLIENT)
-            on_client(share, (uint32_t)events[i].data.u64);
-    }
 }
 
 /* What is in use stays in use, and is no misuse. */
@@ -513,4 +338,14 @@ size_t gpu_share_count(const struct gpu_share *share)
 uint32_t gpu_share_slot_end(const struct gpu_share *share)
 {
     return share->slot_end;
+}
+
+uint64_t gpu_share_borrowed(const struct gpu_share *share, uint32_t slot, uint32_t device)
+{
+    return gpu_loans_borrowed(share->loans, slot, device);
+}
+
+uint64_t gpu_share_repeated(const struct gpu_share *share, uint32_t device)
+{
+    return gpu_loans_repeated(share->loans, device);
 }

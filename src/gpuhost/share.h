@@ -29,10 +29,15 @@ struct gpu_share;
 int gpu_share_new(const struct gpu_grant *grants, size_t count, struct gpu_share **ret,
                   struct aq_error *err);
 
-/* Go on with memory files that outlived the process that made them. Takes both
- * descriptors, also on failure. Processes that died meanwhile are given back.
+/* Keep who holds memory together (loans.h) in a file, for whoever adopts the share. */
+int gpu_share_keep_loans(struct gpu_share *share, const char *path, struct aq_error *err);
+
+/* Go on with memory files that outlived the process that made them, and with its
+ * loans (NULL = they were not kept). Takes both descriptors, also on failure.
+ * Processes that died meanwhile are given back.
  */
-int gpu_share_adopt(int limits_fd, int usage_fd, struct gpu_share **ret, struct aq_error *err);
+int gpu_share_adopt(int limits_fd, int usage_fd, const char *loans_path, struct gpu_share **ret,
+                    struct aq_error *err);
 void gpu_share_free(struct gpu_share *share);
 AQ_DEFINE_CLEANUP(struct gpu_share, gpu_share_free)
 
@@ -61,8 +66,15 @@ struct aq_gpu_usage *gpu_share_usage(struct gpu_share *share);
 size_t gpu_share_count(const struct gpu_share *share);
 uint32_t gpu_share_slot_end(const struct gpu_share *share);
 
-/* Answer one hello, 'len' bytes from the peer of 'socket'. Returns the slot
- * given (0 = to an onlooker), or -errno; the peer is told in both cases.
+/* Granules that the process of 'slot' holds and others are charged for; and how much
+ * more all of them hold, each counted by itself, than is charged.
+ */
+uint64_t gpu_share_borrowed(const struct gpu_share *share, uint32_t slot, uint32_t device);
+uint64_t gpu_share_repeated(const struct gpu_share *share, uint32_t device);
+
+/* Answer one hello or loan order, 'len' bytes from the peer of 'socket'. Returns the
+ * slot given (0 = to an onlooker, or an order followed), or -errno; the peer is told
+ * in both cases.
  */
 AQ_UNTRUSTED int gpu_share_answer(struct gpu_share *share, int socket, const void *hello,
                                   size_t len);

@@ -4,6 +4,9 @@
  * with CUDA_ERROR_OUT_OF_MEMORY within the slice, frees everything, and finds
  * as much free as before.
  */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "client.h"
 
 #define STEP (64 * MIB)
@@ -68,6 +71,47 @@ static CUresult take_handle(void *call, uint64_t *ret)
 static CUresult give_handle(uint64_t held)
 {
     return FN(cuMemRelease)(held);
+}
+
+/* Memory that comes back from a descriptor is the same memory, and paid for as such. */
+static CUresult take_import(void *call, uint64_t *ret)
+{
+    const CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+    };
+    CUmemGenericAllocationHandle handle;
+    CUresult result = FN(cuMemCreate)(&handle, STEP, &prop, 0);
+    int fd;
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    MUST(FN(cuMemExportToShareableHandle)(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    result = ((fn_cuMemImportFromShareableHandle *)call)(
+        (CUmemGenericAllocationHandle *)ret, (void *)(intptr_t)fd,
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    MUST(FN(cuMemRelease)(handle));
+    (void)close(fd);
+    return result;
+}
+
+static CUresult take_external(void *call, uint64_t *ret)
+{
+    const CUDA_EXTERNAL_MEMORY_HANDLE_DESC want = {
+        .type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
+        .handle.fd = open("/dev/null", O_RDWR | O_CLOEXEC),
+        .size = STEP,
+    };
+    CUresult result = ((fn_cuImportExternalMemory *)call)((CUexternalMemory *)ret, &want);
+
+    (void)close(want.handle.fd);
+    return result;
+}
+
+static CUresult give_external(uint64_t held)
+{
+    return FN(cuDestroyExternalMemory)((CUexternalMemory)(uintptr_t)held);
 }
 
 static CUresult take_array(void *call, uint64_t *ret)
@@ -288,6 +332,8 @@ static const struct row rows[] = {
     { "cuMemAllocFromPoolAsync_ptsz", take_from_pool, give_async, NULL },
     { "cuMemAlloc_v2", take_plain, give_async, "cuMemFreeAsync" },
     { "cuMemCreate", take_handle, give_handle, NULL },
+    { "cuMemImportFromShareableHandle", take_import, give_handle, NULL },
+    { "cuImportExternalMemory", take_external, give_external, NULL },
     { "cuArrayCreate_v2", take_array, give_array, NULL },
     { "cuArray3DCreate_v2", take_array_3d, give_array, NULL },
     { "cuMemMapArrayAsync", take_tile, give_tile, NULL },

@@ -1,11 +1,15 @@
 """A simulated GPU, and slices of it, for tests and benches."""
 import contextlib
 import json
+import mmap
 import os
 import pathlib
 import shutil
+import socket
+import struct
 import subprocess
 import tempfile
+import time
 
 BUILD = pathlib.Path(os.environ.get("ALIQUOT_BUILD", "build"))
 LIBRARY = BUILD / "libaliquot-gpu.so"
@@ -90,3 +94,44 @@ class Card:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
             process.wait()
+
+    @contextlib.contextmanager
+    def slice(self, *options):
+        """A slice whose programs are started by the test: a Slice."""
+        with self.started("sh", "-c", "env -0 > \"$0/env\"; mv \"$0/env\" \"$0/slice\"; exec sleep 600",
+                          self.folder, options=options) as run:
+            path = pathlib.Path(self.folder, "slice")
+            wait_until(path.exists)
+            env = dict(line.split("=", 1) for line in path.read_text().split("\0") if line)
+            path.unlink()
+            yield Slice(env, run)
+
+
+def wait_until(check, seconds=20):
+    end = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.005)
+
+
+class Slice:
+    """The environment of a slice's programs, and its memory as an onlooker sees it."""
+
+    CHARGED = 128  # of the first device, in struct aq_gpu_usage: granules in the upper 24 bits
+
+    def __init__(self, env, run):
+        self.env, self.run = env, run
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as agent:
+            agent.connect(env["ALIQUOT_GPU_SOCKET"])
+            agent.send(struct.pack("<IIiIq", 0x75706771, 1, 0, 0, 0))
+            fds = socket.recv_fds(agent, 64, 2)[1]
+        self.usage = mmap.mmap(fds[1], 0)
+        for fd in fds:
+            os.close(fd)
+
+    def charged(self):
+        """Bytes, contexts included."""
+        return struct.unpack_from("<Q", self.usage, self.CHARGED)[0] >> 40 << 21
+
+    def start(self, *words, **more):
+        return subprocess.Popen([str(word) for word in words], env=self.env, text=True, **more)

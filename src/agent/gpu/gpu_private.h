@@ -29,7 +29,7 @@ struct gpu {
 struct gpu_slice {
     struct gpu *gpu;
     struct uuid id;
-    char *path, *socket_folder, *preload; /* on the node */
+    char *path, *socket_folder, *preload, *loans; /* on the node */
     int folder;                 /* of 'path': names below it are short enough for a socket */
     struct gpu_share *share;
     int kept[MONITOR_KEPT];     /* borrowed from the share */

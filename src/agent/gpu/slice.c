@@ -97,6 +97,7 @@ static void let_go(struct gpu_slice *slice)
     free(slice->path);
     free(slice->socket_folder);
     free(slice->preload);
+    free(slice->loans);
     if (!is_polled)
         free(slice);
 }
@@ -142,7 +143,8 @@ static struct gpu_slice *alloc_slice(struct gpu *gpu, const struct uuid *id, str
     slice->path = aq_format("%s/%s", gpu->folder, uuid_format(id, name));
     slice->socket_folder = aq_format("%s/run", slice->path ? slice->path : "");
     slice->preload = aq_format("%s/ld.so.preload", slice->path ? slice->path : "");
-    if (slice->path && slice->socket_folder && slice->preload)
+    slice->loans = aq_format("%s/loans", slice->path ? slice->path : "");
+    if (slice->path && slice->socket_folder && slice->preload && slice->loans)
         return slice;
     (void)aq_fail(err, ENOMEM, "slice of a GPU");
     let_go(slice);
@@ -206,6 +208,8 @@ int gpu_slice_open(struct gpu *gpu, const struct uuid *id, const struct accel_at
     r = gpu_share_new(grants, (size_t)r, &slice->share, err);
     if (r == 0)
         r = make_folder(slice, image, err);
+    if (r == 0)
+        r = gpu_share_keep_loans(slice->share, slice->loans, err);
     if (r == 0)
         r = serve(slice, err);
     AQ_FAULT("agent.gpu.open");
@@ -273,7 +277,7 @@ static int take_from_monitor(struct gpu_slice *slice, const char *monitor_folder
         aq_closep(&usage);
         return aq_fail(err, EIO, "the monitor does not hold its memory files");
     }
-    r = gpu_share_adopt(limits, usage, &slice->share, err);
+    r = gpu_share_adopt(limits, usage, slice->loans, &slice->share, err);
     if (r < 0)
         return r;
     gpu_share_files(slice->share, &slice->kept[0], &slice->kept[1]);

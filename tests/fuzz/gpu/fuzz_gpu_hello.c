@@ -21,6 +21,19 @@ static struct gpu_share *make(void)
     return share;
 }
 
+/* Orders, while there are any: how many bytes they were. */
+static size_t order(struct gpu_share *share, int socket, const uint8_t *data, size_t size)
+{
+    static const uint32_t magic = AQ_GPU_MAGIC;
+    const size_t len = sizeof(struct aq_gpu_loan_order);
+    size_t used = 0;
+
+    (void)charge_reserve(gpu_share_usage(share), 1, 0, 100, 200);
+    for (; size - used >= len && memcmp(data + used, &magic, sizeof(magic)) == 0; used += len)
+        (void)gpu_share_answer(share, socket, data + used, len);
+    return used;
+}
+
 /* The rest of the input lies in the slots and in the device's words. */
 static void scribble(struct aq_gpu_usage *usage, const uint8_t *data, size_t size)
 {
@@ -46,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     r = gpu_share_answer(share, pair[0], data, hello);
     if (r > 0 && r >= AQ_GPU_SLOTS_MAX)
         __builtin_trap();
+    hello += order(share, pair[0], data + hello, size - hello);
     scribble(gpu_share_usage(share), data + hello, size - hello);
     view = (struct gpu_view){ .limits = gpu_share_limits(share), .usage = gpu_share_usage(share) };
     (void)gpu_clocks_tick(gpu_share_limits(share), &view, 1, 0, true, gpu_clocks_now_ns());

@@ -5,6 +5,7 @@
 
 #include "gpu/charge.h"
 #include "gpuhost/judge.h"
+#include "gpuhost/share_private.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -194,12 +195,39 @@ static void test_text(void **state)
     gpu_share_free(w.share);
 }
 
+/* What one process lends and another has too, the driver may show at both. */
+static void test_borrowed(void **state)
+{
+    const int pids[] = { 100, 101 };
+    const uint64_t both[] = { 1500, 1500 }, more[] = { 1500, 1700 };
+    struct gpu_finding finding;
+    struct world w;
+    uint32_t device;
+    uint64_t granules;
+
+    (void)state;
+    begin(&w);
+    gpu_share_limits(w.share)->owners[6].host_pid = 101;
+    charge(&w, 1500);
+    assert_int_equal(gpu_loans_offer(w.share->loans, 5, 0, 77, 750), 0);
+    assert_int_equal(gpu_loans_join(w.share->loans, 6, 77, &device, &granules), 0);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(look(&w, 2, pids, both, &finding), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(look(&w, 2, pids, more, &finding), 0);
+    assert_int_equal(look(&w, 2, pids, more, &finding), 1);
+    assert_int_equal(finding.kind, GPU_UNDERSTATED);
+    assert_int_equal(finding.pid, 101);
+    gpu_share_free(w.share);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unregistered), cmocka_unit_test(test_understated),
         cmocka_unit_test(test_busy_allocator), cmocka_unit_test(test_over),
         cmocka_unit_test(test_smaller_slice), cmocka_unit_test(test_text),
+        cmocka_unit_test(test_borrowed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,11 +122,13 @@ static void test_owners(void **state)
     assert_true(ledger_ref(LEDGER_HANDLE, 7));
     assert_false(ledger_ref(LEDGER_HANDLE, 8));
     assert_false(ledger_take_plain(7, &entry, &released)); /* of another kind */
-    assert_true(ledger_unref(LEDGER_HANDLE, 7));
-    assert_int_equal(charged(), 1);
-    assert_true(ledger_unref(LEDGER_HANDLE, 7));
+    assert_false(ledger_unref(LEDGER_HANDLE, 7, &entry));
+    assert_true(ledger_unref(LEDGER_HANDLE, 7, &entry)); /* the last owner */
+    assert_int_equal(entry.bytes, AQ_GPU_GRANULE);
+    assert_int_equal(charged(), 1); /* until the caller has decided who pays now */
+    ledger_release(0, entry.bytes);
     assert_int_equal(charged(), 0);
-    assert_false(ledger_unref(LEDGER_HANDLE, 7));
+    assert_false(ledger_unref(LEDGER_HANDLE, 7, &entry));
 }
 
 int main(void)

@@ -104,7 +104,7 @@ static void test_adopt(void **state)
         AQ_CLEANUP(gpu_share_freep) struct gpu_share *share = NULL;
         int r = gpu_share_adopt(make_file(sizeof(limits), files[i].limits_more, &limits, 128),
                                 make_file(sizeof(struct aq_gpu_usage), files[i].usage_more, "", 1),
-                                &share, NULL);
+                                NULL, &share, NULL);
 
         assert_row(r == files[i].want, "%s gives %d", files[i].why, r);
         assert_row((share != NULL) == (r == 0), "%s", files[i].why);
