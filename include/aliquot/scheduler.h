@@ -75,7 +75,8 @@ struct aq_scheduler {
                      const struct aq_scheduler_session *sessions, uint32_t count, uint32_t *ret);
 
     /* The index of the agent that gets what 'amounts' (by slot) asks for as a
-     * whole; the agents come by id. Anything below 0: the built-in choice.
+     * whole; the agents come by id: all that have room, or what the session's
+     * wishes leave of them. Anything below 0: the built-in choice.
      * NULL = that always.
      */
     int32_t (*choose)(const struct aq_scheduler_slots *slots, const int64_t *amounts,

@@ -116,9 +116,9 @@ static int compare_ids(const void *a, const void *b, void *data)
     return strcmp(c->nodes[*(const uint32_t *)a].id, c->nodes[*(const uint32_t *)b].id);
 }
 
-/* All that have room, by id. */
-static uint32_t list_agents(struct cluster *c, struct request *req, const struct selector *self,
-                            struct aq_scheduler_agent *agents, uint32_t *nodes)
+/* All that have room. */
+static uint32_t find_room(struct cluster *c, struct request *req, const struct selector *self,
+                          uint32_t *nodes)
 {
     uint32_t count = 0;
 
@@ -129,6 +129,18 @@ static uint32_t list_agents(struct cluster *c, struct request *req, const struct
         if (fit && fit->has_room)
             nodes[count++] = n;
     }
+    return count;
+}
+
+/* Those that are allowed, by id. */
+static uint32_t list_agents(struct cluster *c, struct request *req, const struct selector *self,
+                            const struct node_list *allowed, struct aq_scheduler_agent *agents,
+                            uint32_t *nodes)
+{
+    uint32_t count = allowed ? allowed->count : find_room(c, req, self, nodes);
+
+    if (allowed)
+        memcpy(nodes, allowed->nodes, count * sizeof(*nodes));
     qsort_r(nodes, count, sizeof(*nodes), compare_ids, c);
     for (uint32_t i = 0; i < count; i++)
         agents[i] = (struct aq_scheduler_agent){ c->nodes[nodes[i]].id, c->nodes[nodes[i]].free,
@@ -137,7 +149,8 @@ static uint32_t list_agents(struct cluster *c, struct request *req, const struct
 }
 
 static uint32_t pick(void *data, struct cluster *c, struct request *req,
-                     const struct selector *self, uint32_t node, int32_t *device)
+                     const struct selector *self, const struct node_list *allowed, uint32_t node,
+                     int32_t *device)
 {
     struct plugin *p = AQ_CONTAINER_OF(self->ops, struct plugin, selector);
     struct aq_scheduler_agent *agents = calloc(c->node_count + 1, sizeof(*agents));
@@ -148,7 +161,7 @@ static uint32_t pick(void *data, struct cluster *c, struct request *req,
 
     (void)data;
     if (agents && nodes) {
-        count = list_agents(c, req, self, agents, nodes);
+        count = list_agents(c, req, self, allowed, agents, nodes);
         chosen = p->theirs->choose(&slots, req->amounts, agents, count);
         if (chosen >= 0 && (uint32_t)chosen >= count) {
             complain(p, "chooses an agent that there is not");

@@ -9,7 +9,10 @@
 #include "sched/select.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/cleanup.h"
 
 static int compare_rows(const struct sched_candidate *a, const struct sched_candidate *b, int sign,
                         int64_t absent)
@@ -131,6 +134,28 @@ bool wish_allows(const struct wish *wish, uint32_t node, int64_t *ret_rank)
     return true;
 }
 
+/* The selector has the last word among those that the wish likes as well as 'best'. */
+static int pick_among_nodes(struct cluster *c, struct request *req,
+                            const struct selector *selector, const struct wish *wish,
+                            int64_t best_rank, uint32_t *best, int32_t *device)
+{
+    AQ_CLEANUP(aq_freep) uint32_t *nodes = calloc(c->node_count, sizeof(*nodes));
+    struct node_list allowed = { nodes, 0 };
+
+    if (!nodes)
+        return -ENOMEM;
+    for (uint32_t n = 0; n < c->node_count; n++) {
+        int64_t rank;
+
+        if (!c->nodes[n].id || !wish_allows(wish, n, &rank) || rank != best_rank)
+            continue;
+        if (cluster_fit(c, req, c->nodes[n].state, selector)->has_room)
+            nodes[allowed.count++] = n;
+    }
+    *best = selector->ops->pick(selector->data, c, req, selector, &allowed, *best, device);
+    return 0;
+}
+
 static int select_among_nodes(struct cluster *c, struct request *req,
                               const struct selector *selector, const struct wish *wish,
                               uint32_t *ret_node, int32_t *ret_device)
@@ -157,7 +182,9 @@ static int select_among_nodes(struct cluster *c, struct request *req,
             best_rank = rank;
         }
     }
-    return 0;
+    if (*ret_node == CLUSTER_NONE || !selector->ops->pick)
+        return 0;
+    return pick_among_nodes(c, req, selector, wish, best_rank, ret_node, ret_device);
 }
 
 /* ---- the search ---- */
@@ -249,7 +276,7 @@ int select_node(struct cluster *c, struct request *req, const struct selector *s
     *ret_node = c->states[state].members[0];
     *ret_device = req->fits[state].device;
     if (selector->ops->pick)
-        *ret_node = selector->ops->pick(selector->data, c, req, selector, *ret_node,
+        *ret_node = selector->ops->pick(selector->data, c, req, selector, NULL, *ret_node,
                                         ret_device);
     return 0;
 }

@@ -9,6 +9,11 @@
 
 #include "sched/cluster.h"
 
+struct node_list {
+    const uint32_t *nodes;
+    uint32_t count;
+};
+
 struct selector_ops {
     const char *name;
     /* For selectors that learn or count: their data. 0 or -ENOMEM. */
@@ -22,9 +27,12 @@ struct selector_ops {
     /* Cheaper: a score that is not less than the real one. */
     double (*bound)(void *data, const struct cluster *c, const struct request *req,
                     const struct node_state *s);
-    /* The last word, beside or instead of these: 'node' is the best so far. */
+    /* The last word, beside or instead of these: 'node' is the best so far. One of
+     * 'allowed', which all have room and of which it is one; NULL: of all that have room.
+     */
     uint32_t (*pick)(void *data, struct cluster *c, struct request *req,
-                     const struct selector *self, uint32_t node, int32_t *device);
+                     const struct selector *self, const struct node_list *allowed, uint32_t node,
+                     int32_t *device);
     /* A session that asks for this has come. May forget fits. */
     void (*arrive)(void *data, struct cluster *c, const struct request *req);
     /* A session of this request went to that agent. */

@@ -46,21 +46,30 @@ static int compare_turns(const char *a, const char *b, const char *last)
     return a_is_next == b_is_next ? strcmp(a, b) : a_is_next ? -1 : 1;
 }
 
+static bool is_sooner(const struct turns *t, const struct cluster *c, uint32_t a, uint32_t b)
+{
+    return b == CLUSTER_NONE || compare_turns(c->nodes[a].id, c->nodes[b].id, t->last) < 0;
+}
+
 static uint32_t pick_turn(void *data, struct cluster *c, struct request *req,
-                          const struct selector *self, uint32_t node, int32_t *device)
+                          const struct selector *self, const struct node_list *allowed,
+                          uint32_t node, int32_t *device)
 {
     struct turns *t = data;
     uint32_t best = CLUSTER_NONE;
 
     (void)node;
     (void)device;
-    for (uint32_t s = 0; s < c->state_count; s++) {
+    for (uint32_t i = 0; allowed && i < allowed->count; i++)
+        if (is_sooner(t, c, allowed->nodes[i], best))
+            best = allowed->nodes[i];
+    for (uint32_t s = 0; !allowed && s < c->state_count; s++) {
         uint32_t next;
 
         if (!c->states[s].member_count || !cluster_fit(c, req, s, self)->has_room)
             continue;
         next = member_after(c, &c->states[s], t->last);
-        if (best == CLUSTER_NONE || compare_turns(c->nodes[next].id, c->nodes[best].id, t->last) < 0)
+        if (is_sooner(t, c, next, best))
             best = next;
     }
     return best;

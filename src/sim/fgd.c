@@ -117,7 +117,8 @@ static double score_fgd(void *data, const struct cluster *c, const struct reques
 
 /* Of equal devices the first in the node's own order. */
 static uint32_t pick_device(void *data, struct cluster *c, struct request *req,
-                            const struct selector *self, uint32_t node, int32_t *device)
+                            const struct selector *self, const struct node_list *allowed,
+                            uint32_t node, int32_t *device)
 {
     const struct node *n = &c->nodes[node];
     const struct node_state *s = &c->states[n->state];
@@ -126,6 +127,7 @@ static uint32_t pick_device(void *data, struct cluster *c, struct request *req,
     int32_t own = -1;
 
     (void)self;
+    (void)allowed; /* tasks of traces have no wishes */
     (void)shape_of(c, req, &shape);
     if (shape.devices != 1)
         return node;

@@ -25,11 +25,13 @@ static int32_t random_device(struct policy *p, const struct request *req,
 }
 
 static uint32_t pick_random(void *data, struct cluster *c, struct request *req,
-                            const struct selector *self, uint32_t node, int32_t *device)
+                            const struct selector *self, const struct node_list *allowed,
+                            uint32_t node, int32_t *device)
 {
     struct policy *p = data;
     uint64_t count = 0, at;
 
+    (void)allowed; /* tasks of traces have no wishes */
     for (uint32_t s = 0; s < c->state_count; s++)
         if (c->states[s].member_count && cluster_fit(c, req, s, self)->has_room)
             count += c->states[s].member_count;

@@ -78,6 +78,46 @@ static void test_example_chooses(void **state)
     end();
 }
 
+/* Twenty sessions, each of a core, on i-1 (of 8, 3 used), i-2 (of 8, 5 used), i-3 (of 32, 8 used)
+ * and i-4 (of 16, none used). The example goes for the fullest that the session's wish allows.
+ */
+static void test_chooses_among_the_wished_for(void **state)
+{
+    static const char *const light[] = { "i-3", "i-4" }, *const first[] = { "i-1" },
+                     *const last[] = { "i-4" };
+    static const struct { const char *free, *capacity; } agents[] = { { "cpu=5", "cpu=8" },
+        { "cpu=3", "cpu=8" }, { "cpu=24", "cpu=32" }, { "cpu=16", "cpu=16" } };
+
+    (void)state;
+    use(getenv("ALIQUOT_SCHEDULER_PLUGIN"));
+    for (size_t i = 0; i < AQ_COUNT(agents); i++) {
+        char id[8];
+
+        (void)snprintf(id, sizeof(id), "i-%zu", i + 1);
+        agent(id, agents[i].free)->capacity = own(agents[i].capacity);
+    }
+    for (int i = 0; i < 20; i++) {
+        struct sched_session *s = limited("cpu=1", 1 + i);
+        const char *const *wished[] = { NULL, light, first, last, NULL };
+
+        s->designated = wished[i % 5];
+        s->designated_count = i % 5 == 0 || i % 5 == 4 ? 0 : i % 5 == 1 ? 2 : 1;
+        s->designated_strict = i % 5 != 2; /* rather i-1 */
+        if (i % 5 == 4) { /* its group keeps apart */
+            s->group = "apart";
+            s->grouping = SCHED_SPREAD;
+        }
+    }
+    run_at(0);
+    /* nobody wishes: i-2 (3 left), then i-1, then i-3; two of them: i-3 is 9/32 full, i-4 empty,
+     * so i-3, also when i-4 has 1, 2 and 3 of 16 (9/32 to 11/32 against at most 4/16);
+     * apart: the fullest without a member: i-2, i-1, i-3, i-4
+     */
+    assert_string_equal(places(), "i-2 i-3 i-1 i-4 i-2 " "i-2 i-3 i-1 i-4 i-1 "
+                                  "i-1 i-3 i-1 i-4 i-3 " "i-3 i-3 i-3 i-4 i-4");
+    end();
+}
+
 /* Sessions by row, agents as the concentrated selector chooses them. */
 static void expect_built_in(const char *name)
 {
@@ -206,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_example_orders),
         cmocka_unit_test(test_example_chooses),
+        cmocka_unit_test(test_chooses_among_the_wished_for),
         cmocka_unit_test(test_choice_is_explained),
         cmocka_unit_test(test_wrong_answers),
         cmocka_unit_test(test_refused),

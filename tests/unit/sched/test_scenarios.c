@@ -121,6 +121,25 @@ static void test_designated(void **state)
     end();
 }
 
+/* Of each five the middle three wish for b or d; turns are taken there, too. */
+static void test_turns_among_the_wished_for(void **state)
+{
+    static const char *const wished[] = { "b", "d" };
+
+    (void)state;
+    begin(&sched_fifo, &sched_round_robin);
+    for (char id[] = "a"; id[0] <= 'd'; id[0]++)
+        (void)agent(id, "cpu=16");
+    for (int i = 0; i < 20; i++) {
+        session("cpu=1")->designated = wished;
+        world.sessions[i].designated_count = i % 5 == 0 || i % 5 == 4 ? 0 : 2;
+        world.sessions[i].designated_strict = true;
+    }
+    run_at(0);
+    assert_string_equal(places(), "a b d b c d b d b c d b d b c d b d b c");
+    end();
+}
+
 static void test_groups(void **state)
 {
     static const struct { enum sched_grouping grouping; const char *places; } rows[] = {
@@ -188,7 +207,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_concurrency), cmocka_unit_test(test_quota),
         cmocka_unit_test(test_reserved_starts), cmocka_unit_test(test_dependencies),
-        cmocka_unit_test(test_designated), cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_designated),
+        cmocka_unit_test(test_turns_among_the_wished_for), cmocka_unit_test(test_groups),
         cmocka_unit_test(test_preemption_modes),
     };
 
