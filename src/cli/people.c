@@ -191,6 +191,7 @@ static const struct column resource_group_columns[] = {
     { "backfill_reservations", "RESERVATIONS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
     { "allowed_session_types", "TYPES", COLUMN_NAMES, COLUMN_IS_WIDE },
     { "preemption", "PREEMPTION", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "handler_options", "HANDLER-OPTIONS", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "pending_timeout_sec", "PENDING-TIMEOUT", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "agent_loss_policy", "AGENT-LOSS", COLUMN_TEXT, 0 },
     { "agent_loss_grace_sec", "GRACE", COLUMN_NUMBER, COLUMN_IS_WIDE },
@@ -519,7 +520,7 @@ PEOPLE_VERB(group, "group set", "PROJECT", "Change a project", group_set_opts,
 
 struct resource_group_opts {
     const char *description, *scheduler, *scheduler_opts, *selection;
-    struct cli_list allowed_session_types, preemption, fair_share;
+    struct cli_list allowed_session_types, preemption, fair_share, handler_options;
     int is_active, backfill, agent_loss_policy;
     struct cli_int retries, backfill_reservations;
     struct cli_int pending_timeout_sec, agent_loss_grace_sec;
@@ -550,6 +551,8 @@ static const struct cli_opt resource_group_opts[] = {
       "what counts: half_life_days=7, user:E-MAIL=2, ...; repeatable" },
     { 0, "preemption", CLI_LIST, offsetof(struct resource_group_opts, preemption), "KEY=VALUE",
       "who makes way: enabled=yes, order=newest, ...; repeatable" },
+    { 0, "handler-options", CLI_LIST, offsetof(struct resource_group_opts, handler_options),
+      "KEY=VALUE", "start-sessions.max_retry_count=5, check-precondition.timeout=600 ..." },
     { 0, "pending-timeout-sec", CLI_DURATION,
       offsetof(struct resource_group_opts, pending_timeout_sec), "TIME",
       "cancel what has waited so long; 0 = never" },

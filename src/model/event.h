@@ -47,6 +47,8 @@ struct event_session_status {
                                    terminating state is already set (first wins) */
     char *status_data;          /* JSON or NULL to keep; owned by the event */
     enum session_result result; /* RESULT_UNDEFINED keeps */
+    bool has_retry;             /* false keeps */
+    struct retry_record retry;
 };
 
 struct event_kernel_status {

@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "base/uuid.h"
+#include "model/retry.h"
 #include "model/slot.h"
 #include "model/status.h"
 
@@ -37,6 +38,7 @@
 #define REASON_CONTAINER_NOT_FOUND "container-not-found"
 #define REASON_MONITOR_LOST "monitor-lost"
 #define REASON_DEPENDENCY_FAILED "dependency-failed"
+#define REASON_DEPRIORITIZED "deprioritized-for-rescheduling"
 
 struct session;
 
@@ -92,6 +94,7 @@ struct session {
     int64_t starts_usec;  /* reservation for batch sessions; 0 = none */
     int64_t batch_timeout_usec; /* 0 = none */
     int64_t running_usec; /* when RUNNING began; 0 = not yet */
+    struct retry_record retry; /* failures on the way to RUNNING since it ran last */
     struct session_dependency *dependencies;
     size_t dependency_count;
     struct kernel *kernels; /* by rank */

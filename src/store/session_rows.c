@@ -32,6 +32,7 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
     ret->image = row_text(row);
     ret->tag = row_text(row);
     ROW_PARSE(row, cluster_mode_parse, &ret->is_multi_node);
+    ROW_PARSE(row, retry_parse, &ret->retry);
 }
 
 void kernel_read_row(struct row *row, struct kernel *ret)

@@ -101,7 +101,7 @@ static int stale(const struct uuid *id, const char *from, uint32_t version, stru
 int session_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     const struct event_session_status *c = &e->session_status;
-    char id[UUID_TEXT_MAX];
+    char id[UUID_TEXT_MAX], retry[RETRY_TEXT_MAX];
     struct sql_stmt *q;
     int64_t seq = 0;
     int r;
@@ -115,7 +115,7 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
         " reason = CASE WHEN status = 'TERMINATING' AND reason IS NOT NULL THEN reason"
         "  ELSE COALESCE(?, reason) END,"
         " status_data = COALESCE(?, status_data), result = COALESCE(?, result),"
-        " running_at = COALESCE(?, running_at), terminated_at = ?"
+        " retry = COALESCE(?, retry), running_at = COALESCE(?, running_at), terminated_at = ?"
         " WHERE id = ? AND status = ? AND version = ? RETURNING seq", &q, err);
     if (r < 0)
         return r;
@@ -124,6 +124,7 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
     sql_put_text(q, c->reason);
     sql_put_text(q, c->status_data);
     sql_put_text(q, c->result == RESULT_UNDEFINED ? NULL : session_result_name(c->result));
+    sql_put_text(q, c->has_retry ? retry_format(&c->retry, retry) : NULL);
     sql_put_time(q, c->to == SESSION_RUNNING ? e->at_usec : 0);
     sql_put_time(q, session_is_terminal(c->to) ? e->at_usec : 0);
     sql_put_uuid(q, &c->id, id);

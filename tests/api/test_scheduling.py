@@ -40,6 +40,12 @@ def test_settings_one_by_one(admin, group):
     assert shown["scheduler_opts"] == {
         "config": {"num_retries_to_skip": 3}, "backfill": True, "backfill_reservations": 10,
         "allowed_session_types": ["batch"], "pending_timeout": 3600}
+    shown = change(admin, group, handler_options={"start-sessions.max_retry_count": 2}).json
+    shown = change(admin, group, handler_options={"check-precondition.timeout": 90}).json
+    assert shown["handler_options"] == {
+        "schedule-sessions.max_retry_count": 0, "schedule-sessions.timeout": 0,
+        "check-precondition.max_retry_count": 5, "check-precondition.timeout": 90,
+        "start-sessions.max_retry_count": 2, "start-sessions.timeout": 0}
     shown = change(admin, group, backfill=False).json
     assert not shown["backfill"] and shown["retries"] == 3, "the others stay"
     shown = change(admin, group, scheduler_opts={"pending_timeout": 60}).json
@@ -50,7 +56,8 @@ def test_settings_one_by_one(admin, group):
 @pytest.mark.parametrize("key, value", [
     ("retries", -1), ("backfill", "perhaps"), ("backfill_reservations", "many"),
     ("allowed_session_types", ["nightly"]), ("pending_timeout_sec", -1), ("scheduler", "mof"),
-    ("selection", "nearest")])
+    ("selection", "nearest"), ("handler_options", {"start-sessions.tries": 1}),
+    ("handler_options", {"start-sessions.max_retry_count": -1})])
 def test_bad_values(admin, group, key, value):
     reply = change(admin, group, **{key: value})
     assert reply.slug == "invalid-api-params" and list(reply.json["data"]) == [key], reply

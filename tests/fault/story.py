@@ -303,6 +303,40 @@ class Story:
         agent.signal(signal.SIGCONT)
         self.wait(session)
 
+    def set_handlers(self, **options):
+        self.ask("PATCH", "/aliquot/v1/resource-groups/default", {"handler_options": {
+            "schedule-sessions.max_retry_count": options.get("retries", 0),
+            "start-sessions.timeout": options.get("timeout", 0)}})
+
+    def passed(self):
+        """One that is too large for what is free is passed by one behind it."""
+        self.set_handlers(retries=1)
+        bodies = [self.body("holder", "sleep 8"), self.body("large"), self.body("passes")]
+        bodies[1]["config"]["resources"]["cpu"] = "4"
+        made = []
+        for body in bodies:
+            made += self.create(body)
+            self.expected[made[-1]] = "SUCCESS"
+            if body is bodies[0]:
+                self.wait_run(made[0])
+        for session in (made[2], made[0], made[1]):
+            self.wait(session)
+
+    def deaf(self):
+        """The agent does not hear of a start until that has taken too long."""
+        self.ask("PATCH", "/aliquot/v1/resource-groups/default", {"agent_loss_policy": "wait"})
+        self.set_handlers(timeout=1)
+        agent = self.cluster.programs["agent"]
+        agent.signal(signal.SIGSTOP)
+        [session] = self.create(self.body("unheard"))
+        self.expected[session] = "SUCCESS"
+        self.repeating.add(session)
+        wait_for(lambda: self.mark.exists() or self.ask(
+            "GET", "/aliquot/v1/sessions/" + session).json["status"] != "SCHEDULED", 60, "its end")
+        self.set_handlers()
+        agent.signal(signal.SIGCONT)
+        self.wait(session)
+
     def stop_manager(self):
         """It may die while it stops."""
         manager = self.cluster.programs["manager"]

@@ -36,6 +36,8 @@ ACTS = (
     ("core.preempt.*", ("first", "displaced")),
     ("core.deadline.*", ("first", "overdue")),
     ("core.start.failed", ("first", "broken")),
+    ("core.start.expired", ("first", "deaf")),
+    ("core.deprioritize.*", ("first", "passed")),
     ("agent.destroy.recorded", ("first", "hasty")),
     ("agent.log.pruned", ("first", "several")),
     ("agent.recover.*", ("first", "kill_agent")),

@@ -9,7 +9,7 @@
 
 struct params {
     const char *name, *description, *scheduler, *selection, *agent_loss_policy;
-    const json_t *scheduler_opts, *preemption, *fair_share;
+    const json_t *scheduler_opts, *preemption, *fair_share, *handler_options;
     struct str_list allowed_session_types;
     enum maybe is_active, backfill;
     int64_t retries, backfill_reservations;
@@ -42,6 +42,10 @@ struct params {
     { "preemption", FIELD_OBJECT, 0, offsetof(struct params, preemption),                          \
       .doc = "who makes way for whom: enabled, order, mode, interactive, victim_scope, "           \
              "preemption_min_runtime, preemptible_priority; what is not named stays" },            \
+    { "handler_options", FIELD_OBJECT, 0, offsetof(struct params, handler_options),                \
+      .doc = "how often a start is tried, and for how long: schedule-sessions, "                   \
+             "check-precondition, start-sessions, each with .max_retry_count and .timeout; "      \
+             "what is not named stays" },                                                          \
     { "pending_timeout_sec", FIELD_INT, 0, offsetof(struct params, pending_timeout_sec), 0,        \
       INT64_C(1) << 30, .doc = "0 = none" },                                                       \
     { "agent_loss_policy", FIELD_STR, 0, offsetof(struct params, agent_loss_policy), 1, 16,        \
@@ -74,6 +78,8 @@ static void write_scheduling(const struct resource_group *group, struct jsonw *w
     jsonw_member_int(w, "pending_timeout_sec", scheduling.pending_timeout_usec / USEC_PER_SEC);
     jsonw_key(w, "preemption");
     core_write_preemption(&scheduling, w);
+    jsonw_key(w, "handler_options");
+    core_write_handler_options(&scheduling, w);
 }
 
 static void write_row(const struct api_list *list, const struct store_page *page, size_t i,
@@ -134,7 +140,7 @@ static bool sets_options(const struct params *params)
     return params->scheduler_opts || params->retries != UNSET || params->backfill != MAYBE_UNSET
         || params->backfill_reservations != UNSET || params->allowed_session_types.count
         || params->pending_timeout_sec != UNSET || params->preemption
-        || params->fair_share;
+        || params->fair_share || params->handler_options;
 }
 
 static json_t *list_types(const struct str_list *types)
@@ -214,6 +220,8 @@ static char *merge_options(struct people_row *row, const char *old)
     }
     if (params->preemption)
         merge_object(opts, "preemption", params->preemption);
+    if (params->handler_options)
+        merge_object(opts, "handler_options", params->handler_options);
     return json_dumps(opts, JSON_COMPACT);
 }
 

@@ -102,6 +102,8 @@ static void change_status(struct session *s, struct event_session_status *c, int
         replace(&s->status_data, AQ_TAKE(c->status_data));
     if (c->result != RESULT_UNDEFINED)
         s->result = c->result;
+    if (c->has_retry)
+        s->retry = c->retry;
     if (c->to == SESSION_RUNNING)
         s->running_usec = at_usec;
 }

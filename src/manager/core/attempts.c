@@ -8,13 +8,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/jsonw.h"
 #include "manager/core/parts.h"
 
 #define KEEP_USEC (60 * USEC_PER_SEC)
 #define PRUNE_USEC (600 * USEC_PER_SEC)
 
 /* 'count' more with this answer, the first of them at 'since' (monotonic). */
-static void add(struct core *core, struct live *l, enum sched_verdict verdict, uint32_t count,
+static void add(struct core *core, struct live *l, const char *kind, uint32_t count,
                 int64_t since_usec, const char *detail)
 {
     struct event *e = propose(core, l, EVENT_SESSION_ATTEMPT);
@@ -22,7 +23,7 @@ static void add(struct core *core, struct live *l, enum sched_verdict verdict, u
     if (!e)
         return;
     e->attempt.row = l->s.row;
-    e->attempt.kind = sched_verdict_name(verdict);
+    e->attempt.kind = kind;
     e->attempt.count = count;
     e->attempt.first_usec = e->at_usec - AQ_MAX(clock_monotonic_usec() - since_usec, 0);
     if (detail && !(e->attempt.detail = strdup(detail)))
@@ -47,8 +48,8 @@ void attempts_explained(struct core *core, struct live *l, const char *detail)
     uint32_t more = uncounted(l);
 
     if (more > 1)
-        add(core, l, l->explained, more - 1, l->tries_kept_usec, NULL);
-    add(core, l, l->verdict, 1, l->verdict_usec, detail);
+        add(core, l, sched_verdict_name(l->explained), more - 1, l->tries_kept_usec, NULL);
+    add(core, l, sched_verdict_name(l->verdict), 1, l->verdict_usec, detail);
     mark_kept(l);
 }
 
@@ -57,9 +58,29 @@ void attempts_placed(struct core *core, struct live *l, const char *choices)
     uint32_t more = uncounted(l);
 
     if (more > 0)
-        add(core, l, l->explained, more, l->tries_kept_usec, NULL);
-    add(core, l, SCHED_PLACED, 1, clock_monotonic_usec(), choices);
+        add(core, l, sched_verdict_name(l->explained), more, l->tries_kept_usec, NULL);
+    add(core, l, sched_verdict_name(SCHED_PLACED), 1, clock_monotonic_usec(), choices);
     mark_kept(l);
+}
+
+void attempts_failed(struct core *core, struct live *l, const struct retry_record *record,
+                     enum retry_result result, const char *error)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf detail = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&detail);
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "step", retry_step_name(record->step));
+    jsonw_member_int(&w, "attempts", record->attempts);
+    jsonw_member_int(&w, "max_retry_count",
+                     l->rgroup->scheduling.retry[record->step].max_retry_count);
+    jsonw_object_end(&w);
+    if (error && strbuf_ok(&detail)) { /* {"error": ...}: its member beside these */
+        strbuf_truncate(&detail, detail.len - 1);
+        strbuf_addf(&detail, ",%s", error + 1);
+    }
+    add(core, l, retry_result_name(result), 1, clock_monotonic_usec(),
+        strbuf_ok(&detail) ? detail.data : NULL);
 }
 
 void attempts_keep(struct core *core, struct live *l, int64_t now)
@@ -74,7 +95,7 @@ void attempts_keep(struct core *core, struct live *l, int64_t now)
         return;
     }
     if (more > 0)
-        add(core, l, l->explained, more, l->tries_kept_usec, NULL);
+        add(core, l, sched_verdict_name(l->explained), more, l->tries_kept_usec, NULL);
     mark_kept(l);
 }
 

@@ -112,6 +112,9 @@ static void compare_session(struct audit *a, const struct session *s)
         !same_text(m->status_data, s->status_data))
         find(a, "session %s: result, force or reason differ (%s in memory, %s stored)", id,
              text_or(m->reason), text_or(s->reason));
+    if (m->retry.step != s->retry.step || m->retry.attempts != s->retry.attempts)
+        find(a, "session %s: %u failures in memory, %u stored", id, (unsigned)m->retry.attempts,
+             (unsigned)s->retry.attempts);
     if (m->created_usec != s->created_usec || m->status_changed_usec != s->status_changed_usec ||
         m->starts_usec != s->starts_usec || m->batch_timeout_usec != s->batch_timeout_usec ||
         m->running_usec != s->running_usec)

@@ -168,6 +168,34 @@ static int explain_preempting(struct strbuf *text, struct strbuf *json)
     return 0;
 }
 
+/* It could not be started, and is tried again before long. */
+static int explain_backoff(const struct live *l, struct strbuf *text, struct strbuf *json)
+{
+    uint32_t max = l->rgroup->scheduling.retry[l->s.retry.step].max_retry_count;
+    AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
+
+    strbuf_addf(&sentence, "Its start has failed %u times; it is tried again in %lld s",
+                (unsigned)l->s.retry.attempts,
+                (long long)((l->backoff_usec - clock_monotonic_usec()) / USEC_PER_SEC + 1));
+    if (max)
+        strbuf_addf(&sentence, ", and given up when %u tries have failed", (unsigned)max + 1);
+    strbuf_addc(&sentence, '.');
+    if (text)
+        strbuf_add(text, sentence.data, sentence.len);
+    if (json) {
+        struct jsonw w = jsonw_make(json);
+
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "kind", sched_verdict_name(SCHED_TOO_EARLY));
+        jsonw_member_str(&w, "text", sentence.data);
+        jsonw_member_int(&w, "failed", l->s.retry.attempts);
+        jsonw_object_end(&w);
+    }
+    if (!strbuf_ok(&sentence))
+        return -ENOMEM;
+    return refusal_keep(l->s.status_data, text, json);
+}
+
 int explain(struct core *core, struct live *l, struct strbuf *text, struct strbuf *json,
             struct aq_error *err)
 {
@@ -178,6 +206,8 @@ int explain(struct core *core, struct live *l, struct strbuf *text, struct strbu
 
     if (l->is_preempting)
         return explain_preempting(text, json);
+    if (l->backoff_usec > clock_monotonic_usec() && explain_backoff(l, text, json) == 0)
+        return 0;
     r = snapshot_begin(core, l->rgroup, &s);
     if (r == 0)
         r = add_session(core, &s, l);

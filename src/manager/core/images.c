@@ -81,8 +81,10 @@ static void tell_session(struct core *core, const struct msg_image_status *msg,
         .name = "session_image_pull", .session = l ? &l->s : NULL, .reason = "", .image = status,
     };
 
-    if (l)
-        bus_publish(core, &event);
+    if (!l)
+        return;
+    retry_take_pull(core, l, &msg->kernel_id, status->is_final);
+    bus_publish(core, &event);
 }
 
 void images_take_status(struct core *core, const struct agent_live *a,

@@ -95,6 +95,7 @@ static void take_fact(struct core *core, struct agent_live *a, struct live *l, s
         free(f->error);
         f->error = refusal_json(a->a.id, m);
         f->error_is_passing = is_passing_error(m->error_kind);
+        f->error_is_image = m->error_kind && strncmp(m->error_kind, "image-", 6) == 0;
     }
     live_touch(core, l);
     AQ_FAULT("core.status.received");

@@ -154,6 +154,8 @@ void live_release(struct core *core, struct live *l, size_t rank, int64_t at_use
 
 void live_forget_facts(struct kernel_live *k)
 {
+    k->is_pulling = k->error_is_image = false;
+    k->pulled_usec = 0;
     free(k->alloc);
     free(k->service_ports);
     free(k->error);

@@ -113,10 +113,13 @@ struct core_scheduling {
     enum core_fate preempted_batch, preempted_interactive;
     enum core_scope victim_scope; /* whose sessions displace each other */
     int preemptible_priority;     /* sessions with a higher job priority stay */
+    struct retry_limits retry[RETRY_STEP_COUNT];
 };
 void core_read_scheduling(const struct resource_group *g, struct core_scheduling *ret);
 struct jsonw;
 /* Its preemption as the member of scheduler_opts says it, with all defaults. */
 void core_write_preemption(const struct core_scheduling *s, struct jsonw *w);
+/* The same of "handler_options". */
+void core_write_handler_options(const struct core_scheduling *s, struct jsonw *w);
 
 #endif

@@ -14,6 +14,8 @@
  *       and batch unless given
  *   "fair_share": {...}                   what counts how much, see fair_settings.h
  *   "preemption": {...}                   who makes way for whom, see preempt.c
+ *   "handler_options": {...}              how often a start is tried, and for how long,
+ *       see retry.c
  *   "pending_timeout": SECONDS            Backend.AI's place for the column of
  *       that name; the API keeps both the same
  */
@@ -185,6 +187,8 @@ static int read_opts(const char *text, struct core_scheduling *ret, struct aq_er
     if (r == 0)
         r = preempt_read(json_object_get(opts, "preemption"), ret, err);
     if (r == 0)
+        r = retry_read(json_object_get(opts, "handler_options"), ret, err);
+    if (r == 0)
         r = fair_settings_check(json_object_get(opts, "fair_share"), err);
     json_decref(opts);
     return r;
@@ -192,7 +196,7 @@ static int read_opts(const char *text, struct core_scheduling *ret, struct aq_er
 
 static struct core_scheduling defaults(const struct resource_group *g)
 {
-    return (struct core_scheduling){
+    struct core_scheduling s = {
         .options = {
             .sequencer = &sched_fifo,
             .selector = { .ops = &sched_concentrated },
@@ -205,6 +209,9 @@ static struct core_scheduling defaults(const struct resource_group *g)
         .preempted_interactive = CORE_SKIPPED,
         .preemptible_priority = PRIORITY_COUNT - 1,
     };
+
+    retry_defaults(&s);
+    return s;
 }
 
 int core_check_scheduling(const struct resource_group *g, struct aq_error *err)

@@ -109,6 +109,45 @@ bool preempt_is_leaving(const struct session *s);
 void preempt_begin(struct rgroup *g, struct core *core, struct live *l,
                    const struct sched_outcome *out);
 
+/* ---- ends.c ---- */
+
+/* A change of the session with what belongs to an end; 'data' (JSON or NULL) is copied.
+ * NULL if memory is short.
+ */
+struct event *end_propose(struct core *core, struct live *l, enum session_status to,
+                          const char *reason, enum session_result result, const char *data);
+/* Durably forced, if that was asked for. */
+void end_propose_forced(struct core *core, struct live *l);
+/* A batch program that was not allowed to end by itself has failed. */
+enum session_result end_result(const struct live *l);
+/* From any state with kernels to TERMINATING. */
+void end_begin(struct core *core, struct live *l, const char *reason, enum session_result result,
+               const char *data);
+/* A kernel that has ended cannot start anew: then the session cannot either. */
+bool end_may_reschedule(const struct live *l);
+/* Those that its kernels are on. */
+bool end_agents_are_connected(const struct core *core, const struct live *l);
+
+/* ---- retry.c ---- */
+
+void retry_defaults(struct core_scheduling *ret);
+/* Of the member "handler_options" of scheduler_opts; NULL = none. -EINVAL names the key. */
+int retry_read(struct json_t *from, struct core_scheduling *ret, struct aq_error *err);
+/* An agent could not start a kernel: again, elsewhere if possible, or the end. */
+void retry_failed(struct core *core, struct live *l, size_t rank);
+/* The same of a start that takes longer than its group allows: true if that was proposed. */
+bool retry_expired(struct core *core, struct live *l, int64_t now);
+/* An agent fetches an image for a kernel, or does so no longer. */
+void retry_take_pull(struct core *core, struct live *l, const struct uuid *kernel_id, bool is_over);
+/* It waits in vain for too long and holds up others: true if it was proposed to lower it. */
+bool retry_deprioritize(struct core *core, struct live *l);
+/* It has waited for as long as it may. */
+void retry_note_timeout(struct core *core, struct live *l);
+/* DEPRIORITIZING: lower it, back to the queue. */
+void retry_lower(struct core *core, struct live *l);
+/* Something follows from how often it finds no room. */
+bool retry_counts_waits(const struct live *l);
+
 /* ---- kept.c ---- */
 
 /* Tell the group's scheduler what has changed since it was told last. -EAGAIN: it has to be
@@ -159,6 +198,9 @@ void outlook_done(struct rgroup *g);
 void attempts_explained(struct core *core, struct live *l, const char *detail);
 /* It is being placed; 'choices' is JSON or NULL. */
 void attempts_placed(struct core *core, struct live *l, const char *choices);
+/* A step of its start has failed; 'error' is JSON {"error": ...} or NULL. */
+void attempts_failed(struct core *core, struct live *l, const struct retry_record *record,
+                     enum retry_result result, const char *error);
 /* It waits on: write now and then how often it was looked at. */
 void attempts_keep(struct core *core, struct live *l, int64_t now);
 /* Prune by age and number. */
@@ -170,8 +212,9 @@ void attempts_tick(struct core *core, int64_t now);
  * is short: then the whole batch will be given up and tried again.
  */
 struct event *propose(struct core *core, struct live *l, enum event_kind kind);
-void propose_session(struct core *core, struct live *l, enum session_status to,
-                     const char *reason);
+/* The same of its status. */
+struct event *propose_session(struct core *core, struct live *l, enum session_status to,
+                              const char *reason);
 struct event *propose_kernel(struct core *core, struct live *l, size_t rank,
                              enum kernel_status to, const char *reason);
 /* The open batch has placements of a pass of 'g'. */
@@ -191,6 +234,8 @@ void apply_agent(struct core *core, struct event *e);
 /* ---- the others ---- */
 
 void step(struct core *core, struct live *l);
+/* pending.c: PENDING, or on the way to it */
+void step_pending(struct core *core, struct live *l, int64_t now);
 void schedule(struct core *core);
 
 /* The words of an agent that could not start a kernel, for status_data; NULL if

@@ -70,7 +70,8 @@ struct event *propose(struct core *core, struct live *l, enum event_kind kind)
     return e;
 }
 
-void propose_session(struct core *core, struct live *l, enum session_status to, const char *reason)
+struct event *propose_session(struct core *core, struct live *l, enum session_status to,
+                              const char *reason)
 {
     struct event *e = propose(core, l, EVENT_SESSION_STATUS);
 
@@ -82,6 +83,7 @@ void propose_session(struct core *core, struct live *l, enum session_status to, 
             .version = l->s.version,
             .reason = reason,
         };
+    return e;
 }
 
 struct event *propose_kernel(struct core *core, struct live *l, size_t rank,

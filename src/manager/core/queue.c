@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "manager/core/usage.h"
 
 /* Can a pass be saved: would it end where the last one did, without coming to 'l'? */
@@ -31,9 +32,14 @@ void queue_add(struct core *core, struct live *l)
     l->verdict = SCHED_BEHIND;
     l->rgroup->pending++;
     kept_session(l);
-    if (!is_behind_blocker(l)) {
+    if (l->backoff_usec > clock_monotonic_usec()) {
+        l->verdict_usec = clock_monotonic_usec();
+        queue_park(core, l, SCHED_TOO_EARLY, NULL);
+    } else if (!is_behind_blocker(l)) {
         l->rgroup->needs_pass = true;
         core_schedule_turn(core);
+    } else if (retry_counts_waits(l->rgroup->blocker)) {
+        live_touch(core, l->rgroup->blocker);
     }
 }
 

@@ -50,8 +50,10 @@ static void handle(struct core *core, struct rgroup *g, const struct sched_outco
 {
     struct live *l = g->seats[out->session];
 
-    if (l->verdict != out->verdict)
+    if (l->verdict != out->verdict) {
         l->verdict_usec = clock_monotonic_usec();
+        l->tries_base = live_tries(l) - AQ_MIN(live_tries(l), 1u);
+    }
     switch (out->verdict) {
     case SCHED_PLACED:
         l->is_preempting = false;
@@ -98,6 +100,8 @@ static int pass(struct core *core, struct rgroup *g)
         g->blocker = g->seats[result.blocker];
     for (size_t i = 0; i < result.count; i++)
         handle(core, g, &result.outcomes[i]);
+    if (g->blocker && retry_counts_waits(g->blocker))
+        live_touch(core, g->blocker);
     AQ_FAULT("core.schedule.decided");
     return 0;
 }

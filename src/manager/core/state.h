@@ -38,6 +38,9 @@ struct kernel_live {
     const char *reason;      /* static */
     char *alloc, *service_ports, *error; /* JSON; error: {"kind","field","text"} */
     bool error_is_passing;   /* another try may work */
+    bool error_is_image;     /* what failed is the image, not the start */
+    bool is_pulling;         /* its agent fetches the image */
+    int64_t pulled_usec;     /* monotonic, when that was over; 0 = it was not seen */
     char *misuse;            /* misuse.c: what its agent found, a line each; NULL = nothing */
     int64_t sent_usec;       /* monotonic: the order of this attempt was sent; 0 = not since the
                                 agent connected */
@@ -82,7 +85,9 @@ struct live {
     uint32_t tries;          /* passes in vain that its scheduler no longer knows of */
     uint32_t tries_kept;     /* of all, those that are written */
     int64_t tries_kept_usec; /* monotonic */
-    uint32_t starts;         /* tries to start it in this manager's life */
+    uint32_t tries_base;     /* of all, those before the present run of SCHED_NO_ROOM */
+    int64_t backoff_usec;    /* monotonic: not to be started before; 0 = at once */
+    int64_t again_usec;      /* monotonic, PENDING: it holds up others, look at it again then */
     char *failed_agent;
     struct list waiters;     /* struct waiter: commands that wait for a status */
     struct kernel_live kernels[]; /* as s.kernels */

@@ -16,12 +16,8 @@
  * once go from SCHEDULED to RUNNING with one commit.
  */
 #define LINGER_USEC (200 * USEC_PER_MSEC)
-#define EXPLAIN_USEC (2 * USEC_PER_SEC)
-/* starts_usec is wall-clock time, which can be set: look again now and then. */
-#define WALL_CHECK_USEC (30 * USEC_PER_SEC)
 /* The agent ends a batch program at its limit; we step in when it does not. */
 #define BATCH_MARGIN_USEC (60 * USEC_PER_SEC)
-#define STARTS_MAX 5
 /* An order that the agent does not show any sign of after this is sent again. */
 #define RESEND_USEC (15 * USEC_PER_SEC)
 
@@ -63,79 +59,6 @@ static bool all_gone(const struct core *core, const struct live *l, int64_t now)
     return true;
 }
 
-/* A change of the session with what belongs to an end; 'data' (JSON or NULL) is copied. */
-static void propose_end(struct core *core, struct live *l, enum session_status to,
-                        const char *reason, enum session_result result, const char *data)
-{
-    struct event *e = propose(core, l, EVENT_SESSION_STATUS);
-    AQ_CLEANUP(aq_freep) char *misuse = data ? NULL : misuse_json(l);
-
-    if (!e)
-        return;
-    data = data ? data : misuse;
-    e->session_status = (struct event_session_status){
-        .id = l->s.id,
-        .from = l->s.status,
-        .to = to,
-        .version = l->s.version,
-        .reason = reason,
-        .result = l->s.result == RESULT_UNDEFINED ? result : RESULT_UNDEFINED,
-    };
-    if (data && !(e->session_status.status_data = strdup(data)))
-        core_die("a status");
-}
-
-static void propose_forced(struct core *core, struct live *l)
-{
-    struct event *e = NULL;
-
-    if (l->end_is_forced && !l->s.forced && (e = propose(core, l, EVENT_SESSION_FORCED)))
-        e->session_change.id = l->s.id;
-}
-
-/* A batch program that was not allowed to end by itself has failed. */
-static enum session_result result_if_ended(const struct live *l)
-{
-    return l->s.type == SESSION_BATCH ? RESULT_FAILURE : RESULT_UNDEFINED;
-}
-
-/* From any state with kernels to TERMINATING. */
-static void begin_end(struct core *core, struct live *l, const char *reason,
-                      enum session_result result, const char *data)
-{
-    for (size_t i = 0; i < l->s.kernel_count; i++)
-        if (kernel_is_holding(l->s.kernels[i].status))
-            (void)propose_kernel(core, l, i, KERNEL_TERMINATING, reason);
-    propose_forced(core, l);
-    propose_end(core, l, SESSION_TERMINATING, reason, result, data);
-    AQ_FAULT("core.terminate.proposed");
-}
-
-/* A kernel that has ended cannot start anew: then the session cannot either. */
-static bool may_reschedule(const struct live *l)
-{
-    for (size_t i = 0; i < l->s.kernel_count; i++)
-        if (kernel_is_terminal(l->s.kernels[i].status))
-            return false;
-    return session_status_may_follow(l->s.status, SESSION_RESCHEDULING);
-}
-
-/* An agent could not start a kernel: try elsewhere if that may help. */
-static void fail_start(struct core *core, struct live *l, size_t rank)
-{
-    const struct kernel_live *f = &l->kernels[rank];
-
-    if (f->error_is_passing && ++l->starts < STARTS_MAX && may_reschedule(l)) {
-        free(l->failed_agent);
-        l->failed_agent = strdup(l->s.kernels[rank].agent_id); /* NULL only forgets it */
-        propose_end(core, l, SESSION_RESCHEDULING, REASON_FAILED_TO_CREATE, RESULT_UNDEFINED,
-                    f->error);
-    } else {
-        begin_end(core, l, REASON_FAILED_TO_CREATE, result_if_ended(l), f->error);
-    }
-    AQ_FAULT("core.start.failed");
-}
-
 /* The agent of a kernel is given up: what its resource group wants then. True
  * if that was proposed.
  */
@@ -147,10 +70,10 @@ static bool handle_loss(struct core *core, struct live *l)
         if (!kernel_is_holding(l->s.kernels[i].status) ||
             !agent_is_given_up(core, l->s.kernels[i].agent_id, false))
             continue;
-        if (policy && strcmp(policy, "requeue") == 0 && may_reschedule(l))
+        if (policy && strcmp(policy, "requeue") == 0 && end_may_reschedule(l))
             propose_session(core, l, SESSION_RESCHEDULING, REASON_AGENT_LOST);
         else
-            begin_end(core, l, REASON_AGENT_LOST, result_if_ended(l), NULL);
+            end_begin(core, l, REASON_AGENT_LOST, end_result(l), NULL);
         AQ_FAULT("core.loss.proposed");
         return true;
     }
@@ -168,89 +91,15 @@ static bool preempt(struct core *core, struct live *l, int64_t now)
         return false; /* it has ended by itself */
     (void)snprintf(data, sizeof(data), "{\"preempted_by\":\"%s\"}",
                    uuid_format(&l->preempted_by, id));
-    if (preempt_fate(l) == CORE_TERMINATED || !may_reschedule(l))
-        begin_end(core, l, REASON_PREEMPTED, result_if_ended(l), data);
+    if (preempt_fate(l) == CORE_TERMINATED || !end_may_reschedule(l))
+        end_begin(core, l, REASON_PREEMPTED, end_result(l), data);
     else
-        propose_end(core, l,
+        end_propose(core, l,
                     session_status_may_follow(l->s.status, SESSION_PREEMPTED) ? SESSION_PREEMPTED
                                                                               : SESSION_RESCHEDULING,
                     REASON_PREEMPTED, RESULT_UNDEFINED, data);
     AQ_FAULT("core.preempt.proposed");
     return true;
-}
-
-/* ---- PENDING ---- */
-
-static void explain_later(struct core *core, struct live *l, int64_t now)
-{
-    struct strbuf json = STRBUF_INIT;
-    struct event *e;
-
-    if (l->verdict == l->explained || l->verdict == SCHED_BEHIND) {
-        attempts_keep(core, l, now);
-        return;
-    }
-    if (now < l->verdict_usec + EXPLAIN_USEC) {
-        live_wake_at(core, l, l->verdict_usec + EXPLAIN_USEC);
-        return;
-    }
-    if (explain(core, l, NULL, &json, NULL) == 0 &&
-        (e = propose(core, l, EVENT_SESSION_EXPLAINED))) {
-        e->session_change.id = l->s.id;
-        e->session_change.reason = strdup(l->verdict == SCHED_NO_ROOM ? "no-available-instances"
-                                                                      : "predicate-checks-failed");
-        e->session_change.status_data = strbuf_steal(&json);
-        attempts_explained(core, l, e->session_change.status_data);
-    }
-    l->explained = l->verdict;
-    strbuf_done(&json);
-}
-
-/* Nothing tells when a session has run long enough to be displaced. */
-static void look_at_victims_again(struct core *core, struct live *l, int64_t now)
-{
-    const struct sched_preemption *p = &l->rgroup->options.preemption;
-
-    if (!p->enabled || !p->min_runtime_usec || !l->wishes || !l->wishes->job_priority ||
-        l->verdict != SCHED_NO_ROOM)
-        return;
-    if (now >= l->pass_usec) {
-        l->rgroup->needs_pass |= l->pass_usec != 0;
-        l->pass_usec = now + p->min_runtime_usec;
-        core_schedule_turn(core);
-    }
-    live_wake_at(core, l, l->pass_usec);
-}
-
-static void step_pending(struct core *core, struct live *l, int64_t now)
-{
-    int64_t timeout = l->rgroup->scheduling.pending_timeout_usec;
-
-    if (timeout > 0 && now >= age_due(core, l, timeout))
-        l->end_reason = l->end_reason ? l->end_reason : REASON_PENDING_TIMEOUT;
-    if (l->end_reason) {
-        for (size_t i = 0; i < l->s.kernel_count; i++)
-            (void)propose_kernel(core, l, i, KERNEL_CANCELLED, l->end_reason);
-        propose_end(core, l, SESSION_CANCELLED, l->end_reason, RESULT_UNDEFINED, NULL);
-        AQ_FAULT("core.cancel.proposed");
-        return;
-    }
-    if (timeout > 0)
-        live_wake_at(core, l, age_due(core, l, timeout));
-    if (l->retry_usec) {
-        l->retry_usec = 0;
-        queue_unpark(core, l);
-    }
-    if (l->verdict == SCHED_TOO_EARLY) {
-        int64_t wait = l->s.starts_usec - clock_realtime_usec();
-
-        if (wait <= 0)
-            queue_unpark(core, l);
-        else
-            live_wake_at(core, l, now + AQ_MIN(wait, WALL_CHECK_USEC));
-    }
-    look_at_victims_again(core, l, now);
-    explain_later(core, l, now);
 }
 
 /* ---- SCHEDULED .. CREATING ---- */
@@ -300,25 +149,29 @@ static bool has_begun(const struct live *l, size_t rank)
 static void step_starting(struct core *core, struct live *l, int64_t now)
 {
     bool all_begun = true, any_creating = false;
+    struct event *e;
 
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         if (l->kernels[i].fact == FACT_ERROR) {
-            fail_start(core, l, i);
+            retry_failed(core, l, i);
             return;
         }
         if (l->s.kernels[i].status == KERNEL_RUNNING && is_gone(core, l, i, now) &&
             l->kernels[i].fact != FACT_ENDED) {
-            begin_end(core, l, REASON_CONTAINER_NOT_FOUND, result_if_ended(l), NULL);
+            end_begin(core, l, REASON_CONTAINER_NOT_FOUND, end_result(l), NULL);
             return;
         }
         any_creating |= l->kernels[i].fact == FACT_CREATING;
         all_begun &= has_begun(l, i);
     }
+    if (!all_begun && retry_expired(core, l, now))
+        return;
     for (size_t i = 0; i < l->s.kernel_count; i++)
         follow_start(core, l, i, now);
-    if (all_begun)
-        propose_session(core, l, SESSION_RUNNING, NULL);
-    else if (any_creating && l->s.status == SESSION_SCHEDULED &&
+    if (all_begun) {
+        if ((e = propose_session(core, l, SESSION_RUNNING, NULL)))
+            e->session_status.has_retry = l->s.retry.attempts != 0; /* forgotten */
+    } else if (any_creating && l->s.status == SESSION_SCHEDULED &&
              now - l->since_usec >= LINGER_USEC)
         propose_session(core, l, SESSION_PREPARING, NULL);
 }
@@ -357,7 +210,7 @@ static void finish(struct core *core, struct live *l, int64_t now)
         else
             (void)propose_kernel(core, l, i, KERNEL_TERMINATING, reason);
     }
-    propose_end(core, l, all ? SESSION_TERMINATED : SESSION_TERMINATING, reason, result, NULL);
+    end_propose(core, l, all ? SESSION_TERMINATED : SESSION_TERMINATING, reason, result, NULL);
     AQ_FAULT("core.finish.proposed");
 }
 
@@ -386,7 +239,7 @@ static void step_running(struct core *core, struct live *l, int64_t now)
         return;
     }
     if (limit && now >= age_due(core, l, limit)) {
-        begin_end(core, l, REASON_TASK_TIMEOUT, RESULT_FAILURE, NULL);
+        end_begin(core, l, REASON_TASK_TIMEOUT, RESULT_FAILURE, NULL);
         return;
     }
     if (limit)
@@ -416,7 +269,7 @@ static void step_restarting(struct core *core, struct live *l, int64_t now)
         if (l->s.kernels[i].status != KERNEL_RESTARTING)
             continue;
         if (f->fact == FACT_ERROR || (f->fact == FACT_ABSENT && is_gone(core, l, i, now))) {
-            begin_end(core, l, REASON_FAILED_TO_START, result_if_ended(l), f->error);
+            end_begin(core, l, REASON_FAILED_TO_START, end_result(l), f->error);
             return;
         }
         all &= f->fact == FACT_RUNNING || f->fact == FACT_ENDED;
@@ -446,7 +299,7 @@ static void step_terminating(struct core *core, struct live *l, int64_t now, boo
 {
     bool all = give_up || all_gone(core, l, now);
 
-    propose_forced(core, l);
+    end_propose_forced(core, l);
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         if (!kernel_is_holding(l->s.kernels[i].status))
             continue;
@@ -463,8 +316,8 @@ static void step_terminating(struct core *core, struct live *l, int64_t now, boo
         bool never_ran = l->s.running_usec == 0 && l->s.reason &&
                          strncmp(l->s.reason, "failed-to-", 10) == 0;
 
-        propose_end(core, l, never_ran ? SESSION_ERROR : SESSION_TERMINATED,
-                    give_up ? REASON_HANG_TIMEOUT : NULL, result_if_ended(l), NULL);
+        end_propose(core, l, never_ran ? SESSION_ERROR : SESSION_TERMINATED,
+                    give_up ? REASON_HANG_TIMEOUT : NULL, end_result(l), NULL);
         AQ_FAULT("core.terminate.finished");
     }
 }
@@ -512,23 +365,15 @@ static void step_rescheduling(struct core *core, struct live *l, int64_t now)
 
 /* ---- all ---- */
 
-static bool all_connected(const struct core *core, const struct live *l)
-{
-    for (size_t i = 0; i < l->s.kernel_count; i++)
-        if (l->s.kernels[i].agent_id && !core_agent_is_connected(core, l->s.kernels[i].agent_id))
-            return false;
-    return true;
-}
-
 /* It has been in this state for too long. */
 static void expire(struct core *core, struct live *l, struct status_deadline d, int64_t now)
 {
     if (l->s.status == SESSION_TERMINATING) {
         step_terminating(core, l, now, true);
-    } else if (!all_connected(core, l)) {
+    } else if (!end_agents_are_connected(core, l)) {
         live_wake_at(core, l, now + d.after_usec); /* how long to wait for an agent is a policy */
     } else if (d.next == SESSION_TERMINATING) {
-        begin_end(core, l, d.reason, result_if_ended(l), NULL);
+        end_begin(core, l, d.reason, end_result(l), NULL);
     } else {
         propose_session(core, l, d.next, d.reason);
     }
@@ -560,7 +405,7 @@ void step(struct core *core, struct live *l)
         live_wake_at(core, l, age_due(core, l, d.after_usec));
     if (has_started(l->s.status)) {
         if (l->end_reason) {
-            begin_end(core, l, l->end_reason, result_if_ended(l), NULL);
+            end_begin(core, l, l->end_reason, end_result(l), NULL);
             return;
         }
         if (handle_loss(core, l))
@@ -569,8 +414,13 @@ void step(struct core *core, struct live *l)
             return;
     }
     switch (l->s.status) {
-    case SESSION_PENDING:
     case SESSION_DEPRIORITIZING:
+        if (l->end_reason)
+            step_pending(core, l, now);
+        else
+            retry_lower(core, l);
+        break;
+    case SESSION_PENDING:
     case SESSION_RESERVED:
         step_pending(core, l, now);
         break;

@@ -1,8 +1,6 @@
 /* The life of sessions, from the request to the end, against a played agent. */
 #include "world.h"
 
-#include "store/read.h"
-
 /* What the store says of a session that is dead. */
 struct grave {
     struct uuid id;
@@ -209,35 +207,6 @@ static void test_explain(void **state)
     assert_non_null(strstr(text.data, "no-room"));
     assert_int_equal(core_explain(world.core, &(struct uuid){ { 1 } }, &text, NULL, NULL),
                      -ENOENT);
-}
-
-struct attempts {
-    struct uuid id;
-    char text[1024];
-};
-
-/* "no-room:3 placed:1 " */
-static int read_attempts(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    struct attempts *a = data;
-    struct store_page *page = NULL;
-    int r = store_list_attempts(tx, &a->id, &page, err), at = 0;
-
-    for (size_t i = 0; r == 0 && i < page->count; i++)
-        at += snprintf(a->text + at, sizeof(a->text) - (size_t)at, "%s:%d%s ",
-                       page->attempts[i].kind, (int)page->attempts[i].count,
-                       page->attempts[i].detail && strstr(page->attempts[i].detail, "\"chosen\"")
-                           ? "!" : "");
-    store_page_free(page);
-    return r;
-}
-
-static void check_attempts(const struct uuid *id, const char *want)
-{
-    struct attempts a = { .id = *id };
-
-    assert_int_equal(store_call(core_store(world.core), read_attempts, &a, NULL), 0);
-    assert_string_equal(a.text, want);
 }
 
 static struct uuid submit_first(const char *name)

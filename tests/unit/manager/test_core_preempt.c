@@ -5,23 +5,6 @@
 
 #define USER_SCOPE "{\"preemption\":{\"enabled\":true}}"
 
-static void use_options(const char *opts)
-{
-    struct event_batch *batch = event_batch_new();
-    struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
-    struct answer a = { 0 };
-    struct aq_error err = { 0 };
-
-    e->resource_group = (struct resource_group){ .name = strdup("default"), .is_active = true,
-        .scheduler = strdup("fifo"), .scheduler_opts = strdup(opts), .driver_opts = strdup("{}"),
-        .selection = strdup("concentrated"), .agent_loss_policy = strdup("wait") };
-    if (core_check_scheduling(&e->resource_group, &err) < 0)
-        fail_msg("%s: %s", err.field, err.text);
-    core_save(world.core, batch, on_answer, &a);
-    settle();
-    assert_int_equal(a.r, 0);
-}
-
 struct wanted {
     const char *name;
     int cpus, job_priority;
@@ -106,7 +89,7 @@ static void batch_sessions_make_way_and_come_back(void **state)
     struct sent order;
 
     (void)state;
-    use_options(USER_SCOPE);
+    use_options("fifo", USER_SCOPE);
     agent_comes("a", FOUR_CPUS);
     small = run((struct wanted){ "small", 1, 0, true, SESSION_BATCH, NULL });
     pass(USEC_PER_SEC);
@@ -138,12 +121,12 @@ static void interactive_ones_are_skipped_or_ended(void **state)
     struct uuid shell, urgent;
 
     (void)state;
-    use_options(USER_SCOPE);
+    use_options("fifo", USER_SCOPE);
     agent_comes("a", FOUR_CPUS);
     shell = run((struct wanted){ "shell", 4, 0, true, SESSION_INTERACTIVE, NULL });
     urgent = start((struct wanted){ "urgent", 4, 5, false, SESSION_BATCH, NULL });
     assert_int_equal(status_of(&shell), SESSION_RUNNING);
-    use_options("{\"preemption\":{\"enabled\":true,\"interactive\":\"terminate\"}}");
+    use_options("fifo", "{\"preemption\":{\"enabled\":true,\"interactive\":\"terminate\"}}");
     assert_int_equal(status_of(&shell), SESSION_TERMINATING);
     assert_string_equal(reason_of(&shell), REASON_PREEMPTED);
     end_killed(&shell);
@@ -157,8 +140,8 @@ static void who_is_left_alone(void **state)
     struct uuid young, other, urgent;
 
     (void)state;
-    use_options("{\"preemption\":{\"enabled\":true,\"preemption_min_runtime\":60,"
-                "\"preemptible_priority\":5}}");
+    use_options("fifo", "{\"preemption\":{\"enabled\":true,\"preemption_min_runtime\":60,"
+                        "\"preemptible_priority\":5}}");
     agent_comes("a", FOUR_CPUS);
     young = run((struct wanted){ "young", 2, 0, true, SESSION_BATCH, NULL });
     other = run((struct wanted){ "other", 2, 6, true, SESSION_BATCH, NULL });
@@ -167,7 +150,7 @@ static void who_is_left_alone(void **state)
     pass_with("a", 70, (struct uuid[]){ young, other }, 2);
     assert_int_equal(status_of(&young), SESSION_RUNNING); /* it alone would not do */
     assert_int_equal(status_of(&other), SESSION_RUNNING);
-    use_options("{\"preemption\":{\"enabled\":true,\"preemption_min_runtime\":60}}");
+    use_options("fifo", "{\"preemption\":{\"enabled\":true,\"preemption_min_runtime\":60}}");
     assert_int_equal(status_of(&young), SESSION_PREEMPTED);
     assert_int_equal(status_of(&other), SESSION_PREEMPTED);
     assert_int_equal(status_of(&urgent), SESSION_PENDING);
@@ -180,7 +163,7 @@ static void who_gets_old_enough_makes_way(void **state)
     struct uuid young, urgent;
 
     (void)state;
-    use_options("{\"preemption\":{\"enabled\":true,\"preemption_min_runtime\":60}}");
+    use_options("fifo", "{\"preemption\":{\"enabled\":true,\"preemption_min_runtime\":60}}");
     agent_comes("a", FOUR_CPUS);
     young = run((struct wanted){ "young", 4, 0, true, SESSION_BATCH, NULL });
     urgent = start((struct wanted){ "urgent", 4, 90, false, SESSION_BATCH, NULL });
@@ -197,13 +180,13 @@ static void the_scope_decides_whose(void **state)
     struct uuid theirs, urgent;
 
     (void)state;
-    use_options(USER_SCOPE);
+    use_options("fifo", USER_SCOPE);
     agent_comes("a", FOUR_CPUS);
     theirs = run((struct wanted){ "theirs", 4, 0, true, SESSION_BATCH, ADMIN_KEY });
     urgent = start((struct wanted){ "urgent", 4, 90, false, SESSION_BATCH, NULL });
     assert_int_equal(status_of(&theirs), SESSION_RUNNING);
     assert_int_equal(status_of(&urgent), SESSION_PENDING);
-    use_options("{\"preemption\":{\"enabled\":true,\"victim_scope\":\"group\"}}");
+    use_options("fifo", "{\"preemption\":{\"enabled\":true,\"victim_scope\":\"group\"}}");
     assert_int_equal(status_of(&theirs), SESSION_PREEMPTED);
     assert_clean();
 }
@@ -216,7 +199,7 @@ static void a_restart_displaces_nobody_else(void **state)
     struct uuid first, second, urgent;
 
     (void)state;
-    use_options(USER_SCOPE);
+    use_options("fifo", USER_SCOPE);
     agent_comes("a", FOUR_CPUS);
     first = run((struct wanted){ "first", 2, 0, true, SESSION_BATCH, NULL });
     pass(USEC_PER_SEC);
@@ -244,7 +227,7 @@ static void one_that_does_not_leave_is_killed(void **state)
     struct uuid stubborn, urgent;
 
     (void)state;
-    use_options(USER_SCOPE);
+    use_options("fifo", USER_SCOPE);
     agent_comes("a", FOUR_CPUS);
     stubborn = run((struct wanted){ "stubborn", 4, 0, true, SESSION_BATCH, NULL });
     urgent = start((struct wanted){ "urgent", 1, 5, false, SESSION_BATCH, NULL });
@@ -262,7 +245,7 @@ static void a_place_on_a_lost_agent_is_given_up(void **state)
     struct uuid victim, urgent;
 
     (void)state;
-    use_options(USER_SCOPE);
+    use_options("fifo", USER_SCOPE);
     agent_comes("a", FOUR_CPUS);
     victim = run((struct wanted){ "victim", 4, 0, true, SESSION_BATCH, NULL });
     urgent = start((struct wanted){ "urgent", 4, 5, false, SESSION_BATCH, NULL });
@@ -280,7 +263,7 @@ static void who_preempts_may_be_cancelled(void **state)
     struct uuid victim, urgent;
 
     (void)state;
-    use_options(USER_SCOPE);
+    use_options("fifo", USER_SCOPE);
     agent_comes("a", FOUR_CPUS);
     victim = run((struct wanted){ "victim", 4, 0, true, SESSION_BATCH, NULL });
     urgent = start((struct wanted){ "urgent", 4, 5, false, SESSION_BATCH, NULL });
@@ -333,7 +316,7 @@ static void a_day_worked_out_by_hand(void **state)
     bool has_left[AQ_COUNT(day_before)] = { false };
 
     (void)state;
-    use_options(USER_SCOPE);
+    use_options("fifo", USER_SCOPE);
     agent_comes("a", FOUR_CPUS);
     agent_comes("b", FOUR_CPUS);
     agent_comes("c", FOUR_CPUS);

@@ -7,24 +7,6 @@
 
 #define HOUR (3600 * USEC_PER_SEC)
 
-static void use_options(const char *scheduler, const char *opts)
-{
-    struct event_batch *batch = event_batch_new();
-    struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
-    struct answer a = { 0 };
-    struct aq_error err = { 0 };
-
-    e->resource_group = (struct resource_group){ .name = strdup("default"), .is_active = true,
-        .scheduler = strdup(scheduler), .scheduler_opts = strdup(opts),
-        .driver_opts = strdup("{}"), .selection = strdup("concentrated"),
-        .agent_loss_policy = strdup("wait") };
-    if (core_check_scheduling(&e->resource_group, &err) < 0)
-        fail_msg("%s: %s", err.field, err.text);
-    core_save(world.core, batch, on_answer, &a);
-    settle();
-    assert_int_equal(a.r, 0);
-}
-
 static struct uuid start(const char *name, const char *key, int cpus)
 {
     struct slots slots = { .items = NULL };

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "manager/core/parts.h"
+#include "store/read.h"
 
 #define ADMIN_KEY "AKIAIOSFODNN7EXAMPLE"
 #define USER_KEY "AKIANABBDUSEREXAMPLE"
@@ -334,6 +335,56 @@ static inline enum session_status status_of(const struct uuid *id)
     return s ? s->status : SESSION_STATUS_COUNT; /* not alive any more */
 }
 #define GONE SESSION_STATUS_COUNT
+
+/* ---- scheduling ---- */
+
+/* How the resource group schedules from now on. */
+static inline void use_options(const char *scheduler, const char *opts)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
+    struct answer a = { 0 };
+    struct aq_error err = { 0 };
+
+    e->resource_group = (struct resource_group){ .name = strdup("default"), .is_active = true,
+        .scheduler = strdup(scheduler), .scheduler_opts = strdup(opts),
+        .driver_opts = strdup("{}"), .selection = strdup("concentrated"),
+        .agent_loss_policy = strdup("wait") };
+    if (core_check_scheduling(&e->resource_group, &err) < 0)
+        fail_msg("%s: %s", err.field, err.text);
+    core_save(world.core, batch, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+}
+
+struct attempts {
+    struct uuid id;
+    char text[1024];
+};
+
+/* "no-room:3 placed:1 " */
+static inline int read_attempts(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct attempts *a = data;
+    struct store_page *page = NULL;
+    int r = store_list_attempts(tx, &a->id, &page, err), at = 0;
+
+    for (size_t i = 0; r == 0 && i < page->count; i++)
+        at += snprintf(a->text + at, sizeof(a->text) - (size_t)at, "%s:%d%s ",
+                       page->attempts[i].kind, (int)page->attempts[i].count,
+                       page->attempts[i].detail && strstr(page->attempts[i].detail, "\"chosen\"")
+                           ? "!" : "");
+    store_page_free(page);
+    return r;
+}
+
+static inline void check_attempts(const struct uuid *id, const char *want)
+{
+    struct attempts a = { .id = *id };
+
+    assert_int_equal(store_call(core_store(world.core), read_attempts, &a, NULL), 0);
+    assert_string_equal(a.text, want);
+}
 
 /* ---- audit ---- */
 
