@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,27 +84,10 @@ static int make_folder(int at, const char *path, mode_t mode, struct aq_error *e
     return 0;
 }
 
-/* Overwriting keeps the file's blocks, which truncating first would give back. */
-static int write_file(int at, const char *path, const char *text, size_t len, mode_t mode,
-                      struct aq_error *err)
-{
-    AQ_CLEANUP(aq_closep) int fd =
-        openat(at, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
-    struct stat st;
-    int r;
-
-    if (fd < 0)
-        return aq_fail_errno(err, "create '%s'", path);
-    r = fs_write_all(fd, text, len);
-    if (r == 0 && (fstat(fd, &st) < 0 || (st.st_size > (off_t)len && ftruncate(fd, (off_t)len) < 0)))
-        r = -errno;
-    return r < 0 ? aq_fail(err, -r, "write '%s': %s", path, strerror(-r)) : 0;
-}
-
 static int write_text(int at, const char *path, const char *text, mode_t mode,
                       struct aq_error *err)
 {
-    return text ? write_file(at, path, text, strlen(text), mode, err) : 0;
+    return text ? fs_overwrite(at, path, text, strlen(text), mode, err) : 0;
 }
 
 /* The parts that are given, below the kernel's folder. */
@@ -121,7 +105,7 @@ static int write_parts(int folder, const struct disk_job *job, struct aq_error *
     if (r == 0)
         r = make_folder(folder, run, 0700, err);
     if (r == 0 && job->program.len)
-        r = write_file(folder, program, job->program.data, job->program.len, 0600, err);
+        r = fs_overwrite(folder, program, job->program.data, job->program.len, 0600, err);
     if (r == 0)
         r = write_text(folder, "config/resource.txt", job->resource, CONFIG_MODE, err);
     if (r == 0)
@@ -271,42 +255,81 @@ static bool is_among(const char *const *names, const char *name)
     return *names != NULL;
 }
 
-/* True if the folder has no entries but, perhaps, those of 'except'. */
-static bool is_empty(int at, const char *path, const char *const *except)
+static DIR *open_dir(int at, const char *path)
 {
-    static const char *const dots[] = { ".", "..", NULL };
     int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *entry = NULL;
 
-    if (!dir) {
+    if (!dir)
         aq_closep(&fd);
-        return false;
-    }
-    while ((entry = readdir(dir))) {
-        if (!is_among(dots, entry->d_name) && !is_among(except, entry->d_name))
-            break;
-    }
-    (void)closedir(dir);
-    return entry == NULL;
+    return dir;
 }
 
-/* Make the folder of a kernel that ran once and left no files behind look as
- * if it had never run. False if it cannot.
+/* The next entry that is none of 'except', or NULL. */
+static const char *next_other(DIR *dir, const char *const *except)
+{
+    static const char *const dots[] = { ".", "..", NULL };
+    struct dirent *entry;
+
+    while ((entry = readdir(dir)) && (is_among(dots, entry->d_name) || is_among(except, entry->d_name)))
+        ;
+    return entry ? entry->d_name : NULL;
+}
+
+static bool is_empty(int at, const char *path)
+{
+    static const char *const none[] = { NULL };
+    DIR *dir = open_dir(at, path);
+    bool is_empty = dir && !next_other(dir, none);
+
+    if (dir)
+        (void)closedir(dir);
+    return is_empty;
+}
+
+/* Remove all entries of the folder but those of 'except'; false if it cannot. */
+static bool strip(int at, const char *path, const char *const *except)
+{
+    DIR *dir = open_dir(at, path);
+    const char *name;
+    int r = dir ? 0 : -errno;
+
+    while (r == 0 && (name = next_other(dir, except)))
+        r = fs_remove_tree(dirfd(dir), name, NULL);
+    if (dir)
+        (void)closedir(dir);
+    return r == 0;
+}
+
+/* What a container has written goes now, its file is used again; but not while
+ * that is still mounted, which its lock tells (monitor/image_file.c).
+ */
+static void empty_scratch(int folder)
+{
+    AQ_CLEANUP(aq_closep) int fd =
+        openat(folder, "scratch.img", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(fd, 0) == 0)
+        (void)renameat(folder, "scratch.img", folder, "scratch.img.new");
+}
+
+/* Make the folder of a kernel that ran once look as if it had never run. False
+ * if it cannot: its program has left files in the work folder, say.
  */
 static bool empty(int folder)
 {
-    static const char *const none[] = { NULL }, *const first[] = { "1", NULL },
-                      *const reused[] = { "lock", "program", "log", "exit.tmp", NULL },
-                      *const parts[] = { "spec.json", "config", "work", "run", NULL },
-                      *const files[] = { "resource.txt", "environ.txt", NULL };
+    static const char *const parts[] = { "spec.json", "config", "work", "run", "scratch.img.new",
+                                         NULL },
+                      *const files[] = { "resource.txt", "environ.txt", NULL },
+                      *const runs[] = { "1", NULL },
+                      *const reused[] = { "lock", "program", "log", "exit.tmp", "config.json", NULL };
 
     (void)renameat(folder, "run/1/started", folder, "run/1/program");
     (void)renameat(folder, "run/1/exit.json", folder, "run/1/exit.tmp");
-    (void)unlinkat(folder, "run/1/monitor.sock", 0);
-    return file_size(folder, "run/1/log") == 0 && is_empty(folder, ".", parts)
-           && is_empty(folder, "config", files) && is_empty(folder, "work", none)
-           && is_empty(folder, "run", first) && is_empty(folder, "run/1", reused);
+    empty_scratch(folder);
+    return file_size(folder, "run/1/log") == 0 && is_empty(folder, "work")
+           && strip(folder, ".", parts) && strip(folder, "config", files)
+           && strip(folder, "run", runs) && strip(folder, "run/1", reused);
 }
 
 int folder_forget(struct folders *folders, struct disk_job *job, struct aq_error *err)

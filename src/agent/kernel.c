@@ -278,7 +278,7 @@ static int start_container(struct local_kernel *k, const struct msg_kernel_creat
         return r;
     specify_limits(k, order, places, &spec);
     text = order_write_environ(spec.envp);
-    r = text ? fs_write_quick(AT_FDCWD, places->environ, text, strlen(text), 0644, err)
+    r = text ? fs_overwrite(AT_FDCWD, places->environ, text, strlen(text), 0644, err)
              : aq_fail(err, ENOMEM, "environ.txt");
     return r < 0 ? r : runtime_start(k->agent->containers, &spec, &run_events, k, &k->run, err);
 }

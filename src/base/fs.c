@@ -105,6 +105,22 @@ int fs_write_quick(int dirfd, const char *path, const void *bytes, size_t len, m
     return replace(dirfd, path, bytes, len, mode, false, err);
 }
 
+int fs_overwrite(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
+                 struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd =
+        openat(dirfd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
+    struct stat st;
+    int r;
+
+    if (fd < 0)
+        return aq_fail_errno(err, "create '%s'", path);
+    r = fs_write_all(fd, bytes, len);
+    if (r == 0 && (fstat(fd, &st) < 0 || (st.st_size > (off_t)len && ftruncate(fd, (off_t)len) < 0)))
+        r = -errno;
+    return r < 0 ? aq_fail(err, -r, "write '%s': %s", path, strerror(-r)) : 0;
+}
+
 int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *copy = strdup(path);

@@ -27,6 +27,13 @@ int fs_write_atomic(int dirfd, const char *path, const void *bytes, size_t len, 
 int fs_write_quick(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
                    struct aq_error *err);
 
+/* Overwrite a file that nobody reads meanwhile, or make it. It keeps its inode
+ * and blocks, which some file systems are slow to give away and get again; whoever
+ * dies in between leaves half of it.
+ */
+int fs_overwrite(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
+                 struct aq_error *err);
+
 /* mkdir -p with 'mode' for what is new. */
 int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err);
 

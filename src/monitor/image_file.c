@@ -56,7 +56,7 @@ int image_file_copy(const char *original, const char *path, struct aq_error *err
 {
     AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path);
     AQ_CLEANUP(aq_closep) int from = -1, to = -1;
-    struct stat st;
+    struct stat st, old;
     int r;
 
     if (!fresh)
@@ -66,8 +66,9 @@ int image_file_copy(const char *original, const char *path, struct aq_error *err
     from = open(original, O_RDONLY | O_CLOEXEC);
     if (from < 0 || fstat(from, &st) < 0)
         return aq_fail_errno(err, "open '%s'", original);
-    to = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (to < 0)
+    to = open(fresh, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    /* one that was emptied is not emptied again: ext4 would write it out at its closing */
+    if (to < 0 || fstat(to, &old) < 0 || (old.st_size && ftruncate(to, 0) < 0))
         return aq_fail_errno(err, "make '%s'", fresh);
     r = copy_data(from, to, st.st_size);
     AQ_FAULT("monitor.scratch.copied");

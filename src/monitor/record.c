@@ -44,22 +44,11 @@ static int64_t timeval_usec(struct timeval tv)
 /* Into exit.tmp, which a folder that is used again still has: no file is made. */
 static int write_exit(int folder, const struct strbuf *text, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int fd =
-        openat(folder, "exit.tmp", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    struct stat st;
-    int r;
+    int r = fs_overwrite(folder, "exit.tmp", text->data, text->len, 0600, err);
 
-    if (fd < 0)
-        return aq_fail_errno(err, "create 'exit.tmp'");
-    /* overwritten: truncating first would give the block back, for the disk to discard */
-    r = fs_write_all(fd, text->data, text->len);
-    if (r == 0
-        && (fstat(fd, &st) < 0
-            || (st.st_size > (off_t)text->len && ftruncate(fd, (off_t)text->len) < 0)))
-        r = -errno;
     if (r == 0 && renameat(folder, "exit.tmp", folder, "exit.json") < 0)
-        r = -errno;
-    return r < 0 ? aq_fail(err, -r, "write 'exit.json': %s", strerror(-r)) : 0;
+        r = aq_fail_errno(err, "make 'exit.json'");
+    return r;
 }
 
 int record_exit(int folder, const struct exit_record *record, struct aq_error *err)

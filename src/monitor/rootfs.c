@@ -73,28 +73,39 @@ static int mount_scratch(const struct sandbox *sandbox, struct aq_error *err)
     return r < 0 ? r : image_file_mount(sandbox->scratch, "scratch", err);
 }
 
-/* A new folder of the container's user 'uid'; one that is there stays as it is. */
+/* A folder of the container's user 'uid', unless somebody has it already. */
 static int make_owned(const char *path, const struct sandbox *sandbox, uint32_t uid, uint32_t gid,
                       struct aq_error *err)
 {
-    bool is_new = access(path, F_OK) < 0;
+    struct stat st;
     int r = make_folder(path, 0755, err);
 
-    if (r == 0 && is_new && chown(path, sandbox->id_base + uid, sandbox->id_base + gid) < 0)
+    if (r == 0
+        && (stat(path, &st) < 0
+            || (st.st_uid == 0 && chown(path, sandbox->id_base + uid, sandbox->id_base + gid) < 0)))
         r = aq_fail_errno(err, "give '%s' to the container", path);
     return r;
+}
+
+/* The folder of overlayfs, without what a former attempt left in it. */
+static int make_work(struct aq_error *err)
+{
+    if (access("scratch/work" "/work", F_OK) == 0
+        && fs_remove_tree(AT_FDCWD, "scratch/work", err) < 0)
+        return -err->code;
+    return make_folder("scratch/work", 0700, err);
 }
 
 /* The container's root owns "/". */
 static int make_scratch(const struct sandbox *sandbox, struct aq_error *err)
 {
-    int r = fs_remove_tree(AT_FDCWD, "scratch/work", err); /* of a former attempt */
+    int r = make_work(err);
 
     if (r == 0)
         r = make_owned("scratch/upper", sandbox, 0, 0, err);
     if (r == 0)
         r = make_owned("scratch/home", sandbox, sandbox->home_uid, sandbox->home_gid, err);
-    return r == 0 ? make_folder("scratch/work", 0700, err) : r;
+    return r;
 }
 
 /* ---- layers ---- */

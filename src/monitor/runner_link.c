@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -28,9 +29,8 @@ int runner_link_open(struct runner_link *link, struct aq_error *err)
         || bind(link->listener, (const struct sockaddr *)&address, sizeof(address)) < 0
         || listen(link->listener, RUNNER_CONNECTIONS_MAX) < 0)
         return aq_fail_errno(err, "listen on runner.sock");
-    link->report = raise_fd(open("report", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                                 0600));
-    return link->report < 0 ? aq_fail_errno(err, "make 'report'") : 0;
+    link->report = raise_fd(memfd_create("report", MFD_CLOEXEC));
+    return link->report < 0 ? aq_fail_errno(err, "make the runner's report") : 0;
 }
 
 int runner_link_pass(const struct runner_link *link)
@@ -74,10 +74,8 @@ bool runner_link_read_report(const struct runner_link *link, struct runner_repor
 
 void runner_link_close(struct runner_link *link)
 {
-    if (link->report >= 0) {
-        (void)unlink("report");
+    if (link->report >= 0)
         (void)unlink("runner.sock");
-    }
     aq_closep(&link->listener);
     aq_closep(&link->report);
     aq_closep(&link->connection);

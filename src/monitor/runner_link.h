@@ -1,8 +1,8 @@
 /* runner_link.h - the monitor's side of aliquot-runner, process 1 of a container
  *
  * The listening socket lies in the kernel's folder, "runner.sock", and goes
- * into the container as descriptor RUNNER_SOCKET_FD, a file "report" beside it as
- * RUNNER_REPORT_FD (runner/protocol.h). The agent connects to the socket by
+ * into the container as descriptor RUNNER_SOCKET_FD, a memory file for its report
+ * as RUNNER_REPORT_FD (runner/protocol.h). The agent connects to the socket by
  * itself; the monitor does to hear when the program runs.
  */
 #ifndef AQ_MONITOR_RUNNER_LINK_H

@@ -206,7 +206,7 @@ static int write_config(struct draft *d, struct aq_error *err)
     container.mounts = mounts;
     r = bundle_write(&spec, &container, &d->bundle, d->device_rules, &text, err);
     if (r == 0)
-        r = fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err);
+        r = fs_overwrite(AT_FDCWD, path, text.data, text.len, 0600, err);
     return r < 0 ? r : let_hooks_read(d, path, err);
 }
 

@@ -94,26 +94,51 @@ static char *name_instance(const char *state)
 
 /* ---- scratch space ---- */
 
-static int make_template(const char *path, int64_t bytes, struct aq_error *err)
+/* The folders that every container has in it (monitor/rootfs.c), so that none has
+ * to make them.
+ */
+static int make_contents(const char *path, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path);
-    AQ_CLEANUP(aq_closep) int fd = -1;
+    static const char *const names[] = { "upper", "home", "work" };
+    int r = fs_mkdirs(path, 0755, err);
+
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(names); i++) {
+        AQ_CLEANUP(aq_freep) char *name = aq_format("%s/%s", path, names[i]);
+
+        r = name ? fs_mkdirs(name, 0755, err) : aq_fail(err, ENOMEM, "scratch space");
+    }
+    return r;
+}
+
+static int make_file_system(const char *path, const char *contents, int64_t bytes,
+                            struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     /* no journal: nothing in it survives a crash of the node anyway */
     const char *argv[] = { "mkfs.ext4", "-q", "-F", "-m", "0", "-O",
                            "^has_journal,^resize_inode,sparse_super2", "-E",
-                           "lazy_itable_init=1,nodiscard,packed_meta_blocks=1,root_owner=0:0", fresh,
-                           NULL };
-    int r;
+                           "lazy_itable_init=1,nodiscard,packed_meta_blocks=1,root_owner=0:0",
+                           "-d", contents, path, NULL };
 
-    if (!fresh)
-        return aq_fail(err, ENOMEM, "scratch space");
-    fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || ftruncate(fd, bytes) < 0)
-        return aq_fail_errno(err, "make '%s'", fresh);
-    r = tool_run(argv, NULL, err);
+        return aq_fail_errno(err, "make '%s'", path);
+    return tool_run(argv, NULL, err);
+}
+
+static int make_template(const char *path, int64_t bytes, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path),
+                              *contents = aq_format("%s.contents", path);
+    int r = fresh && contents ? make_contents(contents, err)
+                              : aq_fail(err, ENOMEM, "scratch space");
+
+    if (r == 0)
+        r = make_file_system(fresh, contents, bytes, err);
+    if (contents)
+        (void)fs_remove_tree(AT_FDCWD, contents, NULL);
     if (r == 0 && rename(fresh, path) < 0)
         r = aq_fail_errno(err, "rename '%s'", fresh);
-    if (r < 0)
+    if (r < 0 && fresh)
         (void)unlink(fresh);
     return r;
 }

@@ -61,7 +61,7 @@ int program_file_put(const char *path, const struct strbuf *text, struct aq_erro
     if (folder < 0)
         return aq_fail_errno(err, "open '%s'", path);
     AQ_FAULT("agent.program.before");
-    return fs_write_quick(folder, "program", text->data, text->len, 0600, err);
+    return fs_overwrite(folder, "program", text->data, text->len, 0600, err);
 }
 
 int program_file_write(const struct runtime_spec *spec, struct aq_error *err)

@@ -13,7 +13,7 @@ int program_file_write(const struct runtime_spec *spec, struct aq_error *err);
 /* Append the same bytes to 'out'. -ENOMEM. */
 int program_file_text(const struct runtime_spec *spec, struct strbuf *out, struct aq_error *err);
 
-/* Write these bytes as 'program' into the folder. */
+/* Write these bytes as 'program' into the folder, where no monitor is yet. */
 int program_file_put(const char *folder, const struct strbuf *text, struct aq_error *err);
 
 #endif
