@@ -236,8 +236,20 @@ static bool remove_one(const char *path)
     return rmdir(path) == 0 || errno == ENOENT;
 }
 
-void cgroups_remove(const struct sandbox *sandbox)
+/* Folders with processes or others below them stay; false if there are such. */
+static bool remove_empty(const struct sandbox *sandbox)
 {
+    for (size_t i = 0; i < sandbox->cgroups.count; i++)
+        if (rmdir(sandbox->cgroups.items[i]) < 0 && errno != ENOENT)
+            return false;
+    return true;
+}
+
+void cgroups_end(const struct sandbox *sandbox)
+{
+    if (!remove_empty(sandbox)) /* most often there is nobody to look for */
+        cgroups_kill(sandbox);
+    AQ_FAULT("monitor.cgroups.killed");
     for (size_t i = 0; i < sandbox->cgroups.count; i++)
         /* what has just died still counts for a moment */
         for (int round = 0; round < REMOVE_ROUNDS && !remove_one(sandbox->cgroups.items[i]);

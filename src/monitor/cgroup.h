@@ -32,8 +32,8 @@ int cgroups_join(const struct sandbox *sandbox, bool is_inside, struct aq_error 
 /* SIGKILL to every process in them until there is none. */
 void cgroups_kill(const struct sandbox *sandbox);
 
-/* Remove the empty folders with what is below them. */
-void cgroups_remove(const struct sandbox *sandbox);
+/* The same, and remove the folders with what is below them. */
+void cgroups_end(const struct sandbox *sandbox);
 
 struct memory_use {
     int64_t peak_bytes; /* -1 = not known */

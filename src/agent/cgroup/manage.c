@@ -161,8 +161,7 @@ static void end_kernel(const struct sweep *sweep, const char *name)
     for (size_t i = 0; i < sweep->layout->count; i++)
         if (sweep->layout->items[i].parent)
             (void)add_folder(&sandbox, sweep->layout->items[i].parent, name);
-    cgroups_kill(&sandbox);
-    cgroups_remove(&sandbox);
+    cgroups_end(&sandbox);
     for (size_t i = 0; i < sandbox.cgroups.count; i++)
         free(sandbox.cgroups.items[i]);
     free(sandbox.cgroups.items);

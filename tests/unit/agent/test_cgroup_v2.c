@@ -237,7 +237,7 @@ static void test_v2_join_kill_remove(void **state)
 
     (void)snprintf(inner, sizeof(inner), "%s/inner", k.cgroups[0]);
     assert_int_equal(mkdir(inner, 0755), 0); /* as runc makes one */
-    cgroups_remove(&k.sandbox);
+    cgroups_end(&k.sandbox);
     assert_int_equal(access(k.cgroups[0], F_OK), -1);
     strbuf_done(&k.text);
 }
@@ -268,7 +268,7 @@ static void test_v2_device_filter(void **state)
     assert_int_equal(k.sandbox.devices.count, 4);
     assert_row(cgroups_make(&k.sandbox, &err) == 0, "%s", err.text);
     assert_int_equal(ask(&k, look_at_devices), 0);
-    cgroups_remove(&k.sandbox);
+    cgroups_end(&k.sandbox);
     strbuf_done(&k.text);
 }
 
@@ -287,7 +287,7 @@ static void test_v2_no_device(void **state)
     plan(f, KERNEL, devices, &k);
     assert_int_equal(cgroups_make(&k.sandbox, NULL), 0);
     assert_int_equal(ask(&k, look_at_none), 0);
-    cgroups_remove(&k.sandbox);
+    cgroups_end(&k.sandbox);
     strbuf_done(&k.text);
 }
 
@@ -325,7 +325,7 @@ static void test_v2_sweep(void **state)
 
     cgroups_kill(&known.sandbox);
     assert_int_equal(waitpid(pids[0], &status, 0), pids[0]);
-    cgroups_remove(&known.sandbox);
+    cgroups_end(&known.sandbox);
     cgroup_leave(&f->layout);
     assert_int_equal(access(f->layout.items[0].parent, F_OK), -1);
     for (int i = 0; i < 2; i++)
