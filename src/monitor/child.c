@@ -115,13 +115,12 @@ static const char *set_identity(const struct program *p)
     return NULL;
 }
 
+/* What monitor.c did to them. */
 static void reset_signals(void)
 {
-    const struct sigaction usual = { .sa_handler = SIG_DFL };
     sigset_t none;
 
-    for (int n = 1; n < NSIG; n++)
-        (void)sigaction(n, &usual, NULL);
+    (void)signal(SIGHUP, SIG_DFL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
