@@ -297,12 +297,18 @@ static void begin_running(struct monitor *m, bool has_tty, int64_t started_usec)
 static void on_runner(struct monitor *m)
 {
     struct runner_hello hello;
+    struct runner_report report;
     int r = runner_link_receive(&m->runner, &hello);
 
     if (r > 0)
         begin_running(m, hello.tty, hello.started_usec);
-    if (r != 0) /* that was all that matters */
-        aq_closep(&m->runner.connection);
+    if (r >= 0)
+        return;
+    aq_closep(&m->runner.connection);
+    /* it has said how the program ended: nothing that the OCI runtime would tidy up
+     * is left when we have done so, and it need not be waited for */
+    if (runner_link_read_report(&m->runner, &report) && !report.code)
+        (void)kill(-m->child.pid, SIGKILL);
 }
 
 /* The program has ended; but a shell that minds SIGTERM must not cost those
@@ -342,9 +348,7 @@ static void loop(struct monitor *m)
 /* Whatever is left of the container but its scratch space. */
 static void clear_sandbox(const struct sandbox *sandbox)
 {
-    cgroups_kill(sandbox);
-    AQ_FAULT("monitor.cgroups.killed");
-    cgroups_remove(sandbox);
+    cgroups_end(sandbox);
     AQ_FAULT("monitor.cgroups.removed");
     for (size_t i = 0; i < sandbox->leftovers.count; i++)
         (void)fs_remove_tree(AT_FDCWD, sandbox->leftovers.items[i], NULL);
