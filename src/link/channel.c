@@ -321,6 +321,12 @@ void channel_set_ops(struct channel *ch, const struct channel_ops *ops, void *da
     ch->data = data;
 }
 
+void channel_set_patience(struct channel *ch, int64_t usec)
+{
+    ch->ping_usec = ch->dead_usec = usec;
+    start_timer(ch);
+}
+
 void channel_bind(struct channel *ch, struct peer *peer, int64_t ping_usec, int64_t dead_usec)
 {
     ch->peer = peer;

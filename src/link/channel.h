@@ -37,6 +37,11 @@ int channel_connect(uv_loop_t *loop, const char *host, uint16_t port, struct tls
                     const struct channel_ops *ops, void *data, struct channel **ret,
                     struct aq_error *err);
 
+/* How long the other side may be silent before its greeting; at first
+ * CHANNEL_GREETING_USEC.
+ */
+void channel_set_patience(struct channel *ch, int64_t usec);
+
 /* The greeting is over: keep alive and carry this peer's reliable messages. */
 void channel_bind(struct channel *ch, struct peer *peer, int64_t ping_usec, int64_t dead_usec);
 

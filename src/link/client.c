@@ -4,8 +4,10 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "http/defer.h"
 #include "http/tls.h"
 #include "link/channel.h"
+#include "link/idle.h"
 #include "link/link.h"
 #include "link/raw.h"
 
@@ -26,6 +28,8 @@ struct link_client {
     struct peer peer;
     struct uuid manager;     /* incarnation that the counters are about */
     struct list streams;     /* struct opening: not yet connected */
+    struct idle_pool idle;
+    struct reuse *reuse;     /* adds to it */
 };
 
 static void try_connect(struct link_client *client);
@@ -48,10 +52,17 @@ static void schedule(struct link_client *client)
     (void)uv_timer_start(&client->timer, on_timer, (uint64_t)(wait / USEC_PER_MSEC), 0);
 }
 
-static void lose(struct link_client *client, const char *why)
+/* Connections to a manager that is perhaps another one now are of no use. */
+static void disconnect(struct link_client *client)
 {
     channel_close(AQ_TAKE(client->channel));
     client->is_connected = false;
+    idle_clear(&client->idle);
+}
+
+static void lose(struct link_client *client, const char *why)
+{
+    disconnect(client);
     schedule(client);
     if (client->ops->on_disconnected)
         client->ops->on_disconnected(client->data, why);
@@ -59,8 +70,7 @@ static void lose(struct link_client *client, const char *why)
 
 static void give_up(struct link_client *client, const char *kind, const char *text)
 {
-    channel_close(AQ_TAKE(client->channel));
-    client->is_connected = false;
+    disconnect(client);
     client->is_stopped = true;
     client->ops->on_refused(client->data, kind, text ? text : "the manager gave no reason");
 }
@@ -167,11 +177,12 @@ static void try_connect(struct link_client *client)
 
 /* ---- streams ---- */
 
-/* A stream whose connection is being made. */
+/* A stream whose connection is being made, or was taken from the idle. */
 struct opening {
     struct list link;
     struct link_client *client;
     struct channel *channel;
+    struct defer *later;        /* a connection that was idle is used from the loop */
     struct link_stream *stream; /* NULL once its owner closed it */
     struct msg_stream_hello hello;
     char key[UUID_TEXT_MAX];
@@ -183,6 +194,7 @@ static void opening_free(struct opening *opening)
     if (opening->stream)
         raw_on_gone(opening->stream, NULL, NULL);
     channel_close(opening->channel);
+    defer_cancel(opening->later);
     free(opening);
 }
 
@@ -212,6 +224,7 @@ static void on_stream_open(void *data)
     struct link_stream *stream = opening->stream;
     struct message msg = { .type = MSG_STREAM_HELLO, .stream_hello = opening->hello };
     struct stream *connection;
+    struct reuse *reuse;
     struct aq_error err = { 0 };
 
     if (channel_send(opening->channel, &msg, &err) < 0) {
@@ -219,8 +232,9 @@ static void on_stream_open(void *data)
         return;
     }
     connection = channel_release(AQ_TAKE(opening->channel), &rest);
+    reuse = opening->hello.framed ? opening->client->reuse : NULL;
     opening_free(opening);
-    raw_attach(stream, connection, &rest);
+    raw_attach(stream, connection, &rest, reuse);
 }
 
 static void on_stream_message(void *data, uint64_t seq, const struct message *msg)
@@ -230,21 +244,62 @@ static void on_stream_message(void *data, uint64_t seq, const struct message *ms
     (void)msg;
 }
 
+static int connect_stream(struct opening *opening, struct aq_error *err);
+
 static void on_stream_end(void *data, const char *why)
 {
-    fail_stream(data, why);
+    struct opening *opening = data;
+    struct aq_error err = { 0 };
+
+    if (!opening->later) {
+        fail_stream(opening, why);
+        return;
+    }
+    defer_cancel(AQ_TAKE(opening->later)); /* the manager has just closed it: a new one */
+    channel_close(AQ_TAKE(opening->channel));
+    if (connect_stream(opening, &err) < 0)
+        fail_stream(opening, err.text);
+}
+
+static const struct channel_ops opening_ops = {
+    .on_open = on_stream_open,
+    .on_message = on_stream_message,
+    .on_end = on_stream_end,
+};
+
+static int connect_stream(struct opening *opening, struct aq_error *err)
+{
+    const struct link_client *client = opening->client;
+
+    return channel_connect(client->conf.loop, client->host, client->conf.port, client->tls,
+                           &opening_ops, opening, &opening->channel, err);
+}
+
+static void on_later(void *data)
+{
+    struct opening *opening = data;
+
+    opening->later = NULL;
+    on_stream_open(opening);
+}
+
+/* The connection was open before: greet from the loop, as after connecting. */
+static int take_over(struct opening *opening, struct stream *connection, struct aq_error *err)
+{
+    uv_loop_t *loop = opening->client->conf.loop;
+    int r = channel_new(loop, connection, &opening_ops, opening, &opening->channel, err);
+
+    if (r == 0 && !(opening->later = defer_call(loop, 0, on_later, opening)))
+        r = aq_fail(err, ENOMEM, "stream");
+    return r;
 }
 
 int link_client_open_stream(struct link_client *client, const struct msg_stream_open *open,
                             const struct link_stream_ops *ops, void *data,
                             struct link_stream **ret, struct aq_error *err)
 {
-    static const struct channel_ops channel_ops = {
-        .on_open = on_stream_open,
-        .on_message = on_stream_message,
-        .on_end = on_stream_end,
-    };
     struct opening *opening = calloc(1, sizeof(*opening));
+    struct stream *connection;
     int r;
 
     if (!opening)
@@ -252,10 +307,10 @@ int link_client_open_stream(struct link_client *client, const struct msg_stream_
     list_init(&opening->link);
     (void)snprintf(opening->key, sizeof(opening->key), "%s", open->key);
     opening->hello = (struct msg_stream_hello){ .stream_id = open->stream_id,
-                                                .key = opening->key };
+                                                .key = opening->key, .framed = open->reuse };
     opening->client = client;
-    r = channel_connect(client->conf.loop, client->host, client->conf.port, client->tls,
-                        &channel_ops, opening, &opening->channel, err);
+    connection = open->reuse ? idle_take(&client->idle) : NULL;
+    r = connection ? take_over(opening, connection, err) : connect_stream(opening, err);
     if (r == 0)
         r = raw_new(client->conf.loop, &open->stream_id, ops, data, &opening->stream, err);
     if (r < 0) {
@@ -266,6 +321,13 @@ int link_client_open_stream(struct link_client *client, const struct msg_stream_
     list_add(&client->streams, &opening->link);
     *ret = opening->stream;
     return 0;
+}
+
+static void on_parted(void *owner, struct stream *connection)
+{
+    struct link_client *client = owner;
+
+    idle_add(&client->idle, connection);
 }
 
 /* ---- life ---- */
@@ -309,15 +371,18 @@ int link_client_new(const struct link_client_conf *conf, const struct link_clien
     client->ops = ops;
     client->data = data;
     list_init(&client->streams);
+    idle_init(&client->idle, conf->loop);
+    client->reuse = reuse_new(on_parted, client);
     peer_init(&client->peer);
     client->host = strdup(conf->host);
     client->agent_id = strdup(conf->agent_id);
     client->timer.data = client;
-    if (!client->host || !client->agent_id || uv_timer_init(conf->loop, &client->timer) < 0)
+    if (!client->reuse || !client->host || !client->agent_id || uv_timer_init(conf->loop, &client->timer) < 0)
         r = aq_fail(err, ENOMEM, "link");
     else
         r = make_tls(client, conf, err);
     if (r < 0) {
+        reuse_end(client->reuse);
         free(client->host);
         free(client->agent_id);
         if (client->timer.loop)
@@ -340,6 +405,8 @@ void link_client_free(struct link_client *client)
     if (client->is_connected)
         (void)channel_send(client->channel, &bye, NULL);
     channel_close(client->channel);
+    reuse_end(client->reuse);
+    idle_clear(&client->idle);
     while (!list_is_empty(&client->streams)) {
         struct opening *opening = LIST_ENTRY(client->streams.next, struct opening, link);
 

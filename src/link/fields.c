@@ -253,12 +253,14 @@ static const struct field stream_open_fields[] = {
     MEMBER(msg_stream_open, command, FIELD_JSON),
     MEMBER(msg_stream_open, tty, FIELD_BOOL),
     MEMBER(msg_stream_open, input, FIELD_BOOL),
+    MEMBER(msg_stream_open, reuse, FIELD_BOOL),
     FIELDS_END,
 };
 
 static const struct field stream_hello_fields[] = {
     NEEDED(msg_stream_hello, stream_id, FIELD_UUID),
     NEEDED(msg_stream_hello, key, FIELD_STR),
+    MEMBER(msg_stream_hello, framed, FIELD_BOOL),
     FIELDS_END,
 };
 

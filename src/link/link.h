@@ -6,7 +6,8 @@
  * then the JSON text of a message (message.h); at most LINK_FRAME_MAX bytes
  * after the length. seq counts reliable messages of one process from 1;
  * transient ones have 0; a frame without text only acknowledges and keeps
- * alive. Bulk data has a connection of its own per stream.
+ * alive. Bulk data has a connection of its own per stream; the next stream may
+ * take it over (raw.h).
  *
  * All calls and callbacks belong to the thread of the libuv loop. Messages
  * and texts given to a callback are borrowed for its duration. The program

@@ -54,7 +54,7 @@ enum message_type {
     MSG_IMAGE_LIST,      /* "image.list"      agent -> manager */
     MSG_STATISTICS,      /* "statistics"      agent -> manager */
     MSG_STREAM_OPEN,     /* "stream.open"     manager -> agent */
-    MSG_STREAM_HELLO,    /* "stream.hello"    agent -> manager, first on a stream connection */
+    MSG_STREAM_HELLO,    /* "stream.hello"    agent -> manager, begins a stream on its connection */
     MSG_STREAM_REFUSED,  /* "stream.refused"  agent -> manager */
     MSG_STREAM_CONTROL,  /* "stream.control"  manager -> agent */
     MSG_TYPE_COUNT
@@ -280,7 +280,7 @@ struct msg_statistics {       /* one sample; kernels may be spread over several 
     size_t kernel_count;
 };
 
-/* ---- streams: one further connection each, raw bytes after stream.hello ---- */
+/* ---- streams: one further connection each, bytes or records (raw.h) after stream.hello ---- */
 
 struct msg_stream_open {
     struct uuid stream_id;
@@ -293,11 +293,13 @@ struct msg_stream_open {
     const char *command;      /* exec: JSON {"argv":["ls"],"env":{"A":"b"},"cwd":"/tmp"}; without
                                  argv a shell */
     bool tty, input;          /* exec: on a terminal; with standard input */
+    bool reuse;               /* the manager can read a framed stream (raw.h) */
 };
 
 struct msg_stream_hello {
     struct uuid stream_id;
     const char *key;
+    bool framed;              /* the connection goes on after the stream */
 };
 
 struct msg_stream_refused {

@@ -9,6 +9,10 @@
 #define OPEN_MSEC 10000
 #define HIGH_WATER_BYTES (256u << 10)
 
+#define LINGER_MSEC 2000 /* for the other side to end a framed stream, too */
+
+static const unsigned char end_record[4];
+
 struct link_stream {
     struct uuid id;
     uv_loop_t *loop;
@@ -18,7 +22,12 @@ struct link_stream {
     void *data;
     void (*gone)(void *owner, struct link_stream *stream);
     void *owner;
-    bool is_paused, is_closed;
+    bool is_paused;
+    bool is_closed;        /* no callback any more; a framed stream may have to part still */
+    struct reuse *reuse;   /* NULL: a plain stream */
+    unsigned head_len;     /* framed: bytes of the record's head that have come */
+    uint32_t left;         /* framed: its length so far, then what is to come of it */
+    uint64_t sent;         /* parting: at the last look */
 };
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -26,11 +35,19 @@ static void on_timer_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-static void finish(struct link_stream *stream)
+/* No callback comes after this, nor does its owner know it any more. */
+static void leave(struct link_stream *stream)
 {
     stream->is_closed = true;
     if (stream->gone)
         stream->gone(stream->owner, stream);
+}
+
+static void dispose(struct link_stream *stream)
+{
+    if (stream->stream)
+        stream_close(AQ_TAKE(stream->stream));
+    reuse_unref(AQ_TAKE(stream->reuse));
     uv_close((uv_handle_t *)&stream->timer, on_timer_closed);
 }
 
@@ -38,7 +55,8 @@ void raw_fail(struct link_stream *stream, const struct aq_error *err)
 {
     if (stream->stream)
         stream_close(AQ_TAKE(stream->stream));
-    finish(stream);
+    leave(stream);
+    dispose(stream);
     stream->ops->on_close(stream->data, stream, err);
 }
 
@@ -70,6 +88,8 @@ int raw_new(uv_loop_t *loop, const struct uuid *id, const struct link_stream_ops
     return 0;
 }
 
+/* ---- bytes ---- */
+
 static void on_read(void *data, const char *bytes, size_t len)
 {
     struct link_stream *stream = data;
@@ -86,27 +106,122 @@ static void on_drain(void *data)
 {
     struct link_stream *stream = data;
 
-    if (stream->ops->on_drain)
+    if (stream->ops->on_drain && !stream->is_closed)
         stream->ops->on_drain(stream->data, stream);
 }
 
-void raw_attach(struct link_stream *stream, struct stream *connection, const struct strbuf *rest)
-{
-    static const struct stream_ops ops = {
-        .on_read = on_read,
-        .on_end = on_end,
-        .on_drain = on_drain,
-    };
+static const struct stream_ops plain_ops = {
+    .on_read = on_read,
+    .on_end = on_end,
+    .on_drain = on_drain,
+};
 
+/* ---- records ---- */
+
+/* The other side has ended; if we have not, we do now. */
+static void part(struct link_stream *stream, const char *rest, size_t len)
+{
+    struct stream *connection = AQ_TAKE(stream->stream);
+    bool was_closed = stream->is_closed;
+
+    if (!was_closed) {
+        (void)stream_write(connection, end_record, sizeof(end_record));
+        leave(stream);
+    }
+    reuse_give(stream->reuse, connection, rest, len);
+    dispose(stream);
+    if (!was_closed)
+        stream->ops->on_close(stream->data, stream, NULL);
+}
+
+/* True after the last byte of a head; 'left' is then the record's length. */
+static bool take_head(struct link_stream *stream, unsigned char byte)
+{
+    stream->left = stream->head_len ? stream->left << 8 | byte : byte;
+    stream->head_len = (stream->head_len + 1) % sizeof(end_record);
+    return stream->head_len == 0;
+}
+
+static void on_records(void *data, const char *bytes, size_t len)
+{
+    struct link_stream *stream = data;
+
+    while (len) {
+        bool is_head = stream->head_len || !stream->left;
+        size_t n = is_head ? 1 : AQ_MIN(stream->left, len);
+
+        if (is_head && take_head(stream, (unsigned char)*bytes) && !stream->left) {
+            part(stream, bytes + 1, len - 1);
+            return;
+        }
+        if (!is_head) {
+            stream->left -= (uint32_t)n;
+            if (!stream->is_closed)
+                stream->ops->on_data(stream->data, stream, bytes, n);
+        }
+        bytes += n;
+        len -= n;
+        if (stream->is_paused) {
+            (void)stream_push_back(stream->stream, bytes, len);
+            return;
+        }
+    }
+}
+
+static void on_framed_end(void *data, const struct aq_error *err)
+{
+    struct link_stream *stream = data;
+    struct aq_error why = *err;
+
+    if (!why.code)
+        (void)aq_fail(&why, ECONNRESET, "the connection ended before its stream");
+    if (stream->is_closed)
+        dispose(stream);
+    else
+        raw_fail(stream, &why);
+}
+
+static const struct stream_ops framed_ops = {
+    .on_read = on_records,
+    .on_end = on_framed_end,
+    .on_drain = on_drain,
+};
+
+/* The other side does not end: wait only as long as it takes our bytes. */
+static void on_parting(uv_timer_t *timer)
+{
+    struct link_stream *stream = timer->data;
+    uint64_t sent = stream_sent(stream->stream);
+
+    if (stream_queued(stream->stream) == 0 || sent == stream->sent)
+        dispose(stream);
+    stream->sent = sent;
+}
+
+static void end_framed(struct link_stream *stream)
+{
+    (void)stream_write(stream->stream, end_record, sizeof(end_record)); /* failure: on_end */
+    stream->is_paused = false;
+    stream_resume(stream->stream);
+    stream->sent = stream_sent(stream->stream);
+    (void)uv_timer_start(&stream->timer, on_parting, LINGER_MSEC, LINGER_MSEC);
+    leave(stream);
+}
+
+/* ---- the connection ---- */
+
+void raw_attach(struct link_stream *stream, struct stream *connection, const struct strbuf *rest,
+                struct reuse *reuse)
+{
     (void)uv_timer_stop(&stream->timer);
     stream->stream = connection;
-    stream_set_ops(connection, &ops, stream);
+    stream->reuse = reuse ? reuse_ref(reuse) : NULL;
+    stream_set_ops(connection, reuse ? &framed_ops : &plain_ops, stream);
     if (stream->is_paused)
         stream_pause(connection);
+    (void)stream_push_back(connection, rest->data, rest->len); /* failure: on_end */
     if (stream->ops->on_open)
         stream->ops->on_open(stream->data, stream);
-    if (!stream->is_closed && rest->len)
-        stream->ops->on_data(stream->data, stream, rest->data, rest->len);
 }
 
 void raw_on_gone(struct link_stream *stream, void (*gone)(void *owner, struct link_stream *stream),
@@ -121,10 +236,24 @@ bool raw_is_attached(const struct link_stream *stream)
     return stream->stream != NULL;
 }
 
+static int write_record(struct stream *connection, const void *bytes, size_t len)
+{
+    unsigned char head[4] = { (unsigned char)(len >> 24), (unsigned char)(len >> 16),
+                              (unsigned char)(len >> 8), (unsigned char)len };
+    const uv_buf_t bufs[] = { uv_buf_init((char *)head, sizeof(head)),
+                              { .base = (char *)(uintptr_t)bytes, .len = len } };
+
+    return stream_writev(connection, bufs, AQ_COUNT(bufs));
+}
+
 int link_stream_write(struct link_stream *stream, const void *bytes, size_t len)
 {
-    int r = stream->stream ? stream_write(stream->stream, bytes, len) : -ENOTCONN;
+    int r = -ENOTCONN;
 
+    if (stream->stream && stream->reuse)
+        r = len ? write_record(stream->stream, bytes, len) : 0;
+    else if (stream->stream)
+        r = stream_write(stream->stream, bytes, len);
     return r < 0 ? r : stream_queued(stream->stream) > HIGH_WATER_BYTES;
 }
 
@@ -143,9 +272,14 @@ void link_stream_close(struct link_stream *stream)
 {
     if (!stream || stream->is_closed)
         return;
+    if (stream->stream && stream->reuse) {
+        end_framed(stream);
+        return;
+    }
     if (stream->stream)
         linger_close(stream->loop, AQ_TAKE(stream->stream));
-    finish(stream);
+    leave(stream);
+    dispose(stream);
 }
 
 const struct uuid *link_stream_id(const struct link_stream *stream)

@@ -1,17 +1,26 @@
-/* raw.h - a link_stream from the inside: waiting for its connection, then bytes */
+/* raw.h - a link_stream from the inside: waiting for its connection, then bytes
+ *
+ * A plain stream ends with its connection. A framed one is records: 4 bytes
+ * length (big endian) and as many of data; length 0 is the end of one side.
+ * After both have ended the connection can carry the next stream.
+ */
 #ifndef AQ_LINK_RAW_H
 #define AQ_LINK_RAW_H
 
 #include "base/list.h"
 #include "http/stream.h"
 #include "link/link.h"
+#include "link/reuse.h"
 
 /* A stream that waits for a connection; on_close(-ETIMEDOUT) after a while. */
 int raw_new(uv_loop_t *loop, const struct uuid *id, const struct link_stream_ops *ops, void *data,
             struct link_stream **ret, struct aq_error *err);
 
-/* The connection is there; 'rest' are bytes that were read already. */
-void raw_attach(struct link_stream *stream, struct stream *connection, const struct strbuf *rest);
+/* The connection is there; 'rest' are bytes that were read already. 'reuse'
+ * gets it after the stream; NULL: the stream is plain.
+ */
+void raw_attach(struct link_stream *stream, struct stream *connection, const struct strbuf *rest,
+                struct reuse *reuse);
 
 /* There will be no connection, or it is lost: on_close, then gone. */
 void raw_fail(struct link_stream *stream, const struct aq_error *err);

@@ -7,12 +7,15 @@
 #include "base/log.h"
 
 #define GUESTS_MAX 256
+#define IDLE_GUESTS_MAX 1024
+#define IDLE_USEC (90 * USEC_PER_SEC) /* agents end theirs before: idle.h */
 
 /* A connection that has not said what it wants. */
 struct guest {
     struct list link;
     struct link_server *server;
     struct channel *channel;
+    bool is_idle; /* has had a stream */
 };
 
 static struct channel *guest_leave(struct guest *guest)
@@ -20,7 +23,10 @@ static struct channel *guest_leave(struct guest *guest)
     struct channel *channel = guest->channel;
 
     list_remove(&guest->link);
-    guest->server->guest_count--;
+    if (guest->is_idle)
+        guest->server->idle_count--;
+    else
+        guest->server->guest_count--;
     free(guest);
     return channel;
 }
@@ -87,6 +93,30 @@ static const struct channel_ops guest_ops = {
     .on_message = on_first_message,
     .on_end = on_guest_end,
 };
+
+/* A stream has ended: its connection is as a new one, whose agent is looked
+ * at again when it says something.
+ */
+static void on_parted(void *owner, struct stream *connection)
+{
+    struct link_server *server = owner;
+    struct guest *guest = server->idle_count < IDLE_GUESTS_MAX ? calloc(1, sizeof(*guest)) : NULL;
+
+    if (!guest) {
+        stream_close(connection);
+        return;
+    }
+    guest->server = server;
+    guest->is_idle = true;
+    stream_resume(connection);
+    if (channel_new(server->conf.loop, connection, &guest_ops, guest, &guest->channel, NULL) < 0) {
+        free(guest);
+        return;
+    }
+    channel_set_patience(guest->channel, IDLE_USEC);
+    list_add(&server->guests, &guest->link);
+    server->idle_count++;
+}
 
 static void on_stranger_read(void *data, const char *bytes, size_t len)
 {
@@ -181,7 +211,8 @@ int link_server_new(const struct link_server_conf *conf, const struct link_serve
     server->data = data;
     list_init(&server->guests);
     list_init(&server->joins);
-    r = make_tls(server, conf, err);
+    server->reuse = reuse_new(on_parted, server);
+    r = server->reuse ? make_tls(server, conf, err) : aq_fail(err, ENOMEM, "agent link");
     if (r == 0)
         r = listen_on(server, conf, err);
     if (r < 0)
@@ -195,6 +226,7 @@ void link_server_free(struct link_server *server)
     if (!server)
         return;
     listener_close(server->listener);
+    reuse_end(server->reuse);
     LIST_FOREACH(it, &server->guests)
         channel_close(guest_leave(LIST_ENTRY(it, struct guest, link)));
     server_joins_free(server);

@@ -20,7 +20,9 @@ struct link_server {
     struct tls_context *tls;
     struct listener *listener;
     struct list guests;  /* struct guest: connected, not yet greeted */
-    size_t guest_count;
+    size_t guest_count;  /* of them without the idle */
+    size_t idle_count;   /* have had a stream and wait for the next */
+    struct reuse *reuse; /* makes them of connections */
     struct list joins;   /* struct link_join: waiting for an answer */
     struct map agents;   /* id -> struct link_agent */
     struct map streams;  /* id text -> struct server_stream */

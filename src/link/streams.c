@@ -41,6 +41,7 @@ static int send_open(struct link_server *server, struct server_stream *entry,
 
     open->stream_id = entry->id;
     open->key = entry->key;
+    open->reuse = true;
     msg.stream_open = *open;
     open->key = NULL;
     return link_server_send(server, entry->agent_id, &msg, err);
@@ -92,7 +93,8 @@ void server_streams_attach(struct link_server *server, struct channel *channel, 
         return;
     }
     AQ_FAULT("link.stream.attached");
-    raw_attach(entry->stream, channel_release(channel, &rest), &rest);
+    raw_attach(entry->stream, channel_release(channel, &rest), &rest,
+               hello->framed ? server->reuse : NULL);
 }
 
 void server_streams_refused(struct link_server *server, const char *agent_id,

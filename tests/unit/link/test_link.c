@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
-#include "link/link.h"
+#include "link/server.h"
 
 #define MANY 500
 
@@ -39,6 +39,7 @@ struct scene {
     struct msg_stream_open opened;
     char opened_key[64];
     bool was_opened, auto_stream;
+    bool is_old; /* an agent that knows plain streams alone */
     struct link_stream *server_stream, *client_stream;
     struct strbuf at_server_bytes, at_client_bytes;
     int stream_opens, stream_closes, drains;
@@ -188,6 +189,7 @@ static void on_client_message(void *data, uint64_t seq, const struct message *ms
         s->opened.kind = NULL; /* borrowed */
         (void)snprintf(s->opened_key, sizeof(s->opened_key), "%s", msg->stream_open.key);
         s->opened.key = s->opened_key;
+        s->opened.reuse = s->opened.reuse && !s->is_old;
         if (s->auto_stream)
             assert_int_equal(link_client_open_stream(s->client, &s->opened, &stream_ops, s,
                                                      &s->client_stream, &err), 0);
@@ -639,16 +641,16 @@ static void open_stream(struct scene *s)
                                        &s->server_stream, &err) == 0, "%s", err.text);
 }
 
-static void test_stream_carries_bytes_both_ways(void **state)
+static void carry_bytes_both_ways(bool is_old)
 {
     static char big[3 << 20];
     struct scene s;
     size_t sent = 0;
 
-    (void)state;
     memset(big, 'x', sizeof(big));
     scene_init(&s);
     s.auto_stream = true;
+    s.is_old = is_old;
     open_stream(&s);
     assert_int_equal(link_stream_write(s.server_stream, "early", 5), -ENOTCONN);
     RUN_UNTIL(&s, s.stream_opens == 2);
@@ -677,6 +679,13 @@ static void test_stream_carries_bytes_both_ways(void **state)
     scene_done(&s);
 }
 
+static void test_stream_carries_bytes_both_ways(void **state)
+{
+    (void)state;
+    carry_bytes_both_ways(false);
+    carry_bytes_both_ways(true);
+}
+
 /* What was written before the close arrives, all of it. */
 static void test_stream_close_sends_all(void **state)
 {
@@ -694,6 +703,85 @@ static void test_stream_close_sends_all(void **state)
     RUN_UNTIL(&s, s.stream_closes == 1);
     assert_int_equal(s.at_server_bytes.len, sizeof(big));
     assert_int_equal(s.stream_error, 0);
+    scene_done(&s);
+}
+
+static void open_next(struct scene *s, int opens)
+{
+    struct msg_stream_open open = { .kind = "logs", .kernel_id = id_of(1) };
+
+    strbuf_clear(&s->at_server_bytes);
+    strbuf_clear(&s->at_client_bytes);
+    assert_int_equal(link_server_open_stream(s->server, "node-1", &open, &stream_ops, s,
+                                             &s->server_stream, NULL), 0);
+    RUN_UNTIL(s, s->stream_opens == opens);
+}
+
+/* One connection for three streams: the first is ended by the agent, the
+ * second by the manager under the agent's bytes, the third by both at once.
+ */
+static void test_streams_take_over_connections(void **state)
+{
+    static char big[1 << 20];
+    struct scene s;
+
+    (void)state;
+    memset(big, 'z', sizeof(big));
+    scene_init(&s);
+    s.auto_stream = true;
+    open_stream(&s);
+    RUN_UNTIL(&s, s.stream_opens == 2);
+    assert_int_equal(link_stream_write(s.client_stream, "one", 3), 0);
+    link_stream_close(AQ_TAKE(s.client_stream));
+    RUN_UNTIL(&s, s.stream_closes == 1 && s.server->idle_count == 1);
+    assert_string_equal(s.at_server_bytes.data, "one");
+
+    open_next(&s, 4);
+    assert_int_equal(s.server->idle_count, 0); /* it was taken: nothing else was there */
+    assert_true(link_stream_write(s.client_stream, big, sizeof(big)) >= 0);
+    link_stream_close(AQ_TAKE(s.server_stream));
+    RUN_UNTIL(&s, s.stream_closes == 2 && s.server->idle_count == 1);
+    assert_int_equal(s.stream_error, 0);
+    assert_int_equal(s.at_server_bytes.len, 0);
+
+    open_next(&s, 6);
+    assert_int_equal(s.server->idle_count, 0);
+    assert_int_equal(link_stream_write(s.client_stream, "three", 5), 0);
+    RUN_UNTIL(&s, s.at_server_bytes.len == 5);
+    assert_string_equal(s.at_server_bytes.data, "three");
+    link_stream_close(AQ_TAKE(s.server_stream));
+    link_stream_close(AQ_TAKE(s.client_stream));
+    RUN_UNTIL(&s, s.server->idle_count == 1);
+    assert_int_equal(s.stream_closes, 2);
+    assert_int_equal(s.server->guest_count, 0);
+
+    link_client_free(AQ_TAKE(s.client)); /* its idle connections go with it */
+    RUN_UNTIL(&s, s.server->idle_count == 0);
+    scene_done(&s);
+}
+
+/* An agent whose certificate was revoked since gets no further stream. */
+static void test_idle_connection_is_looked_at_again(void **state)
+{
+    struct msg_stream_open open = { .kind = "logs", .kernel_id = id_of(1) };
+    struct pki_cert cert;
+    struct scene s;
+
+    (void)state;
+    scene_init(&s);
+    s.auto_stream = true;
+    open_stream(&s);
+    RUN_UNTIL(&s, s.stream_opens == 2);
+    link_stream_close(AQ_TAKE(s.client_stream));
+    RUN_UNTIL(&s, s.stream_closes == 1 && s.server->idle_count == 1);
+    assert_int_equal(pki_cert_read(s.cert, &cert, NULL), 0);
+    assert_int_equal(pki_revoke(ca, cert.serial, NULL), 0);
+    assert_int_equal(link_server_open_stream(s.server, "node-1", &open, &stream_ops, &s,
+                                             &s.server_stream, NULL), 0);
+    RUN_UNTIL(&s, s.stream_closes == 2);
+    assert_null(s.client_stream);
+    assert_int_equal(s.stream_opens, 3); /* at the agent alone */
+    assert_int_equal(s.server->idle_count, 0);
     scene_done(&s);
 }
 
@@ -873,6 +961,8 @@ int main(void)
         cmocka_unit_test(test_newer_process_fences_the_older),
         cmocka_unit_test(test_stream_carries_bytes_both_ways),
         cmocka_unit_test(test_stream_close_sends_all),
+        cmocka_unit_test(test_streams_take_over_connections),
+        cmocka_unit_test(test_idle_connection_is_looked_at_again),
         cmocka_unit_test(test_stream_may_be_refused),
         cmocka_unit_test(test_stream_key_must_be_right),
         cmocka_unit_test(test_stream_ends_with_its_agent),
