@@ -328,6 +328,27 @@ def test_restart_of_the_machine(cluster):
     cluster.check_nothing_left()
 
 
+# ---- one after another ----
+
+def test_a_folder_is_used_again(cluster):
+    """The next container has the folder of the one before, and nothing of what was in it."""
+    agent = cluster.folder / "agent"
+    assert exit_code(run(cluster, "head -c 20M /dev/urandom > left && cp left /tmp/left")[0]) == 0
+    wait_for(lambda: not list((agent / "kernels").iterdir()), 30, "the kernel's folder to go")
+    spares = {spare.stat().st_ino: spare for spare in (agent / "spares").iterdir()}
+    assert spares
+    written = [file for file in agent.glob("spares/**/*") if file.stat().st_blocks * 512 > MIB]
+    assert written == [], "what a container has written takes no room when it has ended"
+
+    session = Session(cluster, "find / -xdev -name left 2> /dev/null; echo ready; sleep 1000")
+    session.wait_log("ready")
+    [folder] = (agent / "kernels").iterdir()
+    assert folder.stat().st_ino in spares
+    assert session.log == "ready\n"
+    session.end(forced=True)
+    session.wait()
+
+
 # ---- many ----
 
 @pytest.mark.parametrize("runtime", ("crun",))
