@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
 #include <stdlib.h>
@@ -143,4 +144,15 @@ int seal_reveal(const struct seal *seal, const char *row, const unsigned char *s
         return 0;
     explicit_bzero(out, (size_t)text_len);
     return aq_fail(err, EUCLEAN, "the sealed value of '%s' was changed by hand", row);
+}
+
+int seal_derive(const struct seal *seal, const char *purpose, unsigned char ret[SEAL_DERIVED],
+                struct aq_error *err)
+{
+    unsigned int len = SEAL_DERIVED;
+
+    if (!HMAC(EVP_sha256(), seal->key, KEY_SIZE, (const unsigned char *)purpose, strlen(purpose),
+              ret, &len))
+        return aq_fail(err, EIO, "deriving '%s' failed in the crypto library", purpose);
+    return 0;
 }

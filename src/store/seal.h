@@ -35,4 +35,9 @@ int seal_close(const struct seal *seal, const char *row, const void *text, size_
 int seal_reveal(const struct seal *seal, const char *row, const unsigned char *sealed, size_t len,
                 char *out, struct aq_error *err);
 
+/* Bytes that only the key file and 'purpose' decide: a secret that need not be kept. */
+#define SEAL_DERIVED 32
+int seal_derive(const struct seal *seal, const char *purpose, unsigned char ret[SEAL_DERIVED],
+                struct aq_error *err);
+
 #endif

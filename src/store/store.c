@@ -425,3 +425,15 @@ void store_close(struct store *store)
     free(store->path);
     free(store);
 }
+
+int store_derive(const struct store *store, const char *purpose, char ret[65],
+                 struct aq_error *err)
+{
+    unsigned char bytes[SEAL_DERIVED];
+    int r = seal_derive(store->seal, purpose, bytes, err);
+
+    for (size_t i = 0; r == 0 && i < sizeof(bytes); i++)
+        (void)snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+    explicit_bzero(bytes, sizeof(bytes));
+    return r;
+}

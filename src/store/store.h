@@ -51,6 +51,10 @@ void store_dispatch(struct store *store);
  */
 void store_flush(struct store *store);
 
+/* 64 hexadecimal digits that only the database's key file and 'purpose' decide. */
+int store_derive(const struct store *store, const char *purpose, char ret[65],
+                 struct aq_error *err);
+
 /* ---- events ---- */
 
 /* 'batch' belongs to the callback: to apply when 'result' is 0, then to free.

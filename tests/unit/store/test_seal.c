@@ -37,6 +37,26 @@ static void test_seal(void **state)
         assert_row(seal_reveal(seal, "row", sealed, len, text, NULL) < 0, "%zu bytes", len);
 }
 
+/* The same for ever of one purpose; of another, or another key file, something else. */
+static void test_derived(void **state)
+{
+    struct bench *b = *state;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/key", b->dir);
+    AQ_CLEANUP(aq_freep) char *other_path = aq_format("%s/other", b->dir);
+    AQ_CLEANUP(seal_freep) struct seal *seal = NULL, *other = NULL;
+    unsigned char one[SEAL_DERIVED], again[SEAL_DERIVED], two[SEAL_DERIVED];
+
+    assert_int_equal(seal_open(path, true, &seal, NULL), 0);
+    assert_int_equal(seal_open(other_path, true, &other, NULL), 0);
+    assert_int_equal(seal_derive(seal, "ssh 1", one, NULL), 0);
+    assert_int_equal(seal_derive(seal, "ssh 1", again, NULL), 0);
+    assert_int_equal(seal_derive(seal, "ssh 2", two, NULL), 0);
+    assert_memory_equal(one, again, sizeof(one));
+    assert_memory_not_equal(one, two, sizeof(one));
+    assert_int_equal(seal_derive(other, "ssh 1", two, NULL), 0);
+    assert_memory_not_equal(one, two, sizeof(one));
+}
+
 static void test_key_files(void **state)
 {
     static const struct {
@@ -124,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_seal, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_derived, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_key_files, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_not_in_the_file, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_wrong_key, bench_setup, bench_teardown),
