@@ -82,6 +82,16 @@ static int open_pipes(bool has_input, struct plumbing *pl, struct aq_error *err)
     return r < 0 ? r : open_pipe(&pl->ours[2], &pl->theirs[2], err);
 }
 
+static int open_socket(int socket, struct plumbing *pl, struct aq_error *err)
+{
+    pl->theirs[0] = fcntl(socket, F_DUPFD_CLOEXEC, 3);
+    pl->theirs[1] = fcntl(socket, F_DUPFD_CLOEXEC, 3);
+    pl->theirs[2] = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (pl->theirs[0] < 0 || pl->theirs[1] < 0 || pl->theirs[2] < 0)
+        return aq_fail_errno(err, "socket of a command");
+    return 0;
+}
+
 static int open_plumbing(const struct options *o, const struct command_spec *spec,
                          struct plumbing *pl, struct aq_error *err)
 {
@@ -91,6 +101,8 @@ static int open_plumbing(const struct options *o, const struct command_spec *spe
         return r;
     if (spec->streams == COMMAND_TERMINAL)
         return open_terminal(o, spec, pl, err);
+    if (spec->streams == COMMAND_SOCKET)
+        return open_socket(spec->socket, pl, err);
     return open_pipes(spec->streams == COMMAND_PIPES, pl, err);
 }
 
@@ -122,7 +134,7 @@ static void set_oom_score(const struct options *o)
         (void)dprintf(fd, "0");
 }
 
-static const char *set_identity(const struct options *o)
+const char *command_set_identity(const struct options *o)
 {
     if (o->has_gid && (setgroups(o->group_count, o->groups) < 0 || setgid(o->gid) < 0))
         return "gid";
@@ -161,7 +173,7 @@ static const char *execute(const struct options *o, const struct command_spec *s
     reset_signals();
     set_oom_score(o);
     if (!step)
-        step = set_identity(o);
+        step = command_set_identity(o);
     for (char **variable = spec->envp; !step && variable && *variable; variable++)
         if (putenv(*variable) != 0)
             step = "environment";

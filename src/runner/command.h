@@ -15,6 +15,7 @@ enum command_streams {
     COMMAND_TERMINAL,       /* all three */
     COMMAND_PIPES,          /* input, output and errors */
     COMMAND_PIPES_NO_INPUT, /* standard input is /dev/null */
+    COMMAND_SOCKET,         /* input and output are a socket, errors go nowhere */
 };
 
 struct command_spec {
@@ -23,6 +24,7 @@ struct command_spec {
     const char *cwd; /* NULL = as in the options */
     enum command_streams streams;
     uint16_t rows, cols;
+    int socket;      /* of COMMAND_SOCKET; stays the caller's */
 };
 
 /* Our ends, not blocking, -1 = none. A terminal is 'input', 'output' a
@@ -43,6 +45,9 @@ struct command_failure {
 /* -errno if it could not even be forked; then nothing is left. */
 int command_start(const struct options *options, const struct command_spec *spec,
                   struct command *ret, struct aq_error *err);
+
+/* In a child: become the container's user. NULL, or what failed, with errno. */
+const char *command_set_identity(const struct options *options);
 
 /* True once it is known; 'start' is closed then. */
 bool command_read_start(int *start, struct command_failure *ret);

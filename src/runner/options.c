@@ -83,6 +83,12 @@ static int set_option(struct options *o, const char *name, const char *value)
         r = set_size(value, o);
     } else if (strcmp(name, "--cwd") == 0 && value[0] == '/') {
         o->cwd = value;
+    } else if (strcmp(name, "--home-from") == 0 && value[0] == '/') {
+        o->home_from = value;
+    } else if (strcmp(name, "--home") == 0 && value[0] == '/') {
+        o->home_to = value;
+    } else if (strcmp(name, "--ssh") == 0 && value[0] == '/') {
+        o->ssh = value;
     } else if (strcmp(name, "--check") == 0 && value[0] == '/') {
         o->check = value;
     } else {
@@ -105,6 +111,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct aq_error *e
             return aq_fail_field(err, EINVAL, argv[at], "'%s %s' is no option of the runner",
                                  argv[at], at + 1 == argc ? "" : argv[at + 1]);
     }
+    if ((o.home_from == NULL) != (o.home_to == NULL))
+        return aq_fail_field(err, EINVAL, "--home", "--home and --home-from go together");
     if (at < argc)
         o.argv = argv + at;
     *ret = o;

@@ -19,6 +19,9 @@ struct options {
     size_t group_count;
     const char *check; /* program that has to succeed first; NULL = none */
     const char *cwd; /* NULL = the runner's own */
+    const char *home_from; /* folder whose files the user is given; NULL = none */
+    const char *home_to;   /* his folder */
+    const char *ssh;       /* folder of the SSH server; NULL = none */
     uint16_t rows, cols;
     int oom_score;
     char **argv;  /* of the program, NULL-terminated; empty = there is none */

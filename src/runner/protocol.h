@@ -6,7 +6,8 @@
  *
  *   aliquot-runner [--socket FD] [--report FD] [--uid N] [--gid N]
  *                  [--groups N,N...] [--cwd DIR] [--tty ROWSxCOLS]
- *                  [--oom-score N] [--check FILE] [--] [PROGRAM ARGUMENT...]
+ *                  [--oom-score N] [--check FILE] [--home FOLDER --home-from FOLDER]
+ *                  [--ssh FOLDER] [--] [PROGRAM ARGUMENT...]
  *
  * It starts as root of the container. Programs run with the given ids (in
  * the runner's own without), in the given folder, with the runner's

@@ -98,7 +98,7 @@ int runner_run(const struct options *options, struct aq_error *err)
 {
     struct runner r = {
         .options = *options, .epoll = epoll_create1(EPOLL_CLOEXEC),
-        .signals = WATCH_CLOSED, .listener = WATCH_CLOSED,
+        .signals = WATCH_CLOSED, .listener = WATCH_CLOSED, .ssh = WATCH_CLOSED,
         .program = { .start = WATCH_CLOSED, .terminal = WATCH_CLOSED, .standard = WATCH_CLOSED },
     };
     int result;
@@ -111,11 +111,14 @@ int runner_run(const struct options *options, struct aq_error *err)
         result = open_signals(&r, err);
     if (result == 0) {
         connections_open(&r);
+        home_fill(&r.options);
+        ssh_open(&r);
         program_start(&r);
         loop(&r);
         result = program_finish(&r);
         connections_close(&r, r.program.status);
     }
+    watch_close(&r.ssh);
     watch_close(&r.signals);
     aq_closep(&r.epoll);
     return result;

@@ -30,7 +30,7 @@ struct program {
 struct runner {
     struct options options;
     int epoll;
-    struct watch signals, listener;
+    struct watch signals, listener, ssh;
     struct program program;
     struct list connections;
     int connection_count;
@@ -48,6 +48,16 @@ int runner_run(const struct options *options, struct aq_error *err);
  * of its standard error.
  */
 int check_run(const struct options *options, char text[RUNNER_TEXT_MAX]);
+
+/* ---- home.c ---- */
+
+/* Copy options->home_from into options->home_to, if they are set; waits. */
+void home_fill(const struct options *options);
+
+/* ---- ssh.c ---- */
+
+/* Listen, if options->ssh is set. */
+void ssh_open(struct runner *runner);
 
 /* ---- program.c ---- */
 

@@ -69,7 +69,8 @@ static void test_refused(void **state)
         { (char *)"--tty", (char *)"0x80" },      { (char *)"--tty", (char *)"24x99999" },
         { (char *)"--groups", (char *)"1,,2" },   { (char *)"--cwd", (char *)"relative" },
         { (char *)"--oom-score", (char *)"1001" }, { (char *)"--colour", (char *)"red" },
-        { (char *)"--check", (char *)"relative" },
+        { (char *)"--check", (char *)"relative" }, { (char *)"--ssh", (char *)"relative" },
+        { (char *)"--home", (char *)"/alone" },
     };
 
     (void)state;
