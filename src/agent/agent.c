@@ -13,6 +13,7 @@
 #include "agent/kernel.h"
 #include "agent/misuse.h"
 #include "agent/runtime/oci.h"
+#include "agent/ssh/ssh.h"
 #include "agent/stat/stats.h"
 #include "base/arena.h"
 #include "base/clock.h"
@@ -414,6 +415,21 @@ static void find_network(struct agent *agent)
     take_notes(agent, agent->net ? "" : err.text);
 }
 
+/* Sessions run without one, too. */
+static void find_ssh(struct agent *agent)
+{
+    struct aq_error err = { 0 };
+
+    if (!agent->net || !agent->settings->network_ssh)
+        return;
+    if (ssh_new(SSH_SERVER, &agent->ssh, &err) == 0)
+        log_info("containers of interactive sessions have an SSH server");
+    else if (err.code == ENOENT)
+        log_info("containers have no SSH server: install the package dropbear-bin");
+    else
+        log_warning("containers have no SSH server: %s", err.text);
+}
+
 static int watch_slices(struct agent *agent, struct aq_error *err)
 {
     const struct gpu_conf conf = { .loop = agent->loop, .settings = agent->settings,
@@ -471,6 +487,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         find_network(agent);
     if (r == 0)
+        find_ssh(agent);
+    if (r == 0)
         image_orders_start(agent);
     if (r == 0)
         r = kept_load(agent, err);
@@ -505,6 +523,7 @@ void agent_free(struct agent *agent)
     image_orders_free(agent);
     images_free(agent->images);
     net_free(agent->net);
+    ssh_free(AQ_TAKE(agent->ssh));
     gpu_free(AQ_TAKE(agent->gpu));
     free(agent->notes);
     agent->notes = NULL;

@@ -10,6 +10,7 @@
 
 #include "agent/order.h"
 #include "agent/services.h"
+#include "agent/ssh/ssh.h"
 #include "model/session.h"
 #include "model/slot.h"
 
@@ -41,8 +42,7 @@ int container_is_wanted(const struct agent *agent, const char *image, bool *ret,
 
 /* ---- what is in the image ---- */
 
-/* The shell of an image, NULL if it has none. */
-static const char *find_shell(const struct image *image)
+const char *container_find_shell(const struct image *image)
 {
     static const char *const shells[][2] = { { "/bin/bash", "/usr/bin/bash" },
                                              { "/bin/sh", "/usr/bin/sh" } };
@@ -187,7 +187,8 @@ static int add_mounts(const struct local_kernel *k, const struct net_info *netwo
                       struct aq_error *err)
 {
     size_t n;
-    struct container_mount *mounts = container_mounts(k, config, 2 + GPU_MOUNTS, arena, &n);
+    struct container_mount *mounts = container_mounts(k, config, 2 + GPU_MOUNTS + SSH_MOUNTS_MAX,
+                                                     arena, &n);
 
     if (!mounts)
         return aq_fail(err, ENOMEM, "container");
@@ -199,6 +200,8 @@ static int add_mounts(const struct local_kernel *k, const struct net_info *netwo
     }
     if (k->slice)
         n += gpu_slice_mounts(k->slice, mounts + n);
+    if (services_have_ssh(k))
+        n += ssh_mounts(k->agent->ssh, mounts + n);
     c->mounts = mounts;
     c->mount_count = n;
     return 0;
@@ -264,7 +267,7 @@ static int specify_program(const struct local_kernel *k, const struct msg_kernel
         .settings = k->agent->settings,
         .attachment = &k->attachment,
         .work = CONTAINER_WORK,
-        .shell = find_shell(image),
+        .shell = container_find_shell(image),
         .environ = image->config && image->config->env
                        ? (const char *const *)(uintptr_t)image->config->env : none,
         .core_names = image->config ? image_config_label(image->config, LABEL_CORE_NAMES) : NULL,
@@ -304,6 +307,8 @@ int container_specify(const struct local_kernel *k, const struct msg_kernel_crea
         .cpus = list_cores(&k->grant, arena),
         .cpu_micro = slots_get(&k->slots, slot_name_intern("cpu", 3)),
         .check = k->slice ? GPU_PROBE_INSIDE : NULL,
+        .home_from = services_have_ssh(k) ? CONTAINER_CONFIG "/home" : NULL,
+        .ssh = services_have_ssh(k) ? SSH_INSIDE : NULL,
         .uid = (uid_t)settings->container_uid,
         .gid = (gid_t)settings->container_gid,
     };

@@ -15,6 +15,9 @@
 int container_is_wanted(const struct agent *agent, const char *image, bool *ret,
                         struct aq_error *err);
 
+/* The shell of an image, NULL if it has none. */
+const char *container_find_shell(const struct image *image);
+
 /* What the container sees of the node beside its network's files: 'config', what time it is, and
  * what its devices bring, with room for 'more'. In the arena, NULL if memory is short.
  */

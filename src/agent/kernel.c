@@ -11,6 +11,7 @@
 #include "agent/prepare.h"
 #include "agent/runtime/oci.h"
 #include "agent/services.h"
+#include "agent/ssh/ssh.h"
 #include "agent/stat/kernel_stat.h"
 #include "alloc/resource_txt.h"
 #include "base/clock.h"
@@ -165,6 +166,8 @@ int kernel_take_order(struct local_kernel *k, const struct msg_kernel_create *or
     set_text(&k->user_id, order->user_id);
     set_text(&k->project_id, order->group_id);
     k->session_id = order->session_id;
+    k->has_ssh_seed = order->ssh_seed != NULL;
+    k->is_interactive = order->session_type && strcmp(order->session_type, "interactive") == 0;
     k->is_batch = order->session_type && strcmp(order->session_type, "batch") == 0;
     return 0;
 }
@@ -263,6 +266,16 @@ static void specify_limits(const struct local_kernel *k, const struct msg_kernel
     spec->memory_bytes = (uint64_t)slots_get(&k->slots, slot_name_intern("mem", 3));
 }
 
+static int write_ssh(const struct local_kernel *k, const struct msg_kernel_create *order,
+                     const char *config, struct aq_error *err)
+{
+    const struct ssh_files files = { .config = config, .seed = order->ssh_seed,
+                                     .hostname = k->hostname ? k->hostname : "main1",
+                                     .hosts = order->hosts };
+
+    return ssh_write_files(&files, err);
+}
+
 /* The image is here: write down what its program is told, and start it. */
 static int start_container(struct local_kernel *k, const struct msg_kernel_create *order,
                            struct places *places, struct aq_error *err)
@@ -280,6 +293,8 @@ static int start_container(struct local_kernel *k, const struct msg_kernel_creat
     text = order_write_environ(spec.envp);
     r = text ? fs_overwrite(AT_FDCWD, places->environ, text, strlen(text), 0644, err)
              : aq_fail(err, ENOMEM, "environ.txt");
+    if (r == 0 && container.ssh)
+        r = write_ssh(k, order, places->config, err);
     return r < 0 ? r : runtime_start(k->agent->containers, &spec, &run_events, k, &k->run, err);
 }
 

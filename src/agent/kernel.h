@@ -32,6 +32,8 @@ struct local_kernel {
     char *hostname;         /* as ordered; NULL = none */
     char *preopen_ports;    /* JSON, as ordered; NULL = none */
     bool is_main;           /* of its session: it has the image's services */
+    bool has_ssh_seed;      /* its session is one that has SSH */
+    bool is_interactive;
     char *service_ports;    /* JSON of what is published, for reports; NULL = nothing */
     bool is_saved;          /* the order of 'attempt' is durable */
     bool is_described;      /* and so is what the runtime starts */

@@ -44,6 +44,7 @@ struct agent {
     char *notes;                 /* for administrators: what is weaker here than it could be */
     struct images *images;
     struct net *net;             /* of containers; NULL = they have none */
+    struct ssh *ssh;             /* server of containers; NULL = they have none */
     struct gpu *gpu;             /* slices of containers; NULL without containers */
     struct list image_orders;    /* image_orders.c */
     const struct agent_events *events;

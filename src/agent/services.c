@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/container.h"
+#include "agent/ssh/ssh.h"
 #include "base/log.h"
 
 int services_check_order(const struct local_kernel *k, struct aq_error *err)
@@ -27,7 +29,14 @@ static const char *image_label(const struct local_kernel *k, const char *key)
     return k->image && k->image->config ? image_config_label(k->image->config, key) : NULL;
 }
 
-int services_find(const struct local_kernel *k, struct services *ret, struct aq_error *err)
+/* Logging in takes a shell. */
+bool services_have_ssh(const struct local_kernel *k)
+{
+    return k->agent->ssh && k->agent->net && k->has_ssh_seed && container_find_shell(k->image);
+}
+
+static int find(const struct local_kernel *k, bool with_ssh, struct services *ret,
+                struct aq_error *err)
 {
     const char *label = k->is_main ? image_label(k, SERVICE_LABEL) : NULL;
     const char *endpoints = image_label(k, SERVICE_ENDPOINT_LABEL);
@@ -40,8 +49,24 @@ int services_find(const struct local_kernel *k, struct services *ret, struct aq_
         r = services_add_preopen(&found, k->preopen_ports, err);
     if (r < 0)
         return r;
+    if (with_ssh)
+        (void)services_add_own(&found, "sshd", "tcp", SSH_PORT);
     *ret = found;
     return 0;
+}
+
+int services_find(const struct local_kernel *k, struct services *ret, struct aq_error *err)
+{
+    return find(k, k->is_interactive && services_have_ssh(k), ret, err);
+}
+
+/* Of a network that may be an earlier agent's. */
+static bool publishes_ssh(const struct net_info *info)
+{
+    for (size_t i = 0; i < info->port_count; i++)
+        if (info->ports[i].inside == SSH_PORT)
+            return true;
+    return false;
 }
 
 /* The node's port of each; false if the network has not the same ports. */
@@ -69,7 +94,7 @@ void services_note(struct local_kernel *k)
 
     if (!k->is_connected || !k->image)
         return;
-    if (services_find(k, &services, &err) < 0
+    if (find(k, publishes_ssh(net_get_info(k->network)), &services, &err) < 0
         || !find_outside(&services, net_get_info(k->network), outside)) {
         log_warning("the ports of a kernel are not told: %s",
                     err.code ? err.text : "its image has changed");

@@ -19,6 +19,11 @@ int services_check_order(const struct local_kernel *k, struct aq_error *err);
 /* All of them. Its image is here. -EINVAL, with the label or "preopen_ports" as field. */
 int services_find(const struct local_kernel *k, struct services *ret, struct aq_error *err);
 
+/* Is there an SSH server in it? Its image is here. Published only if the session is
+ * interactive: others it serves within theirs.
+ */
+bool services_have_ssh(const struct local_kernel *k);
+
 /* Its network is there: put down what is published, for reports. */
 void services_note(struct local_kernel *k);
 

@@ -161,6 +161,8 @@ const struct conf_item settings_items[] = {
       "ADDRESS[/BITS] that containers cannot reach, besides the node, the manager and each other" },
     { "network", "allow", CONF_LIST, AT(network_allow), NULL, 0, 0, 0,
       "ADDRESS[/BITS][:PORT] that they can in spite of that" },
+    { "network", "ssh", CONF_BOOL, AT(network_ssh), "true", 0, 0, 0,
+      "Containers have an SSH server, where Debian's dropbear is installed" },
     { "network", "port-min", CONF_INT, AT(port_min), "30000", 1024, 65535, 0,
       "First port of the node to publish ports of containers on" },
     { "network", "port-max", CONF_INT, AT(port_max), "31000", 1024, 65535, 0, "And the last" },

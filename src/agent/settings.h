@@ -47,6 +47,7 @@ struct settings {
     bool gpu_conserving;  /* idle time of a device goes to those that want it */
     bool gpu_unenforced;  /* images without a loader get parts that nothing holds them to */
     bool network;         /* containers have one */
+    bool network_ssh;     /* and an SSH server */
     char *network_pool;
     struct conf_list network_dns, network_deny, network_allow;
     int64_t port_min, port_max, port_rest_usec;

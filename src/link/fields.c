@@ -139,6 +139,7 @@ static const struct field kernel_create_fields[] = {
     MEMBER(msg_kernel_create, resource_opts, FIELD_JSON),
     MEMBER(msg_kernel_create, preopen_ports, FIELD_JSON),
     MEMBER(msg_kernel_create, batch_timeout_usec, FIELD_INT),
+    MEMBER(msg_kernel_create, ssh_seed, FIELD_STR),
     FIELDS_END,
 };
 

@@ -155,6 +155,7 @@ struct msg_kernel_create {
     const char *resource_opts; /* JSON object; NULL = none */
     const char *preopen_ports; /* JSON list of ports to publish beside the image's; NULL = none */
     int64_t batch_timeout_usec; /* 0 = none */
+    const char *ssh_seed;     /* 64 hexadecimal digits: what the session's SSH keys are made from */
 };
 
 struct msg_kernel_destroy {

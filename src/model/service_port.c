@@ -200,6 +200,22 @@ int services_add_preopen(struct services *services, const char *json, struct aq_
     return r;
 }
 
+/* ---- ours ---- */
+
+bool services_add_own(struct services *services, const char *name, const char *protocol,
+                      uint16_t port)
+{
+    if (services->count == SERVICE_PORTS_MAX || services->port_count == SERVICE_PORTS_MAX)
+        return false;
+    for (size_t i = 0; i < services->count; i++)
+        if (strcmp(services->items[i].name, name) == 0)
+            return false;
+    (void)snprintf(add_service(services, protocol)->name, SERVICE_NAME_MAX + 1, "%s", name);
+    services->items[services->count - 1].count = 1;
+    services->ports[services->port_count++] = port;
+    return true;
+}
+
 /* ---- writing ---- */
 
 static void write_ports(struct jsonw *w, const char *key, const uint16_t *ports, size_t count)

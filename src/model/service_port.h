@@ -49,6 +49,12 @@ void services_mark_endpoints(struct services *services, const char *label);
 int services_add_preopen(struct services *services, const char *json, struct aq_error *err)
     AQ_UNTRUSTED;
 
+/* Add one at a reserved port, which the platform itself serves; false if there
+ * is no room, or the image has one of this name. 'protocol' is static.
+ */
+bool services_add_own(struct services *services, const char *name, const char *protocol,
+                      uint16_t port);
+
 /* [{"name","protocol","container_ports","host_ports","is_inference"}]; 'outside'
  * is the node's port for each of 'ports', NULL = none of them is published.
  */

@@ -110,6 +110,7 @@ def start(runtime, **settings):
     for command in UPLINK:
         subprocess.run(command.split(), check=True)
     cluster = Cluster(**{**settings_of(runtime), "ALIQUOT_NETWORK_ENABLED": "true",
+                         "ALIQUOT_NETWORK_SSH": "false",
                          "ALIQUOT_NETWORK_PORT_MIN": "30000", "ALIQUOT_NETWORK_PORT_MAX": "30003",
                          "ALIQUOT_NETWORK_PORT_REST": "3600s", "ALIQUOT_IMAGE_KEEP_FREE": "0",
                          "ALIQUOT_IMAGE_ALLOW": "* host oci:/", **settings})

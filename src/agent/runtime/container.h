@@ -46,6 +46,8 @@ struct container_spec {
     uid_t uid;                   /* of the program, as the container counts; 0 = its root */
     gid_t gid;
     const char *check;           /* program inside that has to succeed first; NULL = none */
+    const char *home_from;       /* folder inside whose files the user is given; NULL = none */
+    const char *ssh;             /* folder inside of an SSH server to start; NULL = none */
     const gid_t *groups;
     size_t group_count;
     const struct container_mount *mounts;

@@ -110,6 +110,15 @@ static int draft_init(struct draft *d, struct oci_runtime *rt, const struct runt
     return d->device_rules ? 0 : -err->code;
 }
 
+static size_t put_option(const char **argv, const char *name, const char *value)
+{
+    if (!value)
+        return 0;
+    argv[0] = name;
+    argv[1] = value;
+    return 2;
+}
+
 /* Process 1 and what it is to start. */
 static const char *const *runner_argv(struct draft *d)
 {
@@ -120,7 +129,7 @@ static const char *const *runner_argv(struct draft *d)
 
     while (d->spec->argv[count])
         count++;
-    argv = arena_array(&d->arena, count + 20, sizeof(*argv));
+    argv = arena_array(&d->arena, count + 26, sizeof(*argv));
     if (!argv)
         return NULL;
     argv[n++] = RUNNER_INSIDE;
@@ -140,10 +149,10 @@ static const char *const *runner_argv(struct draft *d)
     }
     argv[n++] = "--cwd";
     argv[n++] = d->spec->cwd;
-    if (c->check) {
-        argv[n++] = "--check";
-        argv[n++] = c->check;
-    }
+    n += put_option(argv + n, "--check", c->check);
+    n += put_option(argv + n, "--home-from", c->home_from);
+    n += put_option(argv + n, "--home", c->home_from ? "/home/work" : NULL);
+    n += put_option(argv + n, "--ssh", c->ssh);
     if (d->spec->tty) {
         argv[n++] = "--tty";
         argv[n++] = print(&d->arena, "%ux%u", d->spec->rows ? d->spec->rows : 24u,

@@ -72,6 +72,22 @@ static char *dump_member(struct core *core, const json_t *spec, const char *key)
     return kept;
 }
 
+/* Of sessions that people log in to, and whose kernels do to each other. */
+static const char *make_ssh_seed(struct core *core, const struct session *s)
+{
+    char id[UUID_TEXT_MAX], purpose[UUID_TEXT_MAX + 8], seed[65];
+    struct aq_error err = { 0 };
+
+    if (s->type != SESSION_INTERACTIVE && s->kernel_count == 1)
+        return NULL;
+    (void)snprintf(purpose, sizeof(purpose), "ssh %s", uuid_format(&s->id, id));
+    if (store_derive(core->store, purpose, seed, &err) < 0) {
+        log_warning("a session gets no SSH keys: %s", err.text);
+        return NULL;
+    }
+    return arena_strdup(&core->scratch, seed);
+}
+
 static int fill_create(struct core *core, const struct live *l, const struct kernel *k,
                        json_t *spec, struct msg_kernel_create *c)
 {
@@ -102,6 +118,7 @@ static int fill_create(struct core *core, const struct live *l, const struct ker
         .resource_opts = dump_member(core, spec, "resource_opts"),
         .preopen_ports = dump_member(core, spec, "preopen_ports"),
         .batch_timeout_usec = l->s.batch_timeout_usec,
+        .ssh_seed = make_ssh_seed(core, &l->s),
     };
     if (!strbuf_ok(&slots) || !c->slots || !c->user_id || !c->group_id || fill_environ(core, spec, c) < 0)
         return -1;

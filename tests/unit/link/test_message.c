@@ -115,7 +115,8 @@ static void test_create_round_trip(void **state)
                            .session_type = "batch", .role = "main", .index = 1,
                            .hostname = "main1", .slots = "{\"cpu\":\"0.5\",\"mem\":\"1024\"}",
                            .command = "echo 'x' && exit 3", .environ = environ,
-                           .environ_count = AQ_COUNT(environ), .batch_timeout_usec = INT64_MAX },
+                           .environ_count = AQ_COUNT(environ), .batch_timeout_usec = INT64_MAX,
+                           .ssh_seed = "00ff" },
     };
     struct message got;
 
@@ -125,6 +126,7 @@ static void test_create_round_trip(void **state)
     assert_string_equal(got.kernel_create.environ[2].value, "a\"\n\x01");
     assert_string_equal(got.kernel_create.slots, msg.kernel_create.slots);
     assert_int_equal(got.kernel_create.batch_timeout_usec, INT64_MAX);
+    assert_string_equal(got.kernel_create.ssh_seed, "00ff");
     assert_null(got.kernel_create.bootstrap);
     message_done(&got);
 }

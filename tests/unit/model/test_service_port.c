@@ -171,6 +171,30 @@ static void test_written_form(void **state)
     free(text);
 }
 
+/* What the platform serves itself gives way to the image's. */
+static void test_own(void **state)
+{
+    struct services services = { .count = 0 };
+    char ports[400] = "[9000";
+
+    (void)state;
+    assert_int_equal(services_add_label(&services, "web:http:8080", NULL), 0);
+    assert_true(services_add_own(&services, "sshd", "tcp", 2200));
+    assert_int_equal(services.port_count, 2);
+    assert_string_equal(services.items[1].name, "sshd");
+    assert_int_equal(services.ports[services.items[1].first], 2200);
+
+    services = (struct services){ .count = 0 };
+    assert_int_equal(services_add_label(&services, "sshd:tcp:2022", NULL), 0);
+    assert_false(services_add_own(&services, "sshd", "tcp", 2200));
+    for (int i = 1; i < SERVICE_PORTS_MAX - 1; i++)
+        (void)snprintf(ports + strlen(ports), sizeof(ports) - strlen(ports), ",%d", 9000 + i);
+    (void)snprintf(ports + strlen(ports), sizeof(ports) - strlen(ports), "]");
+    assert_int_equal(services_add_preopen(&services, ports, NULL), 0);
+    assert_false(services_add_own(&services, "other", "tcp", 2200)); /* there is no room */
+    assert_int_equal(services.port_count, SERVICE_PORTS_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_opened),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_written_form),
+        cmocka_unit_test(test_own),
     };
 
     return cmocka_run_group_tests_name("model/service_port", tests, NULL, NULL);

@@ -1,0 +1,250 @@
+#include "agent/ssh/ssh.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/runtime/sync_tool.h"
+#include "agent/ssh/key.h"
+#include "base/fs.h"
+
+#define LOADER_NAME "ld.so"
+#define PROGRAM_NAME "dropbear"
+
+struct ssh {
+    struct part {
+        char *source, *target;
+    } parts[SSH_MOUNTS_MAX];
+    size_t count;
+};
+
+/* ---- the program ---- */
+
+static int add_part(struct ssh *ssh, const char *source, const char *name, struct aq_error *err)
+{
+    struct part *part = &ssh->parts[ssh->count];
+
+    if (ssh->count == SSH_MOUNTS_MAX)
+        return aq_fail(err, E2BIG, "it needs more than %d libraries", SSH_MOUNTS_MAX - 2);
+    part->source = realpath(source, NULL); /* a later package is another file of this name */
+    part->target = aq_format("%s/%s", SSH_INSIDE, name);
+    ssh->count++;
+    return part->source && part->target ? 0 : aq_fail(err, ENOENT, "'%s' is not there", source);
+}
+
+/* "	libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)", and the loader as
+ * "	/lib64/ld-linux-x86-64.so.2 (0x...)".
+ */
+static int add_line(struct ssh *ssh, const char *line, struct aq_error *err)
+{
+    char name[128], path[1024];
+
+    if (sscanf(line, " %127s => %1023s", name, path) == 2 && path[0] == '/')
+        return strchr(name, '/') ? add_part(ssh, path, LOADER_NAME, err)
+                                 : add_part(ssh, path, name, err);
+    if (sscanf(line, " %1023s", path) == 1 && path[0] == '/')
+        return add_part(ssh, path, LOADER_NAME, err);
+    return 0; /* the kernel's own */
+}
+
+static int add_libraries(struct ssh *ssh, const char *program, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *argv[] = { "/usr/bin/ldd", program, NULL };
+    int r = tool_run(argv, &text, err);
+    char *rest = text.data, *line;
+
+    while (r == 0 && rest && (line = strsep(&rest, "\n")))
+        r = add_line(ssh, line, err);
+    return r;
+}
+
+static bool has_loader(const struct ssh *ssh)
+{
+    for (size_t i = 0; i < ssh->count; i++)
+        if (strcmp(ssh->parts[i].target, SSH_INSIDE "/" LOADER_NAME) == 0)
+            return true;
+    return false;
+}
+
+int ssh_new(const char *program, struct ssh **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(ssh_freep) struct ssh *ssh = NULL;
+    int r;
+
+    if (access(program, X_OK) < 0)
+        return aq_fail_errno(err, "'%s'", program);
+    if (!(ssh = calloc(1, sizeof(*ssh))))
+        return aq_fail(err, ENOMEM, "SSH");
+    r = add_part(ssh, program, PROGRAM_NAME, err);
+    if (r == 0)
+        r = add_libraries(ssh, program, err);
+    if (r == 0 && !has_loader(ssh))
+        r = aq_fail(err, ENOEXEC, "the loader of '%s' was not found", program);
+    if (r == 0)
+        *ret = AQ_TAKE(ssh);
+    return r;
+}
+
+void ssh_free(struct ssh *ssh)
+{
+    for (size_t i = 0; ssh && i < ssh->count; i++) {
+        free(ssh->parts[i].source);
+        free(ssh->parts[i].target);
+    }
+    free(ssh);
+}
+
+size_t ssh_mounts(const struct ssh *ssh, struct container_mount *ret)
+{
+    for (size_t i = 0; i < ssh->count; i++)
+        ret[i] = (struct container_mount){ .source = ssh->parts[i].source,
+                                           .target = ssh->parts[i].target };
+    return ssh->count;
+}
+
+/* ---- a kernel's files ---- */
+
+static int read_seed(const char *text, unsigned char ret[SSH_KEY_SIZE])
+{
+    if (strlen(text) != SSH_SEED_TEXT || strspn(text, "0123456789abcdef") != SSH_SEED_TEXT)
+        return -EINVAL;
+    for (size_t i = 0; i < SSH_KEY_SIZE; i++)
+        (void)sscanf(text + 2 * i, "%2hhx", &ret[i]);
+    return 0;
+}
+
+static int make_host_key(const unsigned char *seed, const char *hostname, struct ssh_key *ret,
+                         struct aq_error *err)
+{
+    char label[96];
+
+    (void)snprintf(label, sizeof(label), "host %s", hostname);
+    return ssh_key_derive(seed, label, ret, err);
+}
+
+struct texts {
+    struct strbuf host, known, cluster, cluster_public, container, authorized;
+};
+
+static void texts_done(struct texts *t)
+{
+    strbuf_done(&t->host);
+    strbuf_done(&t->known);
+    strbuf_done(&t->cluster);
+    strbuf_done(&t->cluster_public);
+    strbuf_done(&t->container);
+    strbuf_done(&t->authorized);
+}
+
+/* The keys of all hosts of the session, as ~/.ssh/known_hosts has them. */
+static int add_known(const struct ssh_files *files, const unsigned char *seed, struct strbuf *out,
+                     struct aq_error *err)
+{
+    const char *at = files->hosts ? files->hosts : files->hostname;
+    int r = 0;
+
+    while (r == 0 && *at) {
+        char name[80];
+        struct ssh_key key;
+
+        (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
+        at += strcspn(at, ",");
+        at += *at == ',';
+        r = make_host_key(seed, name, &key, err);
+        strbuf_addf(out, "[%s]:%d ", name, SSH_PORT);
+        if (r == 0)
+            ssh_key_add_public(&key, out);
+        strbuf_addc(out, '\n');
+    }
+    return r;
+}
+
+static void add_authorized(struct strbuf *out, const struct ssh_key *key, const char *comment)
+{
+    ssh_key_add_public(key, out);
+    strbuf_addf(out, " %s\n", comment);
+}
+
+static int make_texts(const struct ssh_files *files, struct texts *t, struct aq_error *err)
+{
+    struct ssh_key host, cluster, container;
+    unsigned char seed[SSH_KEY_SIZE];
+    int r = read_seed(files->seed, seed) < 0
+                ? aq_fail_field(err, EINVAL, "ssh_seed", "a seed is %d digits", SSH_SEED_TEXT) : 0;
+
+    if (r == 0)
+        r = make_host_key(seed, files->hostname, &host, err);
+    if (r == 0)
+        r = ssh_key_derive(seed, "cluster", &cluster, err);
+    if (r == 0)
+        r = ssh_key_derive(seed, "container", &container, err);
+    if (r == 0)
+        r = add_known(files, seed, &t->known, err);
+    if (r < 0)
+        return r;
+    ssh_key_add_dropbear(&host, &t->host);
+    ssh_key_add_openssh(&cluster, "work@cluster", &t->cluster);
+    ssh_key_add_openssh(&container, "work@session", &t->container);
+    add_authorized(&t->cluster_public, &cluster, "work@cluster");
+    add_authorized(&t->authorized, &container, "work@session");
+    add_authorized(&t->authorized, &cluster, "work@cluster");
+    return strbuf_ok(&t->host) && strbuf_ok(&t->known) && strbuf_ok(&t->cluster)
+                   && strbuf_ok(&t->container) && strbuf_ok(&t->authorized)
+               ? 0 : aq_fail(err, ENOMEM, "SSH");
+}
+
+static int make_folders(int config, struct aq_error *err)
+{
+    static const char *const names[] = { "ssh", "home", "home/.ssh" };
+
+    for (size_t i = 0; i < AQ_COUNT(names); i++)
+        if (mkdirat(config, names[i], 0755) < 0 && errno != EEXIST)
+            return aq_fail_errno(err, "make '%s'", names[i]);
+    return 0;
+}
+
+/* Readable by everybody in the container: nobody else on the node gets to the folder. */
+static int write_texts(int config, const struct texts *t, struct aq_error *err)
+{
+    static const char shell_config[] =
+        "Host main* sub*\n"
+        "  Port 2200\n"
+        "  IdentityFile /home/config/ssh/id_cluster\n"
+        "  UserKnownHostsFile /home/config/ssh/known_hosts ~/.ssh/known_hosts\n";
+    const struct {
+        const char *path, *data;
+        size_t len;
+    } all[] = {
+        { "ssh/" SSH_HOST_KEY, t->host.data, t->host.len },
+        { "ssh/known_hosts", t->known.data, t->known.len },
+        { "ssh/id_cluster", t->cluster.data, t->cluster.len },
+        { "ssh/id_cluster.pub", t->cluster_public.data, t->cluster_public.len },
+        { "home/id_container", t->container.data, t->container.len },
+        { "home/.ssh/authorized_keys", t->authorized.data, t->authorized.len },
+        { "home/.ssh/config", shell_config, sizeof(shell_config) - 1 },
+    };
+    int r = make_folders(config, err);
+
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(all); i++)
+        r = fs_write_quick(config, all[i].path, all[i].data, all[i].len, 0644, err);
+    return r;
+}
+
+int ssh_write_files(const struct ssh_files *files, struct aq_error *err)
+{
+    AQ_CLEANUP(texts_done) struct texts texts = { STRBUF_INIT, STRBUF_INIT, STRBUF_INIT,
+                                                  STRBUF_INIT, STRBUF_INIT, STRBUF_INIT };
+    AQ_CLEANUP(aq_closep) int config =
+        open(files->config, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int r;
+
+    if (config < 0)
+        return aq_fail_errno(err, "open '%s'", files->config);
+    r = make_texts(files, &texts, err);
+    return r < 0 ? r : write_texts(config, &texts, err);
+}

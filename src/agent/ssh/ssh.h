@@ -1,0 +1,45 @@
+/* ssh.h - the SSH server of containers: Debian's dropbear, brought by the node
+ *
+ * It runs in any image: its loader and libraries are mounted beside it. The
+ * runner starts one for each connection to SSH_PORT, as the container's user,
+ * who alone can log in, with the session's key.
+ */
+#ifndef AQ_AGENT_SSH_SSH_H
+#define AQ_AGENT_SSH_SSH_H
+
+#include "agent/runtime/container.h"
+#include "base/error.h"
+
+#define SSH_PORT 2200
+#define SSH_SERVER "/usr/sbin/dropbear"
+#define SSH_INSIDE "/opt/kernel/ssh"             /* folder of the program */
+#define SSH_MOUNTS_MAX 24
+#define SSH_SEED_TEXT 64                         /* hexadecimal digits */
+#define SSH_HOST_KEY "dropbear_ed25519_host_key" /* in config/ssh */
+
+struct ssh;
+
+/* Find the program and what it needs; -ENOENT if it is not installed. Blocks
+ * for the moment that its loader takes.
+ */
+int ssh_new(const char *program, struct ssh **ret, struct aq_error *err);
+void ssh_free(struct ssh *ssh);
+AQ_DEFINE_CLEANUP(struct ssh, ssh_free)
+
+/* What is mounted for it; 'ret' has room for SSH_MOUNTS_MAX. The number. */
+size_t ssh_mounts(const struct ssh *ssh, struct container_mount *ret);
+
+struct ssh_files {
+    const char *config;   /* the kernel's folder of that name */
+    const char *seed;     /* SSH_SEED_TEXT digits: the session's */
+    const char *hostname; /* "main1" */
+    const char *hosts;    /* "main1,sub1"; NULL = itself */
+};
+
+/* Write config/ssh, and below config/home what belongs into the work folder:
+ * id_container, by which people come in, .ssh/authorized_keys, and .ssh/config,
+ * by which the session's kernels reach each other.
+ */
+int ssh_write_files(const struct ssh_files *files, struct aq_error *err);
+
+#endif
