@@ -209,21 +209,14 @@ static void on_event(void *data, const struct core_event *event)
     open_stream(reader, kernel->agent_id);
 }
 
-static const struct kernel_row *choose_kernel(const struct log_params *params,
-                                              const struct session_row *row)
+static bool is_chosen(const struct log_params *params, const struct kernel *kernel)
 {
     char hostname[KERNEL_HOSTNAME_MAX];
 
-    for (size_t i = 0; i < row->kernel_count; i++) {
-        const struct kernel *kernel = &row->kernels[i].kernel;
-
-        if (!uuid_is_nil(&params->kernel_id)
-                ? uuid_equals(&kernel->id, &params->kernel_id)
-                : strcmp(kernel_hostname(kernel, hostname),
-                         params->kernel ? params->kernel : "main1") == 0)
-            return &row->kernels[i];
-    }
-    return NULL;
+    return !uuid_is_nil(&params->kernel_id)
+               ? uuid_equals(&kernel->id, &params->kernel_id)
+               : strcmp(kernel_hostname(kernel, hostname),
+                        params->kernel ? params->kernel : "main1") == 0;
 }
 
 static struct log_reader *reader_new(struct request *req, const struct log_params *params,
@@ -245,36 +238,58 @@ static struct log_reader *reader_new(struct request *req, const struct log_param
     return reader;
 }
 
-static void on_found(struct request *req, const struct session_row *row, void *data)
+/* 'chosen' NULL: the session has none that is meant. */
+static void serve(struct request *req, const struct log_params *params, const struct uuid *session,
+                  const struct kernel *chosen)
 {
     static const struct aq_error no_memory = { .code = ENOMEM, .text = "log" };
-    const struct log_params *params = data;
-    const struct kernel_row *chosen = choose_kernel(params, row);
     const struct kernel *live;
     struct log_reader *reader = NULL;
     struct aq_error err = { 0 };
 
     if (!chosen)
         problem_no_such(&err, "kernel", "the session has no such kernel");
-    else if (request_is_gone(req) || !(reader = reader_new(req, params, &chosen->kernel)))
+    else if (request_is_gone(req) || !(reader = reader_new(req, params, chosen)))
         aq_fail(&err, ENOMEM, "log");
     if (err.code) {
         request_fail(req, &err);
         return;
     }
-    live = core_find_kernel(params->api->core, &reader->kernel_id); /* newer than the row */
+    live = core_find_kernel(params->api->core, &reader->kernel_id); /* newer than a row */
     if (!live || kernel_has_begun(live->status))
-        open_stream(reader, live ? live->agent_id : chosen->kernel.agent_id);
+        open_stream(reader, live ? live->agent_id : chosen->agent_id);
     else if (!reader->follow)
         finish(reader, NULL); /* nothing was written yet */
     else if (!(reader->subscriber
-               = core_subscribe(reader->api->core, &row->session.id, on_event, reader)))
+               = core_subscribe(reader->api->core, session, on_event, reader)))
         finish(reader, &no_memory);
+}
+
+static void on_found(struct request *req, const struct session_row *row, void *data)
+{
+    const struct kernel *chosen = NULL;
+
+    for (size_t i = 0; !chosen && i < row->kernel_count; i++)
+        if (is_chosen(data, &row->kernels[i].kernel))
+            chosen = &row->kernels[i].kernel;
+    serve(req, data, &row->session.id, chosen);
+}
+
+static void serve_live(struct request *req, const struct session *session,
+                       const struct log_params *params)
+{
+    const struct kernel *chosen = NULL;
+
+    for (size_t i = 0; !chosen && i < session->kernel_count; i++)
+        if (is_chosen(params, &session->kernels[i]))
+            chosen = &session->kernels[i];
+    serve(req, params, &session->id, chosen);
 }
 
 static void start(struct request *req, struct api *api, bool as_text)
 {
     struct log_params *params = arena_alloc(request_get_arena(req), sizeof(*params));
+    const struct session *live;
     struct aq_error err = { 0 };
 
     if (!params)
@@ -285,7 +300,11 @@ static void start(struct request *req, struct api *api, bool as_text)
     }
     params->api = api;
     params->as_text = as_text;
-    session_find(api, req, params->owner_access_key, on_found, params);
+    live = session_find_certain(api, req, params->owner_access_key);
+    if (live)
+        serve_live(req, live, params);
+    else
+        session_find(api, req, params->owner_access_key, on_found, params);
 }
 
 static void on_text(struct request *req, void *data)

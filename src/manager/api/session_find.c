@@ -154,6 +154,20 @@ static bool is_name_prefix(const struct session *s, const char *text)
     return strncmp(s->name, text, len) == 0 && s->name[len];
 }
 
+const struct session *session_find_certain(const struct api *api, const struct request *req,
+                                           const char *owner_access_key)
+{
+    const char *text = request_get_param(req, "name");
+    const struct session *found[CORE_MATCH_MAX];
+    const struct keypair *owner;
+
+    if (api_owner(api, req, owner_access_key, &owner, NULL) < 0
+        || core_match_sessions(api->core, owner->access_key, text, found) != 1
+        || is_name_prefix(found[0], text))
+        return NULL;
+    return found[0];
+}
+
 /* Fill the search: a live match wins, unless it only begins so; it is then
  * read by its id.
  */

@@ -22,7 +22,14 @@ extern const struct field owner_fields[];
 const struct session *session_find_live(const struct api *api, struct request *req,
                                         const char *owner_access_key);
 
-/* The same for requests with owner_fields, decoding them first. */
+/* The live session, borrowed, if session_find() would find it and no other;
+ * else NULL, and nothing was answered. For what memory knows as well as the
+ * database.
+ */
+const struct session *session_find_certain(const struct api *api, const struct request *req,
+                                           const char *owner_access_key);
+
+/* The same as session_find_live() for requests with owner_fields, decoding them first. */
 const struct session *session_find_live_by_owner(const struct api *api, struct request *req);
 
 /* The same among all that ever were, live ones first. 'row' is borrowed for
