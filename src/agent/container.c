@@ -182,12 +182,25 @@ struct container_mount *container_mounts(const struct local_kernel *k, const cha
     return mounts;
 }
 
+/* The server; and where the image does not say which shells may be logged in to, a list. */
+static size_t add_ssh(const struct local_kernel *k, const char *config, struct arena *arena,
+                      struct container_mount *mounts)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" SSH_SHELLS, config);
+    const char *shells = path ? arena_strdup(arena, path) : NULL;
+    size_t n = ssh_mounts(k->agent->ssh, mounts);
+
+    if (shells && !image_has(k->image, "/etc/shells"))
+        mounts[n++] = (struct container_mount){ .source = shells, .target = "/etc/shells" };
+    return n;
+}
+
 static int add_mounts(const struct local_kernel *k, const struct net_info *network,
                       const char *config, struct arena *arena, struct container_spec *c,
                       struct aq_error *err)
 {
     size_t n;
-    struct container_mount *mounts = container_mounts(k, config, 2 + GPU_MOUNTS + SSH_MOUNTS_MAX,
+    struct container_mount *mounts = container_mounts(k, config, 3 + GPU_MOUNTS + SSH_MOUNTS_MAX,
                                                      arena, &n);
 
     if (!mounts)
@@ -201,7 +214,7 @@ static int add_mounts(const struct local_kernel *k, const struct net_info *netwo
     if (k->slice)
         n += gpu_slice_mounts(k->slice, mounts + n);
     if (services_have_ssh(k))
-        n += ssh_mounts(k->agent->ssh, mounts + n);
+        n += add_ssh(k, config, arena, mounts + n);
     c->mounts = mounts;
     c->mount_count = n;
     return 0;

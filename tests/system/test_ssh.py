@@ -55,6 +55,7 @@ def start(runtime, **settings):
     cluster.start_agent()
     layout = Layout(cluster.folder / "layout")
     layout.image("small", [archive([*programs("sh", "env", "id", "cat", "tty", "sleep")])])
+    layout.image("bash", [archive([*programs("sh", "bash", "id")])])
     layout.image("static", [archive([folder("bin"), file(
         "bin/sh", static_shell(cluster.folder / "sh"), mode=0o755)])])
     layout.image("shellless", [archive([*programs("sleep")])])
@@ -148,6 +149,14 @@ def story_of_an_image_without_libraries(cluster):
     session = Session(cluster, "static", cluster.image("static"))
     done = session.ssh("anything")
     assert (done.returncode, done.stdout) == (7, "asked for anything as 1000\n"), done
+    session.end()
+
+
+def story_of_bash(cluster):
+    """An image that has it, and no list of shells that may be logged in to."""
+    session = Session(cluster, "bash", cluster.image("bash"))
+    done = session.ssh("id -un; echo $BASH")
+    assert done.stdout in ("work\n/bin/bash\n", "work\n/usr/bin/bash\n"), done
     session.end()
 
 

@@ -216,6 +216,7 @@ static int write_texts(int config, const struct texts *t, struct aq_error *err)
         "  Port 2200\n"
         "  IdentityFile /home/config/ssh/id_cluster\n"
         "  UserKnownHostsFile /home/config/ssh/known_hosts ~/.ssh/known_hosts\n";
+    static const char shells[] = "/bin/sh\n/bin/bash\n/usr/bin/bash\n";
     const struct {
         const char *path, *data;
         size_t len;
@@ -224,6 +225,7 @@ static int write_texts(int config, const struct texts *t, struct aq_error *err)
         { "ssh/known_hosts", t->known.data, t->known.len },
         { "ssh/id_cluster", t->cluster.data, t->cluster.len },
         { "ssh/id_cluster.pub", t->cluster_public.data, t->cluster_public.len },
+        { SSH_SHELLS, shells, sizeof(shells) - 1 },
         { "home/id_container", t->container.data, t->container.len },
         { "home/.ssh/authorized_keys", t->authorized.data, t->authorized.len },
         { "home/.ssh/config", shell_config, sizeof(shell_config) - 1 },

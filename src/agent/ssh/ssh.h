@@ -14,6 +14,7 @@
 #define SSH_SERVER "/usr/sbin/dropbear"
 #define SSH_INSIDE "/opt/kernel/ssh"             /* folder of the program */
 #define SSH_MOUNTS_MAX 24
+#define SSH_SHELLS "ssh/shells"                  /* in config; for images without /etc/shells */
 #define SSH_SEED_TEXT 64                         /* hexadecimal digits */
 #define SSH_HOST_KEY "dropbear_ed25519_host_key" /* in config/ssh */
 
