@@ -248,6 +248,9 @@ static void on_message(void *data, uint64_t seq, const struct message *msg)
     case MSG_KERNEL_RESTART:
         kernel_on_restart(agent, seq, &msg->kernel_restart);
         break;
+    case MSG_KERNEL_RESIZE:
+        kernel_on_resize(agent, &msg->kernel_resize);
+        break;
     case MSG_KERNEL_FORGET:
         kernel_on_forget(agent, &msg->kernel_forget);
         break;

@@ -13,6 +13,7 @@
 void devices_detach(struct local_kernel *k)
 {
     accel_cancel(AQ_TAKE(k->attaching));
+    kernel_stop_resizing(k);
     accel_attachment_done(&k->attachment);
     k->is_attached = k->is_describing = false;
 }
@@ -27,7 +28,7 @@ void devices_release(struct local_kernel *k)
     alloc_grant_done(&k->grant);
 }
 
-static int describe_grant(struct local_kernel *k)
+int devices_describe(struct local_kernel *k)
 {
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -43,7 +44,7 @@ int devices_allocate(struct local_kernel *k, struct aq_error *err)
     const struct alloc_request request = { .slots = &k->slots };
     int r = alloc_map_allocate(k->agent->resources.map, &request, &k->grant, err);
 
-    if (r == 0 && describe_grant(k) < 0) {
+    if (r == 0 && devices_describe(k) < 0) {
         devices_release(k);
         r = aq_fail(err, ENOMEM, "devices");
     }

@@ -49,6 +49,7 @@ struct local_kernel *kernel_add(struct agent *agent, const struct uuid *id)
 void kernel_drop(struct local_kernel *k)
 {
     (void)map_remove(&k->agent->kernels, k->id.bytes, sizeof(k->id.bytes));
+    kernel_stop_resizing(k);
     devices_release(k);
     prepare_release(k);
     kernel_stat_free(k->stat);
@@ -61,6 +62,7 @@ void kernel_drop(struct local_kernel *k)
     free(k->service_ports);
     slots_done(&k->slots);
     free(k->alloc);
+    free(k->slots_text);
     free(k->reason);
     free(k->error_field);
     free(k->error_text);
@@ -86,6 +88,7 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .has_exit = k->has_exit,
         .exit_code = k->exit_code,
         .alloc = k->alloc,
+        .slots = k->slots_text,
         .service_ports = k->service_ports,
         .error_kind = k->error_kind,
         .error_field = k->error_field,

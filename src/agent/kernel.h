@@ -51,6 +51,8 @@ struct local_kernel {
     bool is_describing;                 /* and what they said is being written */
     bool is_attached;
     char *alloc;            /* JSON of the latest grant, for reports */
+    char *slots_text;       /* JSON of what it holds, if that has parts of GPUs; NULL = not told */
+    struct resizing *resizing; /* other amounts are being made true; resize.c */
     struct runtime_kernel *run;
     bool has_exit;
     int exit_code;
@@ -79,6 +81,15 @@ int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_creat
                            struct disk_job *job, struct aq_error *err);
 /* Take up a folder that was found; 'attempt' of its run folders. */
 int kernel_adopt(struct local_kernel *k, int64_t attempt, struct aq_error *err);
+/* ---- resize.c ---- */
+
+/* What it holds goes into reports from now on, if it can change. */
+void kernel_tell_slots(struct local_kernel *k);
+/* It ends: nothing is to be made true any more. NULL is fine. */
+void kernel_stop_resizing(struct local_kernel *k);
+
+/* ---- kernel.c ---- */
+
 /* Its attempt has ended; reported. */
 void kernel_end(struct local_kernel *k, const struct runtime_exit *exit);
 
@@ -91,6 +102,7 @@ bool kernel_is_final(const struct local_kernel *k);
 void kernel_on_create(struct agent *agent, uint64_t seq, const struct msg_kernel_create *order);
 void kernel_on_destroy(struct agent *agent, const struct msg_kernel_destroy *order);
 void kernel_on_restart(struct agent *agent, uint64_t seq, const struct msg_kernel_restart *order);
+void kernel_on_resize(struct agent *agent, const struct msg_kernel_resize *order);
 void kernel_on_forget(struct agent *agent, const struct msg_kernel_forget *order);
 
 #endif

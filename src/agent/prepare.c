@@ -116,7 +116,9 @@ static int want_slice(struct local_kernel *k, struct aq_error *err)
     }
     if (r < 0 || !gpu_is_needed(&k->attachment))
         return r;
-    return gpu_slice_open(k->agent->gpu, &k->id, &k->attachment, k->image, &k->slice, err);
+    r = gpu_slice_open(k->agent->gpu, &k->id, &k->attachment, k->image, &k->slice, err);
+    kernel_tell_slots(k);
+    return r;
 }
 
 int prepare_container(struct local_kernel *k, struct aq_error *err)
@@ -153,6 +155,7 @@ void prepare_adopt_slice(struct local_kernel *k)
     if (r < 0 && r != -ENOENT)
         log_warning("new processes of a kernel get no device memory kernel=%s: %s",
                     uuid_format(&k->id, (char[UUID_TEXT_MAX]){ 0 }), err.text);
+    kernel_tell_slots(k);
     devices_resize(k);
 }
 

@@ -18,6 +18,18 @@
 /* Devices it holds, as its resource.txt says. Without one (a power failure
  * came first) it gets others when it is started again.
  */
+/* Its devices say what it holds; the order may say what it held before that changed. */
+static void take_held(struct local_kernel *k)
+{
+    AQ_CLEANUP(slots_donep) struct slots held = { .items = NULL };
+
+    if (alloc_grant_sum(&k->grant, &held) < 0)
+        return;
+    for (size_t i = 0; i < held.count; i++)
+        if (slots_get(&k->slots, held.items[i].name))
+            (void)!slots_set(&k->slots, held.items[i].name, held.items[i].amount);
+}
+
 static void find_grant(struct local_kernel *k)
 {
     AQ_CLEANUP(aq_freep) char *path =
@@ -36,6 +48,7 @@ static void find_grant(struct local_kernel *k)
         file.grant = (struct alloc_grant){ .items = NULL };
         alloc_grant_write_json(&k->grant, &w);
         k->alloc = strbuf_steal(&json);
+        take_held(k);
     } else {
         log_warning("devices of a kernel: %s", err.text);
     }

@@ -41,6 +41,13 @@
         aq_taken_;                                                                                 \
     })
 
+#define AQ_SWAP(a, b)                                                                              \
+    do {                                                                                           \
+        __typeof__(a) aq_swapped_ = (a);                                                           \
+        (a) = (b);                                                                                 \
+        (b) = aq_swapped_;                                                                         \
+    } while (0)
+
 #define AQ_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define AQ_CONTAINER_OF(pointer, type, member)                                                     \
     ((type *)(void *)((char *)(pointer) - offsetof(type, member)))

@@ -330,6 +330,50 @@ const struct cli_verb verb_session_rename = {
     .run = rename_session,
 };
 
+/* {"resources": {SLOT: AMOUNT, ...}} of words SLOT=AMOUNT; NULL with 'err'. */
+static json_t *resources_of(int count, char **words, struct aq_error *err)
+{
+    json_t *resources = json_object();
+
+    for (int i = 0; resources && i < count; i++) {
+        const char *sign = strchr(words[i], '=');
+
+        if (!sign || sign == words[i] || !sign[1]
+            || json_object_setn_new(resources, words[i], (size_t)(sign - words[i]),
+                                    json_string(sign + 1)) < 0) {
+            (void)aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%s' is not SLOT=AMOUNT", words[i]);
+            json_decref(resources);
+            return NULL;
+        }
+    }
+    return json_pack("{s:o}", "resources", resources);
+}
+
+static int resize(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *body = resources_of(argc - 1, argv + 1, err);
+    int r;
+
+    (void)data;
+    if (!body)
+        return -EINVAL;
+    session_path(cli, &path, argv[0], "");
+    r = cli_call(cli, METHOD_PATCH, path.data, body, NULL, err);
+    json_decref(body);
+    return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
+}
+
+const struct cli_verb verb_session_resize = {
+    .name = "session resize",
+    .args = "SESSION SLOT=AMOUNT...",
+    .summary = "Give a running session more or less of the GPU that it has a part of",
+    .examples = "aliquot session resize notebook cuda.shares=0.75",
+    .min_args = 2,
+    .max_args = -1,
+    .run = resize,
+};
+
 static int restart(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     int r = 0;

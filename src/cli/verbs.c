@@ -22,6 +22,7 @@ const struct cli_verb *const cli_verbs[] = {
     &verb_session_attach,
     &verb_session_wait,
     &verb_session_rename,
+    &verb_session_resize,
     &verb_session_restart,
     &verb_session_rm,
     &verb_agent_ls,

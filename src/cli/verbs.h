@@ -16,7 +16,7 @@ extern const struct cli_verb verb_version, verb_help, verb_completion, verb_conf
 /* run.c, session.c, session_rm.c, session_watch.c, attach.c, exec.c */
 extern const struct cli_verb verb_run, verb_session_create;
 extern const struct cli_verb verb_ps, verb_rm, verb_session_ls, verb_session_info, verb_session_rm,
-    verb_session_rename, verb_session_restart;
+    verb_session_rename, verb_session_resize, verb_session_restart;
 extern const struct cli_verb verb_logs, verb_session_logs, verb_session_wait, verb_session_why;
 extern const struct cli_verb verb_top, verb_session_stats;
 extern const struct cli_verb verb_session_history;

@@ -86,6 +86,7 @@ static const struct field kernel_status_fields[] = {
     MEMBER(msg_kernel_status, exit_code, FIELD_INT),
     MEMBER(msg_kernel_status, alloc, FIELD_JSON),
     MEMBER(msg_kernel_status, service_ports, FIELD_JSON),
+    MEMBER(msg_kernel_status, slots, FIELD_JSON),
     MEMBER(msg_kernel_status, error_kind, FIELD_STR),
     MEMBER(msg_kernel_status, error_field, FIELD_STR),
     MEMBER(msg_kernel_status, error_text, FIELD_STR),
@@ -161,6 +162,13 @@ static const struct field kernel_restart_fields[] = {
 static const struct field kernel_forget_fields[] = {
     NEEDED(msg_kernel_forget, kernel_id, FIELD_UUID),
     MEMBER(msg_kernel_forget, attempt, FIELD_INT),
+    FIELDS_END,
+};
+
+static const struct field kernel_resize_fields[] = {
+    NEEDED(msg_kernel_resize, kernel_id, FIELD_UUID),
+    NEEDED(msg_kernel_resize, attempt, FIELD_INT),
+    NEEDED(msg_kernel_resize, slots, FIELD_JSON),
     FIELDS_END,
 };
 
@@ -294,6 +302,7 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_KERNEL_DESTROY] = { "kernel.destroy", true, kernel_destroy_fields },
     [MSG_KERNEL_RESTART] = { "kernel.restart", true, kernel_restart_fields },
     [MSG_KERNEL_FORGET] = { "kernel.forget", true, kernel_forget_fields },
+    [MSG_KERNEL_RESIZE] = { "kernel.resize", true, kernel_resize_fields },
     [MSG_KERNEL_STATUS] = { "kernel.status", true, kernel_status_fields },
     [MSG_DRAIN] = { "drain", true, drain_fields },
     [MSG_IMAGE_ORDER] = { "image.order", false, image_order_fields },

@@ -47,6 +47,7 @@ enum message_type {
     MSG_KERNEL_DESTROY,  /* "kernel.destroy"  manager -> agent */
     MSG_KERNEL_RESTART,  /* "kernel.restart"  manager -> agent */
     MSG_KERNEL_FORGET,   /* "kernel.forget"   manager -> agent */
+    MSG_KERNEL_RESIZE,   /* "kernel.resize"   manager -> agent */
     MSG_KERNEL_STATUS,   /* "kernel.status"   agent -> manager */
     MSG_DRAIN,           /* "drain"           manager -> agent */
     MSG_IMAGE_ORDER,     /* "image.order"     manager -> agent */
@@ -176,6 +177,12 @@ struct msg_kernel_forget {    /* the end is recorded: the folder may go (logs ar
     int64_t attempt;          /* an older one never removes a newer folder */
 };
 
+struct msg_kernel_resize {    /* other amounts of the parts of devices that it has, as it runs */
+    struct uuid kernel_id;
+    int64_t attempt;
+    const char *slots;        /* all of the kernel's, as in create */
+};
+
 struct msg_kernel_status {    /* also one element of the heartbeat's inventory */
     struct uuid kernel_id, session_id;
     int64_t attempt;
@@ -185,6 +192,7 @@ struct msg_kernel_status {    /* also one element of the heartbeat's inventory *
     int64_t exit_code;        /* 0..255, 128+n for signal n */
     const char *alloc;        /* JSON {"cpu":{"0":"1"},"mem":{"root":"1073741824"}}; once allocated */
     const char *service_ports; /* JSON list of model/service_port.h; once published, NULL = none */
+    const char *slots;        /* what it holds, as in create; NULL = as in its order */
     const char *error_kind;   /* "unsupported-resource", "insufficient-resource" ... */
     const char *error_field;  /* slot, device or member that is meant */
     const char *error_text;
@@ -332,6 +340,7 @@ struct message {
         struct msg_kernel_destroy kernel_destroy;
         struct msg_kernel_restart kernel_restart;
         struct msg_kernel_forget kernel_forget;
+        struct msg_kernel_resize kernel_resize;
         struct msg_kernel_status kernel_status;
         struct msg_drain drain;
         struct msg_image_order image_order;

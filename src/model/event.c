@@ -26,6 +26,10 @@ static void event_done(struct event *e)
         free(e->kernel_status.service_ports);
         free(e->kernel_status.last_stat);
         break;
+    case EVENT_KERNEL_RESIZED:
+        slots_done(&e->kernel_resized.requested);
+        free(e->kernel_resized.alloc);
+        break;
     case EVENT_AGENT_SAVED:
         agent_done(&e->agent);
         break;

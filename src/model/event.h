@@ -25,6 +25,7 @@ enum event_kind {
     EVENT_SESSION_ATTEMPT,  /* attempt; of the rows alone */
     EVENT_ATTEMPTS_PRUNED,  /* prune; of the rows alone */
     EVENT_KERNEL_STATUS,    /* kernel_status */
+    EVENT_KERNEL_RESIZED,   /* kernel_resized */
     EVENT_AGENT_SAVED,      /* agent: insert or update of the whole row */
     EVENT_AGENT_STATUS,     /* agent_status */
     EVENT_AGENT_REMOVED,    /* agent_id */
@@ -90,6 +91,13 @@ struct event {
             int64_t before_usec; /* attempts of sessions that ended before */
             int64_t keep;       /* and of all but so many latest sessions, of those that ended */
         } prune;
+        struct {
+            struct uuid id;     /* of the kernel, which is RUNNING */
+            struct uuid session_id;
+            uint32_t version;   /* before; after = version + 1 */
+            struct slots requested; /* what it holds now */
+            char *alloc;        /* NULL keeps */
+        } kernel_resized;
         struct agent agent;
         struct {
             char id[AGENT_ID_MAX + 1];

@@ -24,6 +24,8 @@ int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
         return attempts_prune(tx, e, err);
     case EVENT_KERNEL_STATUS:
         return kernel_set_status(tx, e, err);
+    case EVENT_KERNEL_RESIZED:
+        return kernel_resize(tx, e, err);
     case EVENT_AGENT_SAVED:
         return agent_save(tx, e, err);
     case EVENT_AGENT_STATUS:

@@ -186,3 +186,49 @@ int kernel_set_status(struct store_tx *tx, const struct event *e, struct aq_erro
     return history_add(tx, h.session_seq, h.rank, c->version + 1, e->at_usec,
                        kernel_status_name(c->to), c->reason, err);
 }
+
+/* ---- other amounts of what it holds ---- */
+
+static int resize_row(struct store_tx *tx, const struct event *e, const char *requested,
+                      struct holder *h, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    char id[UUID_TEXT_MAX];
+    struct row row = { 0 };
+    int r = sql_prepare(tx->db,
+        "UPDATE kernels SET requested = ?, alloc = COALESCE(?, alloc), version = version + 1"
+        " WHERE id = ? AND status = 'RUNNING' AND version = ?"
+        " RETURNING session_seq, rank, version, agent_id, requested", &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, requested);
+    sql_put_text(q, e->kernel_resized.alloc);
+    sql_put_uuid(q, &e->kernel_resized.id, id);
+    sql_put_int(q, e->kernel_resized.version);
+    r = sql_step(q, err);
+    if (r == 0)
+        return aq_fail_kind(err, ESTALE, "stale", "kernel %s is no longer RUNNING (version %u); "
+                            "look at it again", uuid_format(&e->kernel_resized.id, id),
+                            (unsigned)e->kernel_resized.version);
+    if (r < 0)
+        return r;
+    row.q = q;
+    h->session_seq = sql_get_int(q);
+    h->rank = (int)sql_get_int(q);
+    h->version = (uint32_t)sql_get_int(q);
+    row_bounded(&row, h->agent_id, sizeof(h->agent_id));
+    row_slots(&row, &h->requested);
+    return row_check(&row, "kernels", err);
+}
+
+int kernel_resize(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *requested = slots_to_column(&e->kernel_resized.requested);
+    AQ_CLEANUP(holder_done) struct holder h = { 0 };
+    int r = requested ? resize_row(tx, e, requested, &h, err) : aq_fail(err, ENOMEM, "kernel");
+
+    if (r == 0)
+        r = ledger_free(tx, &h, e->at_usec, err);
+    return r < 0 ? r : ledger_take(tx, &h, e->at_usec, err);
+}

@@ -28,6 +28,7 @@ int session_explain(struct store_tx *tx, const struct event *e, struct aq_error 
 int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel *k,
                   struct aq_error *err);
 int kernel_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int kernel_resize(struct store_tx *tx, const struct event *e, struct aq_error *err);
 
 /* rank -1 = the session itself */
 int history_add(struct store_tx *tx, int64_t session_seq, int rank, uint32_t version,

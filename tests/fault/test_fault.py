@@ -20,7 +20,7 @@ POINTS = [point for point in POINTS if not point.startswith("agent.image.")]
 # Those of networks have a node of their own in tests/system/test_network.py.
 POINTS = [point for point in POINTS if not point.startswith("agent.net.")]
 # Those of slices of GPUs, too (test_gpu_fault.py).
-POINTS = [point for point in POINTS if not point.startswith(("gpuhost.", "agent.gpu."))]
+POINTS = [point for point in POINTS if not point.startswith(("gpuhost.", "agent.gpu.", "core.gpu."))]
 SETTINGS = {
     "ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "3s",
     "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",

@@ -17,7 +17,9 @@ ALL = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, tex
                      check=True).stdout.split()
 POINTS = [point for point in ALL if point.startswith("gpuhost.")]
 CHEAT_POINT = "agent.gpu.misused"
-AGENT_POINTS = [point for point in ALL if point.startswith("agent.gpu.") and point != CHEAT_POINT]
+RESIZE_POINTS = [point for point in ALL if ".gpu.resize." in point]
+AGENT_POINTS = [point for point in ALL if point.startswith("agent.gpu.")
+                and point not in (CHEAT_POINT, *RESIZE_POINTS)]
 
 
 def is_free(card, seconds=10):
@@ -81,6 +83,61 @@ def test_agent_point(point):
         wait_for(lambda: "end" in log_of(client, session), 30, "the log")
         log = log_of(client, session)
         assert set(log.splitlines()) == {"total 2048 0", "over 2", "end 2048 0"}, log
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()
+
+
+WATCH = """
+pointer = ctypes.c_uint64()
+while True:
+    if cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(4 << 20)) == 0:
+        must(cuda.cuMemFree_v2(pointer))
+    say(info()[1])
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("point", RESIZE_POINTS)
+def test_resize_point(point):
+    """Whoever dies on the way to another part: both sides come to say the same, and it is so."""
+    if why := containers.why_not("crun"):
+        pytest.skip(why)
+    with GpuCluster() as cluster:
+        mark = cluster.folder / "died"
+        cluster.env.update(ALIQUOT_FAULT=point, ALIQUOT_FAULT_ONCE=str(mark))
+        cluster.supervise()
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        body = {**batch("sliced", 'exec python3 -c "$MAIN"'), "image": "host",
+                **body_of("0.5", WATCH)}
+        session = client.post("/session", body).json["sessionId"]
+        path = f"/aliquot/v1/sessions/{session}"
+
+        def last():
+            return (log_of(client, session).split() or [""])[-1]
+
+        def resize(amount):
+            with contextlib.suppress(*GONE):
+                return client.send("PATCH", path, {"resources": {"cuda.shares": amount}}).status == 204
+            return False
+
+        def shown():
+            with contextlib.suppress(*GONE):
+                return client.get(path).json["kernels"][0]["requested_slots"]["cuda.shares"]
+            return None
+
+        wait_for(lambda: last() == "2048", 30, "its output")
+        resize("1")
+        wait_for(mark.exists, 30, f"a process to pass {point}")
+        wait_for(lambda: (shown(), last()) in (("0.5", "2048"), ("1", "4096")), 30,
+                 lambda: f"both to agree: {shown()} {last()}")
+        wait_for(lambda: resize("0.3"), 30, "another part")
+        wait_for(lambda: (shown(), last()) == ("0.3", "1228"), 30, "it to be so")
+        client.send("DELETE", f"/session/{session}?forced=true")
+        wait_status(client, session, *ENDED)
+        assert is_free(cluster.card)
         cluster.check_nothing_left()
         cluster.check_audits()
         cluster.stop()

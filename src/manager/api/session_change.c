@@ -150,16 +150,20 @@ static void on_rename(struct request *req, void *data)
         core_rename_session(api->core, &session->id, params.name, api_reply_done, req);
 }
 
-/* ---- name and priority in one ---- */
+/* ---- name and priority in one, or parts of devices ---- */
 
 struct patch_params {
     const char *name, *owner_access_key;
     int64_t priority;
+    json_t *resources;
 };
 
 static const struct field patch_fields[] = {
     { "name", FIELD_STR, 0, offsetof(struct patch_params, name), 1, SESSION_NAME_MAX },
     { "priority", FIELD_INT, 0, offsetof(struct patch_params, priority), 0, 100 },
+    { "resources", FIELD_OBJECT, 0, offsetof(struct patch_params, resources),
+      .doc = "of a running session, alone: other amounts of the parts of devices that it has, "
+             "e.g. {\"cuda.shares\": \"0.75\"}; administrators" },
     OWNER_FIELD(struct patch_params, owner_access_key),
     FIELD_END,
 };
@@ -182,20 +186,46 @@ static void on_prioritised(void *data, int r, const struct aq_error *err)
                             patch->req);
 }
 
+static void resize(struct api *api, struct request *req, const struct patch_params *params)
+{
+    AQ_CLEANUP(slots_donep) struct slots changes = { .items = NULL };
+    const struct session *session;
+    struct aq_error err = { 0 };
+
+    if (!principal_may(api_principal(req)->role, API_ADMIN))
+        aq_fail_kind(&err, EPERM, "insufficient-privilege",
+                     "only administrators may give a running session other parts of devices");
+    else if (params->name || params->priority >= 0)
+        api_fail_param(&err, "resources", "change resources alone, without name and priority");
+    else if (slots_from_json(params->resources, core_slot_types(api->core), &changes, &err) == 0
+             && !changes.count)
+        api_fail_param(&err, "resources", "nothing to change: name a slot that the session has");
+    if (err.code)
+        request_fail(req, &err);
+    else if ((session = session_find_live(api, req, params->owner_access_key)))
+        core_resize_session(api->core, &session->id, &changes, api_reply_done, req);
+}
+
 static void on_patch(struct request *req, void *data)
 {
     struct patch *patch = arena_alloc(request_get_arena(req), sizeof(*patch));
     struct patch_params params = { .priority = -1 };
     const struct session *session;
     struct api *api = data;
+    json_auto_t *body = NULL;
     struct aq_error err = { 0 };
 
     if (!patch)
         aq_fail(&err, ENOMEM, "session");
-    else if (api_decode(req, &params, NULL, &err) == 0 && !params.name && params.priority < 0)
-        api_fail_param(&err, "body", "nothing to change: give name or priority");
+    else if (api_decode(req, &params, &body, &err) == 0 && !params.name && params.priority < 0
+             && !params.resources)
+        api_fail_param(&err, "body", "nothing to change: give name, priority or resources");
     if (err.code) {
         request_fail(req, &err);
+        return;
+    }
+    if (params.resources) {
+        resize(api, req, &params);
         return;
     }
     if (!(session = session_find_live(api, req, params.owner_access_key)))
@@ -215,6 +245,6 @@ const struct route session_change_routes[] = {
     { METHOD_POST, "/session/{name}/rename", API_USER | API_FREEZABLE, on_rename, rename_fields,
       "Give a session another name" },
     { METHOD_PATCH, "/aliquot/v1/sessions/{name}", API_USER | API_FREEZABLE, on_patch,
-      patch_fields, "Change the name or priority of a session" },
+      patch_fields, "Change the name, priority or parts of devices of a session" },
 };
 API_ROUTES_END(session_change);

@@ -225,6 +225,28 @@ static void apply_kernel_status(struct core *core, struct event *e)
     announce(core, kernel_events[c->to], l, k, c->reason, e->at_usec);
 }
 
+static void apply_kernel_resized(struct core *core, struct event *e)
+{
+    struct live *l = live_find(core, &e->kernel_resized.session_id);
+    struct kernel *k = NULL;
+
+    for (size_t i = 0; l && i < l->s.kernel_count; i++)
+        if (uuid_equals(&l->s.kernels[i].id, &e->kernel_resized.id))
+            k = &l->s.kernels[i];
+    if (!k)
+        return;
+    live_release(core, l, k->rank, e->at_usec);
+    k->version = e->kernel_resized.version + 1;
+    slots_done(&k->requested);
+    k->requested = e->kernel_resized.requested;
+    e->kernel_resized.requested = (struct slots){ .items = NULL };
+    if (e->kernel_resized.alloc)
+        replace(&k->alloc, AQ_TAKE(e->kernel_resized.alloc));
+    live_hold(core, l, k->rank, e->at_usec);
+    announce(core, "kernel_resized", l, k, NULL, e->at_usec);
+    waiters_check(core, l);
+}
+
 /* ---- all ---- */
 
 static void apply_slot_type(struct core *core, const struct event *e)
@@ -265,6 +287,9 @@ void core_apply(struct core *core, struct event *e)
         break; /* nothing of it is in memory */
     case EVENT_KERNEL_STATUS:
         apply_kernel_status(core, e);
+        break;
+    case EVENT_KERNEL_RESIZED:
+        apply_kernel_resized(core, e);
         break;
     case EVENT_AGENT_SAVED:
     case EVENT_AGENT_STATUS:

@@ -6,13 +6,14 @@
 #include "base/fault.h"
 #include "manager/core/parts.h"
 
-enum waits_for { FOR_END, FOR_FORCED_END, FOR_RESTART };
+enum waits_for { FOR_END, FOR_FORCED_END, FOR_RESTART, FOR_RESIZE };
 
 struct waiter {
     struct list link; /* live.waiters */
     enum waits_for what;
     core_done_fn done;
     void *data;
+    struct slots slots; /* FOR_RESIZE: what its first kernel is to hold */
 };
 
 static bool is_satisfied(const struct waiter *w, const struct session *s)
@@ -26,6 +27,8 @@ static bool is_satisfied(const struct waiter *w, const struct session *s)
         return session_is_terminal(s->status) || (ends && s->forced);
     case FOR_RESTART:
         return s->status == SESSION_RESTARTING;
+    case FOR_RESIZE:
+        return slots_eq(&s->kernels[0].requested, &w->slots);
     }
     return false;
 }
@@ -34,6 +37,7 @@ static void answer(struct core *core, struct waiter *w, int r, const struct aq_e
 {
     list_remove(&w->link);
     core_defer(core, w->done, w->data, r, err);
+    slots_done(&w->slots);
     free(w);
 }
 
@@ -47,7 +51,7 @@ void waiters_check(struct core *core, struct live *l)
         if (is_satisfied(w, &l->s)) {
             answer(core, w, 0, NULL);
         } else if (session_is_terminal(l->s.status) || l->s.status == SESSION_TERMINATING) {
-            if (w->what == FOR_RESTART)
+            if (w->what == FOR_RESTART || w->what == FOR_RESIZE)
                 answer(core, w, aq_fail_field(&err, EINVAL, "session", "the session '%s' has just "
                                               "ended", l->s.name), &err);
         }
@@ -63,6 +67,35 @@ void waiters_fail(struct core *core, struct live *l, int r, const struct aq_erro
         answer(core, LIST_ENTRY(link, struct waiter, link), r, err);
     l->end_reason = NULL;
     l->end_is_forced = l->wants_restart = false;
+}
+
+void waiters_fail_resize(struct core *core, struct live *l, const struct aq_error *err)
+{
+    LIST_FOREACH(link, &l->waiters) {
+        struct waiter *w = LIST_ENTRY(link, struct waiter, link);
+
+        if (w->what == FOR_RESIZE)
+            answer(core, w, -err->code, err);
+    }
+}
+
+bool waiters_resize(const struct live *l)
+{
+    LIST_FOREACH(link, &l->waiters)
+        if (LIST_ENTRY(link, struct waiter, link)->what == FOR_RESIZE)
+            return true;
+    return false;
+}
+
+void waiters_add_resize(struct live *l, struct slots *wanted, core_done_fn done, void *data)
+{
+    struct waiter *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        core_die("a command");
+    *w = (struct waiter){ .what = FOR_RESIZE, .done = done, .data = data, .slots = *wanted };
+    *wanted = (struct slots){ .items = NULL };
+    list_add(&l->waiters, &w->link);
 }
 
 static void wait_for(struct core *core, struct live *l, enum waits_for what, core_done_fn done,

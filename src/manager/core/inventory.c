@@ -128,6 +128,7 @@ static void handle_kernel(struct core *core, struct agent_live *a,
     l->kernels[k->rank].heartbeat = a->heartbeat;
     if (m->attempt == k->attempt) {
         misuse_take(core, a, l, k->rank, m->misuse);
+        resize_take(core, a, l, k->rank, m);
         take_fact(core, a, l, k->rank, m);
     } else {
         live_touch(core, l); /* the order to begin anew may have been lost */
@@ -235,6 +236,7 @@ static void on_disconnected(void *data, const char *agent_id, const struct uuid 
         return;
     a->is_connected = a->is_synced = false;
     images_fail_jobs(data, a);
+    resize_lost(data, a);
     kept_agent(data, a);
     log_info("agent '%s' %s: %s", agent_id, orderly ? "has left" : "is disconnected", why);
 }

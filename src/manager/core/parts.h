@@ -249,6 +249,12 @@ int refusal_keep(const char *status_data, struct strbuf *text, struct strbuf *js
 
 void waiters_check(struct core *core, struct live *l);
 void waiters_fail(struct core *core, struct live *l, int r, const struct aq_error *err);
+/* Who waits until the first kernel holds '*wanted', which is taken; who waits for that at all;
+ * and the answer that it will not come to that.
+ */
+void waiters_add_resize(struct live *l, struct slots *wanted, core_done_fn done, void *data);
+bool waiters_resize(const struct live *l);
+void waiters_fail_resize(struct core *core, struct live *l, const struct aq_error *err);
 
 void bus_publish(struct core *core, const struct core_event *event);
 void bus_free(struct core *core);
@@ -314,6 +320,12 @@ void drains_finish(struct core *core, struct list *drains, int r);
 void join_request(void *data, struct link_join *join, const struct msg_join *msg);
 
 /* An agent says how programs of a kernel misuse GPUs; NULL = not at all. */
+/* What a kernel holds, as its agent says; or why it does not hold what it was told to. */
+void resize_take(struct core *core, struct agent_live *a, struct live *l, size_t rank,
+                 const struct msg_kernel_status *m);
+/* Nobody knows whether the agent has done it. */
+void resize_lost(struct core *core, struct agent_live *a);
+
 void misuse_take(struct core *core, const struct agent_live *a, struct live *l, size_t rank,
                  const char *text);
 /* All of that for status_data; NULL = there is none, or memory is short. */
