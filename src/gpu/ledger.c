@@ -77,6 +77,7 @@ bool ledger_reserve(uint32_t device, uint64_t bytes)
 
     if (!has_device(device))
         return false;
+    gpu_region_renew(); /* an agent that came back may have granted more, or less */
     gpu_lock_take(&lock);
     reserved = recharge(device, 0, bytes);
     gpu_lock_give(&lock);
