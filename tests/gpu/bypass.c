@@ -191,6 +191,17 @@ static int way_elf(void)
     return allocate_by(by_elf, dlopen("libcuda.so.1", RTLD_NOW));
 }
 
+/* Asks for a slot as everybody does, and takes memory behind the library's back then. */
+static int way_elf_later(void)
+{
+    fn_cuMemAlloc_v2 *alloc;
+    CUdeviceptr pointer;
+
+    (void)start_cuda();
+    alloc = (fn_cuMemAlloc_v2 *)by_elf(driver, "cuMemAlloc_v2");
+    return alloc ? verdict(alloc(&pointer, GIB)) : 0;
+}
+
 /* The same program again, with another environment. */
 static int again(char **env)
 {
@@ -340,6 +351,7 @@ static const struct {
     { "copy-of-the-driver", way_copy },
     { "namespace", way_namespace },
     { "elf-walk", way_elf },
+    { "elf-walk-later", way_elf_later },
     { "no-preload", way_no_preload },
     { "no-socket", way_no_socket },
     { "false-socket", way_false_socket },

@@ -56,7 +56,7 @@ def test_without_a_slice_the_simulation_grants_all(version):
 
 
 # What a preload library cannot hold, it has to notice.
-NOTICED = {"deepbind-linked", "elf-walk", "no-preload"}
+NOTICED = {"deepbind-linked", "elf-walk", "elf-walk-later", "no-preload"}
 WAYS = subprocess.run([CLIENTS / "gpu-bypass"], capture_output=True, text=True).stdout.split()
 
 
