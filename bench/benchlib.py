@@ -22,11 +22,11 @@ KEYPAIR = {"ALIQUOT_ACCESS_KEY": "AKIAIOSFODNN7EXAMPLE",
 
 
 def arguments(description, **options):
-    """--smoke and the given integer options, as a namespace."""
+    """--smoke and the given options, numbers or texts, as a namespace."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--smoke", action="store_true", help="once, small, without peers")
     for name, default in options.items():
-        parser.add_argument("--" + name, type=int, default=default)
+        parser.add_argument("--" + name, type=type(default), default=default)
     return parser.parse_args()
 
 
