@@ -56,7 +56,7 @@ struct aq_gpu_limits_device {
     uint32_t share;        /* of the device's time, AQ_GPU_WHOLE = no limit */
     uint32_t flags;
     uint32_t processors; /* multiprocessors that the slice is worth */
-    uint32_t reserved;
+    uint32_t takers;     /* processes that took turns of late, by all who share it; 0 = not known */
     struct aq_gpu_clock grant; /* time granted: runs at the share in force */
     struct aq_gpu_clock own;   /* time to itself: runs at 1 / active containers */
     uint64_t held_bytes; /* what it may hold from when memory_bytes was more; 0 = no more */

@@ -75,25 +75,44 @@ static bool in_debt(const struct gpu_view *view, int device, int64_t now_ns)
     return pace_debt(&view->usage->devices[device], grant) > 0;
 }
 
+/* What it has paid since the last tick. Of whoever has work and has paid nothing since it
+ * began nobody knows the cost: it is paid afterwards.
+ */
+static double paid_by(struct gpu_view *view, int device, bool is_active, int64_t now_ns)
+{
+    int64_t used = __atomic_load_n(&view->usage->devices[device].used_ns, __ATOMIC_RELAXED);
+    double paid = view->seen_ns[device] ? (double)used - (double)view->used_ns[device] : 0;
+
+    if (!is_active || paid != 0)
+        view->is_paid[device] = is_active;
+    view->pending_ns[device] += paid;
+    view->used_ns[device] = used;
+    view->seen_ns[device] = now_ns;
+    return paid;
+}
+
 /* Device time that the container has used since the last tick: what it has paid,
  * as far as the device can have done it, in its turn. Nothing outstanding =
- * all of it is done. Sums do not miss work between ticks, as looking would.
+ * all of it is done; what is left then was paid too much, and comes back. Sums do not
+ * miss work between ticks, as looking would. Work of unknown cost takes its turns.
  */
 static double done_by(struct gpu_view *view, int device, bool is_active, double turn, int64_t now_ns)
 {
-    int64_t used = __atomic_load_n(&view->usage->devices[device].used_ns, __ATOMIC_RELAXED);
-    double span = view->seen_ns[device] ? (double)(now_ns - view->seen_ns[device]) : 0, done;
+    double span = view->seen_ns[device] ? (double)(now_ns - view->seen_ns[device]) : 0, paid;
+    double done = is_active ? span * turn : span, *pending = &view->pending_ns[device];
 
     if (view->seen_ns[device] == now_ns)
         return view->done_ns[device]; /* by the tick of another container */
-    if (view->seen_ns[device])
-        view->pending_ns[device] += (double)used - (double)view->used_ns[device];
-    view->used_ns[device] = used;
-    view->seen_ns[device] = now_ns;
-    done = is_active ? span * turn : span;
-    done = done < view->pending_ns[device] ? done : view->pending_ns[device];
+    paid = paid_by(view, device, is_active, now_ns);
+    if (!is_active || view->is_paid[device])
+        done = done < *pending ? done : *pending;
+    if (!is_active && !view->was_active[device])
+        done = done < paid ? done : paid;
     done = done > 0 ? done : 0;
-    view->pending_ns[device] = is_active ? view->pending_ns[device] - done : 0;
+    *pending -= done;
+    if (!is_active && !view->was_active[device] && now_ns - view->wanted_ns[device] > WANTED_NS)
+        *pending = 0;
+    view->was_active[device] = is_active;
     view->done_ns[device] = done;
     return done;
 }
@@ -103,6 +122,7 @@ struct look {
     uint32_t takers;               /* processes that took turns since the last tick */
     bool others_want;
     uint32_t running, own_running; /* processes */
+    uint32_t most;                 /* running at once, of late */
     uint64_t wanted;               /* shares of those that want time, in sum */
     bool own_wants;
 };
@@ -140,6 +160,16 @@ static bool has_paid(const struct gpu_view *view, int device)
                   != view->used_ns[device];
 }
 
+/* The most processes of a container that have had work at once, of late. */
+static uint32_t most_of(struct gpu_view *view, int device, uint32_t running, int64_t now_ns)
+{
+    if (running >= view->most[device] || now_ns - view->most_ns[device] > WANTED_NS) {
+        view->most[device] = running;
+        view->most_ns[device] = now_ns;
+    }
+    return view->most[device];
+}
+
 static struct look look_at(struct gpu_view *views, size_t count, size_t own,
                            const uint8_t uuid[16], int64_t now_ns)
 {
@@ -154,6 +184,7 @@ static struct look look_at(struct gpu_view *views, size_t count, size_t own,
         if (running || in_debt(&views[i], device, now_ns)
             || (i != own && has_paid(&views[i], device)))
             views[i].wanted_ns[device] = now_ns;
+        look.most += most_of(&views[i], device, running, now_ns);
         look.running += running;
         if (i == own)
             look.own_running = running;
@@ -164,7 +195,7 @@ static struct look look_at(struct gpu_view *views, size_t count, size_t own,
         }
     }
     look.takers = sharers(&look);
-    look.others_done = done_by_others(views, count, own, uuid, look.takers, now_ns, &look.takers);
+    look.others_done = done_by_others(views, count, own, uuid, look.running, now_ns, &look.takers);
     return look;
 }
 
@@ -203,6 +234,7 @@ int64_t gpu_clocks_tick(struct aq_gpu_limits *limits, struct gpu_view *views, si
         struct look look = look_at(views, count, own, device->uuid, now_ns);
 
         publish_grant(&device->grant, now_ns, rate_of(device->share, &look, conserving));
+        __atomic_store_n(&device->takers, look.most, __ATOMIC_RELAXED);
         publish_own(&device->own, &look, now_ns);
         if (look.running && next > TICK_BUSY_NS)
             next = TICK_BUSY_NS;

@@ -22,11 +22,15 @@ struct gpu_view {
     const struct aq_gpu_usage *usage;
     uint32_t slot_end; /* no slot from here on is owned; 0 = not known */
     /* kept between ticks: when it last wanted time, what it had paid for then,
-     * how much of that the device cannot have done yet, and what it did last
+     * how much of that the device cannot have done yet, and what it did last; whether
+     * it had work then, and has paid since; the most processes at once
      */
     int64_t wanted_ns[AQ_GPU_DEVICES_MAX];
     int64_t used_ns[AQ_GPU_DEVICES_MAX], seen_ns[AQ_GPU_DEVICES_MAX];
     double pending_ns[AQ_GPU_DEVICES_MAX], done_ns[AQ_GPU_DEVICES_MAX];
+    bool was_active[AQ_GPU_DEVICES_MAX], is_paid[AQ_GPU_DEVICES_MAX];
+    uint32_t most[AQ_GPU_DEVICES_MAX];
+    int64_t most_ns[AQ_GPU_DEVICES_MAX];
 };
 
 /* The clock of devices: not the injectable one, because devices do not wait. */

@@ -272,6 +272,8 @@ static int tick(struct run *run)
     for (int i = 0, place = 1; i < GPU_LOOK_MAX; i++) /* remember when each wanted time */
         if (run->looks[i].view.limits)
             run->looks[i].view = run->views[place++];
+    if (now - run->first_ns < LOOK_NS && next > LOOK_FIRST_NS)
+        next = LOOK_FIRST_NS; /* its first launches, and others' */
     return (int)((next + 999999) / 1000000);
 }
 
