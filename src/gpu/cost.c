@@ -7,12 +7,46 @@
 
 struct cost cost_table[1u << COST_TABLE_BITS];
 
+/* The least that a kernel can have taken which began with its process's turn: others
+ * have had a turn at most for each that it filled.
+ */
+static int64_t least(int64_t ns, uint32_t takers)
+{
+    int64_t round = takers * (int64_t)COST_TURN_NS, rounds = ns / round;
+    int64_t others = rounds * (round - COST_TURN_NS);
+    int64_t filled = (rounds + (ns % round != 0)) * COST_TURN_NS;
+
+    return ns - others < filled ? ns - others : filled;
+}
+
+/* The next estimate: the mean of what the own clock says, within what can be. The clock
+ * knows turns only by the agent's ticks, and is off by a part of one on either side;
+ * bounds are certain, the lower one only as far as turns are as long as we think.
+ */
+static int64_t estimate(const struct cost *cost, const struct cost_measure *measure)
+{
+    int64_t takers = measure->takers < 2 ? 2 : measure->takers, old = cost->ns;
+    int64_t own = measure->own_ns, most = measure->ns, slack = own / 4;
+    int64_t low = measure->was_idle ? least(most, (uint32_t)takers) : 0;
+
+    if (slack > COST_TURN_NS / 2)
+        slack = COST_TURN_NS / 2;
+    if (low > own + slack)
+        low = own + slack;
+    own = own < low ? low : own;
+    own = own > most ? most : own;
+    if (!cost->measured)
+        return own;
+    if (old > most)
+        return most;
+    return old < low ? (old + low) / 2 : old + (own - old) / (cost->measured + 1);
+}
+
 int64_t cost_worth(const struct cost *cost, const struct cost_measure *measure,
                    enum cost_quality *ret)
 {
     int64_t ns = measure->ns, waited = measure->waited_ns, own = measure->own_ns;
     bool is_sure = cost->measured >= SURE_ENOUGH;
-    double part;
 
     *ret = COST_AMONG_OTHERS;
     if (is_sure && ns > 4 * (int64_t)cost->ns + 2 * COST_TURN_NS)
@@ -26,15 +60,15 @@ int64_t cost_worth(const struct cost *cost, const struct cost_measure *measure,
     *ret = COST_CORRECTED;
     if (own >= waited || own <= 0)
         return ns;
-    part = (double)own / (double)waited;
-    /* who comes to an idle queue begins with its own turn: the others have half a turn less */
-    return (int64_t)((double)ns * part
-                     + (measure->was_idle ? (1 - part) * COST_TURN_NS / 2 : 0));
+    if (measure->is_beside)
+        return (int64_t)((double)ns * ((double)own / (double)waited));
+    *ret = COST_ESTIMATE;
+    return estimate(cost, measure);
 }
 
 void cost_learn(uint64_t key, int64_t ns, enum cost_quality quality)
 {
-    static const int up[] = { 8, 64, 8 }, down[] = { 2, 2, 8 };
+    static const int up[] = { 8, 64, 8, 1 }, down[] = { 2, 2, 8, 1 };
     struct cost *cost = cost_find(key);
     int64_t old = cost->ns, most = old * 4 + OUTLIER_NS;
 

@@ -67,14 +67,17 @@ enum cost_quality {
     COST_ALONE,        /* nobody else used the device */
     COST_AMONG_OTHERS, /* turns of others may be in it */
     COST_CORRECTED,    /* they were taken out, which may be wrong both ways */
+    COST_ESTIMATE,     /* in the light of what was known before: the new estimate */
 };
 
 struct cost_measure {
     int64_t ns;        /* between the two events */
-    int64_t waited_ns; /* by the host's clock, from the launch until it was settled */
+    int64_t waited_ns; /* by the host's clock, from its begin until its end was seen */
     int64_t own_ns;    /* that part of it in which the device was this container's */
     bool is_alone;     /* no other container has wanted time of late */
+    bool is_beside;    /* other launches of this process ran at the same time */
     bool was_idle;     /* this process had no other measurement under way */
+    uint32_t takers;   /* processes that took turns of late, this one among them */
 };
 
 /* Of a container's turn, where several share the device's time. */
@@ -83,7 +86,9 @@ struct cost_measure {
 /* What the measured time is worth while others use the device, too. A kernel
  * shorter than a turn mostly runs within one, and where it did not, a turn of
  * another container is in the figure: then the estimate is better. In a longer
- * one the turns of others are as many as the agent's clock says.
+ * one the turns of others are as many as the agent's clock says: at most the time between
+ * the events, and, for one launched to an idle queue, at least what is left without
+ * as many turns of others as there can be.
  */
 int64_t cost_worth(const struct cost *cost, const struct cost_measure *measure,
                    enum cost_quality *ret);

@@ -112,32 +112,39 @@ CUresult on_launch_grid_async(fn_cuLaunchGridAsync *real, CUfunction function, i
     return result;
 }
 
-static CUresult synchronized(CUresult result)
+static CUresult waited(int64_t begin_ns, CUresult result)
 {
-    if (throttle_is_on())
-        throttle_settle();
+    throttle_wait_end(begin_ns);
     pool_settle();
     return result;
 }
 
 CUresult on_ctx_synchronize(fn_cuCtxSynchronize *real)
 {
-    return synchronized(real());
+    int64_t begin = throttle_wait_begin();
+
+    return waited(begin, real());
 }
 
 CUresult on_ctx_synchronize_v2(fn_cuCtxSynchronize_v2 *real, CUcontext context)
 {
-    return synchronized(real(context));
+    int64_t begin = throttle_wait_begin();
+
+    return waited(begin, real(context));
 }
 
 CUresult on_stream_synchronize(fn_cuStreamSynchronize *real, CUstream stream)
 {
-    return synchronized(real(stream));
+    int64_t begin = throttle_wait_begin();
+
+    return waited(begin, real(stream));
 }
 
 CUresult on_event_synchronize(fn_cuEventSynchronize *real, CUevent event)
 {
-    return synchronized(real(event));
+    int64_t begin = throttle_wait_begin();
+
+    return waited(begin, real(event));
 }
 
 CUresult on_stream_destroy(fn_cuStreamDestroy *real, CUstream stream)

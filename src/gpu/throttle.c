@@ -7,254 +7,24 @@
 #include "gpu/device.h"
 #include "gpu/own_slice.h"
 #include "gpu/pace.h"
+#include "gpu/sample.h"
 
 #define LEASE_NS 500000 /* credit taken at once */
-#define GRACE_NS 100000000      /* a launch waits no longer than its debt and this */
-#define PAUSE_NS 2000000 /* of the host, between two launches of a busy program */
+#define GRACE_NS 90000000 /* a launch waits so long beyond its debt: with all it takes, 100 ms */
 #define SLEEP_MIN_NS 20000
 #define SLEEP_MAX_NS 2000000 /* while there is something to settle, else LONG_SLEEP_NS */
+#define LOOK_MIN_NS 50000
 #define LONG_SLEEP_NS 10000000
 #define FRESH_NS 1000000000 /* work of unknown cost counts as outstanding so long at most */
-#define FRESH_WAIT_NS 2000000000 /* and for so long the next launch of it waits */
-#define GAP_NS 20000 /* between the two records; more, and the host was held up */
-#define EVENT_NS 1000 /* what an event itself takes */
-#define FRESH_MAX 16 /* launches of unknown cost under way at once */
-#define SAMPLES 64
+#define WAITING_NS 60000000000 /* the same of a thread that waits for the device */
 #define LONG_FACTOR 4 /* outstanding work may take so many times its estimate */
 
-enum sample_state { SAMPLE_FREE, SAMPLE_TAKEN, SAMPLE_RUNNING, SAMPLE_SETTLING };
-
-struct throttle_sample {
-    int state;
-    int device;
-    CUcontext context; /* whose events these are */
-    CUevent start, end;
-    uint64_t key;
-    int64_t paid_ns;    /* in advance, by estimate, and while it runs */
-    int64_t entered_ns; /* when the first event was recorded */
-    int64_t submit_ns;  /* from then until the launch was submitted */
-    int64_t gap_ns;     /* until the second was recorded: the host's time */
-    int64_t own_ns;     /* what the own clock showed then */
-    int64_t done_ns;    /* when the second was first seen to be done; 0 = not yet */
-    bool is_fresh;      /* nothing was known of its cost */
-    bool was_idle;      /* no other measurement was under way */
-};
-
-struct local {
-    int open;          /* samples not settled */
-    int running;       /* of them, under way */
-    int fresh;         /* of unknown cost */
-    int64_t idle_ns;   /* since then, if none is under way */
-    int64_t busy_from; /* on the grant clock: since then there was always one */
-    CUevent last_end;  /* of the last settled sample: what it covered is paid */
-    CUcontext last_context;
-    struct throttle_sample samples[SAMPLES];
-} __attribute__((aligned(64)));
-
-static struct local locals[AQ_GPU_DEVICES_MAX];
 struct throttle_credit throttle_credits[AQ_GPU_DEVICES_MAX];
 int throttle_captures;
 
 static int64_t credit_of(int device)
 {
     return __atomic_load_n(&throttle_credits[device].ns, __ATOMIC_RELAXED);
-}
-
-/* Does this process always have work outstanding? Pauses of the host do not count. */
-static bool is_busy(const struct local *local, int64_t now)
-{
-    return __atomic_load_n(&local->running, __ATOMIC_RELAXED) > 0
-           || now - __atomic_load_n(&local->idle_ns, __ATOMIC_RELAXED) < PAUSE_NS;
-}
-
-static void pay(int device, int64_t now, int64_t ns)
-{
-    struct aq_gpu_slot_device *slot = &gpu_region.usage->slots[gpu_region.slot].devices[device];
-    int64_t grant = grant_now(device, now), keep = PACE_BURST_NS;
-
-    if (is_busy(&locals[device], now))
-        keep += grant - locals[device].busy_from;
-    pace_pay(usage_of(device), grant, ns, keep < PACE_CARRY_NS ? keep : PACE_CARRY_NS);
-    (void)__atomic_fetch_add(&slot->used_ns, ns, __ATOMIC_RELAXED);
-}
-
-/* Calls of our own while the program captures: allowed in relaxed mode only. */
-static void relax(int *mode)
-{
-    *mode = 2; /* CU_STREAM_CAPTURE_MODE_RELAXED */
-    if (__atomic_load_n(&throttle_captures, __ATOMIC_RELAXED) && gpu_real.cuThreadExchangeStreamCaptureMode)
-        (void)gpu_real.cuThreadExchangeStreamCaptureMode(mode);
-}
-
-/* The union with what is paid already: the part before the last settled end. */
-static int64_t without_overlap(struct local *local, const struct throttle_sample *sample,
-                               int64_t ns)
-{
-    float ms = 0;
-
-    if (local->last_end && local->last_context == sample->context
-        && gpu_real.cuEventElapsedTime(&ms, local->last_end, sample->start) == CUDA_SUCCESS
-        && ms < 0)
-        ns += (int64_t)((double)ms * 1e6);
-    return ns < 0 ? 0 : ns;
-}
-
-/* Its end event becomes the mark up to which device time is paid. */
-static void keep_end(struct local *local, struct throttle_sample *sample)
-{
-    CUevent spare = local->last_context == sample->context ? local->last_end : NULL;
-
-    local->last_end = sample->end;
-    local->last_context = sample->context;
-    sample->end = spare;
-}
-
-/* A kernel that an idle device had done when the second event came: it began when
- * it was submitted, not when the first event was recorded.
- */
-static int64_t device_time(const struct throttle_sample *sample, int64_t ns)
-{
-    bool done_before = sample->was_idle && ns <= sample->gap_ns + EVENT_NS;
-
-    return !done_before ? ns : ns > sample->submit_ns ? ns - sample->submit_ns : 1;
-}
-
-/* Pay the difference between the measured time and what was paid in advance.
- * Where the host was held up between the two records, an idle device waited
- * for it: what is left without that is surely the kernel's, and nothing is
- * learned.
- */
-static void account(struct local *local, struct throttle_sample *sample, int64_t now)
-{
-    enum cost_quality quality;
-    int64_t ns;
-    float ms = 0;
-    bool held_up;
-
-    if (gpu_real.cuEventElapsedTime(&ms, sample->start, sample->end) != CUDA_SUCCESS)
-        return;
-    ns = device_time(sample, (int64_t)((double)ms * 1e6));
-    held_up = sample->was_idle && sample->gap_ns > GAP_NS && sample->gap_ns > ns / 8;
-    if (held_up)
-        ns = ns > sample->gap_ns ? ns - sample->gap_ns : 0;
-    ns = cost_worth(cost_find(sample->key),
-                    &(struct cost_measure){ .ns = ns,
-                                            .waited_ns = now - sample->entered_ns,
-                                            .own_ns = own_clock(sample->device, now) - sample->own_ns,
-                                            .is_alone = is_alone(sample->device),
-                                            .was_idle = sample->was_idle },
-                    &quality);
-    if (!held_up) {
-        cost_learn(sample->key, ns, quality);
-        if (quality == COST_AMONG_OTHERS && ns > cost_find(sample->key)->ns)
-            ns = cost_find(sample->key)->ns;
-    } else if (ns < sample->paid_ns) {
-        ns = sample->paid_ns;
-    }
-    ns = without_overlap(local, sample, ns);
-    cost_find(sample->key)->pending = 0;
-    pay(sample->device, now, ns - sample->paid_ns);
-    keep_end(local, sample);
-}
-
-/* A kernel that takes longer than was paid for it, or of unknown cost, is paid while it runs. */
-static void pay_so_far(struct throttle_sample *sample, int64_t now)
-{
-    int64_t so_far = own_clock(sample->device, now) - sample->own_ns;
-
-    if (!sample->was_idle || so_far <= sample->paid_ns)
-        return;
-    pay(sample->device, now, so_far - sample->paid_ns);
-    sample->paid_ns = so_far;
-}
-
-static void end_running(struct local *local, int64_t now)
-{
-    if (__atomic_sub_fetch(&local->running, 1, __ATOMIC_RELAXED) == 0)
-        __atomic_store_n(&local->idle_ns, now, __ATOMIC_RELAXED);
-}
-
-static void finish(struct local *local, struct throttle_sample *sample)
-{
-    if (sample->is_fresh)
-        (void)__atomic_fetch_sub(&local->fresh, 1, __ATOMIC_RELAXED);
-    if (!sample->done_ns)
-        end_running(local, gpu_now_ns());
-    (void)__atomic_fetch_sub(&local->open, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
-}
-
-/* The oldest first: what one covers is not paid again by the next. */
-static int sort_running(struct local *local, struct throttle_sample *order[SAMPLES])
-{
-    int count = 0;
-
-    for (int i = 0; i < SAMPLES; i++) {
-        struct throttle_sample *sample = &local->samples[i];
-        int at = count;
-
-        if (__atomic_load_n(&sample->state, __ATOMIC_ACQUIRE) != SAMPLE_RUNNING)
-            continue;
-        for (; at > 0 && order[at - 1]->entered_ns > sample->entered_ns; at--)
-            order[at] = order[at - 1];
-        order[at] = sample;
-        count++;
-    }
-    return count;
-}
-
-/* The own clock knows what others did only up to the agent's last tick. */
-static bool is_known(const struct throttle_sample *sample, int64_t now)
-{
-    return is_alone(sample->device) || now - sample->done_ns > 2 * COST_TURN_NS
-           || __atomic_load_n(&limits_of(sample->device)->own.at_ns, __ATOMIC_RELAXED)
-                  >= sample->done_ns;
-}
-
-static void settle_sample(struct local *local, struct throttle_sample *sample, int64_t now)
-{
-    int running = SAMPLE_RUNNING;
-    CUresult result;
-
-    if (!__atomic_compare_exchange_n(&sample->state, &running, SAMPLE_SETTLING, false,
-                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        return;
-    result = gpu_real.cuEventQuery(sample->end);
-    if (result == CUDA_ERROR_NOT_READY) {
-        pay_so_far(sample, now);
-        __atomic_store_n(&sample->state, SAMPLE_RUNNING, __ATOMIC_RELEASE);
-        return;
-    }
-    if (result == CUDA_SUCCESS && !sample->done_ns) {
-        sample->done_ns = now;
-        end_running(local, now);
-    }
-    if (result == CUDA_SUCCESS && !is_known(sample, now)) {
-        __atomic_store_n(&sample->state, SAMPLE_RUNNING, __ATOMIC_RELEASE);
-        return;
-    }
-    if (result == CUDA_SUCCESS)
-        account(local, sample, now);
-    finish(local, sample);
-}
-
-static void settle_device(int device)
-{
-    struct local *local = &locals[device];
-    struct throttle_sample *order[SAMPLES];
-    int64_t now;
-    int mode, count;
-
-    if (!__atomic_load_n(&local->open, __ATOMIC_RELAXED))
-        return;
-    relax(&mode);
-    now = gpu_now_ns();
-    count = sort_running(local, order);
-    for (int i = 0; i < count; i++)
-        settle_sample(local, order[i], now);
-    relax(&mode);
-    if (!__atomic_load_n(&local->running, __ATOMIC_RELAXED))
-        show_busy(device, now + credit_of(device));
 }
 
 static void sleep_ns(int64_t ns, int64_t most)
@@ -266,133 +36,47 @@ static void sleep_ns(int64_t ns, int64_t most)
     (void)nanosleep(&span, NULL);
 }
 
-/* A cost that nobody knows yet may be anything: of one kernel, only one launch
- * at a time; of all, a few.
- */
-static bool is_crowded(const struct local *local, const struct cost *cost)
+static void settle_device(int device)
 {
-    return (!cost->ns && cost->pending)
-           || __atomic_load_n(&local->fresh, __ATOMIC_RELAXED) >= FRESH_MAX;
+    if (sample_settle(device) && !sample_is_running(device))
+        show_busy(device, gpu_now_ns() + credit_of(device));
 }
 
-/* Until the container is out of debt, for the debt at the begin and GRACE_NS at
- * most; FRESH_WAIT_NS where the debt is a kernel under way of unknown cost.
+/* The longest sleep: the end of what is measured is to be seen when it comes. */
+static int64_t pause_ns(int device, int64_t now)
+{
+    int64_t look = sample_look_ns(device, now);
+
+    if (!sample_is_open(device))
+        return LONG_SLEEP_NS;
+    return !look || look > SLEEP_MAX_NS ? SLEEP_MAX_NS : look < LOOK_MIN_NS ? LOOK_MIN_NS : look;
+}
+
+/* Until the container is out of debt, and what is under way is known; for the debt at
+ * the begin, by the share, and GRACE_NS at most.
  */
 static void wait_turn(int device, const struct cost *cost)
 {
-    struct local *local = &locals[device];
-    int64_t now = gpu_now_ns(), debt = pace_debt(usage_of(device), grant_now(device, now));
-    uint32_t rate = __atomic_load_n(&limits_of(device)->grant.rate, __ATOMIC_RELAXED);
-    int64_t deadline = now + pace_wait_ns(debt, rate ? rate : 1), wait;
+    int64_t now = gpu_now_ns(), debt = pace_debt(usage_of(device), grant_now(device, now)), wait;
+    uint32_t share = limits_of(device)->share;
+    int64_t deadline = now + pace_wait_ns(debt, share ? share : 1) + GRACE_NS;
 
-    deadline += is_crowded(local, cost) ? FRESH_WAIT_NS : GRACE_NS;
     for (;;) {
         settle_device(device);
         now = gpu_now_ns();
         debt = pace_debt(usage_of(device), grant_now(device, now));
-        if ((debt <= 0 && !is_crowded(local, cost)) || now >= deadline)
+        if ((debt <= 0 && !sample_is_crowded(device, cost)) || now >= deadline)
             return;
-        if (local->running)
+        if (sample_is_running(device))
             show_busy(device, now + SLEEP_MAX_NS * 10);
-        rate = __atomic_load_n(&limits_of(device)->grant.rate, __ATOMIC_RELAXED);
-        wait = debt > 0 ? pace_wait_ns(debt, rate) : SLEEP_MIN_NS * 5;
-        sleep_ns(wait < deadline - now ? wait : deadline - now,
-                 local->open ? SLEEP_MAX_NS : LONG_SLEEP_NS);
+        wait = SLEEP_MIN_NS * 5;
+        if (debt > 0)
+            wait = pace_wait_ns(debt, __atomic_load_n(&limits_of(device)->grant.rate,
+                                                      __ATOMIC_RELAXED));
+        sleep_ns(wait < deadline - now ? wait : deadline - now, pause_ns(device, now));
         if (!gpu_region_is_attached() || limits_of(device)->share >= AQ_GPU_WHOLE)
             return;
     }
-}
-
-static struct throttle_sample *take_sample(struct local *local)
-{
-    for (int i = 0; i < SAMPLES; i++) {
-        int state = SAMPLE_FREE;
-
-        if (__atomic_compare_exchange_n(&local->samples[i].state, &state, SAMPLE_TAKEN, false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return &local->samples[i];
-    }
-    return NULL;
-}
-
-/* Events of the current context; what another context left is not ours to destroy here. */
-static bool has_events(struct throttle_sample *sample)
-{
-    CUcontext context = NULL;
-
-    if (gpu_real.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
-        return false;
-    if (sample->context != context) {
-        sample->start = sample->end = NULL;
-        sample->context = context;
-    }
-    return (sample->start || gpu_real.cuEventCreate(&sample->start, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
-           && (sample->end || gpu_real.cuEventCreate(&sample->end, CU_EVENT_DEFAULT) == CUDA_SUCCESS);
-}
-
-/* The form of the record call does not matter: streams that are numbers say which. */
-static bool record(CUevent event, CUstream stream)
-{
-    return gpu_real.cuEventRecord(event, stream) == CUDA_SUCCESS;
-}
-
-static bool can_measure(void)
-{
-    return gpu_real.cuEventCreate && gpu_real.cuEventRecord && gpu_real.cuEventQuery
-           && gpu_real.cuEventElapsedTime && gpu_real.cuCtxGetCurrent;
-}
-
-static void start_sample(struct throttle_launch *launch, int device, struct cost *cost,
-                         int64_t paid)
-{
-    struct local *local = &locals[device];
-    struct throttle_sample *sample = can_measure() ? take_sample(local) : NULL;
-    int mode;
-
-    if (!sample)
-        return;
-    relax(&mode);
-    if (has_events(sample) && (sample->entered_ns = gpu_now_ns())
-        && record(sample->start, launch->stream)) {
-        sample->device = device;
-        sample->key = cost->key;
-        sample->paid_ns = paid;
-        sample->own_ns = own_clock(device, sample->entered_ns);
-        sample->was_idle = !__atomic_load_n(&local->running, __ATOMIC_RELAXED);
-        sample->is_fresh = !paid;
-        if (!paid) {
-            cost->pending = 1;
-            (void)__atomic_fetch_add(&local->fresh, 1, __ATOMIC_RELAXED);
-        }
-        sample->done_ns = 0;
-        if (!is_busy(local, sample->entered_ns))
-            __atomic_store_n(&local->busy_from, grant_now(device, sample->entered_ns),
-                             __ATOMIC_RELAXED);
-        (void)__atomic_fetch_add(&local->running, 1, __ATOMIC_RELAXED);
-        (void)__atomic_fetch_add(&local->open, 1, __ATOMIC_RELAXED);
-        launch->sample = sample;
-    } else {
-        __atomic_store_n(&sample->state, SAMPLE_FREE, __ATOMIC_RELEASE);
-    }
-    relax(&mode);
-}
-
-void throttle_leave(struct throttle_launch *launch, CUresult result)
-{
-    struct throttle_sample *sample = launch->sample;
-    int mode, saved = errno;
-
-    sample->submit_ns = gpu_now_ns() - sample->entered_ns;
-    relax(&mode);
-    if (result == CUDA_SUCCESS && record(sample->end, launch->stream)) {
-        sample->gap_ns = gpu_now_ns() - sample->entered_ns;
-        __atomic_store_n(&sample->state, SAMPLE_RUNNING, __ATOMIC_RELEASE);
-    } else {
-        cost_find(sample->key)->pending = 0;
-        finish(&locals[sample->device], sample);
-    }
-    relax(&mode);
-    errno = saved;
 }
 
 /* Credit for a launch of 'ns', and some more. */
@@ -400,16 +84,28 @@ static void take_credit(int device, int64_t ns)
 {
     int64_t lease = ns > LEASE_NS ? ns : LEASE_NS, now = gpu_now_ns(), until = busy_until(device);
 
-    pay(device, now, lease);
+    sample_pay(device, now, lease);
     (void)__atomic_fetch_add(&throttle_credits[device].ns, lease, __ATOMIC_RELAXED);
     show_busy(device, (until > now ? until : now)
                           + (lease > LEASE_NS ? lease * LONG_FACTOR : lease));
 }
 
+/* What a launch costs, as far as one can know now. One that would not wait any longer for
+ * others of unknown cost takes as long as they have taken so far.
+ */
+static int64_t expected_ns(int device, const struct cost *cost)
+{
+    int64_t ns = cost->ns;
+
+    return ns || !sample_is_crowded(device, cost) ? ns : sample_so_far(device, gpu_now_ns());
+}
+
+/* 'credited_ns' was taken from the credit. */
 static void enter_slowly(struct throttle_launch *launch, int device, struct cost *cost,
-                         bool has_to_pay)
+                         int64_t credited_ns, bool has_to_pay)
 {
     int saved = errno;
+    bool is_known;
     int64_t ns;
 
     cost->left = 1; /* until it is measured, each launch tries */
@@ -419,13 +115,15 @@ static void enter_slowly(struct throttle_launch *launch, int device, struct cost
     } else {
         settle_device(device);
     }
-    ns = cost->ns; /* may have become known */
+    is_known = cost->ns; /* may have become so */
+    ns = expected_ns(device, cost);
+    (void)__atomic_fetch_sub(&throttle_credits[device].ns, ns - credited_ns, __ATOMIC_RELAXED);
     if (credit_of(device) < 0)
         take_credit(device, -credit_of(device));
-    if (!ns)
+    if (!is_known)
         show_busy(device, gpu_now_ns() + FRESH_NS);
-    start_sample(launch, device, cost, ns);
-    if (launch->sample && ns)
+    launch->sample = sample_begin(device, cost, launch->stream, ns, is_known);
+    if (launch->sample && is_known)
         cost->left = cost_pause(cost);
     errno = saved;
 }
@@ -434,15 +132,24 @@ void throttle_enter(struct throttle_launch *launch, uint64_t key, CUstream strea
 {
     int device = gpu_device_current();
     struct cost *cost;
-    int64_t left;
+    int64_t left, ns;
 
     if (device < 0 || limits_of(device)->share >= AQ_GPU_WHOLE || throttle_is_capturing(stream))
         return;
     launch->stream = stream;
     cost = cost_find(key);
-    left = __atomic_sub_fetch(&throttle_credits[device].ns, (int64_t)cost->ns, __ATOMIC_RELAXED);
-    if (__builtin_expect(left < 0 || !cost->ns || --cost->left == 0, 0))
-        enter_slowly(launch, device, cost, left < 0 || !cost->ns);
+    ns = cost->ns;
+    left = __atomic_sub_fetch(&throttle_credits[device].ns, ns, __ATOMIC_RELAXED);
+    if (__builtin_expect(left < 0 || !ns || --cost->left == 0, 0))
+        enter_slowly(launch, device, cost, ns, left < 0 || !ns);
+}
+
+void throttle_leave(struct throttle_launch *launch, CUresult result)
+{
+    int saved = errno;
+
+    sample_end(launch->sample, launch->stream, result);
+    errno = saved;
 }
 
 void throttle_settle(void)
@@ -452,6 +159,29 @@ void throttle_settle(void)
     for (uint32_t i = 0; gpu_region_is_attached() && i < gpu_region.device_count; i++)
         settle_device((int)i);
     errno = saved;
+}
+
+int64_t throttle_wait_begin(void)
+{
+    int device = throttle_is_on() ? gpu_device_current() : -1;
+    int64_t now;
+
+    if (device < 0 || limits_of(device)->share >= AQ_GPU_WHOLE)
+        return 0;
+    now = gpu_now_ns();
+    if (sample_is_running(device))
+        show_busy(device, now + WAITING_NS);
+    return now;
+}
+
+void throttle_wait_end(int64_t begin_ns)
+{
+    int device = begin_ns && throttle_is_on() ? gpu_device_current() : -1;
+
+    if (device >= 0)
+        sample_waited(device, begin_ns, gpu_now_ns());
+    if (throttle_is_on())
+        throttle_settle();
 }
 
 bool throttle_is_capturing(CUstream stream)
@@ -474,7 +204,7 @@ void throttle_count_capture(int change)
 
 void throttle_forget_device(int device)
 {
-    memset(&locals[device], 0, sizeof(locals[device]));
+    sample_forget_device(device);
     throttle_credits[device].ns = 0;
 }
 
@@ -485,7 +215,7 @@ void throttle_forget_costs(void)
 
 void throttle_forget(void)
 {
-    memset(locals, 0, sizeof(locals));
+    sample_forget();
     memset(throttle_credits, 0, sizeof(throttle_credits));
     throttle_captures = 0;
     cost_forget();

@@ -5,15 +5,12 @@
  * clock, one atomic operation. When the credit is used up, or the cost is not
  * known, or it is time to measure again, the slow way: settle measurements
  * that are done, wait while the container is in debt, take new credit, and
- * put an event before and after the launch.
- *
- * Measured is the time between the two events, without what another
- * measured launch of this process overlapped, times the device's part that
- * the container had to itself (the agent's 'own' clock): with time slicing,
- * an interval contains other containers' turns.
+ * put an event before and after the launch (sample.h).
  *
  * Waiting is bounded by the debt at its begin and 100 ms, so kernels that wait
- * for kernels not launched yet cannot hang. A stream that is being captured
+ * for kernels not launched yet cannot hang. Who does not know what its launch costs,
+ * because the first one of the kernel is under way, waits no longer either; it then
+ * pays what that one has taken so far, and more as it takes more. A stream that is being captured
  * is left alone: its graph pays when it is launched.
  */
 #ifndef AQ_GPU_THROTTLE_H
@@ -85,8 +82,14 @@ static inline void throttle_end(struct throttle_launch *launch, CUresult result)
         throttle_leave(launch, result);
 }
 
-/* A synchronising call has returned: measurements are done, work is not outstanding. */
+/* Measurements may be done, as after a call that ends work. */
 void throttle_settle(void);
+
+/* Before and after a call that waits for the device: the wait is this process's wish for
+ * time, and afterwards work is not outstanding. Begin returns what end is given.
+ */
+int64_t throttle_wait_begin(void);
+void throttle_wait_end(int64_t begin_ns);
 
 /* Streams that are being captured. */
 bool throttle_is_capturing(CUstream stream);

@@ -17,20 +17,28 @@ static void test_worth(void **state)
         enum cost_quality quality;
         const char *why;
     } rows[] = {
-        { &unknown, { 5 * MS, 6 * MS, 6 * MS, true, true }, 5 * MS, COST_ALONE, "nobody else" },
-        { &unknown, { 9 * MS, 10 * MS, 5 * MS, false, false }, 4500 * US, COST_CORRECTED,
+        { &unknown, { 5 * MS, 6 * MS, 6 * MS, true }, 5 * MS, COST_ALONE, "nobody else" },
+        { &unknown, { 9 * MS, 10 * MS, 5 * MS, .is_beside = true }, 4500 * US, COST_CORRECTED,
           "half of the time was another's" },
-        { &unknown, { 9 * MS, 10 * MS, 5 * MS, false, true }, 5 * MS, COST_CORRECTED,
-          "and it began with its own turn" },
-        { &unknown, { 5 * MS, 6 * MS, 3 * MS, true, false }, 2500 * US, COST_CORRECTED,
+        { &unknown, { 9 * MS, 10 * MS, 5 * MS, .was_idle = true }, 5 * MS, COST_ESTIMATE,
+          "by the own clock, which is what can be of two" },
+        { &unknown, { 9 * MS, 10 * MS, 4 * MS, .was_idle = true }, 5 * MS, COST_ESTIMATE,
+          "two turns of another at most were in it" },
+        { &unknown, { 25 * MS, 26 * MS, 7 * MS, .was_idle = true, .takers = 4 }, 7 * MS,
+          COST_ESTIMATE, "three turns of each of three" },
+        { &unknown, { 5 * MS, 6 * MS, 3 * MS, true }, 3 * MS, COST_ESTIMATE,
           "others came in between" },
-        { &short_one, { 2500 * US, 3 * MS, 3 * MS, false, true }, 2500 * US, COST_AMONG_OTHERS,
-          "a turn of another in a short kernel" },
-        { &short_one, { 900 * MS, 900 * MS, 900 * MS, true, true }, 625 * US, COST_AMONG_OTHERS,
+        { &short_one, { 2500 * US, 3 * MS, 3 * MS, .was_idle = true }, 2500 * US,
+          COST_AMONG_OTHERS, "a turn of another in a short kernel" },
+        { &short_one, { 900 * MS, 900 * MS, 900 * MS, true }, 625 * US, COST_AMONG_OTHERS,
           "an outlier that no clock explains" },
-        { &long_one, { 5 * MS, 5 * MS, 6 * MS, false, false }, 5 * MS, COST_CORRECTED,
+        { &long_one, { 5 * MS, 5 * MS, 6 * MS }, 5 * MS, COST_CORRECTED,
           "never more than measured" },
-        { &long_one, { 5 * MS, 0, 0, false, false }, 5 * MS, COST_CORRECTED, "no time, no part" },
+        { &long_one, { 5 * MS, 0, 0 }, 5 * MS, COST_CORRECTED, "no time, no part" },
+        { &long_one, { 4 * MS, 5 * MS, 3 * MS }, 4 * MS, COST_ESTIMATE,
+          "known to be less: at once" },
+        { &long_one, { 15 * MS, 15 * MS, 7 * MS }, 5200 * US, COST_ESTIMATE,
+          "more by the clock: a part of the way" },
     };
 
     (void)state;
