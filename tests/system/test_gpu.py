@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -159,6 +160,43 @@ def test_symbols_of_the_library():
                  "fprintf", "syslog", "system", "putenv", "setenv"}
     used = {line.split()[-1] for line in text.splitlines() if "*UND*" in line}
     assert not used & forbidden
+
+
+MUSL = r"""
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void)
+{
+    void *all = dlopen(NULL, RTLD_NOW);
+    int status = 0;
+
+    errno = EDOM;
+    if (!dlsym(all, "malloc") || dlsym(all, "cuMemAlloc_v2") || errno != EDOM)
+        return 1; /* without a driver there is none of its functions */
+    if (dlopen("libcuda.so.1", RTLD_NOW))
+        return 2;
+    if (fork() == 0)
+        _exit(dlsym(all, "malloc") ? 3 : 4);
+    (void)wait(&status);
+    puts("fine");
+    return WEXITSTATUS(status) == 3 ? 0 : 5;
+}
+"""
+
+
+def test_programs_of_musl_load_the_library(tmp_path):
+    """Its loader takes LD_PRELOAD, and has all that the library needs of a C library."""
+    if not shutil.which("musl-gcc"):
+        pytest.skip("there is no musl-gcc")
+    (tmp_path / "program.c").write_text(MUSL)
+    subprocess.run(["musl-gcc", "-o", tmp_path / "program", tmp_path / "program.c"], check=True)
+    done = subprocess.run([tmp_path / "program"], capture_output=True, text=True,
+                          env={"LD_PRELOAD": str(LIBRARY.resolve())})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
 
 
 def test_programs_without_a_gpu_are_left_alone(card):
