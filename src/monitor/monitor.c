@@ -307,7 +307,7 @@ static void on_runner(struct monitor *m)
     aq_closep(&m->runner.connection);
     /* it has said how the program ended: nothing that the OCI runtime would tidy up
      * is left when we have done so, and it need not be waited for */
-    if (runner_link_read_report(&m->runner, &report) && !report.code)
+    if (!m->program.sandbox.relays && runner_link_read_report(&m->runner, &report) && !report.code)
         (void)kill(-m->child.pid, SIGKILL);
 }
 

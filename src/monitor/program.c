@@ -129,6 +129,8 @@ static int set_number(struct program *p, const char *key, uint64_t n)
         p->grace_usec = (int64_t)n;
     } else if (strcmp(key, "runner") == 0) {
         p->sandbox.has_runner = n != 0;
+    } else if (strcmp(key, "relays") == 0) {
+        p->sandbox.relays = n != 0;
     } else if (strcmp(key, "outside") == 0) {
         p->sandbox.is_outside = n != 0;
     } else if (strcmp(key, "home_uid") == 0) {

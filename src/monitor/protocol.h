@@ -57,6 +57,8 @@
  *   limit             FILE=VALUE, written in this order once the folders are there
  *   device            "c 1:3 rwm": nodes it may use; for cgroup version 2
  *   runner            1: its process 1 is aliquot-runner (runner_link.h) [0]
+ *   relays            1: the runtime passes its output on, so it is not over before
+ *                     the runtime is [0]
  *   pid_file runtime_log  that the runtime writes
  *   remove            what the runtime may leave behind
  * The environment must contain ALIQUOT_KERNEL_ID=... : what a killed monitor

@@ -29,6 +29,7 @@ struct sandbox {
     const char *home;      /* path inside of the home folder's user; NULL = no user is added */
     const char *pid_file, *runtime_log; /* of the OCI runtime */
     bool has_runner;       /* process 1 is aliquot-runner */
+    bool relays;           /* the runtime passes the container's output on */
     bool is_outside;       /* the program itself stays out of the cgroups, it makes inner ones */
     uint32_t home_uid, home_gid; /* who gets the home folder, as the container counts */
     uint32_t id_base, id_count; /* users of the container on the host; count 0 = the same */

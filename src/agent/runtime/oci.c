@@ -298,6 +298,7 @@ static void put_rootfs(struct draft *d, struct strbuf *out)
     put_number(out, "home_uid", c->uid);
     put_number(out, "home_gid", c->gid);
     put_number(out, "runner", 1);
+    put_number(out, "relays", d->rt->is_runc);
     put_file(out, "pid_file", d->files, "pid");
     put_file(out, "runtime_log", d->files, "log");
     put(out, "remove", d->files);
