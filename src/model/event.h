@@ -85,6 +85,7 @@ struct event {
             const char *kind;   /* static: what the scheduler answered */
             int64_t count;      /* that many more attempts with this answer */
             int64_t first_usec; /* of them; the last one's time is at_usec */
+            bool is_first;      /* the session has no others yet; false = not known */
             char *detail;       /* JSON; NULL keeps what is there */
         } attempt;
         struct {

@@ -33,6 +33,25 @@ static int count_up(struct store_tx *tx, const struct event *e, struct aq_error 
     return sql_change(q, err);
 }
 
+/* Most sessions are placed at once, and have no other row: nothing to look for. */
+static int insert_first(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+        "INSERT INTO session_attempts (session_seq, number, kind, first_at, last_at, attempts,"
+        " detail) VALUES (?, 1, ?, ?, ?, ?, ?)", &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, e->attempt.row);
+    sql_put_text(q, e->attempt.kind);
+    sql_put_int(q, e->attempt.first_usec);
+    sql_put_int(q, e->at_usec);
+    sql_put_int(q, e->attempt.count);
+    sql_put_text(q, e->attempt.detail);
+    return sql_run(q, err);
+}
+
 /* Returns the new row's number. */
 static int insert(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
@@ -72,9 +91,9 @@ static int drop_oldest(struct store_tx *tx, int64_t row, struct aq_error *err)
 
 int attempt_add(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
-    int r = count_up(tx, e, err);
+    int r = e->attempt.is_first ? insert_first(tx, e, err) : count_up(tx, e, err);
 
-    if (r != 0)
+    if (r != 0 || e->attempt.is_first)
         return AQ_MIN(r, 0);
     r = insert(tx, e, err);
     return r <= RUNS_MAX ? AQ_MIN(r, 0) : drop_oldest(tx, e->attempt.row, err);

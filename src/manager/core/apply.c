@@ -83,6 +83,7 @@ static void apply_created(struct core *core, struct event *e)
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (kernel_is_holding(l->s.kernels[i].status))
             live_hold(core, l, i, 0);
+    l->has_attempts = !core->is_started; /* it may be from before */
     dependency_watch(core, l);
     if (l->s.status == SESSION_PENDING)
         queue_add(core, l);

@@ -25,6 +25,8 @@ static void add(struct core *core, struct live *l, const char *kind, uint32_t co
     e->attempt.row = l->s.row;
     e->attempt.kind = kind;
     e->attempt.count = count;
+    e->attempt.is_first = !l->has_attempts;
+    l->has_attempts = true;
     e->attempt.first_usec = e->at_usec - AQ_MAX(clock_monotonic_usec() - since_usec, 0);
     if (detail && !(e->attempt.detail = strdup(detail)))
         core_die("an attempt");

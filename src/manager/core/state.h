@@ -85,6 +85,7 @@ struct live {
     uint32_t tries;          /* passes in vain that its scheduler no longer knows of */
     uint32_t tries_kept;     /* of all, those that are written */
     int64_t tries_kept_usec; /* monotonic */
+    bool has_attempts;       /* the store may have some of it */
     uint32_t tries_base;     /* of all, those before the present run of SCHED_NO_ROOM */
     int64_t backoff_usec;    /* monotonic: not to be started before; 0 = at once */
     int64_t again_usec;      /* monotonic, PENDING: it holds up others, look at it again then */
