@@ -122,6 +122,13 @@ static int preempt(struct pass *p, struct entry *e, struct sched_outcome *out)
     return r < 0 ? r : r > 0 ? SCHED_PREEMPTING : SCHED_NO_ROOM;
 }
 
+static int move(struct pass *p, struct entry *e, struct sched_outcome *out)
+{
+    int r = move_for(p->s, e, p->now_usec, p->arena, out);
+
+    return r < 0 ? r : r > 0 ? SCHED_PREEMPTING : SCHED_NO_ROOM;
+}
+
 /* A verdict or -ENOMEM. */
 static int find_place(struct pass *p, struct entry *e, struct sched_outcome *out)
 {
@@ -133,6 +140,8 @@ static int find_place(struct pass *p, struct entry *e, struct sched_outcome *out
         r = place_entry(p->s, e, p->arena);
     else if (!entry_has_agent(p->s, e, 0))
         return SCHED_NO_AGENT;
+    if (r == SCHED_NO_ROOM && p->s->options.preemption.moves && !p->s->options.backfill)
+        r = move(p, e, out);
     if (r == SCHED_NO_ROOM && p->s->options.preemption.enabled)
         r = preempt(p, e, out);
     if (r == SCHED_NO_ROOM && p->s->options.backfill)
@@ -282,6 +291,33 @@ static void drop_placed(struct sched *s)
     s->queue_count = kept;
 }
 
+/* Who was moved has its place, ahead of the queue. */
+static int start_moved(struct pass *p)
+{
+    struct sched *s = p->s;
+
+    for (size_t i = 0; s->reserved_count && i < s->queue_count; i++) {
+        struct sched_outcome out = { .session = s->queue[i].handle, .account = SCHED_NO_ACCOUNT };
+        struct entry *e = &s->entries[s->queue[i].handle];
+        int r = 0;
+
+        if (!state_find_reserved(s, e->row))
+            continue;
+        out.verdict = validate_entry(s, e, p->now_usec, &out.account);
+        if (out.verdict != SCHED_PLACED)
+            r = state_unreserve(s, e->row); /* its turn among others comes */
+        else if ((r = move_start(s, e)) > 0) {
+            settle(p, e, ENTRY_PLACED);
+            r = tell(p, s->queue[i].handle, &out);
+        }
+        if (r < 0)
+            return -ENOMEM;
+    }
+    if (p->has_placed)
+        drop_placed(s);
+    return 0;
+}
+
 /* The pass came to nothing: what it placed waits again. */
 static void take_back(struct pass *p)
 {
@@ -308,6 +344,8 @@ int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sc
     s->passes++;
     strbuf_clear(&s->choices);
     r = start_waiting_for_victims(&p);
+    if (r == 0)
+        r = start_moved(&p);
 
     for (size_t from = 0, to; r == 0 && from < s->queue_count && !p.result.is_blocked; from = to) {
         to = queue_band_end(s, from);

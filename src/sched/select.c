@@ -117,6 +117,8 @@ bool wish_allows(const struct wish *wish, uint32_t node, int64_t *ret_rank)
                            : 0;
     int64_t rank = 0;
 
+    if (wish->is_excluding && node == wish->excluded)
+        return false;
     if (wish->designated_count && !is_designated && wish->designated_strict)
         return false;
     if (wish->grouping_strict && wish->grouping == SCHED_SPREAD && members)

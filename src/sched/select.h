@@ -51,6 +51,8 @@ struct wish {
     uint32_t group_node_count;
     enum sched_grouping grouping;
     bool grouping_strict;
+    bool is_excluding;
+    uint32_t excluded;         /* is_excluding: the one node that it may not be */
 };
 
 /* The agent for 'req', CLUSTER_NONE if none has room, and the device (see

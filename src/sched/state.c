@@ -64,6 +64,9 @@ void sched_free(struct sched *s)
     strbuf_done(&s->choices);
     free(s->entries);
     free(s->free_entries);
+    for (size_t i = 0; i < s->reserved_count; i++)
+        free(s->reserved[i].hold.parts);
+    free(s->reserved);
     free(s->queue);
     free(s->accounts);
     free(s->owners);
@@ -132,6 +135,13 @@ static int hold_again(struct sched *s, uint32_t node)
                                    e->holds[q].part_count) < 0)
                 return -ENOMEM;
     }
+    for (size_t i = 0; i < s->reserved_count; i++) {
+        const struct reserved *r = &s->reserved[i];
+
+        if (r->hold.node == node &&
+            cluster_hold_parts(&s->cluster, node, r->req, r->hold.parts, r->hold.part_count) < 0)
+            return -ENOMEM;
+    }
     return 0;
 }
 
@@ -156,6 +166,9 @@ int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err)
         for (uint32_t q = 0; s->entries[i].holds && q < s->entries[i].req_count; q++)
             if (s->entries[i].holds[q].node == node)
                 return aq_fail(err, EBUSY, "sessions hold something on agent '%s'", id);
+    for (size_t i = s->reserved_count; i-- > 0;)
+        if (s->reserved[i].hold.node == node && state_unreserve(s, s->reserved[i].row) < 0)
+            return aq_fail(err, ENOMEM, "agent '%s'", id);
     cluster_remove_agent(&s->cluster, node);
     return 0;
 }
@@ -302,6 +315,18 @@ static int read_requests(struct sched *s, const struct sched_session *session, s
     return 0;
 }
 
+struct request *state_request(struct sched *s, const struct sched_session *session)
+{
+    struct entry e = { 0 };
+    int r = read_requests(s, session, &e);
+    struct request *req = r == 0 ? e.reqs[0] : NULL;
+
+    for (uint32_t i = req ? 1 : 0; i < e.req_count; i++)
+        cluster_request_release(&s->cluster, e.reqs[i]);
+    free(e.reqs);
+    return req;
+}
+
 int sched_shape(struct sched *s, const struct sched_session *session, struct shape *ret)
 {
     struct entry e = { 0 };
@@ -320,7 +345,8 @@ static int read_session(struct sched *s, const struct sched_session *session, st
     *e = (struct entry){ .row = session->row, .starts_usec = session->starts_usec,
         .lifetime_usec = session->lifetime_usec, .type = session->type,
         .priority = session->priority, .job_priority = session->job_priority,
-        .is_preemptible = session->is_preemptible, .single_node = session->single_node,
+        .is_preemptible = session->is_preemptible, .is_movable = session->is_movable,
+        .single_node = session->single_node,
         .dependencies = judge_dependencies(session), .owner = session->owner,
         .retries = session->retries, .kernel_count = (uint32_t)session->kernel_count };
     memcpy(e->accounts, session->accounts, sizeof(e->accounts));

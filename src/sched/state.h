@@ -50,6 +50,12 @@ int sched_add_running(struct sched *s, const struct sched_running *running, uint
                       struct aq_error *err);
 /* One that runs is about to end: its room counts as there for whoever may displace others. */
 void sched_leaves(struct sched *s, uint32_t handle);
+/* A session that is being moved has this place, if there is room: it starts there when it waits
+ * again, whoever else does. Of one requirement. -ENOENT: no such agent, no room, or it has one.
+ */
+int sched_reserve(struct sched *s, const struct sched_session *session, const char *agent_id);
+/* It will not come back. 0, also if it has none, or -ENOMEM: then try again. */
+int sched_unreserve(struct sched *s, int64_t row) AQ_MUST_CHECK;
 /* It waits no longer, or has ended. 0 or -ENOMEM: then try again. */
 int sched_drop(struct sched *s, uint32_t handle) AQ_MUST_CHECK;
 

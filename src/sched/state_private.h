@@ -34,7 +34,7 @@ struct entry {
     enum entry_status status;
     enum session_type type;
     int priority, job_priority;
-    bool is_preemptible, single_node, is_told;
+    bool is_preemptible, is_movable, single_node, is_told;
     bool is_claimed;          /* a victim of this pass or an earlier one */
     enum sched_verdict verdict, dependencies; /* last told; PLACED = nothing speaks against it */
     uint32_t accounts[SCHED_ACCOUNT_KINDS];
@@ -65,6 +65,13 @@ struct owner {
     double factors[3];        /* domain, project, user */
 };
 
+/* A place for a session that is being moved. */
+struct reserved {
+    int64_t row;
+    struct request *req;
+    struct hold hold;
+};
+
 struct forecast;
 
 struct sched {
@@ -87,6 +94,8 @@ struct sched {
     enum slot_type *column_types;
     struct strbuf choices;    /* of the placement under way, see choice.c */
     size_t preempting;
+    struct reserved *reserved;
+    size_t reserved_count, reserved_cap;
     size_t grouped;           /* sessions with a group that hold something */
 };
 
@@ -98,6 +107,8 @@ int state_add_running(struct sched *s, const struct sched_running *running, bool
 void queue_insert(struct sched *s, uint32_t handle);
 /* The first place in the queue behind 'from' with a lower priority. */
 size_t queue_band_end(const struct sched *s, size_t from);
+/* The request of its first requirement, with a user more. NULL if memory is short. */
+struct request *state_request(struct sched *s, const struct sched_session *session);
 int state_hold(struct sched *s, struct entry *e, size_t req, uint32_t node, int32_t device);
 int state_release(struct sched *s, struct entry *e, size_t req);
 /* Sum over the accounts and the owner; sign 1 or -1. */
@@ -154,6 +165,18 @@ double owner_share(struct sched *s, uint32_t owner);
  */
 int preempt_for(struct sched *s, struct entry *e, int64_t now_usec, struct arena *arena,
                 const uint32_t **ret, size_t *ret_count);
+
+/* ---- move.c ---- */
+
+/* Find whom to move so that 'e' can start; holds its places and theirs elsewhere. 1 with victims
+ * and targets in 'out', 0 = it cannot, -ENOMEM.
+ */
+int move_for(struct sched *s, struct entry *e, int64_t now_usec, struct arena *arena,
+             struct sched_outcome *out);
+/* One that waits takes the place that it was moved to: 1, 0 = it has none (any more), -ENOMEM. */
+int move_start(struct sched *s, struct entry *e);
+struct reserved *state_find_reserved(struct sched *s, int64_t row);
+int state_unreserve(struct sched *s, int64_t row);
 
 /* ---- forecast.c ---- */
 
