@@ -187,6 +187,7 @@ static int set_plain(const struct cli *cli, const struct spec_opts *spec, json_t
            set_str(body, "starts_at", spec->starts_at) | set_str(body, "tag", spec->tag) |
            set_int(body, "priority", &spec->priority, 1) |
            set_int(body, "job_priority", &spec->job_priority, 1) |
+           (spec->is_movable ? json_object_set_new(body, "is_movable", json_true()) : 0) |
            (spec->is_preemptible ? json_object_set_new(body, "is_preemptible", json_true()) : 0) |
            set_session_group(spec, body) |
            set_int(body, "clusterSize", &spec->cluster_size, 1) |

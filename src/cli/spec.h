@@ -9,7 +9,7 @@ struct spec_opts {
     const char *name, *image, *group, *resource_group, *starts_at, *tag;
     struct cli_list agents, ports;
     const char *spread, *pack;
-    bool prefer_agents, group_strict, is_preemptible;
+    bool prefer_agents, group_strict, is_preemptible, is_movable;
     struct cli_int priority, job_priority, timeout, cluster_size;
 };
 
@@ -28,6 +28,8 @@ struct spec_opts {
       "0 to 100; higher goes first, 10 unless given" },                                            \
     { 0, "job-priority", CLI_INT, offsetof(type, spec.job_priority), "N",                          \
       "0 to 100; displaces preemptible sessions with a lower one" },                               \
+    { 0, "movable", CLI_FLAG, offsetof(type, spec.is_movable), NULL,                               \
+      "may be stopped and started again on another agent" },                                       \
     { 0, "preemptible", CLI_FLAG, offsetof(type, spec.is_preemptible), NULL,                       \
       "more important sessions may displace it" },                                                 \
     { 0, "spread", CLI_STR, offsetof(type, spec.spread), "NAME",                                   \

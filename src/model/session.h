@@ -33,6 +33,7 @@
 #define REASON_RESTARTING "restarting"
 #define REASON_RESTART_TIMEOUT "restart-timeout"
 #define REASON_PREEMPTED "preempted" /* ours: a more important session needs its room */
+#define REASON_MOVED "moved" /* ours: it starts elsewhere, so that another can start there */
 #define REASON_AGENT_LOST "agent-lost"
 #define REASON_NOT_FOUND_IN_MANAGER "not-found-in-manager"
 #define REASON_CONTAINER_NOT_FOUND "container-not-found"

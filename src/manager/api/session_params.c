@@ -70,6 +70,8 @@ const struct field session_fields[] = {
     { "priority", FIELD_INT, FIELD_NULLABLE, AT(priority), 0, 100 },
     { "job_priority|jobPriority", FIELD_INT, FIELD_NULLABLE, AT(job_priority), 0, 100,
       .doc = "it may displace preemptible sessions with a lower one" },
+    { "is_movable|isMovable", FIELD_BOOL, 0, AT(request.wishes.is_movable),
+      .doc = "it may be stopped and started again on another agent" },
     { "is_preemptible|isPreemptible", FIELD_BOOL, 0, AT(request.wishes.is_preemptible),
       .doc = "it may be displaced" },
     { "session_group|sessionGroup", FIELD_STRUCT, 0, .sub = group_fields },

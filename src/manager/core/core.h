@@ -97,6 +97,7 @@ struct session_wishes {
     bool group_strict;            /* ... or wait */
     int job_priority;             /* it may displace preemptible ones with a lower one */
     bool is_preemptible;          /* it may be displaced */
+    bool is_movable;              /* it may be stopped to start again on another agent */
 };
 
 struct session_request {

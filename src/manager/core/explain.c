@@ -152,8 +152,8 @@ static int explain_behind(const struct live *l, struct strbuf *text, struct strb
 
 static int explain_preempting(struct strbuf *text, struct strbuf *json)
 {
-    static const char sentence[] = "It has its place, and starts when the less important sessions "
-                                   "there have made way.";
+    static const char sentence[] = "It has its place, and starts when those that are there now "
+                                   "have made way.";
 
     if (text)
         strbuf_adds(text, sentence);

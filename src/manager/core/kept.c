@@ -43,11 +43,21 @@ void kept_session(struct live *l)
     mark(&l->rgroup->changes, &l->change_link);
 }
 
+void kept_give_up_move(struct live *l)
+{
+    struct rgroup *g = l->rgroup;
+
+    if (l->move_to && g->sched && sched_unreserve(g->sched, l->s.row) < 0)
+        kept_spoil(g);
+    preempt_set_move(l, NULL);
+}
+
 void kept_forget(struct live *l)
 {
     struct rgroup *g = l->rgroup;
 
     list_remove(&l->change_link);
+    kept_give_up_move(l);
     if (l->seat == SEAT_NONE)
         return;
     if (sched_drop(g->sched, l->handle) < 0)
@@ -115,7 +125,7 @@ void kept_held(struct core *core, struct live *l, struct agent_live *a)
 
 void kept_leaves(struct live *l)
 {
-    if (l->seat == SEAT_HELD && l->rgroup->options.preemption.enabled)
+    if (l->seat == SEAT_HELD && preempt_is_on(&l->rgroup->options.preemption))
         sched_leaves(l->rgroup->sched, l->handle);
 }
 
@@ -401,12 +411,13 @@ static int tell_holding(struct core *core, struct rgroup *g, struct live *l)
     return r;
 }
 
-static enum seat find_seat(const struct live *l)
+static enum seat find_seat(const struct core *core, const struct live *l)
 {
     if (l->is_in_usage)
         return l->is_outside ? SEAT_NONE : SEAT_HELD;
     return l->s.status == SESSION_PENDING && !l->is_parked && l->retry_usec == 0 &&
-                   !l->end_reason && !list_is_empty(&l->queue_link)
+                   !l->end_reason && !list_is_empty(&l->queue_link) &&
+                   preempt_move_due(core, l) <= clock_monotonic_usec()
                ? SEAT_WAITING
                : SEAT_NONE;
 }
@@ -438,7 +449,7 @@ static int leave_seat(struct rgroup *g, struct live *l)
 
 static int tell_session(struct core *core, struct rgroup *g, struct live *l)
 {
-    enum seat seat = find_seat(l);
+    enum seat seat = find_seat(core, l);
     struct sched_session session;
     int r;
 
@@ -552,6 +563,30 @@ static int build(struct core *core, struct rgroup *g)
     return 0;
 }
 
+/* Places of those that are being moved, which a scheduler that is built anew does not know, nor
+ * one whose agents come back after a start. It says so if it knows, or if there is no room (yet).
+ * Who waits for that agent has no seat meanwhile.
+ */
+static int tell_moves(struct core *core, struct rgroup *g)
+{
+    if (g->moving == 0)
+        return 0;
+    LIST_FOREACH(link, &core->sessions) {
+        struct live *l = LIST_ENTRY(link, struct live, all_link);
+        struct sched_session session;
+
+        if (l->rgroup != g || !l->move_to || l->is_placing)
+            continue;
+        if (describe(core, g, l, false, &session) < 0 ||
+            sched_reserve(g->sched, &session, l->move_to) == -ENOMEM)
+            return -ENOMEM;
+        if ((find_seat(core, l) == SEAT_WAITING) != (l->seat == SEAT_WAITING) &&
+            tell_session(core, g, l) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 int kept_sync(struct core *core, struct rgroup *g)
 {
     int r = 0;
@@ -566,6 +601,8 @@ int kept_sync(struct core *core, struct rgroup *g)
         r = tell_sessions(core, g);
     if (r == 0)
         r = tell_agents(core, g); /* those with sessions that it cannot hold */
+    if (r == 0)
+        r = tell_moves(core, g);
     if (r == 0)
         r = tell_accounts(core, g);
     if (r < 0)

@@ -301,6 +301,7 @@ struct live *live_add(struct core *core, struct session *s)
     if (!l || index_live(core, l) < 0)
         return NULL; /* the caller ends the process */
     list_by_row(core, l);
+    preempt_load_move(l);
     return l;
 }
 
@@ -335,6 +336,7 @@ void live_free(struct live *l)
     free(l->architecture);
     wishes_free(l);
     free(l->failed_agent);
+    free(l->move_to);
     session_done(&l->s);
     free(l);
 }

@@ -103,6 +103,18 @@ int preempt_read(struct json_t *from, struct core_scheduling *ret, struct aq_err
 enum core_fate preempt_fate(const struct live *l);
 /* Into what the scheduler is told, after wishes_describe(). 0 or -ENOMEM. */
 int preempt_describe(struct core *core, const struct live *l, struct sched_session *ret);
+/* Somebody may have to make way. */
+bool preempt_is_on(const struct sched_preemption *p);
+/* A place on that agent is held for it while it is stopped; NULL = on none. */
+void preempt_set_move(struct live *l, const char *agent);
+/* Monotonic: it waits so long for the agent where it goes, which is not there yet; 0 = it does
+ * not.
+ */
+int64_t preempt_move_due(const struct core *core, const struct live *l);
+/* Where a session that is on its way elsewhere was to go, as its row says. */
+void preempt_load_move(struct live *l);
+/* For status_data of whoever makes way; NULL if memory is short. */
+char *preempt_data(const struct live *l);
 /* It is about to give back what it holds. */
 bool preempt_is_leaving(const struct session *s);
 /* A pass of 'g' found 'l' a place that others have to leave. */
@@ -159,6 +171,8 @@ void kept_spoil(struct rgroup *g);
 void kept_done(struct rgroup *g);
 /* A session waits, does so no longer, or holds something else. */
 void kept_session(struct live *l);
+/* It goes nowhere any more, or has arrived: its place elsewhere is for others. */
+void kept_give_up_move(struct live *l);
 /* It leaves memory. */
 void kept_forget(struct live *l);
 /* A kernel begins or ends to hold something of 'a'. */

@@ -41,8 +41,8 @@ static void look_at_victims_again(struct core *core, struct live *l, int64_t now
 {
     const struct sched_preemption *p = &l->rgroup->options.preemption;
 
-    if (!p->enabled || !p->min_runtime_usec || !l->wishes || !l->wishes->job_priority ||
-        l->verdict != SCHED_NO_ROOM)
+    if (!preempt_is_on(p) || !p->min_runtime_usec || l->verdict != SCHED_NO_ROOM ||
+        (!p->moves && (!l->wishes || !l->wishes->job_priority)))
         return;
     if (now >= l->pass_usec) {
         l->rgroup->needs_pass |= l->pass_usec != 0;
@@ -63,6 +63,22 @@ static void look_at_blocker_again(struct core *core, struct live *l, int64_t now
         core_schedule_turn(core);
     }
     live_wake_at(core, l, l->again_usec);
+}
+
+/* The agent that it is moved to is not there: after a manager's start agents come one by one. */
+static void wait_for_move(struct core *core, struct live *l, int64_t now)
+{
+    int64_t due = preempt_move_due(core, l);
+
+    if (due > now) {
+        live_wake_at(core, l, due);
+    } else if (l->move_to && l->seat == SEAT_NONE) {
+        if (due > 0)
+            kept_give_up_move(l);
+        kept_session(l);
+        l->rgroup->needs_pass = true;
+        core_schedule_turn(core);
+    }
 }
 
 /* Parked until a time: its own, or that of the next try. */
@@ -111,6 +127,7 @@ void step_pending(struct core *core, struct live *l, int64_t now)
         return;
     if (l->verdict == SCHED_TOO_EARLY)
         wait_for_time(core, l, now);
+    wait_for_move(core, l, now);
     look_at_blocker_again(core, l, now);
     look_at_victims_again(core, l, now);
     explain_later(core, l, now);

@@ -12,9 +12,11 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/jsonw.h"
 #include "manager/core/parts.h"
 
 #define RUNTIME_MAX (1 << 30)
+#define MOVED_TO "moved_to" /* in status_data: the agent where a place is held */
 
 /* ---- settings ---- */
 
@@ -63,7 +65,8 @@ static int read_number(const json_t *from, const char *key, int64_t max, int64_t
 static int check_keys(json_t *from, struct aq_error *err)
 {
     static const char *const known[] = { "enabled", "order", "mode", "interactive",
-        "victim_scope", "preemption_min_runtime", "preemptible_priority" };
+        "victim_scope", "preemption_min_runtime", "preemptible_priority", "moving" };
+    static const char *const switches[] = { "enabled", "moving" };
     const char *key;
     json_t *value;
 
@@ -75,11 +78,13 @@ static int check_keys(json_t *from, struct aq_error *err)
         if (!is_known)
             return aq_fail_field(err, EINVAL, "preemption", "preemption has no '%.40s'", key);
     }
-    value = json_object_get(from, "enabled");
-    return !value || json_is_boolean(value)
-               ? 0
-               : aq_fail_field(err, EINVAL, "preemption", "preemption.enabled must be true or "
-                               "false");
+    for (size_t i = 0; i < AQ_COUNT(switches); i++) {
+        value = json_object_get(from, switches[i]);
+        if (value && !json_is_boolean(value))
+            return aq_fail_field(err, EINVAL, "preemption", "preemption.%s must be true or false",
+                                 switches[i]);
+    }
+    return 0;
 }
 
 int preempt_read(struct json_t *from, struct core_scheduling *ret, struct aq_error *err)
@@ -100,6 +105,7 @@ int preempt_read(struct json_t *from, struct core_scheduling *ret, struct aq_err
         return r;
     ret->options.preemption = (struct sched_preemption){
         .enabled = json_is_true(json_object_get(from, "enabled")),
+        .moves = json_is_true(json_object_get(from, "moving")),
         .order = (enum sched_victims)order,
         .min_runtime_usec = runtime * USEC_PER_SEC,
     };
@@ -116,6 +122,7 @@ void core_write_preemption(const struct core_scheduling *s, struct jsonw *w)
 
     jsonw_object_begin(w);
     jsonw_member_bool(w, "enabled", p->enabled);
+    jsonw_member_bool(w, "moving", p->moves);
     jsonw_member_str(w, "order", orders[p->order]);
     jsonw_member_str(w, "mode", fates[s->preempted_batch]);
     jsonw_member_str(w, "interactive", fates[s->preempted_interactive]);
@@ -157,18 +164,71 @@ int preempt_describe(struct core *core, const struct live *l, struct sched_sessi
 {
     const struct core_scheduling *s = &l->rgroup->scheduling;
 
-    if (!s->options.preemption.enabled)
+    if (!preempt_is_on(&s->options.preemption))
         return 0;
+    ret->is_movable &= preempt_fate(l) == CORE_RESCHEDULED;
     ret->is_preemptible &= ret->job_priority <= s->preemptible_priority &&
                            preempt_fate(l) != CORE_SKIPPED;
     ret->scope = find_scope(core, l);
     return ret->scope || s->victim_scope == CORE_SCOPE_GROUP ? 0 : -ENOMEM;
 }
 
+bool preempt_is_on(const struct sched_preemption *p)
+{
+    return p->enabled || p->moves;
+}
+
 bool preempt_is_leaving(const struct session *s)
 {
     return s->status == SESSION_PREEMPTED || s->status == SESSION_RESCHEDULING ||
            s->status == SESSION_TERMINATING;
+}
+
+/* ---- moving ---- */
+
+void preempt_set_move(struct live *l, const char *agent)
+{
+    l->rgroup->moving -= l->move_to != NULL;
+    free(l->move_to);
+    l->move_to = agent ? strdup(agent) : NULL; /* memory is short: it waits its turn */
+    l->rgroup->moving += l->move_to != NULL;
+}
+
+void preempt_load_move(struct live *l)
+{
+    json_t *data;
+    const char *agent;
+
+    if ((!preempt_is_leaving(&l->s) && l->s.status != SESSION_PENDING) || !l->s.status_data ||
+        !strstr(l->s.status_data, "\"" MOVED_TO "\""))
+        return;
+    data = json_loads(l->s.status_data, 0, NULL);
+    agent = json_string_value(json_object_get(data, MOVED_TO));
+    preempt_set_move(l, agent);
+    json_decref(data);
+}
+
+int64_t preempt_move_due(const struct core *core, const struct live *l)
+{
+    const struct agent_live *a = l->move_to ? agent_find(core, l->move_to) : NULL;
+
+    if (!a || !a->is_known || a->a.status != AGENT_ALIVE || !a->a.schedulable || agent_is_ready(a))
+        return 0;
+    return age_due(core, l, core->conf.agent_timeout_usec);
+}
+
+char *preempt_data(const struct live *l)
+{
+    struct strbuf json = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&json);
+    char id[UUID_TEXT_MAX];
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "preempted_by", uuid_format(&l->preempted_by, id));
+    if (l->move_to)
+        jsonw_member_str(&w, MOVED_TO, l->move_to);
+    jsonw_object_end(&w);
+    return strbuf_steal(&json);
 }
 
 /* ---- what follows from a pass ---- */
@@ -183,6 +243,8 @@ void preempt_begin(struct rgroup *g, struct core *core, struct live *l,
 
         victim->is_preempted = true;
         victim->preempted_by = l->s.id;
+        if (out->targets)
+            preempt_set_move(victim, g->nodes[out->targets[i]]->a.id);
         live_touch(core, victim);
     }
     AQ_FAULT("core.preempt.decided");

@@ -85,19 +85,18 @@ static bool handle_loss(struct core *core, struct live *l)
 /* It has to make way. True if that was proposed. */
 static bool preempt(struct core *core, struct live *l, int64_t now)
 {
-    char id[UUID_TEXT_MAX], data[96];
+    AQ_CLEANUP(aq_freep) char *data = preempt_data(l);
+    const char *reason = l->move_to ? REASON_MOVED : REASON_PREEMPTED;
 
     if (is_gone(core, l, 0, now))
         return false; /* it has ended by itself */
-    (void)snprintf(data, sizeof(data), "{\"preempted_by\":\"%s\"}",
-                   uuid_format(&l->preempted_by, id));
     if (preempt_fate(l) == CORE_TERMINATED || !end_may_reschedule(l))
-        end_begin(core, l, REASON_PREEMPTED, end_result(l), data);
+        end_begin(core, l, reason, end_result(l), data);
     else
         end_propose(core, l,
                     session_status_may_follow(l->s.status, SESSION_PREEMPTED) ? SESSION_PREEMPTED
                                                                               : SESSION_RESCHEDULING,
-                    REASON_PREEMPTED, RESULT_UNDEFINED, data);
+                    reason, RESULT_UNDEFINED, data);
     AQ_FAULT("core.preempt.proposed");
     return true;
 }

@@ -61,7 +61,7 @@ int wishes_check(const struct core *core, const struct session_wishes *wishes,
 static bool is_empty(const struct session_wishes *wishes)
 {
     return !wishes->agent_count && !wishes->group && !wishes->job_priority &&
-           !wishes->is_preemptible;
+           !wishes->is_preemptible && !wishes->is_movable;
 }
 
 void wishes_write(const struct session_wishes *wishes, struct jsonw *w)
@@ -85,6 +85,8 @@ void wishes_write(const struct session_wishes *wishes, struct jsonw *w)
     }
     jsonw_member_int(w, "job_priority", wishes->job_priority);
     jsonw_member_bool(w, "preemptible", wishes->is_preemptible);
+    if (wishes->is_movable)
+        jsonw_member_bool(w, "movable", true);
     jsonw_object_end(w);
 }
 
@@ -123,6 +125,7 @@ int wishes_read(const json_t *spec, struct live *l)
     ret->group_strict = json_is_true(json_object_get(from, "group_strict"));
     ret->job_priority = (int)json_integer_value(json_object_get(from, "job_priority"));
     ret->is_preemptible = json_is_true(json_object_get(from, "preemptible"));
+    ret->is_movable = json_is_true(json_object_get(from, "movable"));
     return read_agents(json_object_get(from, "agents"), ret);
 }
 
@@ -155,6 +158,7 @@ int wishes_describe(struct core *core, const struct live *l, struct sched_sessio
     ret->designated_strict = !wishes->agents_preferred;
     ret->job_priority = wishes->job_priority;
     ret->is_preemptible = wishes->is_preemptible;
+    ret->is_movable = wishes->is_movable;
     if (!wishes->group)
         return 0;
     (void)snprintf(text, sizeof(text), "%s:%s", uuid_format(&l->s.user_id, user), wishes->group);

@@ -12,6 +12,7 @@ struct wanted {
     enum session_type type;
     const char *access_key;
     int priority; /* 0 = as if not said */
+    bool is_movable;
 };
 
 static struct uuid start(struct wanted w)
@@ -21,7 +22,8 @@ static struct uuid start(struct wanted w)
         .command = w.type == SESSION_BATCH ? "true" : NULL,
         .access_key = w.access_key ? w.access_key : USER_KEY,
         .priority = w.priority ? w.priority : -1,
-        .wishes = { .job_priority = w.job_priority, .is_preemptible = w.is_preemptible } };
+        .wishes = { .job_priority = w.job_priority, .is_preemptible = w.is_preemptible,
+            .is_movable = w.is_movable } };
     struct answer a;
 
     assert_int_equal(slots_set(&slots, slot_name_intern("cpu", 3), w.cpus * AMOUNT_ONE), 0);
@@ -274,6 +276,201 @@ static void who_preempts_may_be_cancelled(void **state)
     assert_clean();
 }
 
+/* ---- moving ---- */
+
+/* Others pass who found no room. */
+#define MOVING "{\"preemption\":{\"moving\":true},\"config\":{\"num_retries_to_skip\":1}}"
+
+/* a: moves 1, stays 2, 1 free; b: other 3, 1 free. 'wants' 2, so 'moves' goes to b. */
+struct moved {
+    struct uuid moves, stays, other, wants;
+};
+
+static struct moved make_move(void)
+{
+    struct moved m;
+
+    agent_comes("a", FOUR_CPUS);
+    agent_comes("b", FOUR_CPUS);
+    m.moves = run((struct wanted){ "moves", 1, .type = SESSION_BATCH, .is_movable = true });
+    m.stays = run((struct wanted){ "stays", 2, .type = SESSION_BATCH });
+    m.other = run((struct wanted){ "other", 3, .type = SESSION_BATCH });
+    assert_string_equal(order_of(&m.stays).agent_id, "a");
+    assert_string_equal(order_of(&m.other).agent_id, "b");
+    m.wants = start((struct wanted){ "wants", 2, .type = SESSION_BATCH });
+    return m;
+}
+
+static void check_moved(const struct moved *m)
+{
+    struct uuid late = start((struct wanted){ "late-one", 1, .type = SESSION_BATCH });
+
+    assert_int_equal(status_of(&m->moves), SESSION_PREEMPTED);
+    assert_string_equal(reason_of(&m->moves), REASON_MOVED);
+    assert_int_equal(status_of(&m->wants), SESSION_PENDING);
+    pass_with("b", 2, &m->other, 1);
+    assert_int_equal(status_of(&late), SESSION_PENDING); /* what is free on b is held */
+    end_killed(&m->moves);
+    assert_int_equal(status_of(&m->wants), SESSION_SCHEDULED);
+    assert_string_equal(order_of(&m->wants).agent_id, "a");
+    assert_int_equal(status_of(&m->moves), SESSION_SCHEDULED);
+    assert_string_equal(order_of(&m->moves).agent_id, "b");
+    assert_int_equal(order_of(&m->moves).attempt, 2);
+    assert_int_equal(status_of(&late), SESSION_PENDING);
+    assert_int_equal(status_of(&m->stays), SESSION_RUNNING);
+    assert_int_equal(status_of(&m->other), SESSION_RUNNING);
+    assert_clean();
+}
+
+static void who_is_moved_starts_again_at_once(void **state)
+{
+    struct moved m;
+
+    (void)state;
+    use_options("fifo", MOVING);
+    m = make_move();
+    check_moved(&m);
+}
+
+/* The manager is killed while it stops; agents come back, the new place's first or last. */
+static void a_move_half_done_outlives_the_manager(void **state)
+{
+    (void)state;
+    for (int b_first = 0; b_first < 2; b_first++) {
+        struct msg_kernel_status on_a[2], on_b;
+        struct sent orders[3];
+        struct moved m;
+
+        if (b_first) {
+            world_end(state);
+            world_begin(state);
+        }
+        use_options("fifo", MOVING);
+        m = make_move();
+        assert_int_equal(status_of(&m.moves), SESSION_PREEMPTED);
+        restart_core();
+        for (int i = 0; i < 3; i++)
+            orders[i] = order_of((const struct uuid *const[]){ &m.moves, &m.stays, &m.other }[i]);
+        on_a[0] = kernel_report(&orders[0], MSG_KERNEL_RUNNING);
+        on_a[1] = kernel_report(&orders[1], MSG_KERNEL_RUNNING);
+        on_b = kernel_report(&orders[2], MSG_KERNEL_RUNNING);
+        for (int i = 0; i < 2; i++) {
+            const char *agent = (i == 0) == b_first ? "b" : "a";
+
+            assert_int_equal(agent_greets(agent, FOUR_CPUS, uuid_random()), 0);
+            agent_beats(agent, *agent == 'a' ? on_a : &on_b, *agent == 'a' ? 2 : 1);
+        }
+        check_moved(&m);
+    }
+}
+
+/* The manager starts anew, "a" is there, and "moves" has ended before "b" came back; "c" is new
+ * and empty.
+ */
+static struct moved end_before_b(void)
+{
+    struct msg_kernel_status on_a[2];
+    struct sent moves, stays;
+    struct moved m;
+
+    use_options("fifo", MOVING);
+    m = make_move();
+    restart_core();
+    moves = order_of(&m.moves);
+    stays = order_of(&m.stays);
+    on_a[0] = kernel_report(&moves, MSG_KERNEL_RUNNING);
+    on_a[1] = kernel_report(&stays, MSG_KERNEL_RUNNING);
+    assert_int_equal(agent_greets("a", FOUR_CPUS, uuid_random()), 0);
+    agent_beats("a", on_a, 2);
+    end_killed(&m.moves);
+    assert_int_equal(status_of(&m.wants), SESSION_SCHEDULED);
+    assert_string_equal(order_of(&m.wants).agent_id, "a");
+    agent_comes("c", FOUR_CPUS);
+    assert_int_equal(status_of(&m.moves), SESSION_PENDING);
+    return m;
+}
+
+static void who_is_moved_waits_for_its_agent(void **state)
+{
+    struct msg_kernel_status on_b;
+    struct uuid late;
+    struct sent other;
+    struct moved m;
+
+    (void)state;
+    m = end_before_b();
+    late = start((struct wanted){ "late-one", 1, .type = SESSION_BATCH });
+    assert_int_equal(status_of(&late), SESSION_SCHEDULED); /* it holds up nobody */
+    other = order_of(&m.other);
+    on_b = kernel_report(&other, MSG_KERNEL_RUNNING);
+    assert_int_equal(agent_greets("b", FOUR_CPUS, uuid_random()), 0);
+    assert_int_equal(status_of(&m.moves), SESSION_PENDING); /* what b has is not known yet */
+    agent_beats("b", &on_b, 1);
+    assert_int_equal(status_of(&m.moves), SESSION_SCHEDULED);
+    assert_string_equal(order_of(&m.moves).agent_id, "b");
+    assert_clean();
+}
+
+static void who_is_moved_waits_no_longer_than_for_a_lost_agent(void **state)
+{
+    struct uuid on_a[2];
+    struct moved m;
+
+    (void)state;
+    m = end_before_b();
+    on_a[0] = m.stays;
+    on_a[1] = m.wants;
+    pass_with("a", 20, on_a, 2);
+    agent_beats("c", NULL, 0);
+    pass_with("a", 19, on_a, 2);
+    assert_int_equal(status_of(&m.moves), SESSION_PENDING);
+    pass_with("a", 2, on_a, 2);
+    assert_int_equal(status_of(&m.moves), SESSION_SCHEDULED);
+    assert_string_equal(order_of(&m.moves).agent_id, "c");
+    assert_clean();
+}
+
+/* It ends by its user's wish while it is stopped: its new place is for others. */
+static void who_is_moved_may_be_ended(void **state)
+{
+    struct uuid late;
+    struct moved m;
+
+    (void)state;
+    use_options("fifo", MOVING);
+    m = make_move();
+    assert_int_equal(terminate(&m.moves, true).r, 0);
+    late = start((struct wanted){ "late-one", 1, .type = SESSION_BATCH });
+    assert_int_equal(status_of(&late), SESSION_PENDING);
+    end_killed(&m.moves);
+    assert_int_equal(status_of(&m.moves), GONE);
+    assert_int_equal(status_of(&m.wants), SESSION_SCHEDULED);
+    assert_int_equal(status_of(&late), SESSION_SCHEDULED);
+    assert_clean();
+}
+
+/* Where it may not be, nobody moves: not asked for, too young, backfill. */
+static void who_is_not_moved(void **state)
+{
+    static const char *const opts[] = { "{\"preemption\":{\"enabled\":true}}",
+        "{\"preemption\":{\"moving\":true,\"preemption_min_runtime\":60}}",
+        "{\"preemption\":{\"moving\":true},\"backfill\":true}",
+        "{\"preemption\":{\"moving\":true,\"mode\":\"terminate\"}}" };
+    struct moved m;
+
+    for (size_t i = 0; i < AQ_COUNT(opts); i++) {
+        if (i > 0) {
+            world_end(state);
+            world_begin(state);
+        }
+        use_options("fifo", opts[i]);
+        m = make_move();
+        assert_row(status_of(&m.moves) == SESSION_RUNNING, "%s", opts[i]);
+        assert_int_equal(status_of(&m.wants), SESSION_PENDING);
+        assert_clean();
+    }
+}
+
 /* ---- a cluster's day, worked out by hand ---- */
 
 #define LOW(name, job_priority) { name, 1, job_priority, true, SESSION_BATCH, NULL, 0 }
@@ -373,6 +570,7 @@ static void settings_that_cannot_be(void **state)
     refused("{\"preemption\":{\"preemption_min_runtime\":-1}}", "preemption_min_runtime");
     refused("{\"preemption\":{\"preemptible_priority\":101}}", "from 0 to 100");
     refused("{\"preemption\":{\"when\":\"now\"}}", "'when'");
+    refused("{\"preemption\":{\"moving\":\"yes\"}}", "preemption.moving");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
@@ -389,6 +587,12 @@ int main(void)
         TEST(one_that_does_not_leave_is_killed),
         TEST(a_place_on_a_lost_agent_is_given_up),
         TEST(who_preempts_may_be_cancelled),
+        TEST(who_is_moved_starts_again_at_once),
+        TEST(a_move_half_done_outlives_the_manager),
+        TEST(who_is_moved_waits_for_its_agent),
+        TEST(who_is_moved_waits_no_longer_than_for_a_lost_agent),
+        TEST(who_is_moved_may_be_ended),
+        TEST(who_is_not_moved),
         TEST(a_day_worked_out_by_hand),
         cmocka_unit_test(settings_that_cannot_be),
     };
