@@ -413,6 +413,35 @@ static void test_preemption(void **state)
     }
 }
 
+/* A clock set back: what runs "began" in an hour. Its end counts as promised, it is too young
+ * to make way, and nothing is promised for the past.
+ */
+static void test_clock_set_back(void **state)
+{
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    world.snap.options.backfill = true;
+    (void)agent("a", "cpu=2");
+    (void)runs("a", "cpu=6", 3600, 100);
+    session("cpu=8")->lifetime_usec = 50 * USEC_PER_SEC;
+    session("cpu=2")->lifetime_usec = 3600 * USEC_PER_SEC;
+    session("cpu=2")->lifetime_usec = 3800 * USEC_PER_SEC;
+    run_at(10);
+    assert_int_equal(outcome_of(0)->starts_usec, 3700 * USEC_PER_SEC);
+    assert_string_equal(places(), "- a -");
+    assert_int_equal(outcome_of(2)->starts_usec, 3750 * USEC_PER_SEC);
+    end();
+
+    preempting(SCHED_OLDEST);
+    world.snap.options.preemption.min_runtime_usec = USEC_PER_SEC;
+    (void)agent("a", "cpu=0");
+    (void)victim("a", "cpu=2", 3600, 1);
+    session("cpu=2")->job_priority = 5;
+    run_at(10);
+    assert_int_equal(verdict_of(0), SCHED_NO_ROOM);
+    end();
+}
+
 /* Who may not be displaced: not asked, too young, of another scope; and who may not displace. */
 static void test_protected(void **state)
 {
@@ -548,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_backfill_devices), cmocka_unit_test(test_backfill_chosen_device),
         cmocka_unit_test(test_never),
         cmocka_unit_test(test_no_starvation), cmocka_unit_test(test_preemption),
+        cmocka_unit_test(test_clock_set_back),
         cmocka_unit_test(test_protected), cmocka_unit_test(test_preemption_of_gangs),
         cmocka_unit_test(test_preemption_twenty),
     };
