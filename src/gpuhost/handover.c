@@ -216,13 +216,25 @@ int gpu_share_answer(struct gpu_share *share, int socket, const void *bytes, siz
     return -EPROTO;
 }
 
+/* One that is free, else that of the oldest. */
+static uint32_t find_place(struct gpu_share *share)
+{
+    uint32_t place = share->next_client;
+
+    for (uint32_t i = 0; i < SHARE_WAITING_MAX && share->clients[place % SHARE_WAITING_MAX] >= 0; i++)
+        place++;
+    share->next_client = (place + 1) % SHARE_WAITING_MAX;
+    return place % SHARE_WAITING_MAX;
+}
+
 static void on_listener(struct gpu_share *share)
 {
     int fd = accept4(share->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    uint32_t place = share->next_client++ % SHARE_WAITING_MAX;
+    uint32_t place;
 
     if (fd < 0)
         return;
+    place = find_place(share);
     if (share->clients[place] >= 0) /* the oldest, which never said a word */
         aq_closep(&share->clients[place]);
     share->clients[place] = fd;

@@ -7,7 +7,7 @@
 #include "gpuhost/loans.h"
 #include "gpuhost/share.h"
 
-#define SHARE_WAITING_MAX 64 /* connected and not yet heard of */
+#define SHARE_WAITING_MAX 256 /* connected and not yet heard of */
 
 /* What an epoll event is about: the kind above, the number below. */
 enum { SHARE_ON_LISTENER, SHARE_ON_CLIENT, SHARE_ON_DEATH };

@@ -233,6 +233,7 @@ def test_lent_while_nobody_answers(card):
 
 
 COUNT = 64
+TWICE = 32 * MIB
 
 
 def test_many_lenders_and_kills(card):
@@ -248,7 +249,8 @@ def test_many_lenders_and_kills(card):
         stack.callback(lambda: [(one.kill(), one.wait()) for one in programs])
         wait_until(lambda: len(os.listdir(folder)) == COUNT, 60)
         for _ in range(40):
-            victim = programs.pop(chance.randrange(len(programs)))
+            victim = chance.choice([one for one in programs if str(one.pid) in os.listdir(folder)])
+            programs.remove(victim)
             os.unlink(os.path.join(folder, str(victim.pid)))
             victim.send_signal(signal.SIGKILL)
             victim.wait()
@@ -258,7 +260,8 @@ def test_many_lenders_and_kills(card):
         pathlib.Path(folder, "hold").touch()
         wait_until(lambda: len([n for n in os.listdir(folder) if n.startswith("held")]) == COUNT, 60)
         assert all(one.poll() is None for one in programs)
-        wait_until(lambda: part.charged() == card.show()[0]["used"])
+        # who hears nothing of a loan pays, too: too much for as long as he lives, never too little
+        wait_until(lambda: 0 <= part.charged() - card.show()[0]["used"] <= TWICE)
         assert part.charged() > COUNT * 2 * MIB and card.show()[0]["shared"] > 0
         chance.shuffle(programs)
         while programs:
@@ -266,5 +269,6 @@ def test_many_lenders_and_kills(card):
             one.kill()
             one.wait()
             if len(programs) % 8 == 0:
-                wait_until(lambda: part.charged() == card.show()[0]["used"])
+                wait_until(lambda: 0 <= part.charged() - card.show()[0]["used"] <= TWICE)
+        wait_until(lambda: part.charged() == card.show()[0]["used"])
         assert part.charged() == card.show()[0]["used"] == 0
