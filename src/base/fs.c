@@ -207,6 +207,19 @@ char *fs_user_config_dir(void)
     return user_dir("XDG_CONFIG_HOME", ".config");
 }
 
+char *fs_choose_readable(char *const *candidates, size_t count)
+{
+    char *found = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!found && candidates[i] && access(candidates[i], R_OK) == 0)
+            found = candidates[i];
+        else
+            free(candidates[i]);
+    }
+    return found;
+}
+
 char *fs_program_dir(void)
 {
     char path[4096], *slash;

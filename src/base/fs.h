@@ -53,6 +53,11 @@ char *fs_state_dir(void);
 /* $XDG_CONFIG_HOME/aliquot (~/.config/aliquot). Caller frees. */
 char *fs_user_config_dir(void);
 
+/* The first path that can be read; NULL = none. Takes all of them, which may be NULL;
+ * caller frees.
+ */
+char *fs_choose_readable(char *const *candidates, size_t count);
+
 /* The folder of the running program, from /proc/self/exe. Caller frees. */
 char *fs_program_dir(void);
 

@@ -152,14 +152,8 @@ static char *find_library(struct aq_error *err)
         aq_format("%s/libaliquot-gpu.so", folder ? folder : "."),
         aq_format("%s/libaliquot-gpu.so", GPU_LIBRARY_DIR),
     };
-    char *found = NULL;
+    char *found = fs_choose_readable(candidates, AQ_COUNT(candidates));
 
-    for (size_t i = 0; i < AQ_COUNT(candidates); i++) {
-        if (!found && candidates[i] && access(candidates[i], R_OK) == 0)
-            found = candidates[i];
-        else
-            free(candidates[i]);
-    }
     if (!found)
         (void)aq_fail(err, ENOENT, "libaliquot-gpu.so is neither beside this program nor in %s",
                       GPU_LIBRARY_DIR);

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/strbuf.h"
@@ -23,15 +22,8 @@ static char *find_module(void)
         folder ? aq_format("%s/../lib/aliquot/" TLS_MODULE_FILE, folder) : NULL,
         aq_format("%s/" TLS_MODULE_FILE, TLS_MODULE_DIR),
     };
-    char *found = NULL;
 
-    for (size_t i = 0; i < AQ_COUNT(candidates); i++) {
-        if (!found && candidates[i] && access(candidates[i], R_OK) == 0)
-            found = candidates[i];
-        else
-            free(candidates[i]);
-    }
-    return found;
+    return fs_choose_readable(candidates, AQ_COUNT(candidates));
 }
 
 static int load(struct aq_error *err)
