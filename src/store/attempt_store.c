@@ -33,6 +33,16 @@ static int count_up(struct store_tx *tx, const struct event *e, struct aq_error 
     return sql_change(q, err);
 }
 
+/* kind, first_at, last_at, attempts, detail */
+static void put_attempt(struct sql_stmt *q, const struct event *e)
+{
+    sql_put_text(q, e->attempt.kind);
+    sql_put_int(q, e->attempt.first_usec);
+    sql_put_int(q, e->at_usec);
+    sql_put_int(q, e->attempt.count);
+    sql_put_text(q, e->attempt.detail);
+}
+
 /* Most sessions are placed at once, and have no other row: nothing to look for. */
 static int insert_first(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
@@ -44,11 +54,7 @@ static int insert_first(struct store_tx *tx, const struct event *e, struct aq_er
     if (r < 0)
         return r;
     sql_put_int(q, e->attempt.row);
-    sql_put_text(q, e->attempt.kind);
-    sql_put_int(q, e->attempt.first_usec);
-    sql_put_int(q, e->at_usec);
-    sql_put_int(q, e->attempt.count);
-    sql_put_text(q, e->attempt.detail);
+    put_attempt(q, e);
     return sql_run(q, err);
 }
 
@@ -64,11 +70,7 @@ static int insert(struct store_tx *tx, const struct event *e, struct aq_error *e
     if (r < 0)
         return r;
     sql_put_int(q, e->attempt.row);
-    sql_put_text(q, e->attempt.kind);
-    sql_put_int(q, e->attempt.first_usec);
-    sql_put_int(q, e->at_usec);
-    sql_put_int(q, e->attempt.count);
-    sql_put_text(q, e->attempt.detail);
+    put_attempt(q, e);
     sql_put_int(q, e->attempt.row);
     r = sql_step(q, err);
     return r > 0 ? (int)sql_get_int(q) : r;

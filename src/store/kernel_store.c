@@ -127,6 +127,19 @@ static void put_change(struct sql_stmt *q, const struct event *e, char id[UUID_T
     sql_put_int(q, c->version);
 }
 
+/* "session_seq, rank, version, agent_id, requested" of the row that was changed. */
+static int read_holder(struct sql_stmt *q, struct holder *h, struct aq_error *err)
+{
+    struct row row = { .q = q };
+
+    h->session_seq = sql_get_int(q);
+    h->rank = (int)sql_get_int(q);
+    h->version = (uint32_t)sql_get_int(q);
+    row_bounded(&row, h->agent_id, sizeof(h->agent_id));
+    row_slots(&row, &h->requested);
+    return row_check(&row, "kernels", err);
+}
+
 /* Update the row; 'h' gets who it is. */
 static int update_row(struct store_tx *tx, const struct event *e, struct holder *h,
                       struct aq_error *err)
@@ -134,7 +147,6 @@ static int update_row(struct store_tx *tx, const struct event *e, struct holder 
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     const struct event_kernel_status *c = &e->kernel_status;
     char id[UUID_TEXT_MAX];
-    struct row row = { 0 };
     int r = sql_prepare(tx->db,
         "UPDATE kernels SET status = ?, version = version + 1, status_changed_at = ?,"
         " reason = CASE WHEN status = 'TERMINATING' AND reason IS NOT NULL THEN reason"
@@ -157,13 +169,7 @@ static int update_row(struct store_tx *tx, const struct event *e, struct holder 
         return aq_fail_kind(err, ESTALE, "stale", "kernel %s is no longer %s (version %u); look "
                             "at it again", uuid_format(&c->id, id), kernel_status_name(c->from),
                             (unsigned)c->version);
-    row.q = q;
-    h->session_seq = sql_get_int(q);
-    h->rank = (int)sql_get_int(q);
-    h->version = (uint32_t)sql_get_int(q);
-    row_bounded(&row, h->agent_id, sizeof(h->agent_id));
-    row_slots(&row, &h->requested);
-    return row_check(&row, "kernels", err);
+    return read_holder(q, h, err);
 }
 
 int kernel_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err)
@@ -194,7 +200,6 @@ static int resize_row(struct store_tx *tx, const struct event *e, const char *re
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     char id[UUID_TEXT_MAX];
-    struct row row = { 0 };
     int r = sql_prepare(tx->db,
         "UPDATE kernels SET requested = ?, alloc = COALESCE(?, alloc), version = version + 1"
         " WHERE id = ? AND status = 'RUNNING' AND version = ?"
@@ -213,13 +218,7 @@ static int resize_row(struct store_tx *tx, const struct event *e, const char *re
                             (unsigned)e->kernel_resized.version);
     if (r < 0)
         return r;
-    row.q = q;
-    h->session_seq = sql_get_int(q);
-    h->rank = (int)sql_get_int(q);
-    h->version = (uint32_t)sql_get_int(q);
-    row_bounded(&row, h->agent_id, sizeof(h->agent_id));
-    row_slots(&row, &h->requested);
-    return row_check(&row, "kernels", err);
+    return read_holder(q, h, err);
 }
 
 int kernel_resize(struct store_tx *tx, const struct event *e, struct aq_error *err)
