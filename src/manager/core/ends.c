@@ -7,20 +7,13 @@
 struct event *end_propose(struct core *core, struct live *l, enum session_status to,
                           const char *reason, enum session_result result, const char *data)
 {
-    struct event *e = propose(core, l, EVENT_SESSION_STATUS);
+    struct event *e = propose_session(core, l, to, reason);
     AQ_CLEANUP(aq_freep) char *misuse = data ? NULL : misuse_json(l);
 
     if (!e)
         return NULL;
     data = data ? data : misuse;
-    e->session_status = (struct event_session_status){
-        .id = l->s.id,
-        .from = l->s.status,
-        .to = to,
-        .version = l->s.version,
-        .reason = reason,
-        .result = l->s.result == RESULT_UNDEFINED ? result : RESULT_UNDEFINED,
-    };
+    e->session_status.result = l->s.result == RESULT_UNDEFINED ? result : RESULT_UNDEFINED;
     if (data && !(e->session_status.status_data = strdup(data)))
         core_die("a status");
     return e;
