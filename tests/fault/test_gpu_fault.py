@@ -59,9 +59,10 @@ def log_of(client, session):
     return ""
 
 
-@pytest.mark.parametrize("point", AGENT_POINTS)
-def test_agent_point(point):
-    """The agent dies where it makes, finds again or takes down the slice of a container."""
+@contextlib.contextmanager
+def half_a_share(point, program):
+    """Somebody dies once at 'point', and a session with half of a GPU runs 'program':
+    (cluster, client, session, the file that says who has died)."""
     if why := containers.why_not("crun"):
         pytest.skip(why)
     with GpuCluster() as cluster:
@@ -72,8 +73,17 @@ def test_agent_point(point):
         cluster.start_agent()
         client = cluster.client()
         body = {**batch("sliced", 'exec python3 -c "$MAIN"'), "image": "host",
-                **body_of("0.5", PROGRAM)}
-        session = client.post("/session", body).json["sessionId"]
+                **body_of("0.5", program)}
+        yield cluster, client, client.post("/session", body).json["sessionId"], mark
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()
+
+
+@pytest.mark.parametrize("point", AGENT_POINTS)
+def test_agent_point(point):
+    """The agent dies where it makes, finds again or takes down the slice of a container."""
+    with half_a_share(point, PROGRAM) as (cluster, client, session, mark):
         wait_for(lambda: "over" in log_of(client, session), 30, "its output")
         cluster.programs["agent"].kill()  # while it runs: the next one finds it again
         shown = wait_status(client, session, *ENDED)
@@ -83,9 +93,6 @@ def test_agent_point(point):
         wait_for(lambda: "end" in log_of(client, session), 30, "the log")
         log = log_of(client, session)
         assert set(log.splitlines()) == {"total 2048 0", "over 2", "end 2048 0"}, log
-        cluster.check_nothing_left()
-        cluster.check_audits()
-        cluster.stop()
 
 
 WATCH = """
@@ -101,18 +108,7 @@ while True:
 @pytest.mark.parametrize("point", RESIZE_POINTS)
 def test_resize_point(point):
     """Whoever dies on the way to another part: both sides come to say the same, and it is so."""
-    if why := containers.why_not("crun"):
-        pytest.skip(why)
-    with GpuCluster() as cluster:
-        mark = cluster.folder / "died"
-        cluster.env.update(ALIQUOT_FAULT=point, ALIQUOT_FAULT_ONCE=str(mark))
-        cluster.supervise()
-        cluster.start_manager()
-        cluster.start_agent()
-        client = cluster.client()
-        body = {**batch("sliced", 'exec python3 -c "$MAIN"'), "image": "host",
-                **body_of("0.5", WATCH)}
-        session = client.post("/session", body).json["sessionId"]
+    with half_a_share(point, WATCH) as (cluster, client, session, mark):
         path = f"/aliquot/v1/sessions/{session}"
 
         def last():
@@ -138,9 +134,6 @@ def test_resize_point(point):
         client.send("DELETE", f"/session/{session}?forced=true")
         wait_status(client, session, *ENDED)
         assert is_free(cluster.card)
-        cluster.check_nothing_left()
-        cluster.check_audits()
-        cluster.stop()
 
 
 def test_agent_dies_when_it_has_found_a_cheat():
