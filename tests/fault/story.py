@@ -196,7 +196,10 @@ class Story:
         self.expected.update({ids["box-good"]: "SUCCESS", ids["box-bad"]: "FAILURE",
                               ids["box-stubborn"]: "FAILURE"})
         self.wait(ids["box-stubborn"], "RUNNING", *ENDED)
-        self.ask("DELETE", "/session/" + ids["box-stubborn"], again=(400, 404, 409))
+        # One that could not be made has ended by itself: then there is no such live session.
+        unmade = (404,) if self.point.startswith(UNMADE) else ()
+        self.ask("DELETE", "/session/" + ids["box-stubborn"], good=(200, 201, 204, *unmade),
+                 again=(400, 404, 409))
         for session in ids.values():
             self.wait(session)
         self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
