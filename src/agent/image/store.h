@@ -1,9 +1,9 @@
 /* store.h - the image store from the inside
  *
  * images.c is most of the public face; index.c knows which images and names there
- * are; layers.c the unpacked layers; pull.c fetches one image, with fetch.c
- * (skopeo) and prepare.c (its folder); publish.c makes what was pulled a
- * durable image; gc.c removes.
+ * are; layers.c the unpacked layers; pull.c and its steps (pull.h) bring one image,
+ * with fetch.c (skopeo) and prepare.c (its folder); publish.c makes what was
+ * pulled a durable image; gc.c removes.
  */
 #ifndef AQ_AGENT_IMAGE_STORE_H
 #define AQ_AGENT_IMAGE_STORE_H

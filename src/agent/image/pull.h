@@ -1,0 +1,82 @@
+/* pull.h - one image on its way, from the inside
+ *
+ * pull_resolve.c asks what the image is, pull_fetch.c fetches what is missing,
+ * pull_unpack.c unpacks and publishes it; each begins the next. pull.c is who
+ * waits for it, and how it ends. All on the loop of the images, except for what
+ * pull_work() is given.
+ */
+#ifndef AQ_AGENT_IMAGE_PULL_H
+#define AQ_AGENT_IMAGE_PULL_H
+
+#include "agent/image/prepare.h"
+#include "agent/image/publish.h"
+#include "agent/image/store.h"
+
+struct pull {
+    struct list link;
+    struct images *images;
+    struct list requests;
+    struct reference ref;
+    char *architecture;
+    char *key;               /* of the name */
+    enum image_phase phase;
+    bool is_started, is_asking_config, is_over;
+    struct tool *tool;
+    struct strbuf manifest_text, config_text;
+    char digest[DIGEST_TEXT_MAX], asked[DIGEST_TEXT_MAX]; /* asked: "" = the name */
+    struct manifest manifest;
+    struct image_config config;
+    struct pull_folder folder;
+    struct pull_waiter *waiters; /* for each layer */
+    size_t waiting;              /* of them, to come */
+    struct aq_error err;         /* of a layer */
+    int tries;
+    bool made_room;
+    int64_t done_bytes, told_bytes, missing_bytes;
+    /* in the worker thread */
+    uv_work_t work;
+    bool is_working;
+    void (*after)(struct pull *pull, const struct aq_error *err);
+    struct aq_error work_err;
+    struct publication publication;
+    uv_timer_t timer;            /* while blobs are fetched */
+    uv_work_t measuring;
+    bool is_measuring;
+    int64_t measured_bytes;
+};
+
+struct pull_waiter {
+    struct layer_waiter waiter;
+    struct pull *pull;
+    struct layer *layer; /* NULL = the layer is there more than once */
+    bool is_waiting;
+};
+
+/* The four steps. What fails later than the call ends in pull_failed(). */
+int pull_resolve(struct pull *pull, struct aq_error *err);
+void pull_fetch(struct pull *pull);
+void pull_unpack(struct pull *pull);
+/* 'is_new': the image itself is to be published, too; else only its name. */
+void pull_publish(struct pull *pull, bool is_new);
+
+/* What is to be fetched, now that the configuration is known. The pull is a user
+ * of each layer from here on, so nobody removes them. -ENOMEM.
+ */
+int pull_plan(struct pull *pull, struct aq_error *err);
+/* The disk is full: once, unused images give way, and it is fetched again. False:
+ * there is nothing to be gained by it.
+ */
+bool pull_make_room(struct pull *pull);
+
+/* 'fn' in a thread, then 'after' with pull->work_err, unless the pull is over. */
+void pull_work(struct pull *pull, uv_work_cb fn,
+               void (*after)(struct pull *pull, const struct aq_error *err));
+/* To all who wait for it, if anything is new. */
+void pull_tell(struct pull *pull, enum image_phase phase, int64_t done_bytes);
+/* Answer all who wait, and end it. */
+void pull_ready(struct pull *pull, struct record *record);
+void pull_failed(struct pull *pull, const struct aq_error *err);
+/* Frees a pull that is over when its threads have ended. */
+void pull_let_go(struct pull *pull);
+
+#endif

@@ -1,0 +1,152 @@
+/* From fetched blobs to a durable image: layers are unpacked, then it is published. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/image/folder.h"
+#include "agent/image/pull.h"
+#include "base/log.h"
+
+#define TRIES_MAX 2 /* of fetching, if a blob turns out to be wrong */
+
+/* ---- unpacking ---- */
+
+static void after_layers(struct pull *pull)
+{
+    const struct aq_error err = pull->err;
+    bool is_wrong = err.code == EBADMSG;
+
+    if (!err.code) {
+        pull_publish(pull, true);
+        return;
+    }
+    if (err.code == ENOSPC && pull_make_room(pull))
+        return;
+    if (is_wrong && ++pull->tries < TRIES_MAX) {
+        log_warning("image %s: %s; fetching again", pull->ref.text, err.text);
+        pull_fetch(pull);
+        return;
+    }
+    (void)aq_error_wrap(&pull->err, "image '%.80s'", pull->ref.text);
+    (void)snprintf(pull->err.field, sizeof(pull->err.field), "image");
+    if (!pull->err.kind)
+        pull->err.kind = err.code == ENOSPC ? "image-no-space"
+                         : is_wrong         ? "image-damaged"
+                                            : "image-unpack-failed";
+    pull_failed(pull, &pull->err);
+}
+
+static void on_layer_done(void *data, const struct aq_error *err)
+{
+    struct pull_waiter *w = data;
+    struct pull *pull = w->pull;
+    size_t i = (size_t)(w - pull->waiters);
+
+    w->is_waiting = false;
+    pull->waiting--;
+    if (err->code && !pull->err.code)
+        pull->err = *err;
+    if (err->code == EBADMSG)
+        prepare_remove_blob(&pull->folder, pull->folder.layers[i].digest);
+    if (pull->waiting == 0)
+        after_layers(pull);
+}
+
+static void on_layer_progress(void *data)
+{
+    struct pull *pull = ((struct pull_waiter *)data)->pull;
+    int64_t done = 0;
+
+    for (size_t i = 0; i < pull->manifest.layer_count; i++) {
+        const struct pull_waiter *w = &pull->waiters[i];
+
+        done += w->is_waiting ? AQ_MIN(w->layer->done_bytes, pull->folder.layers[i].size_bytes)
+                              : pull->folder.layers[i].size_bytes;
+    }
+    pull_tell(pull, IMAGE_UNPACKING, done);
+}
+
+static int unpack_layer(struct pull *pull, size_t i, struct aq_error *err)
+{
+    struct pull_waiter *w = &pull->waiters[i];
+    AQ_CLEANUP(aq_freep) char *blob = prepare_blob_path(&pull->folder,
+                                                        pull->folder.layers[i].digest);
+    int r;
+
+    if (!blob)
+        return aq_fail(err, ENOMEM, "layer");
+    w->waiter = (struct layer_waiter){ .on_done = on_layer_done,
+                                       .on_progress = on_layer_progress, .data = w };
+    r = layer_unpack_blob(w->layer, blob, pull->folder.layers[i].digest, &w->waiter, err);
+    if (r == 0) {
+        w->is_waiting = true;
+        pull->waiting++;
+    }
+    return r;
+}
+
+void pull_unpack(struct pull *pull)
+{
+    struct aq_error err = { 0 };
+
+    pull->err = (struct aq_error){ 0 };
+    for (size_t i = 0; !err.code && i < pull->manifest.layer_count; i++)
+        if (pull->waiters[i].layer && !pull->waiters[i].layer->is_here)
+            (void)unpack_layer(pull, i, &err);
+    if (err.code) {
+        pull_failed(pull, &err);
+        return;
+    }
+    if (pull->waiting == 0)
+        pull_publish(pull, true);
+    else
+        on_layer_progress(&pull->waiters[0]);
+}
+
+/* ---- publishing ---- */
+
+static void on_publish(uv_work_t *work)
+{
+    struct pull *pull = work->data;
+
+    (void)publish(&pull->publication, &pull->work_err);
+}
+
+static void after_publish(struct pull *pull, const struct aq_error *failure)
+{
+    struct images *images = pull->images;
+    struct record *record = map_gets(&images->records, pull->digest);
+    struct aq_error err = *failure;
+
+    if (!err.code && !record)
+        (void)index_read_record(images, folder_hex(pull->digest), &record, &err);
+    if (!err.code && index_bind(images, pull->ref.text, pull->architecture, record) < 0)
+        (void)aq_fail(&err, ENOMEM, "image");
+    if (err.code) {
+        pull_failed(pull, &err);
+        return;
+    }
+    log_info("image %s is here (%s, %lld bytes)", pull->ref.text, pull->digest,
+             (long long)record->size_bytes);
+    images_changed(images);
+    pull_ready(pull, record);
+}
+
+void pull_publish(struct pull *pull, bool is_new)
+{
+    pull->publication = (struct publication){
+        .folder = pull->images->folder,
+        .digest = pull->digest,
+        .name = pull->ref.text,
+        .name_key = pull->key,
+        .architecture = pull->architecture,
+        .manifest = is_new ? pull->manifest_text.data : NULL,
+        .manifest_len = pull->manifest_text.len,
+        .config = pull->config_text.data,
+        .config_len = pull->config_text.len,
+        .diff_ids = pull->config.diff_ids,
+        .diff_count = pull->config.diff_count,
+        .pull_folder = pull->folder.path,
+    };
+    pull_work(pull, on_publish, after_publish);
+}
