@@ -54,13 +54,6 @@ static void write_row(const struct api_list *list, const struct store_page *page
     jsonw_object_end(w);
 }
 
-/* Policies are the same for all domains. */
-static void narrow(const struct principal *who, struct store_query *query)
-{
-    (void)who;
-    (void)query;
-}
-
 static const void *find(const struct core *core, const char *key)
 {
     return core_find_policy(core, key);
@@ -110,7 +103,7 @@ static const struct people_kind kind = {
     .defaults = &defaults,
     .list = store_list_policies,
     .write = write_row,
-    .narrow = narrow,
+    .narrow = people_narrow_nothing,
     .find = find,
     .find_same = find_same,
     .fill = fill,

@@ -101,13 +101,6 @@ static void write_row(const struct api_list *list, const struct store_page *page
     jsonw_object_end(w);
 }
 
-/* Administrators of a domain may know them all. */
-static void narrow(const struct principal *who, struct store_query *query)
-{
-    (void)who;
-    (void)query;
-}
-
 static const void *find(const struct core *core, const char *key)
 {
     return core_find_resource_group(core, key);
@@ -286,7 +279,7 @@ static const struct people_kind kind = {
     .defaults = &defaults,
     .list = store_list_resource_groups,
     .write = write_row,
-    .narrow = narrow,
+    .narrow = people_narrow_nothing,
     .find = find,
     .find_same = find_same,
     .fill = fill,
