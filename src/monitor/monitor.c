@@ -368,13 +368,12 @@ static void unquote(char *text)
 }
 
 /* The last words of a runtime that could not make the container. */
-static char *read_complaint(const struct sandbox *sandbox)
+static char *read_complaint(const struct runner_link *link)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char *line, *message;
 
-    if (sandbox->runtime_log)
-        (void)fs_read(AT_FDCWD, sandbox->runtime_log, 1 << 16, &text, NULL);
+    runner_link_read_log(link, 1 << 16, &text);
     while (text.len && text.data[text.len - 1] == '\n')
         strbuf_truncate(&text, text.len - 1);
     line = strrchr(text.data, '\n');
@@ -420,7 +419,7 @@ static char *find_complaint(const struct monitor *m, const struct runner_report 
         return NULL;
     if (report && report->code)
         return aq_format("%s: %s", report->text, strerror(report->code));
-    return report ? NULL : read_complaint(&m->program.sandbox);
+    return report ? NULL : read_complaint(&m->runner);
 }
 
 /* The program has ended: end what it left, keep its last words, record. */
@@ -583,7 +582,7 @@ int monitor_run(const char *folder, int client, int program, struct aq_error *er
                          .memory = -1, .mounts = -1,
                          .child = { .output = -1, .input = -1 }, .executable = -1, .clients = { .listener = -1 },
                          .log = { .fd = -1 }, .kept = { -1, -1 }, .program = { .text = STRBUF_INIT },
-                         .runner = { -1, -1, -1 } };
+                         .runner = { -1, -1, -1, -1 } };
     int r;
 
     for (int i = 0; i < CLIENTS_MAX; i++)

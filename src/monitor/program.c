@@ -61,8 +61,8 @@ static const char **find_path(struct sandbox *s, const char *key)
            : strcmp(key, "scratch") == 0          ? &s->scratch
            : strcmp(key, "scratch_template") == 0 ? &s->scratch_template
            : strcmp(key, "home") == 0             ? &s->home
-           : strcmp(key, "pid_file") == 0         ? &s->pid_file
-           : strcmp(key, "runtime_log") == 0      ? &s->runtime_log
+           : strcmp(key, "pid_file") == 0         ? &s->unused
+           : strcmp(key, "runtime_log") == 0      ? &s->unused
                                                   : NULL;
 }
 

@@ -59,7 +59,7 @@
  *   runner            1: its process 1 is aliquot-runner (runner_link.h) [0]
  *   relays            1: the runtime passes its output on, so it is not over before
  *                     the runtime is [0]
- *   pid_file runtime_log  that the runtime writes
+ *   pid_file runtime_log  no longer used
  *   remove            what the runtime may leave behind
  * The environment must contain ALIQUOT_KERNEL_ID=... : what a killed monitor
  * left behind is found by it.

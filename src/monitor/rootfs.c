@@ -49,7 +49,7 @@ static int enter_stage(const struct sandbox *sandbox, struct aq_error *err)
     static const char *const folders[] = { "scratch", "layers", "rootfs" };
     int r = 0;
 
-    if (mount("aliquot", sandbox->stage, "tmpfs", MS_NODEV | MS_NOSUID, "size=1m,mode=0755") < 0
+    if (mount("aliquot", sandbox->stage, "tmpfs", MS_NODEV | MS_NOSUID, "size=4m,mode=0755") < 0
         || chdir(sandbox->stage) < 0)
         return aq_fail_errno(err, "mount the stage '%s'", sandbox->stage);
     for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++)

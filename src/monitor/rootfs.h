@@ -6,6 +6,7 @@
  *   stage/scratch/   the scratch space: upper, work (overlayfs'), home
  *   stage/layers/N/  the image's layers, topmost first
  *   stage/rootfs/    all of it in one
+ *   stage/runtime/   the OCI runtime's own state, which so goes with it
  *
  * Whatever dies how, the mounts end with the last process that sees them: the
  * node's own mount table never has any of them.

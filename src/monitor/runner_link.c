@@ -8,6 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/fs.h"
+
 #define FD_FIRST 16 /* above those of the runner */
 
 static const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "runner.sock" };
@@ -30,12 +32,14 @@ int runner_link_open(struct runner_link *link, struct aq_error *err)
         || listen(link->listener, RUNNER_CONNECTIONS_MAX) < 0)
         return aq_fail_errno(err, "listen on runner.sock");
     link->report = raise_fd(memfd_create("report", MFD_CLOEXEC));
-    return link->report < 0 ? aq_fail_errno(err, "make the runner's report") : 0;
+    link->log = raise_fd(memfd_create("log", MFD_CLOEXEC));
+    return link->report < 0 || link->log < 0 ? aq_fail_errno(err, "make the runner's report") : 0;
 }
 
 int runner_link_pass(const struct runner_link *link)
 {
     return dup2(link->listener, RUNNER_SOCKET_FD) < 0 || dup2(link->report, RUNNER_REPORT_FD) < 0
+                   || dup2(link->log, RUNTIME_LOG_FD) < 0
                ? -errno : 0;
 }
 
@@ -72,11 +76,20 @@ bool runner_link_read_report(const struct runner_link *link, struct runner_repor
            && memchr(ret->text, '\0', sizeof(ret->text)) != NULL;
 }
 
+void runner_link_read_log(const struct runner_link *link, size_t max, struct strbuf *out)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("/proc/self/fd/%d", link->log);
+
+    if (path && link->log >= 0)
+        (void)fs_read(AT_FDCWD, path, max, out, NULL);
+}
+
 void runner_link_close(struct runner_link *link)
 {
     if (link->report >= 0)
         (void)unlink("runner.sock");
     aq_closep(&link->listener);
     aq_closep(&link->report);
+    aq_closep(&link->log);
     aq_closep(&link->connection);
 }

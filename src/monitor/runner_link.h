@@ -3,7 +3,9 @@
  * The listening socket lies in the kernel's folder, "runner.sock", and goes
  * into the container as descriptor RUNNER_SOCKET_FD, a memory file for its report
  * as RUNNER_REPORT_FD (runner/protocol.h). The agent connects to the socket by
- * itself; the monitor does to hear when the program runs.
+ * itself; the monitor does to hear when the program runs. The OCI runtime, which
+ * starts the runner, gets one descriptor more, RUNTIME_LOG_FD: a memory file to
+ * write down why it could not.
  */
 #ifndef AQ_MONITOR_RUNNER_LINK_H
 #define AQ_MONITOR_RUNNER_LINK_H
@@ -11,16 +13,18 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "runner/protocol.h"
 
 #define RUNNER_SOCKET_FD 3
 #define RUNNER_REPORT_FD 4
+#define RUNTIME_LOG_FD 5
 
 struct runner_link {
-    int listener, report, connection; /* -1 = none */
+    int listener, report, log, connection; /* -1 = none */
 };
 
-/* Make socket and report in the working directory. */
+/* Make the socket, in the working directory, and the memory files. */
 int runner_link_open(struct runner_link *link, struct aq_error *err);
 
 /* In the child: put the descriptors where the runner is told to find them; 0 or -errno. */
@@ -34,6 +38,9 @@ int runner_link_receive(struct runner_link *link, struct runner_hello *ret);
 
 /* False if the runner was killed before it could write one. */
 bool runner_link_read_report(const struct runner_link *link, struct runner_report *ret);
+
+/* Append the first 'max' bytes of what the runtime wrote to 'out'. */
+void runner_link_read_log(const struct runner_link *link, size_t max, struct strbuf *out);
 
 void runner_link_close(struct runner_link *link);
 

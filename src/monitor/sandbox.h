@@ -27,7 +27,7 @@ struct sandbox {
     const char *scratch;   /* folder, or image of a file system, for what is written */
     const char *scratch_template; /* image to begin with; NULL = 'scratch' is a folder */
     const char *home;      /* path inside of the home folder's user; NULL = no user is added */
-    const char *pid_file, *runtime_log; /* of the OCI runtime */
+    const char *unused;      /* paths that agents of earlier versions gave */
     bool has_runner;       /* process 1 is aliquot-runner */
     bool relays;           /* the runtime passes the container's output on */
     bool is_outside;       /* the program itself stays out of the cgroups, it makes inner ones */

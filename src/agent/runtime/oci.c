@@ -227,12 +227,6 @@ static void put(struct strbuf *out, const char *key, const char *value)
     strbuf_add(out, "", 1);
 }
 
-static void put_file(struct strbuf *out, const char *key, const char *folder, const char *name)
-{
-    strbuf_addf(out, "%s=%s/%s", key, folder, name);
-    strbuf_add(out, "", 1);
-}
-
 static void put_number(struct strbuf *out, const char *key, uint64_t value)
 {
     strbuf_addf(out, "%s=%" PRIu64, key, value);
@@ -299,10 +293,7 @@ static void put_rootfs(struct draft *d, struct strbuf *out)
     put_number(out, "home_gid", c->gid);
     put_number(out, "runner", 1);
     put_number(out, "relays", d->rt->is_runc);
-    put_file(out, "pid_file", d->files, "pid");
-    put_file(out, "runtime_log", d->files, "log");
     put(out, "remove", d->files);
-    put_file(out, "remove", host->runtime, c->id);
 }
 
 static int write_program(struct draft *d, struct aq_error *err)
@@ -310,16 +301,16 @@ static int write_program(struct draft *d, struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const struct oci_runtime *rt = d->rt;
     const char *id = d->container->id;
-    const char *argv[] = { rt->program, "--root", rt->host.runtime, "--log",
-                           print(&d->arena, "%s/log", d->files), "run", "--preserve-fds", "2",
-                           "--pid-file", print(&d->arena, "%s/pid", d->files), "--bundle",
+    /* both are gone with the container, whoever dies how (monitor/rootfs.h, runner_link.h) */
+    const char *argv[] = { rt->program, "--root", print(&d->arena, "%s/runtime", rt->host.stage),
+                           "--log", "/proc/self/fd/5", "run", "--preserve-fds", "2", "--bundle",
                            bundle_folder(d), id, NULL, NULL };
     const char *envp[] = { print(&d->arena, "ALIQUOT_KERNEL_ID=%s", id),
                            "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     struct runtime_spec outer = *d->spec;
     int r;
 
-    if (!argv[4] || !argv[9] || !envp[0])
+    if (!argv[2] || !envp[0])
         return aq_fail(err, ENOMEM, "container");
     if (!rt->is_runc) {
         memmove(argv + 2, argv + 1, (AQ_COUNT(argv) - 2) * sizeof(*argv));

@@ -55,7 +55,6 @@ static int name_folders(struct oci_host *host, const char *run, const char *inst
 {
     host->folder = aq_format("%s/%s", run, instance);
     host->stage = aq_format("%s/%s/stage", run, instance);
-    host->runtime = aq_format("%s/%s/runtime", run, instance);
     host->kernels = aq_format("%s/%s/kernels", run, instance);
     host->gpu = aq_format("%s/%s/gpu", run, instance);
     return make_folder(run, 0711, err);
@@ -66,8 +65,8 @@ int oci_host_make_folders(const struct oci_host *host, struct aq_error *err)
     const struct {
         const char *path;
         mode_t mode;
-    } folders[] = { { host->folder, 0711 }, { host->stage, 0755 }, { host->runtime, 0700 },
-                    { host->kernels, 0711 }, { host->gpu, 0711 } };
+    } folders[] = { { host->folder, 0711 }, { host->stage, 0755 }, { host->kernels, 0711 },
+                    { host->gpu, 0711 } };
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++)
@@ -79,7 +78,6 @@ void oci_host_remove_folders(const struct oci_host *host)
 {
     if (rmdir(host->kernels) < 0)
         return; /* containers run on */
-    (void)rmdir(host->runtime);
     (void)rmdir(host->gpu);
     (void)rmdir(host->stage);
     (void)rmdir(host->folder);
@@ -314,7 +312,6 @@ void oci_host_done(struct oci_host *host)
     cgroup_layout_done(&host->cgroups);
     free(host->folder);
     free(host->stage);
-    free(host->runtime);
     free(host->kernels);
     free(host->gpu);
     free(host->scratch_template);
@@ -350,7 +347,6 @@ void oci_host_sweep(const struct oci_host *host,
     if (count)
         log_warning("ended what was left of containers that are not known count=%d", count);
     sweep_folder(host->kernels, is_known, data);
-    sweep_folder(host->runtime, is_known, data);
 }
 
 char *oci_host_kernel_path(const struct oci_host *host, const char *kernel_id, const char *name)

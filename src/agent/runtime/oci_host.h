@@ -4,7 +4,6 @@
  * said in 'notes', a sentence each, and the containers run without it.
  *
  *   FOLDER/INSTANCE/stage      monitor/rootfs.h; empty outside of containers
- *   FOLDER/INSTANCE/runtime    the OCI runtime's own state
  *   FOLDER/INSTANCE/kernels/ID files of the runtime about one container
  *   FOLDER/INSTANCE/gpu/ID     what a container sees of its slice of GPUs (agent/gpu/gpu.h)
  *   STATE/scratch-BYTES.img    the file system that scratch spaces begin as
@@ -20,7 +19,7 @@
 #include "base/strbuf.h"
 
 struct oci_host {
-    char *folder, *stage, *runtime, *kernels, *gpu; /* the first is that of the others */
+    char *folder, *stage, *kernels, *gpu; /* the first is that of the others */
     char *scratch_template; /* NULL = scratch spaces are plain folders without a limit */
     char *seccomp;          /* NULL = no profile */
     char *filter;           /* of that, for crun; NULL = it is to make it for each container */
