@@ -7,7 +7,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -15,6 +14,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "lib"))
+from ports import free_port  # noqa: E402
+
 BUILD = ROOT / "build"
 PEERS = pathlib.Path(os.environ.get("ALIQUOT_PEERS", ROOT.parent / "shared" / "peers"))
 KEYPAIR = {"ALIQUOT_ACCESS_KEY": "AKIAIOSFODNN7EXAMPLE",
@@ -42,12 +44,6 @@ def exec_program(name):
     """Become a measuring program of the release build."""
     path = program(name)
     os.execv(path, [path, *[a for a in sys.argv[1:] if a != "--smoke"]])
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Cluster:

@@ -14,7 +14,6 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,17 +22,12 @@ import time
 
 import containers
 from client import ADMIN, Client
+from ports import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("ALIQUOT_BUILD", "build-asan")
 ENDED = ("TERMINATED", "ERROR", "CANCELLED")
 GONE = (OSError, http.client.HTTPException)  # what a request meets when the manager dies
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_for(condition, seconds=30, what="the condition"):

@@ -14,7 +14,8 @@ import stat
 import subprocess
 import tarfile
 
-from cluster import BUILD, free_port, wait_for
+from cluster import BUILD, wait_for
+from ports import free_port
 
 OCI = "application/vnd.oci.image."
 WRONG = "sha256:" + "0" * 64
@@ -186,7 +187,7 @@ class Registry:
             with contextlib.suppress(OSError):
                 socket.create_connection((host, int(port)), 1).close()
                 return True
-        wait_for(answers, 20, "the registry")
+        wait_for(answers, 60, "the registry")
         return self
 
     def stop(self):

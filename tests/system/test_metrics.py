@@ -9,7 +9,8 @@ import urllib.parse
 
 import pytest
 
-from cluster import Cluster, free_port, wait_for
+from cluster import Cluster, wait_for
+from ports import free_port
 from test_accelerators import A, TWO_GPUS
 from test_statistics import QUICK, begin, end
 

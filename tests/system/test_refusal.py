@@ -12,7 +12,8 @@ import threading
 
 import pytest
 
-from cluster import Cluster, batch, free_port, wait_for, wait_status
+from cluster import Cluster, batch, wait_for, wait_status
+from ports import free_port
 
 HEAD = 20  # of a frame: length, sequence number, acknowledgement
 

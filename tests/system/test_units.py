@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+from ports import free_port
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ["ALIQUOT_BUILD"])
 UNITS = sorted((ROOT / "packaging" / "systemd").glob("*.service"))
@@ -64,15 +66,10 @@ def heard(command, folder, env):
         return program, [notify.recv(256) for _ in range(4)]
 
 
-def free_address():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
-
-
 def test_watchdog_is_fed(tmp_path):
     """What WatchdogSec= of the units asks for comes from both daemons."""
-    api, link, state = free_address(), free_address(), tmp_path / "agent"
+    api, link = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    state = tmp_path / "agent"
     env = dict(os.environ, ALIQUOT_ENDPOINT=f"http://{api}", HOME=str(tmp_path),
                ALIQUOT_RUNTIME_DRIVER="process",
                ALIQUOT_ACCESS_KEY="AKIAIOSFODNN7EXAMPLE",

@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,9 @@ import time
 import screen
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests" / "lib"))
+from ports import free_port  # noqa: E402
+
 BUILD = ROOT / "build"
 WITH_US = ["setpriv", "--pdeathsig", "TERM"]  # what we start ends when we are killed
 SIMULATED = "GPU-513a5f0e-7721-4b6c-9d10-000000000000"  # the first device of each such card
@@ -59,12 +61,6 @@ simulated_card = "{card}"
 """
 CARD = ('  {{ mother_uuid = "{uuid}", model_name = "{model}", numa_node = {node}, '
         'subproc_count = 108, memory_size = "{memory}", is_mig_device = false }},\n')
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Failed(SystemExit):
