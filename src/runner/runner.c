@@ -81,6 +81,14 @@ static int hide(struct aq_error *err)
     return 0;
 }
 
+/* The log is one. runc copies from two pipes into it, so that what is written to the one comes
+ * before or in the middle of what was written to the other; all of ours goes through the first.
+ */
+static int join_outputs(struct aq_error *err)
+{
+    return dup2(STDOUT_FILENO, STDERR_FILENO) < 0 ? aq_fail_errno(err, "standard error") : 0;
+}
+
 /* One event at a time: it may close what the next one would have been about. */
 static void loop(struct runner *r)
 {
@@ -107,6 +115,8 @@ int runner_run(const struct options *options, struct aq_error *err)
         return aq_fail_errno(err, "epoll");
     list_init(&r.connections);
     result = hide(err);
+    if (result == 0)
+        result = join_outputs(err);
     if (result == 0)
         result = open_signals(&r, err);
     if (result == 0) {

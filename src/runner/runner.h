@@ -37,8 +37,8 @@ struct runner {
     bool is_over; /* leave the loop */
 };
 
-/* Run until the program ends. Returns the exit status of the process, or
- * -errno if the runner itself could not start.
+/* Run until the program ends; standard error becomes what standard output is. Returns
+ * the exit status of the process, or -errno if the runner itself could not start.
  */
 int runner_run(const struct options *options, struct aq_error *err);
 

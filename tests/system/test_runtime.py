@@ -165,6 +165,13 @@ def test_much_output(cluster):
     assert log == "".join(f"{n}\n" for n in range(1, 20001))
 
 
+def test_output_and_errors_stay_in_order(cluster):
+    """They are one log, as on a terminal: nothing comes late or in the middle of a line."""
+    _, log = run(cluster, "for i in $(seq 500); do printf out >&1; printf ' and ' >&2; "
+                          "echo $i >&1; echo error $i >&2; done")
+    assert log == "".join(f"out and {n}\nerror {n}\n" for n in range(1, 501))
+
+
 def test_output_that_is_not_text(cluster):
     session = Session(cluster, r"printf '\377\000\376'")
     session.wait()

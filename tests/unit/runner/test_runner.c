@@ -69,8 +69,7 @@ static void run_checked(struct scene *s, bool tty, const char *check, char **arg
         struct aq_error err = { 0 };
         int r;
 
-        (void)dup2(pair[1], STDOUT_FILENO);
-        (void)dup2(pair[1], STDERR_FILENO);
+        (void)dup2(pair[1], STDOUT_FILENO); /* it makes standard error the same */
         r = runner_run(&o, &err);
         if (r < 0)
             (void)dprintf(STDERR_FILENO, "%s\n", err.text);
