@@ -1,10 +1,14 @@
 /* helper.h - the process of one plugin, kept alive
  *
  * Calls are queued and sent one at a time. Each has a time limit that counts
- * from when it was queued, or from when a call before it hung. A process whose call exceeds it, which ends, or
- * which says what is no answer, is killed; the call that it was busy with
- * fails, the others wait for the next process. It is started again at once
- * after it has served something, else after 1, 2, 4 ... 60 seconds.
+ * from when it was queued, or from when a call before it hung. A process whose
+ * call exceeds it, which ends, or which says what is no answer, is killed; the
+ * call that it was busy with fails, the others wait for the next process. It is
+ * started again at once after it has served something, else after 1, 2, 4 ...
+ * 60 seconds.
+ *
+ * Who uses this ignores SIGPIPE: a process may have ended when it is asked, and
+ * libuv writes without MSG_NOSIGNAL.
  */
 #ifndef AQ_AGENT_ACCEL_HELPER_H
 #define AQ_AGENT_ACCEL_HELPER_H

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -501,5 +502,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown_plugin, set_up, tear_down),
     };
 
+    (void)signal(SIGPIPE, SIG_IGN); /* as the agent does */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

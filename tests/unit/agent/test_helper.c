@@ -5,6 +5,7 @@
 #include "testing.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "agent/accel/helper.h"
@@ -195,5 +196,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_answer_ends_the_waiting, set_up, tear_down),
     };
 
+    (void)signal(SIGPIPE, SIG_IGN); /* as the agent does */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
