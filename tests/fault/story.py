@@ -79,6 +79,13 @@ class Story:
             self.expected[session] = "SUCCESS" if code == 0 else "FAILURE"
         return ids
 
+    def once(self, name):
+        """A command that takes longer than the story, when it runs for the first time."""
+        return f"! mkdir {self.cluster.folder}/once-{name} || sleep 600"
+
+    def wait_once(self, name):
+        wait_for((self.cluster.folder / f"once-{name}").is_dir, 60, f"{name} to run")
+
     def wait(self, session, *statuses):
         return wait_status(self.client, session, *(statuses or ENDED))
 
@@ -195,11 +202,11 @@ class Story:
         self.contained_ids = set(ids.values())
         self.expected.update({ids["box-good"]: "SUCCESS", ids["box-bad"]: "FAILURE",
                               ids["box-stubborn"]: "FAILURE"})
-        self.wait(ids["box-stubborn"], "RUNNING", *ENDED)
-        # One that could not be made has ended by itself: then there is no such live session.
-        unmade = (404,) if self.point.startswith(UNMADE) else ()
-        self.ask("DELETE", "/session/" + ids["box-stubborn"], good=(200, 201, 204, *unmade),
-                 again=(400, 404, 409))
+        shown = self.wait(ids["box-stubborn"], "RUNNING", *ENDED)
+        if shown["status"] == "RUNNING":
+            self.ask("DELETE", "/session/" + ids["box-stubborn"])
+        else:  # one that could not be made, or was lost, has ended by itself
+            assert self.point.startswith(LOSING + UNMADE), shown
         for session in ids.values():
             self.wait(session)
         self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
@@ -214,9 +221,7 @@ class Story:
         self.losing.add(session)
         kernel = self.wait(session, "RUNNING")["kernels"][0]["id"]
         self.cluster.programs["boxes"].kill()
-        for pid, command in processes_of(self.cluster.folder).items():
-            if "aliquot-monitor" in command and kernel in command:
-                os.kill(pid, signal.SIGKILL)
+        self.kill_monitor_of(kernel)
         assert self.wait(session)["reason"] == "monitor-lost"
         self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
 
@@ -238,21 +243,24 @@ class Story:
         self.ask("POST", "/aliquot/v1/domains", {"name": "elsewhere"}, again=(400, 409))
 
     def kill_agent(self):
-        """A program outlives its agent."""
-        [session] = self.submit(("survivor", "sleep 1", 0))
+        """A program outlives its agent; it is there when the next one looks."""
+        [session] = self.submit(("survivor", "sleep 4", 0))
         self.wait_run(session)
         self.cluster.programs["agent"].kill()
         self.wait(session)
+
+    def kill_monitor_of(self, kernel):
+        for pid, command in processes_of(self.cluster.folder).items():
+            if "aliquot-monitor" in command and kernel in command:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def kill_monitor(self):
         [session] = self.submit(("orphan", "sleep 60", 0))
         self.expected[session] = "FAILURE"
         self.losing.add(session)
         self.wait_run(session)
-        kernel = self.wait(session, "RUNNING")["kernels"][0]["id"]
-        for pid, command in processes_of(self.cluster.folder).items():
-            if "aliquot-monitor" in command and kernel in command:
-                os.kill(pid, signal.SIGKILL)
+        self.kill_monitor_of(self.wait(session, "RUNNING")["kernels"][0]["id"])
         assert self.wait(session)["reason"] == "monitor-lost"
 
     def banned_agent(self):
@@ -268,9 +276,9 @@ class Story:
                  {"agent_loss_policy": "requeue", "agent_loss_grace_sec": 0})
         self.ask("POST", "/aliquot/v1/agents/agent/drain", {})
         self.cluster.start_agent("silent")
-        [session] = self.submit(("moved", "sleep 1", 0))
+        [session] = self.submit(("moved", self.once("moved"), 0))
         self.repeating.add(session)
-        self.wait_run(session)
+        self.wait_once("moved")
         silent = self.cluster.programs["silent"]
         silent.signal(signal.SIGSTOP)
         self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
@@ -280,7 +288,7 @@ class Story:
     def displaced(self):
         """A program makes way for a more important one, and runs again behind it."""
         self.ask("PATCH", "/aliquot/v1/resource-groups/default", {"preemption": {"enabled": True}})
-        bodies = [self.body("humble", "sleep 3"), self.body("urgent")]
+        bodies = [self.body("humble", self.once("humble")), self.body("urgent")]
         bodies[0]["is_preemptible"], bodies[1]["job_priority"] = True, 5
         for body in bodies:
             body["config"]["resources"]["cpu"] = "4"
@@ -289,7 +297,7 @@ class Story:
             self.expected[session] = "SUCCESS"
             self.repeating.add(session)
             if body is bodies[0]:
-                self.wait_run(session)
+                self.wait_once("humble")
         self.wait(session)
 
     def overdue(self):

@@ -22,7 +22,7 @@ AGENT_POINTS = [point for point in ALL if point.startswith("agent.gpu.")
                 and point not in (CHEAT_POINT, *RESIZE_POINTS)]
 
 
-def is_free(card, seconds=10):
+def is_free(card, seconds=60):
     deadline = time.monotonic() + seconds
     while card.show()[0]["used"] and time.monotonic() < deadline:
         time.sleep(0.02)
