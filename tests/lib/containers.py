@@ -28,14 +28,20 @@ def hierarchies():
             if line.split(" - ")[1].split()[0] in ("cgroup", "cgroup2")]
 
 
+def tops_of(folder):
+    """Its parent in each hierarchy."""
+    return [mount / parent_of(folder)[1:] for mount in hierarchies()]
+
+
+def folders_below(top):
+    """All of them, the deepest first; they may go while they are looked at, unlike with glob()."""
+    return [pathlib.Path(path) for path, _, _ in os.walk(top, topdown=False)][:-1]
+
+
 def cgroups_of(folder):
     """All cgroups below the parent, deepest first, the parent and the agents' own left out."""
-    found = []
-    for mount in hierarchies():
-        top = mount / parent_of(folder)[1:]
-        found += sorted((path for path in top.glob("*/**") if path.is_dir()
-                         and len(path.relative_to(top).parts) > 1), reverse=True)
-    return found
+    return [path for top in tops_of(folder) for path in folders_below(top)
+            if len(path.relative_to(top).parts) > 1]
 
 
 def pids_of(folder):
@@ -76,9 +82,8 @@ def remove_cgroups(folder):
         if time.monotonic() > deadline:
             return
         time.sleep(0.02)
-    for mount in hierarchies():
-        top = mount / parent_of(folder)[1:]
-        for path in sorted((path for path in top.glob("**") if path.is_dir()), reverse=True):
+    for top in tops_of(folder):
+        for path in [*folders_below(top), top]:
             with contextlib.suppress(OSError):
                 path.rmdir()
 

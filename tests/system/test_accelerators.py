@@ -58,11 +58,9 @@ def alloc_map(client, agent="agent"):
 
 
 def config_of(cluster, session, name):
-    kernels = list((cluster.folder / "agent" / "kernels").iterdir())
-    found = [folder for folder in kernels
-             if session in (folder / "spec.json").read_text()]
-    assert len(found) == 1, kernels
-    lines = (found[0] / "config" / name).read_text().splitlines()
+    shown = cluster.client().get("/aliquot/v1/sessions/" + session).json
+    folder = cluster.folder / "agent" / "kernels" / shown["kernels"][0]["id"]
+    lines = (folder / "config" / name).read_text().splitlines()
     return dict(line.split("=", 1) for line in lines)
 
 

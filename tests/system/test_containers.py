@@ -267,7 +267,7 @@ def test_filter_of_system_calls(cluster, tmp_path):
     """The filter that crun is given is the one that it makes of the profile; runc gets none."""
     session = Session(cluster, "echo ready; sleep 1000")
     session.wait_log("ready")
-    [bundle] = cluster.folder.glob(f"**/{session.kernel['id']}/run/1/config.json")
+    bundle = cluster.folder / "agent/kernels" / session.kernel["id"] / "run/1/config.json"
     config = json.loads(bundle.read_text())
     if cluster.runtime == "runc":
         session.end()
