@@ -161,12 +161,12 @@ def test_terminal_messages_refused(user, shell, text):
 
 
 def test_terminal_with_much_output_and_a_slow_reader(user, shell):
-    ws = WebSocket(user, f"/stream/session/{shell}/pty")
+    ws = WebSocket(user, f"/stream/session/{shell}/pty", timeout=60)
     type_in(ws, "yes aliquot | head -c 20000000; echo; echo over-and-out | tr a-z A-Z\n")
     results = []
     other = threading.Thread(target=lambda: results.append(user.get("/auth?echo=x").status))
     other.start()
-    other.join(10)
+    other.join(60)
     assert results == [200]
     read_until(ws, b"OVER-AND-OUT")
     ws.close()

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from client import DEFAULT_VERSION, USER, Client, dechunk
-from cluster import batch, wait_for, wait_status
+from cluster import ENDED, batch, wait_for, wait_status
 
 
 def make(client, *arguments, **more):
@@ -94,7 +94,7 @@ def test_reuse(user, name):
         assert (reply.status, reply.slug) == (400, "session-already-exists")
         assert reply.json["data"]["existingSessionId"] == first
     assert user.delete("/session/" + name).status == 200
-    wait_status(user, first, "TERMINATED")
+    wait_status(user, first, *ENDED)
     assert make(user, name, "true") != first, "the name is free again"
 
 
@@ -106,7 +106,7 @@ def test_a_dead_name_wins_over_the_beginning_of_living_ones(user, name):
     assert user.get("/aliquot/v1/sessions/" + stem).json["id"] == dead
     assert user.get("/aliquot/v1/sessions/" + stem[:-1]).slug == "too-many-sessions-matched"
     assert user.delete("/session/" + live[0]).status == 200
-    wait_status(user, live[0], "TERMINATED")
+    wait_status(user, live[0], *ENDED)
     assert user.get("/aliquot/v1/sessions/" + stem).json["id"] == dead
     assert user.get("/aliquot/v1/sessions/" + stem + "1").json["id"] == live[1]
     assert user.delete("/session/" + live[1]).status == 200
@@ -153,7 +153,7 @@ def test_owner(user, admin, domain_admin, name):
     forced = user.delete(f"/session/{name}?forced=true")
     assert (forced.status, forced.slug) == (403, "insufficient-privilege")
     assert admin.delete(on_behalf + "&forced=true").status == 200
-    wait_status(user, session, "TERMINATED", "CANCELLED")
+    wait_status(user, session, *ENDED)
 
 
 def test_made_for_another(admin, user, name):

@@ -107,7 +107,7 @@ class Card:
             yield Slice(env, run)
 
 
-def wait_until(check, seconds=20):
+def wait_until(check, seconds=60):
     end = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < end, "it never came to that"

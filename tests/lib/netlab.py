@@ -36,8 +36,7 @@ while True:
 CLIENT = """
 import socket, sys
 try:
-    s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)
-    s.settimeout(2)
+    s = socket.create_connection((sys.argv[1], int(sys.argv[2])), float(sys.argv[3]))
     print(s.recv(100).decode() or "closed")
 except TimeoutError: print("no answer")
 except OSError as e: print("refused", e)
@@ -122,8 +121,8 @@ class Lab:
         return server
 
     @staticmethod
-    def connect(space, address, port):
-        return space.run(sys.executable, "-c", CLIENT, address, port).strip()
+    def connect(space, address, port, seconds=20):
+        return space.run(sys.executable, "-c", CLIENT, address, port, seconds).strip()
 
     def driver(self, identity="agent", pool=POOL, env=None, **options):
         driver = Driver(self, identity, pool, env or {}, options)

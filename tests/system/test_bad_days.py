@@ -13,7 +13,8 @@ import uuid
 import pytest
 
 from client import sse_events
-from cluster import ENDED, Cluster, batch, free_port, processes_of, wait_for, wait_status
+from cluster import ENDED, Cluster, batch, processes_of, wait_for, wait_status
+from ports import free_port
 
 HASTY = {"ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "2s",
          "ALIQUOT_MANAGER_HEARTBEAT": "0.2s", "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s",
@@ -160,11 +161,13 @@ def set_loss(client, policy):
     assert reply.status == 200, reply
 
 
-def silence(cluster, client, command):
-    """Let its agent fall silent under a running session until it counts as lost."""
-    ran = cluster.folder / "ran"
-    session = submit(client, "patient", f"echo x >> {ran}; {command}")
-    wait_for(ran.exists, 30, "the program to run")
+def silence(cluster, client):
+    """Let its agent fall silent under a session that runs until the file 'go' is there; back when
+    it counts as lost."""
+    command = f"echo x >> {cluster.folder}/ran; until test -e {cluster.folder}/go; do sleep 0.1; done"
+    session = submit(client, "patient", command)
+    wait_status(client, session, "RUNNING")
+    wait_for((cluster.folder / "ran").exists, 30, "the program to run")
     cluster.programs["agent"].signal(signal.SIGSTOP)
     wait_for(lambda: client.get("/aliquot/v1/agents/agent").json["status"] == "LOST", 30, "the loss")
     return session
@@ -172,8 +175,9 @@ def silence(cluster, client, command):
 
 def test_silent_agent_is_waited_for(cluster, client):
     set_loss(client, "wait")
-    session = silence(cluster, client, "sleep 1")
+    session = silence(cluster, client)
     assert client.get("/aliquot/v1/sessions/" + session).json["status"] == "RUNNING"
+    (cluster.folder / "go").touch()
     cluster.programs["agent"].signal(signal.SIGCONT)
     assert wait_status(client, session, *ENDED)["result"] == "SUCCESS"
     assert (cluster.folder / "ran").read_text() == "x\n"
@@ -182,7 +186,7 @@ def test_silent_agent_is_waited_for(cluster, client):
 
 def test_silent_agent_terminates_its_sessions(cluster, client):
     set_loss(client, "terminate")
-    session = silence(cluster, client, "sleep 60")
+    session = silence(cluster, client)
     shown = wait_status(client, session, *ENDED)
     assert (shown["result"], shown["reason"]) == ("FAILURE", "agent-lost"), shown
     cluster.programs["agent"].signal(signal.SIGCONT)
@@ -192,7 +196,8 @@ def test_silent_agent_terminates_its_sessions(cluster, client):
 
 def test_silent_agent_gives_its_sessions_back(cluster, client):
     set_loss(client, "requeue")
-    session = silence(cluster, client, "test -e gone || sleep 1")
+    session = silence(cluster, client)
+    (cluster.folder / "go").touch()
     cluster.start_agent("other")
     shown = wait_status(client, session, *ENDED)
     assert (shown["result"], shown["kernels"][0]["agent"]) == ("SUCCESS", "other"), shown
@@ -262,7 +267,7 @@ def test_two_agents_with_one_identity(cluster, client):
     agent = cluster.programs["agent"]
     agent.may_end = True
     cluster.start_program("twin", *agent.command[:-1], twin, ALIQUOT_ID="agent")
-    assert agent.process.wait(30) == 3
+    assert agent.process.wait(60) == 3
     assert "another agent process with the same identity" in cluster.log_of("agent")
     check_works(cluster)
 
@@ -271,9 +276,9 @@ def test_revoked_certificate(cluster, client):
     agent = cluster.programs["agent"]
     agent.may_end = True
     assert client.post("/aliquot/v1/agents/agent/revoke", {}).status == 204
-    assert agent.process.wait(30) == 3
+    assert agent.process.wait(60) == 3
     agent.start()
-    assert agent.process.wait(30) == 3
+    assert agent.process.wait(60) == 3
     assert "revoked" in cluster.log_of("agent")
     assert not client.get("/aliquot/v1/agents/agent").json["connected"]
     cluster.stop()
@@ -398,9 +403,13 @@ def test_row_without_a_kernel(cluster, client):
     """Somebody has cleaned up behind the agent's back."""
     session = submit(client, "robbed", "sleep 60")
     wait_status(client, session, "RUNNING")
-    for pid, command in processes_of(cluster.folder).items():
-        if "aliquot-manager" not in command:
-            os.kill(pid, signal.SIGKILL)
+    def others():
+        return [pid for pid, command in processes_of(cluster.folder).items()
+                if "aliquot-manager" not in command]
+    while others():
+        for pid in others():
+            with contextlib.suppress(ProcessLookupError):  # it ends with its parent
+                os.kill(pid, signal.SIGKILL)
     for kernel in cluster.folder.glob("agent/kernels/*"):
         shutil.rmtree(kernel)
     cluster.start_agent()

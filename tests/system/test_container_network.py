@@ -10,13 +10,12 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 
 import containers
 from cluster import Cluster, wait_for
-from test_runtime import Session, exit_code, run, settings_of
+from test_runtime import Session, exit_code, run, settings_of, wait_for_exit
 
 UPLINK = ("ip link set lo up", "ip link add up0 type veth peer name up1",
           "ip addr add 192.0.2.2/24 dev up0", "ip link set up0 up", "ip link set up1 up",
@@ -86,8 +85,9 @@ def story_of_an_agent_that_is_away(cluster):
     """What ended meanwhile has no network any more."""
     session = Session(cluster, "echo one; sleep 1")
     session.wait_log("one")
+    kernel = session.kernel["id"]
     cluster.programs["agent"].kill()
-    time.sleep(2)
+    wait_for_exit(cluster, kernel)
     cluster.programs["agent"].start()
     session.wait()
 
@@ -109,7 +109,7 @@ def tell_apart(file, runtime, name):
     if why := containers.why_not(runtime):
         pytest.skip(why)
     done = subprocess.run(["unshare", "--net", "--", sys.executable, file, runtime, name],
-                          env=dict(os.environ), capture_output=True, text=True, timeout=150,
+                          env=dict(os.environ), capture_output=True, text=True, timeout=300,
                           stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout + done.stderr
 

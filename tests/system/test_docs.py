@@ -62,4 +62,4 @@ def test_commands_run(path, tmp_path):
         for process in background:
             os.killpg(process.pid, signal.SIGINT)
         for process in background:
-            process.wait(timeout=30)
+            process.wait(timeout=60)

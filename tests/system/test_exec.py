@@ -8,7 +8,6 @@ import random
 import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -63,6 +62,13 @@ def terminal(cluster, *words, verb=("exec",), **size):
     return Terminal(str(BUILD / "aliquot"), *verb, *words, env=env, **size)
 
 
+def wait_for_command(cluster, box, wanted):
+    """Until the container has a process of this command line, arguments ended by spaces."""
+    wait_for(lambda: wanted in run(cluster, box, "sh", "-c",
+                                   "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")[1],
+             60, wanted)
+
+
 def test_streams_and_status(cluster, box):
     assert run(cluster, box, "sh", "-c", "cat; echo out; echo err >&2; exit 7") == (
         7, b"out\n", b"err\n")
@@ -115,11 +121,10 @@ def test_terminal(cluster, box):
     shell.expect(b"31 97")
     shell.expect(b"vt100")
     shell.resize(12, 34)
-    shell.send(b"sleep 0.2; stty size\r")
-    shell.expect(b"12 34")
-    shell.send(b"echo going on; sleep 1000\r")
-    shell.expect(b"going on\r\n")
-    time.sleep(0.5)      # until it sleeps
+    shell.send(b"until stty size | grep '^12 34'; do sleep 0.05; done\r")
+    shell.expect(b"\n12 34")
+    shell.send(b"sleep 1234\r")
+    wait_for_command(cluster, box, b"sleep 1234 ")
     shell.send(b"\x03")  # Ctrl-C is the business of the terminal in the container
     shell.send(b"exit 5\r")
     assert shell.wait() == 5
@@ -154,11 +159,9 @@ def test_runner_is_out_of_reach(cluster, box):
 
 
 def test_agent_that_is_killed(cluster, box):
-    argv, env = command(cluster, box, "sleep", "1000")
+    argv, env = command(cluster, box, "sleep", "4321")
     with subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as lost:
-        wait_for(lambda: run(cluster, box, "sh", "-c",
-                             "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")[1].count(b"sleep 1000 "),
-                 30, "the command")
+        wait_for_command(cluster, box, b"sleep 4321 ")
         cluster.programs["agent"].kill()
         assert lost.wait(60) == 125  # the connection broke off
     cluster.programs["agent"].start()
@@ -171,8 +174,7 @@ def test_session_that_ends(cluster):
         argv, env = command(cluster, name, "sleep", "1000")
         with subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL,
                               stderr=subprocess.PIPE) as process:
-            wait_for(lambda: b"sleep" in run(cluster, name, "sh", "-c",
-                                             "cat /proc/[0-9]*/comm")[1], 30, "the command")
+            wait_for_command(cluster, name, b"sleep 1000 ")
             cluster.client().send("DELETE", f"/session/{name}?forced=true")
             assert process.wait(60) == 125 and b"ended" in process.stderr.read()
 
@@ -194,13 +196,13 @@ def test_attach_to_the_program(cluster, box):
 
 def test_orphans_are_reaped(cluster):
     name = "orphans"
-    line = ("i=0; while [ $i -lt 1000 ]; do ( : & ); i=$((i+1)); done; sleep 1; "
-            "cat /proc/[0-9]*/stat | grep -c ') Z '; exit 0")
+    line = ("i=0; while [ $i -lt 1000 ]; do ( : & ); i=$((i+1)); done; "
+            "while cat /proc/[0-9]*/stat | grep -q ') Z '; do sleep 0.1; done; echo none is left")
     client = cluster.client()
     client.post("/session", {**batch(name, line), "image": "host"})
     shown = wait_status(client, name, "TERMINATED")
     assert shown["result"] == "SUCCESS"
-    assert client.get(f"/aliquot/v1/sessions/{shown['id']}/logs").body == b"0\n"
+    assert client.get(f"/aliquot/v1/sessions/{shown['id']}/logs").body == b"none is left\n"
 
 
 def test_image_without_anything(cluster):

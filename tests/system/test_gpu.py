@@ -26,7 +26,7 @@ def card():
         yield made
 
 
-def wait_for(check, seconds=10):
+def wait_for(check, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = check()
@@ -88,15 +88,15 @@ def test_killed_processes_give_back_at_once(card):
         assert wait_for(lambda: [line for line in top(card) if line["used_bytes"]])
         child = wait_for(lambda: [c["pid"] for c in card.show()[0]["clients"]])[0]
         os.kill(child, signal.SIGKILL)
-        assert run.wait(timeout=10) == 128 + signal.SIGKILL
+        assert run.wait(timeout=60) == 128 + signal.SIGKILL
 
 
 def test_many_processes_and_kills(card):
     """The shared counter equals the sum of what lives, whoever dies when."""
-    script = f"for i in $(seq 16); do {CLIENTS}/gpu-churn 30 & done; wait"
+    script = f"for i in $(seq 16); do {CLIENTS}/gpu-churn & done; wait"
     with card.started("sh", "-c", script, options=["--memory", "4g"],
                       stdout=subprocess.DEVNULL):
-        assert wait_for(lambda: len(card.show()[0]["clients"]) == 16, 20)
+        assert wait_for(lambda: len(card.show()[0]["clients"]) == 16)
         for _ in range(12):
             victim = card.show()[0]["clients"][0]["pid"]
             os.kill(victim, signal.SIGKILL)
@@ -107,8 +107,7 @@ def test_many_processes_and_kills(card):
         for client in card.show()[0]["clients"]:
             os.kill(client["pid"], signal.SIGKILL)
         assert wait_for(lambda: card.show()[0]["used"] == 0)
-        wait_for(lambda: not top(card) or top(card)[0]["used_bytes"] == 0, 2)
-        assert all(line["used_bytes"] == 0 for line in top(card))
+        assert wait_for(lambda: all(line["used_bytes"] == 0 for line in top(card)))
 
 
 def test_shares_of_time():

@@ -1,7 +1,6 @@
 """Containers with a part of a GPU: what they see, what they are refused, what outlives what."""
 
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -100,12 +99,14 @@ def test_agent_killed_under_a_container(cluster):
     """What was granted stays; new processes have to wait for the next agent, and the next but one."""
     session = begin_python(cluster, "0.5", NEW_PROCESSES)
     session.wait_log("child (0, 2) own 2")
-    for times in (1, 2):
+    said = cluster.folder / "agent/kernels" / session.kernel["id"] / "run/1/log"
+    for _ in range(2):
         cluster.programs["agent"].kill()
-        time.sleep(1)
+        before = said.read_text().count("child 802")
+        wait_for(lambda: said.read_text().count("child 802") > before, 60, said.read_text)
         cluster.start_agent()
-        wait_for(lambda: session.log.rstrip().endswith("child (0, 2) own 2")
-                 and session.log.count("child 802") >= times, 30, lambda: session.log)
+        wait_for(lambda: session.log.rstrip().endswith("child (0, 2) own 2"), 60,
+                 lambda: session.log)
     log = session.log
     session.end(forced=True)
     session.wait()
@@ -154,11 +155,9 @@ def resized(session, **resources):
 def held(cluster, session):
     """The session's part by the manager, by what its devices are, and by its own resource.txt."""
     shown = session.client.get(f"/aliquot/v1/sessions/{session.id}").json["kernels"][0]
-    texts = [path.read_text() for path in pathlib.Path(cluster.folder).rglob("resource.txt")
-             if shown["id"] in str(path)]
-    assert len(texts) == 1
+    told = cluster.folder / "agent/kernels" / shown["id"] / "config/resource.txt"
     return (shown["requested_slots"]["cuda.shares"],
-            re.search(r"CUDA.SHARES_SHARES=.*:([\d.]+)", texts[0]).group(1))
+            re.search(r"CUDA.SHARES_SHARES=.*:([\d.]+)", told.read_text()).group(1))
 
 
 def test_a_running_session_gets_another_part(cluster):
@@ -203,7 +202,7 @@ while True:
 @pytest.fixture
 def bare(cluster):
     """A root file system with one static program and no loader."""
-    root = pathlib.Path(cluster.folder) / "bare"
+    root = cluster.folder / "bare"
     root.mkdir(exist_ok=True)
     shutil.copy(BUILD / "aliquot-runner", root / "hello")
     yield root

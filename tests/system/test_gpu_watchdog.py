@@ -1,13 +1,14 @@
 """Containers that use a GPU past their part of it: noticed, told everywhere, stopped if so set."""
 
-import subprocess
+import os
+import signal
 import time
 
 import pytest
 
 import containers
 from client import sse_events
-from cluster import BUILD, wait_for
+from cluster import BUILD, parent_of, processes_of, wait_for
 from gpu_cluster import GpuCluster, body_of
 from test_runtime import Session
 
@@ -68,17 +69,17 @@ def kernel_of(session):
 
 def processes(cluster, name="aliquot-gpu"):
     """Children of the agent that watch."""
-    agent = cluster.programs["agent"].process.pid
-    out = subprocess.run(["ps", "-o", "args=", "--ppid", str(agent)], capture_output=True, text=True)
-    return [line for line in out.stdout.splitlines() if f"{name} watch" in line]
+    return [pid for pid, command in processes_of(cluster.folder).items()
+            if f"{name} watch" in command and parent_of(pid) == cluster.programs["agent"].pid]
 
 
 def test_reported(cluster):
     """Log, session, agent and event stream say so; a neighbour is not meant, nobody is ended."""
-    neighbour, cheat = honest(cluster), bypass(cluster)
-    sock, file, _ = cheat.client.stream("/events/session?sessionId=" + cheat.id, timeout=60)
+    neighbour = honest(cluster)
+    sock, file, _ = cluster.client().stream("/events/session?sessionName=*", timeout=60)
     with sock:
-        shown = wait_for(lambda: kernel_of(cheat)["gpu_misuse"], 20, "the cheat to be noticed")
+        cheat = bypass(cluster)
+        shown = wait_for(lambda: kernel_of(cheat)["gpu_misuse"], 60, "the cheat to be noticed")
         assert "uses GPU-513a5f0e past its limits" in shown, shown
         event = next(data for name, data in sse_events(file) if name == "kernel_gpu_misuse")
     assert event["reason"] == "gpu-misuse" and event["misuse"] == shown
@@ -95,23 +96,22 @@ def test_reported(cluster):
 
 
 def test_nobody_looks_without_slices(cluster):
-    assert wait_for(lambda: not processes(cluster), 10, "the watching process to end")
+    assert wait_for(lambda: not processes(cluster), 60, "the watching process to end")
     session = begin(cluster, "say(1)\ntime.sleep(600)")
     session.wait_log("1")
-    assert len(wait_for(lambda: processes(cluster), 10, "it to watch")) == 1
+    assert len(wait_for(lambda: processes(cluster), 60, "it to watch")) == 1
     session.end(forced=True)
     session.wait()
-    assert wait_for(lambda: not processes(cluster), 10, "the watching process to end")
+    assert wait_for(lambda: not processes(cluster), 60, "the watching process to end")
 
 
 def test_watcher_that_dies_is_started_again(cluster):
     session = honest(cluster)
-    agent = cluster.programs["agent"].process.pid
-    wait_for(lambda: processes(cluster), 10, "it to watch")
-    subprocess.run(["pkill", "-P", str(agent), "-f", "aliquot-gpu watch"], check=True)
-    wait_for(lambda: not processes(cluster), 10, "it to be gone")
+    [first] = wait_for(lambda: processes(cluster), 60, "it to watch")
+    os.kill(first, signal.SIGTERM)
+    wait_for(lambda: first not in processes(cluster), 60, "it to be gone")
     cheat = bypass(cluster)
-    wait_for(lambda: kernel_of(cheat)["gpu_misuse"], 20, "the cheat to be noticed")
+    wait_for(lambda: kernel_of(cheat)["gpu_misuse"], 60, "the cheat to be noticed")
     for one in (session, cheat):
         one.end(forced=True)
         one.wait()
@@ -119,7 +119,7 @@ def test_watcher_that_dies_is_started_again(cluster):
 
 def test_a_new_manager_hears_of_it(cluster):
     cheat = bypass(cluster)
-    shown = wait_for(lambda: kernel_of(cheat)["gpu_misuse"], 20, "the cheat to be noticed")
+    shown = wait_for(lambda: kernel_of(cheat)["gpu_misuse"], 60, "the cheat to be noticed")
     cluster.programs["manager"].kill()
     cluster.start_manager()
     wait_for(lambda: kernel_of(cheat)["gpu_misuse"] == shown, 30, "the new manager to know")
@@ -143,10 +143,10 @@ def test_driver_that_limits_memory_is_told():
         for session in sessions:
             session.wait_log("0")
         first, second = [kernel_of(session)["id"] for session in sessions]
-        wait_for(lambda: limits_of(cluster) == {first: 2048 + 64, second: 4096 + 64}, 20,
+        wait_for(lambda: limits_of(cluster) == {first: 2048 + 64, second: 4096 + 64}, 60,
                  lambda: limits_of(cluster))
         cluster.write_cards("2G")
-        wait_for(lambda: limits_of(cluster) == {first: 1024 + 64, second: 2048 + 64}, 20,
+        wait_for(lambda: limits_of(cluster) == {first: 1024 + 64, second: 2048 + 64}, 60,
                  lambda: limits_of(cluster))
         for session in sessions:
             session.end(forced=True)

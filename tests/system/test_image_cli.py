@@ -70,8 +70,8 @@ def test_pull_on_all_agents(scene):
     assert {row["state"] for row in rows} == {"ready"}
     assert len({row["digest"] for row in rows}) == 1
     assert "pulling" in done.stderr
-    row = wait_for(lambda: images(cluster).get(names["a"]), 10, "the list")
-    wait_for(lambda: images(cluster)[names["a"]]["agents"] == ["node1", "node2"], 10, "both")
+    row = wait_for(lambda: images(cluster).get(names["a"]), 60, "the list")
+    wait_for(lambda: images(cluster)[names["a"]]["agents"] == ["node1", "node2"], 60, "both")
     assert row["size_bytes"] == (1 << 20) + 1 and not row["in_use"]
     items = cluster.client().get("/aliquot/v1/images").json["items"]
     assert items[0]["labels"]["ai.backend.kernelspec"] == "1"
@@ -80,11 +80,11 @@ def test_pull_on_all_agents(scene):
 def test_pull_on_one_agent_and_remove(scene):
     cluster, names = scene
     cli(cluster, "image", "pull", "--agent", "node2", names["b"])
-    wait_for(lambda: images(cluster).get(names["b"], {}).get("agents") == ["node2"], 10, "node2")
+    wait_for(lambda: images(cluster).get(names["b"], {}).get("agents") == ["node2"], 60, "node2")
     assert names["b"] not in images(cluster, "--agent", "node1")
     done = cli(cluster, "image", "rm", "--agent", "node2", names["b"], "-o", "json")
     assert json.loads(done.stdout)[0]["freed_bytes"] >= 1
-    wait_for(lambda: names["b"] not in images(cluster), 10, "its end")
+    wait_for(lambda: names["b"] not in images(cluster), 60, "its end")
     done = cli(cluster, "image", "rm", "--agent", "node2", names["b"], status=1)
     assert "is not on this node" in done.stderr
 
@@ -102,7 +102,7 @@ def test_images_by_graphql(scene):
     registry, _, name = names["a"].partition("/")
     cli(cluster, "image", "pull", "--agent", "node2", names["a"])
     cli(cluster, "image", "pull", "--agent", "node1", names["operation"])
-    wait_for(lambda: {names["a"], names["operation"]} <= set(images(cluster)), 10, "the images")
+    wait_for(lambda: {names["a"], names["operation"]} <= set(images(cluster)), 60, "the images")
     rows = graphql(user, """query($is_operation: Boolean) {  images(is_operation: $is_operation) {
         name registry architecture tag digest size_bytes aliases  }}""", is_operation=False)
     row, = [row for row in rows["images"] if row["tag"] == "a"]
@@ -145,7 +145,7 @@ def test_collect_unused(scene):
     assert {row["freed_bytes"] for row in json.loads(done.stdout)} == {0}
     done = cli(cluster, "image", "gc", "--unused", "-o", "json")
     assert all(row["freed_bytes"] >= 1 << 20 for row in json.loads(done.stdout))
-    wait_for(lambda: images(cluster) == {}, 10, "nothing")
+    wait_for(lambda: images(cluster) == {}, 60, "nothing")
 
 
 def test_failures_are_told(scene):

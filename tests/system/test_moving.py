@@ -12,7 +12,8 @@ from test_scheduling import end, kill_manager, set_group, show, states, submit, 
 
 @pytest.fixture
 def cluster():
-    with Cluster(ALIQUOT_RESOURCE_CPUS="4", ALIQUOT_SESSIONS_KILL_GRACE="3s") as cluster:
+    with Cluster(ALIQUOT_RESOURCE_CPUS="4", ALIQUOT_SESSIONS_KILL_GRACE="3s",
+                 ALIQUOT_AGENTS_TIMEOUT="120s") as cluster:
         cluster.start_manager()
         for agent in "one", "two":
             cluster.start_agent(agent)

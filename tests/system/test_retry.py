@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from cluster import Cluster, batch, free_port, wait_for, wait_status
+from cluster import Cluster, batch, wait_for, wait_status
+from ports import free_port
 from test_refusal import Relay
 from test_scheduling import kill_manager, set_group
 
@@ -82,7 +83,7 @@ def test_an_image_that_never_comes(cluster):
         "start-sessions.max_retry_count": 1, "start-sessions.timeout": 3})
     made = client.post("/session", batch("patient", "echo never", image=(
         f"127.0.0.1:{registry.port}/deaf/image:1"))).json["sessionId"]
-    wait_for(lambda: len(results(client, made)) == 1, 60,
+    wait_for(lambda: results(client, made), 60,
              lambda: client.get(f"/aliquot/v1/sessions/{made}").json)
     wait_status(client, made, "SCHEDULED", "PREPARING")
     kill_manager(cluster)

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import time
 
 import pytest
 
@@ -12,7 +11,7 @@ import containers
 from cluster import ENDED, Cluster, batch, interactive, processes_of, wait_for, wait_status
 
 RUNTIMES = ("process", "crun", "runc")
-SETTINGS = {"ALIQUOT_RESOURCE_CPUS": "4", "ALIQUOT_SESSIONS_KILL_GRACE": "0.5s",
+SETTINGS = {"ALIQUOT_RESOURCE_CPUS": "4", "ALIQUOT_SESSIONS_KILL_GRACE": "2s",
             "ALIQUOT_MANAGER_HEARTBEAT": "0.2s", "ALIQUOT_AGENTS_HEARTBEAT": "1s"}
 
 
@@ -74,6 +73,12 @@ def run(cluster, command, **more):
     """(status of the session, log) of a program that ends by itself."""
     session = Session(cluster, command, **more)
     return session.wait(), session.log
+
+
+def wait_for_exit(cluster, kernel):
+    """While the agent is away: until the monitor has recorded the end, or it was known before."""
+    folder = cluster.folder / "agent/kernels" / kernel
+    wait_for(lambda: (folder / "run/1/exit.json").exists() or not folder.exists(), 60, "its end")
 
 
 def exit_code(shown):
@@ -199,22 +204,26 @@ def test_restart_keeps_the_folder(cluster):
 
 def test_agent_is_killed(cluster):
     """What runs goes on, with its log, its exit code and its resources."""
-    session = Session(cluster, "echo one; sleep 3; echo two; exit 9")
+    session = Session(cluster, "exec 2> /dev/null; trap 'echo two; exit 9' TERM; echo one; "
+                               "while :; do sleep 0.1; done")
     session.wait_log("one")
+    session.wait("RUNNING")
     held = cluster.agent()["occupied_slots"]
     cluster.programs["agent"].kill()
     cluster.programs["agent"].start()
     wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
     assert cluster.agent()["occupied_slots"] == held and held["cpu"] == "1"
+    session.end()
     shown = session.wait()
     assert exit_code(shown) == 9 and session.log == "one\ntwo\n", shown
 
 
 def test_agent_is_away_while_it_ends(cluster):
-    session = Session(cluster, "echo one; sleep 0.5; exit 8")
+    session = Session(cluster, "echo one; sleep 1; exit 8")
     session.wait_log("one")
+    kernel = session.kernel["id"]
     cluster.programs["agent"].kill()
-    time.sleep(1.5)
+    wait_for_exit(cluster, kernel)
     cluster.programs["agent"].start()
     assert exit_code(session.wait()) == 8
 

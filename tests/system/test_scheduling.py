@@ -64,7 +64,7 @@ def show(cluster, session):
 
 
 def wait(cluster, session, *wanted):
-    return wait_status(cluster.client(owners[session]), session, *wanted, seconds=30)
+    return wait_status(cluster.client(owners[session]), session, *wanted)
 
 
 def states(cluster, session):

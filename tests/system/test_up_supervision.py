@@ -52,7 +52,7 @@ CLI = """\
 """
 
 
-def wait_until(condition, seconds=20):
+def wait_until(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
@@ -101,7 +101,7 @@ class Cluster:
 
     def stop(self):
         self.up.send_signal(signal.SIGINT)
-        return self.up.communicate(timeout=30)
+        return self.up.communicate(timeout=60)
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_two_on_one_state_are_refused(cluster):
     first = cluster.start("--dev")
     cluster.wait_ready()
     second = cluster.start("--dev")
-    _, err = second.communicate(timeout=20)
+    _, err = second.communicate(timeout=60)
     assert second.returncode == 1 and "another 'aliquot up'" in err
     cluster.up = first
     cluster.stop()
@@ -218,5 +218,5 @@ def test_gives_up_on_what_never_starts(cluster):
 @pytest.mark.parametrize("options", [["--port", "0"], ["--port", "x"], ["--nonsense"], ["word"]])
 def test_mistakes_on_the_command_line(cluster, options):
     cluster.start(*options)
-    _, err = cluster.up.communicate(timeout=20)
+    _, err = cluster.up.communicate(timeout=60)
     assert cluster.up.returncode == 2 and "Usage:" in err
