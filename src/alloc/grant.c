@@ -57,6 +57,20 @@ int alloc_grant_copy(struct alloc_grant *ret, const struct alloc_grant *grant)
     return 0;
 }
 
+int alloc_grant_excess(const struct alloc_grant *a, const struct alloc_grant *b,
+                       struct alloc_grant *ret)
+{
+    if (alloc_grant_copy(ret, a) < 0)
+        return -ENOMEM;
+    ret->count = 0;
+    for (size_t i = 0; i < a->count && i < b->count; i++)
+        if (a->items[i].amount > b->items[i].amount) {
+            ret->items[ret->count] = a->items[i];
+            ret->items[ret->count++].amount -= b->items[i].amount;
+        }
+    return 0;
+}
+
 int alloc_grant_sum(const struct alloc_grant *grant, struct slots *ret)
 {
     AQ_CLEANUP(slots_donep) struct slots sum = { 0 };

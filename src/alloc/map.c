@@ -84,7 +84,7 @@ void alloc_device_add(struct alloc_map *map, struct device *d, int64_t amount)
         refresh(map, d);
 }
 
-static struct device *find_device(const struct alloc_map *map, const struct grant_item *item)
+struct device *alloc_map_find_device(const struct alloc_map *map, const struct grant_item *item)
 {
     struct hardware *hardware = alloc_map_find_hardware(map, item->slot_name, item->device_id);
 
@@ -127,7 +127,7 @@ static int foreign_add(struct alloc_map *map, const struct grant_item *item, str
 
 static int item_apply(struct alloc_map *map, const struct grant_item *item, struct aq_error *err)
 {
-    struct device *d = find_device(map, item);
+    struct device *d = alloc_map_find_device(map, item);
     int64_t sum;
 
     if (item->amount < 0)
@@ -147,7 +147,7 @@ static int item_apply(struct alloc_map *map, const struct grant_item *item, stru
 
 static int item_release(struct alloc_map *map, const struct grant_item *item, struct aq_error *err)
 {
-    struct device *d = find_device(map, item);
+    struct device *d = alloc_map_find_device(map, item);
     struct foreign *foreign = d ? NULL : find_foreign(map, item);
     int64_t held = d ? d->allocated : foreign ? foreign->item.amount : 0;
 

@@ -100,6 +100,16 @@ struct alloc_request {
 int alloc_map_allocate(struct alloc_map *map, const struct alloc_request *request,
                        struct alloc_grant *ret, struct aq_error *err);
 
+/* What 'grant', which is held, would be with other amounts of its fractional slots. 'wanted' has
+ * the whole amount of every slot of it; the map stays as it is, *ret is replaced. It keeps its
+ * devices, and each of them keeps a part. How they share an amount is as when it was given: EVENLY
+ * as even as their room allows, what remains to those that have most, FILL one after another. So
+ * an amount may also move from one of them to another. Errors as alloc_map_allocate(), with the
+ * slot as field; the text says how much would do.
+ */
+int alloc_map_resize(struct alloc_map *map, const struct alloc_grant *grant,
+                     const struct slots *wanted, struct alloc_grant *ret, struct aq_error *err);
+
 /* Take a grant back. -EINVAL, nothing changed, if it is not held as it says. */
 int alloc_map_release(struct alloc_map *map, const struct alloc_grant *grant,
                       struct aq_error *err);

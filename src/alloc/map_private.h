@@ -102,6 +102,9 @@ static inline struct slot_state *alloc_map_next_slot(const struct alloc_map *map
 struct hardware *alloc_map_find_hardware(const struct alloc_map *map, const char *slot_name,
                                          const char *id);
 
+/* NULL if the node has it not. */
+struct device *alloc_map_find_device(const struct alloc_map *map, const struct grant_item *item);
+
 /* Change what is allocated on a device, and what follows from it. */
 void alloc_device_add(struct alloc_map *map, struct device *d, int64_t amount);
 
@@ -141,5 +144,10 @@ struct device *alloc_walk_next(struct walk *walk);
  */
 int alloc_plan_slot(struct alloc_map *map, const struct slot_state *slot, int64_t units,
               bool forbid_fragmentation, const struct affinity_hint *hint, struct aq_error *err);
+
+/* The same from the first n devices of map->list alone, which are most free first, and from
+ * each of them something. -ENOSPC if they have less, or are more than 'units'.
+ */
+int alloc_plan_over(struct alloc_map *map, const struct slot_state *slot, size_t n, int64_t units);
 
 #endif

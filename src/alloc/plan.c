@@ -251,3 +251,26 @@ int alloc_plan_slot(struct alloc_map *map, const struct slot_state *slot, int64_
         plan_fill(map, &walk, units);
     return 0;
 }
+
+int alloc_plan_over(struct alloc_map *map, const struct slot_state *slot, size_t n, int64_t units)
+{
+    int64_t room = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (free_of(map, map->list[i]) <= 0)
+            return -ENOSPC;
+        room += free_of(map, map->list[i]);
+    }
+    if (units < (int64_t)n || units > room)
+        return -ENOSPC;
+    if (slot->strategy == ALLOC_EVENLY)
+        fill_to_level(map, map->list, n, units);
+    for (size_t i = 0; slot->strategy == ALLOC_FILL && i < n; i++) {
+        int64_t rest = units - ((int64_t)(n - i) - 1); /* something is left for each of the others */
+        int64_t part = AQ_MIN(rest, free_of(map, map->list[i]));
+
+        take(map, &map->devices[map->list[i]], part);
+        units -= part;
+    }
+    return 0;
+}

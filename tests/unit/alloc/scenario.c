@@ -250,6 +250,45 @@ static void ask(const struct scenario *s, struct alloc_map *map, const char *ste
     assert_string_equal(before.data, after.data);
 }
 
+/* "to 2 1.4 => A:0.7 B:0.7" */
+static void change(const struct scenario *s, struct alloc_map *map, const char *step,
+                   struct alloc_grant *grant)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf before = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf after = STRBUF_INIT;
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant fresh = { 0 };
+    AQ_CLEANUP(slots_donep) struct slots slots = { 0 };
+    struct aq_error err = { 0 };
+    char left[128], kind[64] = "", field[64] = "";
+    const char *arrow = strstr(step, "=>"), *want;
+    int used = 0, r;
+
+    assert_non_null(arrow);
+    want = arrow + 2 + strspn(arrow + 2, " ");
+    assert_int_equal(sscanf(step, "to %*u%n", &used), 0);
+    (void)snprintf(left, sizeof(left), "%.*s", (int)(arrow - step - used), step + used);
+    parse_request(left, &slots);
+    describe(map, &before);
+    r = alloc_map_resize(map, grant, &slots, &fresh, &err);
+    describe(map, &after);
+    assert_string_equal(before.data, after.data);
+    if (*want == '!') {
+        (void)sscanf(want, "!%63s %63s", kind, field);
+        assert_row(r < 0 && err.kind && strcmp(err.kind, kind) == 0, "%s, '%s': %d %s", s->source,
+                   step, r, err.text);
+        assert_row(strcmp(err.field, field[0] ? field : DEFAULT_SLOT) == 0, "%s, '%s': field %s",
+                   s->source, step, err.field);
+        return;
+    }
+    assert_row(r == 0, "%s, '%s': %s", s->source, step, err.text);
+    if (!grant_matches(&fresh, want))
+        show_grant(s->source, step, &fresh);
+    assert_row(grant_matches(&fresh, want), "%s, '%s'", s->source, step);
+    assert_int_equal(alloc_map_release(map, grant, NULL), 0);
+    assert_int_equal(alloc_map_apply(map, &fresh, NULL), 0);
+    AQ_SWAP(*grant, fresh);
+}
+
 void scenario_run(const struct scenario *s)
 {
     AQ_CLEANUP(alloc_map_freep) struct alloc_map *map = scenario_map(s);
@@ -269,6 +308,8 @@ void scenario_run(const struct scenario *s)
         } else if (sscanf(text, "free %zu", &number) == 1) {
             assert_row(alloc_map_release(map, &grants[number - 1], &err) == 0, "%s: %s",
                        s->source, err.text);
+        } else if (sscanf(text, "to %zu", &number) == 1) {
+            change(s, map, text, &grants[number - 1]);
         } else {
             assert_true(count < GRANTS_MAX);
             ask(s, map, text, &grants[count++]);

@@ -12,6 +12,7 @@
  *   nofrag 0.4 => ...         forbid fragmentation
  *   1 => !insufficient-resource cpu    refused with that kind and field; nothing changes
  *   free 2                    release the second grant of the row
+ *   to 2 1.4 => A:0.7 B:0.7   the second grant becomes this; or a refusal, as above
  *   is A:0.4 B:1 C:0          what is allocated now (devices not named are not checked)
  */
 #ifndef AQ_TESTS_UNIT_ALLOC_SCENARIO_H

@@ -505,6 +505,48 @@ static void test_densities(void **state)
     }
 }
 
+/* What is held becomes more or less, on the devices that it is of. */
+static const struct scenario resized[] = {
+    { "one device: more, less, all of it, no more", "A=1 B=1", "0.1", E, IL, NULL, NULL,
+      "0.5 => B:0.5; to 1 0.8 => B:0.8; to 1 0.2 => B:0.2; to 1 1 => B:1; is A:0 B:1;"
+      "to 1 1.1 => " INSUFFICIENT "; to 1 0 => " ARGUMENT "; to 1 0.25 => " MULTIPLE },
+    { "one device stays one, whatever is free beside it", "A=1 B=1", "0.1", E, IL, NULL, "B:0.3",
+      "0.2 => B:0.2; to 1 0.7 => B:0.7; to 1 0.8 => " INSUFFICIENT "; is A:0 B:1" },
+    { "1.2 of two devices stays even", "A=1 B=1", "0.1", E, IL, NULL, NULL,
+      "1.2 => A:0.6 B:0.6; to 1 1.8 => A:0.9 B:0.9; to 1 0.4 => A:0.2 B:0.2; to 1 2 => A:1 B:1;"
+      "to 1 2.1 => " INSUFFICIENT "; is A:1 B:1" },
+    { "what remains goes to the one with more room", "A=1 B=1", "0.1", E, IL, NULL, "A:0.2",
+      "1.2 => A:0.6 B:0.6; to 1 1.3 => A:0.6 B:0.7; to 1 1.7 => A:0.8 B:0.9;"
+      "to 1 1.8 => A:0.8 B:1; to 1 1.9 => " INSUFFICIENT },
+    { "equal room: to the first", "A=1 B=1", "0.1", E, IL, NULL, NULL,
+      "1.2 => A:0.6 B:0.6; to 1 1.3 => A:0.7 B:0.6" },
+    { "each device keeps a part", "A=1 B=1", "0.1", E, IL, NULL, NULL,
+      "1.2 => A:0.6 B:0.6; to 1 0.2 => A:0.1 B:0.1; to 1 0.1 => " ARGUMENT },
+    { "uneven because it had to be; even once it can be", "A=1 B=1", "0.1", E, IL, NULL, "A:0.7",
+      "1.2 => A:0.3 B:0.9; to 1 1.1 => A:0.3 B:0.8; to 1 0.6 => A:0.3 B:0.3" },
+    { "a third device is left alone", "A=1 B=1 C=1", "0.1", E, IL, NULL, "A:0.6",
+      "1.2 => B:0.6 C:0.6; to 1 2 => B:1 C:1; to 1 2.1 => " INSUFFICIENT "; is A:0.6" },
+    { "FILL: the one with most room first", "A=1 B=1", "0.1", F, IL, NULL, "A:0.2",
+      "1.2 => A:0.2 B:1; to 1 1.5 => A:0.5 B:1; to 1 0.6 => A:0.1 B:0.5; to 1 0.1 => " ARGUMENT },
+    { "a finer quantum", "A=1 B=1", "0.01", E, IL, NULL, NULL,
+      "1.25 => A:0.63 B:0.62; to 1 1.33 => A:0.67 B:0.66; to 1 1.331 => " MULTIPLE },
+    { "quanta of their own", "A=1~0.25 B=1~0.1", "0.1", E, IL, NULL, NULL,
+      "x.shares=0.5 => A:0.5; to 1 0.75 => A:0.75; to 1 0.6 => " MULTIPLE },
+    { "other kinds stay as they are", "A=1 cpu/0=1 cpu/1=1", "0.1", E, IL, NULL, NULL,
+      "x.shares=0.5 cpu=1 => A:0.5 cpu/0:1; to 1 x.shares=0.6 cpu=1 => A:0.6 cpu/0:1;"
+      "to 1 x.shares=0.6 cpu=2 => " ARGUMENT " cpu; to 1 x.shares=0.6 => " ARGUMENT " cpu;"
+      "to 1 x.shares=0.6 cpu=1 npu.device=1 => " ARGUMENT " npu.device" },
+    { "a device that has shrunk: less is fine, more is not", "A=1", "0.1", E, IL, NULL, "A:0.9",
+      "0.1 => A:0.1; to 1 0.2 => " INSUFFICIENT "; free 1" },
+};
+
+static void test_resized(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(resized); i++)
+        scenario_run(&resized[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_fragmentation), cmocka_unit_test(test_quanta),
         cmocka_unit_test(test_kernels),       cmocka_unit_test(test_many_small),
         cmocka_unit_test(test_144_cores),     cmocka_unit_test(test_densities),
+        cmocka_unit_test(test_resized),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
