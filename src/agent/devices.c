@@ -74,6 +74,8 @@ int devices_apply_all(struct agent *agent, struct alloc_map *map, struct aq_erro
         const struct local_kernel *k = agent->kernels.entries[i].value;
 
         r = alloc_map_apply(map, &k->grant, err);
+        if (r == 0 && kernel_reserved(k))
+            r = alloc_map_apply(map, kernel_reserved(k), err);
     }
     return r;
 }

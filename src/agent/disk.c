@@ -81,6 +81,8 @@ static int perform(struct disk *disk, struct disk_job *job, struct aq_error *err
         return folder_replace(&disk->folders, job, err);
     case DISK_DESCRIBE:
         return folder_describe(&disk->folders, job, err);
+    case DISK_INTEND:
+        return folder_intend(&disk->folders, job, err);
     case DISK_CONCLUDE:
         return folder_conclude(&disk->folders, job, err);
     case DISK_FORGET:

@@ -12,7 +12,8 @@
  *   kernels/ID/config/environ.txt  NAME=value lines
  *   kernels/ID/work                the folder of a program that is a process of the node
  *   kernels/ID/scratch.img         what a container writes, /home/work included; or scratch/
- *   kernels/ID/run/ATTEMPT/        as of monitor/protocol.h
+ *   kernels/ID/run/ATTEMPT/        as of monitor/protocol.h; in it may be
+ *     resize.txt                   like resource.txt: what it may hold next (resize.c)
  *   spares/NUMBER                  a folder that is filled, emptied or to be used
  *                                  again (folder.h). Gone after a restart
  *   logs/ID/ATTEMPT/               'log' and 'log.1', after the kernel was forgotten
@@ -34,6 +35,7 @@ enum disk_action {
     DISK_CREATE,   /* make the folder with all that is given */
     DISK_REPLACE,  /* give an existing folder a new spec.json, and what else is given */
     DISK_DESCRIBE, /* give an existing folder the config files that are given */
+    DISK_INTEND,   /* keep 'resource' as what it may hold next; NULL = there is no such thing */
     DISK_CONCLUDE, /* record that the attempt ends without having been started */
     DISK_FORGET,   /* keep the log, remove the folder */
     DISK_PRUNE,    /* remove what is kept of a forgotten kernel */

@@ -90,6 +90,11 @@ static int write_text(int at, const char *path, const char *text, mode_t mode,
     return text ? fs_overwrite(at, path, text, strlen(text), mode, err) : 0;
 }
 
+static int write_config(int folder, const char *path, const char *text, struct aq_error *err)
+{
+    return text ? fs_write_quick(folder, path, text, strlen(text), CONFIG_MODE, err) : 0;
+}
+
 /* The parts that are given, below the kernel's folder. */
 static int write_parts(int folder, const struct disk_job *job, struct aq_error *err)
 {
@@ -106,8 +111,10 @@ static int write_parts(int folder, const struct disk_job *job, struct aq_error *
         r = make_folder(folder, run, 0700, err);
     if (r == 0 && job->program.len)
         r = fs_overwrite(folder, program, job->program.data, job->program.len, 0600, err);
-    if (r == 0)
-        r = write_text(folder, "config/resource.txt", job->resource, CONFIG_MODE, err);
+    if (r == 0) /* what a running kernel holds is whole at any time */
+        r = job->action == DISK_REPLACE
+                ? write_config(folder, "config/resource.txt", job->resource, err)
+                : write_text(folder, "config/resource.txt", job->resource, CONFIG_MODE, err);
     if (r == 0)
         r = write_text(folder, "config/environ.txt", job->environ, CONFIG_MODE, err);
     if (r == 0 && job->uid != (uid_t)-1 && fchownat(folder, "work", job->uid, job->gid, 0) < 0)
@@ -168,6 +175,26 @@ void folder_undo_create(struct folders *folders, const struct disk_job *job)
     (void)fs_remove_tree(folders->kernels, uuid_format(&job->id, id), NULL);
 }
 
+/* Nothing is flushed: a power failure ends the kernel, too. */
+static int write_intended(int folder, int64_t attempt, const char *text, struct aq_error *err)
+{
+    char path[48];
+
+    (void)snprintf(path, sizeof(path), "run/%" PRId64 "/resize.txt", attempt);
+    if (text)
+        return fs_write_quick(folder, path, text, strlen(text), 0600, err);
+    return unlinkat(folder, path, 0) < 0 && errno != ENOENT ? aq_fail_errno(err, "remove '%s'", path)
+                                                             : 0;
+}
+
+int folder_intend(struct folders *folders, const struct disk_job *job, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int folder = open_kernel(folders, &job->id);
+
+    return folder < 0 ? aq_fail_errno(err, "open the kernel's folder")
+                      : write_intended(folder, job->attempt, job->resource, err);
+}
+
 int folder_replace(struct folders *folders, const struct disk_job *job, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int folder = open_kernel(folders, &job->id);
@@ -177,12 +204,7 @@ int folder_replace(struct folders *folders, const struct disk_job *job, struct a
     if (r == 0 && job->spec)
         r = fs_write_atomic(folder, "spec.json", job->spec, strlen(job->spec), 0600, err);
     AQ_FAULT("agent.replace.written");
-    return r;
-}
-
-static int write_config(int folder, const char *path, const char *text, struct aq_error *err)
-{
-    return text ? fs_write_quick(folder, path, text, strlen(text), 0644, err) : 0;
+    return r < 0 ? r : write_intended(folder, job->attempt, NULL, err);
 }
 
 int folder_describe(struct folders *folders, const struct disk_job *job, struct aq_error *err)

@@ -31,6 +31,7 @@ void folders_close(struct folders *folders);
 int folder_create(struct folders *folders, const struct disk_job *job, struct aq_error *err);
 int folder_replace(struct folders *folders, const struct disk_job *job, struct aq_error *err);
 int folder_describe(struct folders *folders, const struct disk_job *job, struct aq_error *err);
+int folder_intend(struct folders *folders, const struct disk_job *job, struct aq_error *err);
 int folder_conclude(struct folders *folders, const struct disk_job *job, struct aq_error *err);
 int folder_forget(struct folders *folders, struct disk_job *job, struct aq_error *err);
 int folder_prune(struct folders *folders, const struct disk_job *job, struct aq_error *err);

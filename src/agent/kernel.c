@@ -85,6 +85,7 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .misuse = k->misuse,
         .at_usec = k->at_usec,
     };
+    kernel_describe_resizing(k, ret);
 }
 
 void kernel_report(const struct local_kernel *k)

@@ -52,7 +52,7 @@ struct local_kernel {
     bool is_attached;
     char *alloc;            /* JSON of the latest grant, for reports */
     char *slots_text;       /* JSON of what it holds, if that has parts of GPUs; NULL = not told */
-    struct resizing *resizing; /* other amounts are being made true; resize.c */
+    struct resizing *resizing; /* other amounts that it is to hold, or may; resize.c */
     struct runtime_kernel *run;
     bool has_exit;
     int exit_code;
@@ -85,8 +85,16 @@ int kernel_adopt(struct local_kernel *k, int64_t attempt, struct aq_error *err);
 
 /* What it holds goes into reports from now on, if it can change. */
 void kernel_tell_slots(struct local_kernel *k);
-/* It ends: nothing is to be made true any more. NULL is fine. */
+/* It ends, or its next attempt begins: it keeps what it has. */
 void kernel_stop_resizing(struct local_kernel *k);
+/* What the map holds for it beside k->grant; NULL = nothing. */
+const struct alloc_grant *kernel_reserved(const struct local_kernel *k);
+/* What it could hold, if that is certain, into a report. */
+void kernel_describe_resizing(const struct local_kernel *k, struct msg_kernel_status *ret);
+/* A former process of the agent had made certain that it could hold other amounts: go on
+ * with that. After its devices are known.
+ */
+void kernel_recover_resizing(struct local_kernel *k);
 
 /* ---- kernel.c ---- */
 

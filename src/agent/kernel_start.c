@@ -204,7 +204,7 @@ int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_creat
 
     if (r == 0 && !k->is_container)
         r = specify(k, order, &places, &arena, &spec, err);
-    if (r == 0 && job->action != DISK_DESCRIBE)
+    if (r == 0 && job->action != DISK_DESCRIBE && job->action != DISK_INTEND)
         r = order_write(order, k->attempt, &job->spec, err);
     if (r == 0 && k->grant.count)
         r = write_resource(k, places.config, &job->resource, err);

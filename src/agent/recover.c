@@ -15,9 +15,6 @@
 #include "base/jsonw.h"
 #include "base/log.h"
 
-/* Devices it holds, as its resource.txt says. Without one (a power failure
- * came first) it gets others when it is started again.
- */
 /* Its devices say what it holds; the order may say what it held before that changed. */
 static void take_held(struct local_kernel *k)
 {
@@ -30,6 +27,9 @@ static void take_held(struct local_kernel *k)
             (void)!slots_set(&k->slots, held.items[i].name, held.items[i].amount);
 }
 
+/* Devices it holds, as its resource.txt says. Without one (a power failure
+ * came first) it gets others when it is started again.
+ */
 static void find_grant(struct local_kernel *k)
 {
     AQ_CLEANUP(aq_freep) char *path =
@@ -117,6 +117,7 @@ static int recover(struct agent *agent, const struct uuid *id, struct aq_error *
     if (end_by_record(k))
         return 0;
     find_grant(k);
+    kernel_recover_resizing(k);
     prepare_adopt(k);
     r = adopt_newest(k, newest, err);
     if (k->run)

@@ -1,42 +1,73 @@
-/* resize.c - other parts of GPUs for a kernel that runs
+/* resize.c - other amounts of GPUs for a kernel that runs
  *
- * It keeps its devices; only how much of each changes. Room is taken at once, so
- * that nobody else gets it. Then the plugins say what the new part is worth, the
- * order and resource.txt are written anew, and the slice changes: less than what
- * is in use takes nothing away. Reported when it is durable. Until then a crash
- * of the agent leaves all as it was.
+ * It keeps its devices; only how much of each changes. The manager first asks on
+ * trial: room for the larger of both amounts is kept, the plugins say what the new
+ * ones would be worth, and all that is written beside the kernel, so that who
+ * says "prepared" can do it later, whatever dies meanwhile. Then comes the order to
+ * do it, or one to stay as it is. To do it, order and resource.txt are written
+ * anew, then the slice changes: less than what is in use takes nothing away.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/devices.h"
 #include "agent/order.h"
-#include "base/clock.h"
+#include "alloc/resource_txt.h"
 #include "base/fault.h"
+#include "base/fs.h"
 #include "base/jsonw.h"
 #include "base/log.h"
 
 struct resizing {
-    struct alloc_grant former; /* in k->grant is the new one */
     struct slots slots;        /* what it is to hold */
-    struct accel_attachment attachment; /* the former; in k->attachment is the new one */
-    bool is_attached;
+    struct alloc_grant fresh;  /* the same by device */
+    struct alloc_grant extra;  /* what the map holds for it beside k->grant */
+    struct accel_attachment attachment; /* of 'fresh', while it is written */
+    struct accel_call *asking; /* the plugins */
+    char *slots_text, *alloc_text; /* for reports, once it is certain */
+    int64_t trial;             /* of the manager; 0 = a former process of the agent had it */
+    bool is_certain;           /* written: it survives this process */
+    bool is_ordered;           /* it is to be done, not only tried */
+    bool is_writing;
 };
 
-static void resizing_free(struct resizing *resizing)
+static void resizing_free(struct resizing *z)
 {
-    if (!resizing)
+    if (!z)
         return;
-    alloc_grant_done(&resizing->former);
-    slots_done(&resizing->slots);
-    accel_attachment_done(&resizing->attachment);
-    free(resizing);
+    accel_cancel(z->asking);
+    accel_attachment_done(&z->attachment);
+    alloc_grant_done(&z->fresh);
+    alloc_grant_done(&z->extra);
+    slots_done(&z->slots);
+    free(z->slots_text);
+    free(z->alloc_text);
+    free(z);
+}
+AQ_DEFINE_CLEANUP(struct resizing, resizing_free)
+
+static void give_back(struct local_kernel *k, struct alloc_grant *grant)
+{
+    struct aq_error err = { 0 };
+
+    if (alloc_map_release(k->agent->resources.map, grant, &err) < 0)
+        log_error("devices are held wrongly: %s", err.text);
+    grant->count = 0;
 }
 
 void kernel_stop_resizing(struct local_kernel *k)
 {
+    if (k->resizing)
+        give_back(k, &k->resizing->extra);
     resizing_free(AQ_TAKE(k->resizing));
+}
+
+const struct alloc_grant *kernel_reserved(const struct local_kernel *k)
+{
+    return k->resizing ? &k->resizing->extra : NULL;
 }
 
 /* ---- what is told ---- */
@@ -56,6 +87,28 @@ void kernel_tell_slots(struct local_kernel *k)
     k->slots_text = k->slice ? slots_json(k, &k->slots) : NULL; /* not told if memory is short */
 }
 
+void kernel_describe_resizing(const struct local_kernel *k, struct msg_kernel_status *ret)
+{
+    const struct resizing *z = k->resizing;
+
+    if (!z || !z->is_certain)
+        return;
+    ret->prepared = z->slots_text;
+    ret->prepared_alloc = z->alloc_text;
+    ret->trial = z->trial;
+}
+
+static void be_certain(struct local_kernel *k, struct resizing *z)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    alloc_grant_write_json(&z->fresh, &w);
+    z->alloc_text = strbuf_steal(&text);
+    z->slots_text = slots_json(k, &z->slots);
+    z->is_certain = true;
+}
+
 static void refuse(struct local_kernel *k, const struct aq_error *err)
 {
     struct message msg = { .type = MSG_KERNEL_STATUS };
@@ -67,196 +120,236 @@ static void refuse(struct local_kernel *k, const struct aq_error *err)
     agent_send(k->agent, &msg);
 }
 
-/* ---- room ---- */
-
-static int find_device(const struct local_kernel *k, const struct grant_item *item,
-                       struct alloc_device_state *ret)
-{
-    for (size_t i = 0; alloc_map_device(k->agent->resources.map, i, ret); i++)
-        if (strcmp(ret->slot_name, item->slot_name) == 0 && strcmp(ret->id, item->device_id) == 0)
-            return 0;
-    return -ENOENT;
-}
-
-/* The one device of which a slot's amount is. */
-static int find_item(const struct alloc_grant *grant, const char *slot, struct grant_item **ret,
-                     struct aq_error *err)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < grant->count; i++)
-        if (strcmp(grant->items[i].slot_name, slot) == 0) {
-            *ret = &grant->items[i];
-            count++;
-        }
-    if (count == 1)
-        return 0;
-    return aq_fail_field(err, EINVAL, slot, count ? "the session has %s of %zu devices, and only a "
-                                                    "part of one can change" :
-                                                    "the session has no %s", slot, count);
-}
-
-static int check_room(const struct local_kernel *k, const struct grant_item *item, int64_t amount,
-                      struct aq_error *err)
-{
-    char text[AMOUNT_TEXT_MAX], left[AMOUNT_TEXT_MAX];
-    struct alloc_device_state device;
-
-    if (find_device(k, item, &device) < 0 || device.quantum <= 0)
-        return aq_fail_field(err, EINVAL, item->slot_name, "%s is not given in parts",
-                             item->slot_name);
-    if (amount <= 0 || amount % device.quantum)
-        return aq_fail_field(err, EINVAL, item->slot_name, "%s of %s: parts of that device are "
-                             "multiples of %s", slot_amount_format(amount, item->type, text),
-                             item->slot_name,
-                             slot_amount_format(device.quantum, item->type, left));
-    if (amount > item->amount && amount - item->amount > device.capacity - device.allocated)
-        return aq_fail_field(err, EINVAL, item->slot_name, "%s of %s: of the session's device only "
-                             "%s more is free", slot_amount_format(amount, item->type, text),
-                             item->slot_name,
-                             slot_amount_format(AQ_MAX(device.capacity - device.allocated, 0),
-                                                item->type, left));
-    return 0;
-}
-
-/* 'fresh' is a copy of what it has: make it what it is to have. */
-static int plan(const struct local_kernel *k, const struct slots *wanted, struct alloc_grant *fresh,
-                struct aq_error *err)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < wanted->count; i++) {
-        const struct slot *slot = &wanted->items[i];
-        struct grant_item *item = NULL;
-
-        if (slot->amount == slots_get(&k->slots, slot->name))
-            continue;
-        r = find_item(fresh, slot->name, &item, err);
-        if (r == 0)
-            r = check_room(k, item, slot->amount, err);
-        if (r == 0)
-            item->amount = slot->amount;
-    }
-    for (size_t i = 0; r == 0 && i < k->slots.count; i++)
-        if (slots_get(&k->slots, k->slots.items[i].name)
-            && !slots_get(wanted, k->slots.items[i].name))
-            r = aq_fail_field(err, EINVAL, k->slots.items[i].name, "%s is missing: a running "
-                              "session keeps what it has of each kind", k->slots.items[i].name);
-    return r;
-}
-
-/* The map and the kernel have 'fresh' from now on; what they had comes back in it. */
-static void exchange(struct local_kernel *k, struct alloc_grant *fresh)
-{
-    struct alloc_map *map = k->agent->resources.map;
-    struct aq_error err = { 0 };
-
-    if (alloc_map_release(map, &k->grant, &err) < 0 || alloc_map_apply(map, fresh, &err) < 0)
-        log_error("devices are held wrongly: %s", err.text);
-    AQ_SWAP(k->grant, *fresh);
-}
-
-/* ---- the way to the new amounts ---- */
-
+/* What was certain stays so: the manager may order it again. */
 static void give_up(struct local_kernel *k, const struct aq_error *err)
 {
-    exchange(k, &k->resizing->former);
-    if (k->resizing->is_attached)
-        AQ_SWAP(k->attachment, k->resizing->attachment);
-    kernel_stop_resizing(k);
+    struct resizing *z = k->resizing;
+
+    accel_attachment_done(&z->attachment);
+    z->is_ordered = z->is_writing = false;
+    if (!z->is_certain)
+        kernel_stop_resizing(k);
     refuse(k, err);
 }
 
-static void on_written(void *data, const struct disk_job *job, const struct aq_error *err)
+/* ---- it is written ---- */
+
+/* The map, the kernel and its slice have the new amounts. */
+static void take_over(struct local_kernel *k)
+{
+    struct resizing *z = k->resizing;
+    bool is_asked = k->attaching; /* devices.c: what the former ones are worth now */
+    struct aq_error err = { 0 };
+
+    accel_cancel(AQ_TAKE(k->attaching));
+    give_back(k, &z->extra);
+    give_back(k, &k->grant);
+    if (alloc_map_apply(k->agent->resources.map, &z->fresh, &err) < 0)
+        log_error("devices are held wrongly: %s", err.text);
+    AQ_SWAP(k->grant, z->fresh);
+    AQ_SWAP(k->slots, z->slots);
+    AQ_SWAP(k->attachment, z->attachment);
+    kernel_stop_resizing(k);
+    if (is_asked)
+        devices_resize(k);
+}
+
+static void on_done(void *data, const struct disk_job *job, const struct aq_error *err)
 {
     struct local_kernel *k = kernel_find(data, &job->id);
     struct aq_error failed = *err;
 
-    if (!k || !k->resizing || k->attempt != job->attempt)
+    if (!k || !k->resizing || !k->resizing->is_writing || k->attempt != job->attempt)
         return; /* the end has come meanwhile */
     AQ_FAULT("agent.gpu.resize.written");
     if (!failed.code && k->slice)
-        (void)gpu_slice_resize(k->slice, &k->attachment, &failed);
+        (void)gpu_slice_resize(k->slice, &k->resizing->attachment, &failed);
     if (failed.code) {
         give_up(k, &failed);
         return;
     }
-    AQ_SWAP(k->slots, k->resizing->slots);
-    kernel_stop_resizing(k);
+    take_over(k);
     devices_describe(k);
     kernel_tell_slots(k);
     kernel_report(k);
     AQ_FAULT("agent.gpu.resize.reported");
 }
 
-/* The order says the new amounts, too: the kernel may be started anew. */
+static void ask(struct local_kernel *k);
+
+static void on_certain(void *data, const struct disk_job *job, const struct aq_error *err)
+{
+    struct local_kernel *k = kernel_find(data, &job->id);
+    struct resizing *z = k ? k->resizing : NULL;
+
+    if (!z || !z->is_writing || k->attempt != job->attempt)
+        return;
+    z->is_writing = false;
+    AQ_FAULT("agent.gpu.resize.prepared");
+    if (err->code) {
+        give_up(k, err);
+        return;
+    }
+    be_certain(k, z);
+    if (z->is_ordered)
+        ask(k);
+    else
+        kernel_report(k);
+}
+
+/* What follows of a kernel with the new amounts: they are in it meanwhile. */
+static void exchange(struct local_kernel *k)
+{
+    AQ_SWAP(k->slots, k->resizing->slots);
+    AQ_SWAP(k->grant, k->resizing->fresh);
+    AQ_SWAP(k->attachment, k->resizing->attachment);
+}
+
+/* The order says the new amounts, too, once they are to be: the kernel may be started anew. */
 static int write_all(struct local_kernel *k, struct aq_error *err)
 {
+    struct resizing *z = k->resizing;
     AQ_CLEANUP(aq_freep) char *path = disk_kernel_path(k->agent->disk, &k->id, "spec.json");
-    AQ_CLEANUP(aq_freep) char *slots = slots_json(k, &k->resizing->slots);
-    struct disk_job job = { .action = DISK_REPLACE, .id = k->id, .attempt = k->attempt,
-                            .program = STRBUF_INIT, .uid = k->agent->uid, .gid = k->agent->gid,
-                            .on_done = on_written, .data = k->agent };
-    struct slots former = k->slots;
+    AQ_CLEANUP(aq_freep) char *slots = slots_json(k, &z->slots);
+    struct disk_job job = { .action = z->is_ordered ? DISK_REPLACE : DISK_INTEND, .id = k->id,
+                            .attempt = k->attempt, .program = STRBUF_INIT, .uid = k->agent->uid,
+                            .gid = k->agent->gid, .on_done = z->is_ordered ? on_done : on_certain,
+                            .data = k->agent };
     struct message msg;
     int r = path && slots ? order_read(path, &msg, err) : aq_fail(err, ENOMEM, "kernel");
 
     if (r < 0)
         return r;
     msg.kernel_create.slots = slots;
-    k->slots = k->resizing->slots; /* what resource.txt says follows from both */
+    exchange(k);
     r = kernel_describe_config(k, &msg.kernel_create, &job, err);
-    k->slots = former;
+    exchange(k);
     message_done(&msg);
     if (r < 0)
         disk_job_done(&job);
-    return r < 0 ? r : disk_add(k->agent->disk, &job, err);
+    else
+        r = disk_add(k->agent->disk, &job, err);
+    z->is_writing = r == 0;
+    return r;
 }
+
+/* ---- the plugins are asked ---- */
 
 static void on_attached(void *data, struct accel_attachment *attachment, const struct aq_error *err)
 {
     struct local_kernel *k = data;
+    struct resizing *z = k->resizing;
     struct aq_error failed = *err;
 
-    k->attaching = NULL;
+    z->asking = NULL;
     AQ_FAULT("agent.gpu.resize.attached");
     if (attachment) {
-        AQ_SWAP(k->attachment, *attachment);
-        AQ_SWAP(k->resizing->attachment, *attachment);
-        k->resizing->is_attached = true;
+        accel_attachment_done(&z->attachment);
+        z->attachment = *attachment;
+        *attachment = (struct accel_attachment){ .nodes = NULL };
     }
     if (!attachment || write_all(k, &failed) < 0)
         give_up(k, &failed);
 }
 
-static int begin(struct local_kernel *k, const struct msg_kernel_resize *order, struct aq_error *err)
+/* Anew when it is to be done: devices may be worth something else than at the trial. */
+static void ask(struct local_kernel *k)
 {
-    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant fresh = { .items = NULL };
-    struct resizing *resizing;
+    struct aq_error err = { 0 };
+
+    if (accel_attach(k->agent->accel, &k->resizing->fresh, on_attached, k, &k->resizing->asking,
+                     &err) < 0)
+        give_up(k, &err);
+}
+
+/* ---- orders ---- */
+
+/* Room for the larger of both amounts of each device is held from here on. */
+static int reserve(struct local_kernel *k, struct resizing *z, struct aq_error *err)
+{
+    int r = alloc_grant_excess(&z->fresh, &k->grant, &z->extra);
+
+    r = r < 0 ? aq_fail(err, ENOMEM, "kernel")
+              : alloc_map_apply(k->agent->resources.map, &z->extra, err);
+    if (r < 0)
+        z->extra.count = 0;
+    return r;
+}
+
+static int begin(struct local_kernel *k, struct slots *slots, int64_t trial, struct aq_error *err)
+{
+    AQ_CLEANUP(resizing_freep) struct resizing *z = calloc(1, sizeof(*z));
     int r;
 
-    if (k->state != MSG_KERNEL_RUNNING || !k->run || !k->slice || k->wants_end)
+    if (!z)
+        return aq_fail(err, ENOMEM, "kernel");
+    if (trial && (!k->slice || k->wants_end))
         return aq_fail_field(err, EINVAL, "session", "only a running session with parts of GPUs "
                              "that are held can be given others");
-    if (k->resizing || k->attaching || k->is_describing)
-        return aq_fail_field(err, EINVAL, "session", "its devices are changing already; ask again");
-    if (!(resizing = calloc(1, sizeof(*resizing))))
-        return aq_fail(err, ENOMEM, "kernel");
-    r = slots_from_text(order->slots, strlen(order->slots), k->agent->resources.types,
-                        &resizing->slots, err);
-    if (r == 0 && alloc_grant_copy(&fresh, &k->grant) < 0)
-        r = aq_fail(err, ENOMEM, "kernel");
+    AQ_SWAP(z->slots, *slots);
+    z->trial = trial;
+    z->is_ordered = !trial;
+    r = alloc_map_resize(k->agent->resources.map, &k->grant, &z->slots, &z->fresh, err);
     if (r == 0)
-        r = plan(k, &resizing->slots, &fresh, err);
-    if (r == 0)
-        r = accel_attach(k->agent->accel, &fresh, on_attached, k, &k->attaching, err);
-    if (r < 0) {
-        resizing_free(resizing);
+        r = reserve(k, z, err);
+    if (r < 0)
         return r;
+    k->resizing = AQ_TAKE(z);
+    ask(k);
+    return 0;
+}
+
+static void on_forgotten(void *data, const struct disk_job *job, const struct aq_error *err)
+{
+    (void)data;
+    (void)job;
+    if (err->code)
+        log_warning("what a kernel was to hold is not forgotten: %s", err->text);
+}
+
+/* It stays as it is. If the file outlives that, the manager says so again. */
+static void forget(struct local_kernel *k)
+{
+    struct disk_job job = { .action = DISK_INTEND, .id = k->id, .attempt = k->attempt,
+                            .program = STRBUF_INIT, .on_done = on_forgotten, .data = k->agent };
+    struct aq_error err = { 0 };
+
+    kernel_stop_resizing(k);
+    if (disk_add(k->agent->disk, &job, &err) < 0)
+        log_warning("%s", err.text);
+}
+
+static int take(struct local_kernel *k, const struct msg_kernel_resize *order, struct aq_error *err)
+{
+    AQ_CLEANUP(slots_donep) struct slots slots = { .items = NULL };
+    struct resizing *z = k->resizing;
+    int r = slots_from_text(order->slots, strlen(order->slots), k->agent->resources.types, &slots,
+                            err);
+
+    if (r < 0)
+        return r;
+    if (k->state != MSG_KERNEL_RUNNING || !k->run || k->is_describing)
+        return aq_fail_as(err, EAGAIN, "busy", "session", "it is about to start or to end; ask "
+                          "again");
+    if (z && slots_eq(&z->slots, &slots)) {
+        bool is_idle = z->is_certain && !z->asking && !z->is_writing;
+
+        z->trial = order->trial ? order->trial : z->trial;
+        z->is_ordered |= !order->trial;
+        if (is_idle && z->is_ordered)
+            ask(k);
+        else if (is_idle)
+            kernel_report(k);
+        return 0;
     }
-    exchange(k, &fresh);
-    AQ_SWAP(resizing->former, fresh);
-    k->resizing = resizing;
+    if (z && z->is_writing)
+        return aq_fail_as(err, EAGAIN, "busy", "session", "its devices are changing already; ask "
+                          "again");
+    if (z)
+        forget(k);
+    if (!slots_eq(&k->slots, &slots))
+        return begin(k, &slots, order->trial, err);
+    kernel_report(k);
     return 0;
 }
 
@@ -268,6 +361,57 @@ void kernel_on_resize(struct agent *agent, const struct msg_kernel_resize *order
     AQ_FAULT("agent.gpu.resize.received");
     if (!k || order->attempt != k->attempt)
         return; /* the inventory says what is here */
-    if (begin(k, order, &err) < 0)
+    if (take(k, order, &err) < 0)
         refuse(k, &err);
+}
+
+/* ---- one that outlived an agent ---- */
+
+static int read_intended(const struct local_kernel *k, struct alloc_grant *ret)
+{
+    AQ_CLEANUP(aq_freep) char *folder = disk_run_path(k->agent->disk, &k->id, k->attempt);
+    AQ_CLEANUP(aq_freep) char *path = folder ? aq_format("%s/resize.txt", folder) : NULL;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct resource_txt file = { .scratch_bytes = 0 };
+    int r = path ? fs_read(AT_FDCWD, path, RESOURCE_TXT_MAX, &text, NULL) : -ENOMEM;
+
+    if (r == 0)
+        r = resource_txt_read(text.data, text.len, k->agent->resources.types, &file, NULL);
+    if (r < 0)
+        return r;
+    AQ_SWAP(*ret, file.grant);
+    resource_txt_done(&file);
+    return 0;
+}
+
+/* As 'k' holds, but what the devices say. */
+static int slots_of(const struct local_kernel *k, const struct alloc_grant *grant,
+                    struct slots *ret)
+{
+    AQ_CLEANUP(slots_donep) struct slots sum = { .items = NULL };
+    int r = slots_copy(ret, &k->slots);
+
+    if (r == 0)
+        r = alloc_grant_sum(grant, &sum);
+    for (size_t i = 0; r == 0 && i < sum.count; i++)
+        if (slots_get(ret, sum.items[i].name))
+            r = slots_set(ret, sum.items[i].name, sum.items[i].amount);
+    return r;
+}
+
+void kernel_recover_resizing(struct local_kernel *k)
+{
+    AQ_CLEANUP(resizing_freep) struct resizing *z = calloc(1, sizeof(*z));
+    struct aq_error err = { 0 };
+
+    if (!z || !k->grant.count || read_intended(k, &z->fresh) < 0)
+        return;
+    if (slots_of(k, &z->fresh, &z->slots) < 0 || slots_eq(&z->slots, &k->slots))
+        return; /* it is done */
+    if (reserve(k, z, &err) < 0) {
+        log_warning("room for a kernel is not kept: %s", err.text);
+        return;
+    }
+    be_certain(k, z);
+    k->resizing = AQ_TAKE(z);
 }

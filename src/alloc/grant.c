@@ -57,17 +57,30 @@ int alloc_grant_copy(struct alloc_grant *ret, const struct alloc_grant *grant)
     return 0;
 }
 
+static int64_t amount_of(const struct alloc_grant *grant, const struct grant_item *like)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < grant->count; i++)
+        if (strcmp(grant->items[i].slot_name, like->slot_name) == 0
+            && strcmp(grant->items[i].device_id, like->device_id) == 0)
+            sum += grant->items[i].amount;
+    return sum;
+}
+
 int alloc_grant_excess(const struct alloc_grant *a, const struct alloc_grant *b,
                        struct alloc_grant *ret)
 {
     if (alloc_grant_copy(ret, a) < 0)
         return -ENOMEM;
     ret->count = 0;
-    for (size_t i = 0; i < a->count && i < b->count; i++)
-        if (a->items[i].amount > b->items[i].amount) {
-            ret->items[ret->count] = a->items[i];
-            ret->items[ret->count++].amount -= b->items[i].amount;
-        }
+    for (size_t i = 0; i < a->count; i++) {
+        int64_t more = a->items[i].amount - amount_of(b, &a->items[i]);
+
+        ret->items[ret->count] = a->items[i];
+        ret->items[ret->count].amount = more;
+        ret->count += more > 0;
+    }
     return 0;
 }
 

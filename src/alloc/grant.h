@@ -46,7 +46,7 @@ int alloc_grant_add(struct alloc_grant *grant, const char *slot_name, enum slot_
 /* *ret is replaced by a copy. 0 or -ENOMEM. */
 int alloc_grant_copy(struct alloc_grant *ret, const struct alloc_grant *grant) AQ_MUST_CHECK;
 
-/* What 'a' holds more of each device than 'b', which has the same items. *ret is replaced. -ENOMEM. */
+/* What 'a' holds more of each device than 'b'. *ret is replaced. 0 or -ENOMEM. */
 int alloc_grant_excess(const struct alloc_grant *a, const struct alloc_grant *b,
                        struct alloc_grant *ret) AQ_MUST_CHECK;
 

@@ -367,7 +367,7 @@ static int resize(struct cli *cli, void *data, int argc, char **argv, struct aq_
 const struct cli_verb verb_session_resize = {
     .name = "session resize",
     .args = "SESSION SLOT=AMOUNT...",
-    .summary = "Give a running session more or less of the GPU that it has a part of",
+    .summary = "Give a running session more or less of the GPUs that it has parts of",
     .examples = "aliquot session resize notebook cuda.shares=0.75",
     .min_args = 2,
     .max_args = -1,

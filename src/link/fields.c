@@ -87,6 +87,9 @@ static const struct field kernel_status_fields[] = {
     MEMBER(msg_kernel_status, alloc, FIELD_JSON),
     MEMBER(msg_kernel_status, service_ports, FIELD_JSON),
     MEMBER(msg_kernel_status, slots, FIELD_JSON),
+    MEMBER(msg_kernel_status, prepared, FIELD_JSON),
+    MEMBER(msg_kernel_status, prepared_alloc, FIELD_JSON),
+    MEMBER(msg_kernel_status, trial, FIELD_INT),
     MEMBER(msg_kernel_status, error_kind, FIELD_STR),
     MEMBER(msg_kernel_status, error_field, FIELD_STR),
     MEMBER(msg_kernel_status, error_text, FIELD_STR),
@@ -169,6 +172,7 @@ static const struct field kernel_resize_fields[] = {
     NEEDED(msg_kernel_resize, kernel_id, FIELD_UUID),
     NEEDED(msg_kernel_resize, attempt, FIELD_INT),
     NEEDED(msg_kernel_resize, slots, FIELD_JSON),
+    MEMBER(msg_kernel_resize, trial, FIELD_INT),
     FIELDS_END,
 };
 

@@ -181,6 +181,9 @@ struct msg_kernel_resize {    /* other amounts of the parts of devices that it h
     struct uuid kernel_id;
     int64_t attempt;
     const char *slots;        /* all of the kernel's, as in create */
+    int64_t trial;            /* not 0: change nothing yet, keep room for it, and say that it is
+                                 prepared and this number. What is ordered next, this or what it
+                                 holds, ends that */
 };
 
 struct msg_kernel_status {    /* also one element of the heartbeat's inventory */
@@ -193,6 +196,9 @@ struct msg_kernel_status {    /* also one element of the heartbeat's inventory *
     const char *alloc;        /* JSON {"cpu":{"0":"1"},"mem":{"root":"1073741824"}}; once allocated */
     const char *service_ports; /* JSON list of model/service_port.h; once published, NULL = none */
     const char *slots;        /* what it holds, as in create; NULL = as in its order */
+    const char *prepared;     /* what it could hold by a trial of kernel.resize; NULL = none */
+    const char *prepared_alloc; /* as 'alloc', if it did */
+    int64_t trial;            /* of the order that prepared it; 0 = of before the agent's start */
     const char *error_kind;   /* "unsupported-resource", "insufficient-resource" ... */
     const char *error_field;  /* slot, device or member that is meant */
     const char *error_text;

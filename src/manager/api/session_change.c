@@ -163,7 +163,7 @@ static const struct field patch_fields[] = {
     { "priority", FIELD_INT, 0, offsetof(struct patch_params, priority), 0, 100 },
     { "resources", FIELD_OBJECT, 0, offsetof(struct patch_params, resources),
       .doc = "of a running session, alone: other amounts of the parts of devices that it has, "
-             "e.g. {\"cuda.shares\": \"0.75\"}; administrators" },
+             "for each of its kernels, e.g. {\"cuda.shares\": \"0.75\"}; administrators" },
     OWNER_FIELD(struct patch_params, owner_access_key),
     FIELD_END,
 };

@@ -246,8 +246,8 @@ static void apply_kernel_resized(struct core *core, struct event *e)
     if (e->kernel_resized.alloc)
         replace(&k->alloc, AQ_TAKE(e->kernel_resized.alloc));
     live_hold(core, l, k->rank, e->at_usec);
+    resize_applied(core, l, k->rank);
     announce(core, "kernel_resized", l, k, NULL, e->at_usec);
-    waiters_check(core, l);
 }
 
 /* ---- all ---- */

@@ -6,14 +6,13 @@
 #include "base/fault.h"
 #include "manager/core/parts.h"
 
-enum waits_for { FOR_END, FOR_FORCED_END, FOR_RESTART, FOR_RESIZE };
+enum waits_for { FOR_END, FOR_FORCED_END, FOR_RESTART };
 
 struct waiter {
     struct list link; /* live.waiters */
     enum waits_for what;
     core_done_fn done;
     void *data;
-    struct slots slots; /* FOR_RESIZE: what its first kernel is to hold */
 };
 
 static bool is_satisfied(const struct waiter *w, const struct session *s)
@@ -27,8 +26,6 @@ static bool is_satisfied(const struct waiter *w, const struct session *s)
         return session_is_terminal(s->status) || (ends && s->forced);
     case FOR_RESTART:
         return s->status == SESSION_RESTARTING;
-    case FOR_RESIZE:
-        return slots_eq(&s->kernels[0].requested, &w->slots);
     }
     return false;
 }
@@ -37,7 +34,6 @@ static void answer(struct core *core, struct waiter *w, int r, const struct aq_e
 {
     list_remove(&w->link);
     core_defer(core, w->done, w->data, r, err);
-    slots_done(&w->slots);
     free(w);
 }
 
@@ -51,51 +47,30 @@ void waiters_check(struct core *core, struct live *l)
         if (is_satisfied(w, &l->s)) {
             answer(core, w, 0, NULL);
         } else if (session_is_terminal(l->s.status) || l->s.status == SESSION_TERMINATING) {
-            if (w->what == FOR_RESTART || w->what == FOR_RESIZE)
+            if (w->what == FOR_RESTART)
                 answer(core, w, aq_fail_field(&err, EINVAL, "session", "the session '%s' has just "
                                               "ended", l->s.name), &err);
         }
+    }
+    if (!session_may_resize(l->s.status)) {
+        (void)aq_fail_field(&err, EINVAL, "session", "the session '%s' does not run any more",
+                            l->s.name);
+        resize_stop(core, l, -EINVAL, &err);
     }
 }
 
 /* The store could not write it: who asked hears so, and the wish is dropped. */
 void waiters_fail(struct core *core, struct live *l, int r, const struct aq_error *err)
 {
-    if (r == -ESTALE || list_is_empty(&l->waiters))
+    if (r == -ESTALE)
+        return;
+    resize_stop(core, l, r, err);
+    if (list_is_empty(&l->waiters))
         return;
     LIST_FOREACH(link, &l->waiters)
         answer(core, LIST_ENTRY(link, struct waiter, link), r, err);
     l->end_reason = NULL;
     l->end_is_forced = l->wants_restart = false;
-}
-
-void waiters_fail_resize(struct core *core, struct live *l, const struct aq_error *err)
-{
-    LIST_FOREACH(link, &l->waiters) {
-        struct waiter *w = LIST_ENTRY(link, struct waiter, link);
-
-        if (w->what == FOR_RESIZE)
-            answer(core, w, -err->code, err);
-    }
-}
-
-bool waiters_resize(const struct live *l)
-{
-    LIST_FOREACH(link, &l->waiters)
-        if (LIST_ENTRY(link, struct waiter, link)->what == FOR_RESIZE)
-            return true;
-    return false;
-}
-
-void waiters_add_resize(struct live *l, struct slots *wanted, core_done_fn done, void *data)
-{
-    struct waiter *w = calloc(1, sizeof(*w));
-
-    if (!w)
-        core_die("a command");
-    *w = (struct waiter){ .what = FOR_RESIZE, .done = done, .data = data, .slots = *wanted };
-    *wanted = (struct slots){ .items = NULL };
-    list_add(&l->waiters, &w->link);
 }
 
 static void wait_for(struct core *core, struct live *l, enum waits_for what, core_done_fn done,

@@ -174,14 +174,16 @@ void core_restart_session(struct core *core, const struct uuid *id, core_done_fn
 /* -EINVAL, -EEXIST, -ENOENT. Dead sessions cannot be renamed. */
 void core_rename_session(struct core *core, const struct uuid *id, const char *name,
                          core_done_fn done, void *data);
-/* 0..100, up to the owner's policy; PENDING only. */
-/* Other amounts of the parts of devices that a running session of one kernel has; 'changes'
- * names those alone. Done once its agent has done it and it is durable. Refusals name the
- * slot: one that it has not, no amount, more than is free of its device.
+/* Other amounts of the parts of devices that each kernel of a running session has; 'changes'
+ * names those alone. All kernels or none: done once it is durable and so everywhere; if an
+ * agent is lost after it was decided, it is so there when that is back. Refusals name the
+ * slot: one that it has not, no amount, more than is free of its devices (-EINVAL), more than
+ * limits of its owner allow (-EDQUOT).
  */
 void core_resize_session(struct core *core, const struct uuid *id, const struct slots *changes,
                          core_done_fn done, void *data);
 
+/* 0..100, up to the owner's policy; PENDING only. */
 void core_set_priority(struct core *core, const struct uuid *id, int priority, core_done_fn done,
                        void *data);
 

@@ -263,12 +263,6 @@ int refusal_keep(const char *status_data, struct strbuf *text, struct strbuf *js
 
 void waiters_check(struct core *core, struct live *l);
 void waiters_fail(struct core *core, struct live *l, int r, const struct aq_error *err);
-/* Who waits until the first kernel holds '*wanted', which is taken; who waits for that at all;
- * and the answer that it will not come to that.
- */
-void waiters_add_resize(struct live *l, struct slots *wanted, core_done_fn done, void *data);
-bool waiters_resize(const struct live *l);
-void waiters_fail_resize(struct core *core, struct live *l, const struct aq_error *err);
 
 void bus_publish(struct core *core, const struct core_event *event);
 void bus_free(struct core *core);
@@ -333,12 +327,26 @@ void offer_save(struct core *core, struct agent_live *a);
 void drains_finish(struct core *core, struct list *drains, int r);
 void join_request(void *data, struct link_join *join, const struct msg_join *msg);
 
-/* An agent says how programs of a kernel misuse GPUs; NULL = not at all. */
-/* What a kernel holds, as its agent says; or why it does not hold what it was told to. */
+/* ---- resize.c ---- */
+
+static inline bool session_may_resize(enum session_status s)
+{
+    return s == SESSION_RUNNING || s == SESSION_RUNNING_DEGRADED;
+}
+
+/* What a kernel holds and could hold, as its agent says; or why not what it was told to. */
 void resize_take(struct core *core, struct agent_live *a, struct live *l, size_t rank,
                  const struct msg_kernel_status *m);
-/* Nobody knows whether the agent has done it. */
+/* Of a session that runs: true if something was proposed. */
+bool resize_step(struct core *core, struct live *l, int64_t now);
+/* Other amounts of a kernel are durable, and in memory. */
+void resize_applied(struct core *core, struct live *l, size_t rank);
+/* It comes to nothing, unless it was decided: who waits hears so. */
+void resize_stop(struct core *core, struct live *l, int r, const struct aq_error *err);
+/* The agent's connection has ended. */
 void resize_lost(struct core *core, struct agent_live *a);
+
+/* An agent says how programs of a kernel misuse GPUs; NULL = not at all. */
 
 void misuse_take(struct core *core, const struct agent_live *a, struct live *l, size_t rank,
                  const char *text);

@@ -1,73 +1,75 @@
 /* resize.c - other parts of devices for a session that runs
  *
- * The agent does it, and what it says a kernel holds is what is written down:
- * it alone knows what is free of the very device. It says so with every report
- * of a kernel with such parts, so nothing is lost with a manager or a message.
+ * All of its kernels or none: each agent first makes sure that it can, keeps room for
+ * it and says so durably (a trial). When all have, what the kernels hold is
+ * written down for all of them at once, and that is the decision: from then on an
+ * agent that says something else is told again. Before it, a refusal, a lost agent or
+ * the end of this process leaves everything as it was: whoever is prepared for what
+ * nobody wishes any more is told to stay as the row says.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/jsonw.h"
 #include "base/log.h"
 #include "manager/core/parts.h"
 
-/* ---- the wish ---- */
+#define ANSWER_USEC (60 * USEC_PER_SEC) /* of the agents, to a trial and to the order */
 
-static int check_session(const struct live *l, struct aq_error *err)
+struct resize {
+    struct slots changes;    /* what of a kernel's amounts becomes another one */
+    core_done_fn done;
+    void *data;
+    int64_t trial;           /* its number, by which agents' answers are known */
+    int64_t due_usec;        /* monotonic */
+    enum { TRYING, DECIDING, DECIDED, ORDERED } phase;
+    struct resize_part {
+        bool is_ready;       /* its agent is prepared; from ORDERED on: has done it */
+        char *alloc;         /* what its devices will be, as its agent says; NULL = not said */
+    } parts[];               /* as s.kernels */
+};
+
+/* What of it counts: kernels that have ended keep nothing. */
+static bool takes_part(const struct live *l, size_t rank)
 {
-    if (l->s.status != SESSION_RUNNING || l->end_reason)
-        return aq_fail_field(err, EINVAL, "session", "only a RUNNING session can be given other "
-                             "parts of devices, '%s' is %s", l->s.name,
-                             session_status_name(l->s.status));
-    if (l->s.kernel_count != 1)
-        return aq_fail_field(err, EINVAL, "session", "'%s' has %zu kernels, and no order yet "
-                             "says which of them is meant", l->s.name, l->s.kernel_count);
-    return waiters_resize(l) ? aq_fail_field(err, EINVAL, "session", "'%s' is being given other "
-                                             "parts already; ask again", l->s.name)
-                             : 0;
+    return kernel_is_holding(l->s.kernels[rank].status);
 }
 
-static int check_slot(const struct live *l, const struct slots *left, const struct slot *slot,
-                      struct aq_error *err)
+static size_t count_parts(const struct live *l)
 {
-    int64_t has = slots_get(&l->s.kernels[0].requested, slot->name);
-    int64_t more = slot->amount - has, room = slots_get(left, slot->name);
+    size_t count = 0;
 
-    if (!has)
-        return aq_fail_field(err, EINVAL, slot->name, "the session has no %s that could become "
-                             "more or less", slot->name);
-    if (slot->amount <= 0)
-        return aq_fail_field(err, EINVAL, slot->name, "a part of a device has to be more than "
-                             "nothing; end the session to free it");
-    if (more > 0 && more > room)
-        return aq_fail_field(err, EINVAL, slot->name, "its agent has less %s free than the "
-                             "session wants in addition", slot->name);
-    return 0;
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        count += takes_part(l, i);
+    return count;
 }
 
-/* What the kernel is to hold. */
-static int decide(const struct live *l, struct agent_live *a, const struct slots *changes,
-                  struct slots *ret, struct aq_error *err)
+static bool all_ready(const struct live *l)
 {
-    const struct slots *left;
-    int r = check_session(l, err);
-
-    if (r == 0 && (agent_free_slots(a, &left) < 0
-                   || slots_copy(ret, &l->s.kernels[0].requested) < 0))
-        r = aq_fail(err, ENOMEM, "a session");
-    for (size_t i = 0; r == 0 && i < changes->count; i++) {
-        r = check_slot(l, left, &changes->items[i], err);
-        if (r == 0 && slots_set(ret, changes->items[i].name, changes->items[i].amount) < 0)
-            r = aq_fail(err, ENOMEM, "a session");
-    }
-    return r;
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (takes_part(l, i) && !l->resize->parts[i].is_ready)
+            return false;
+    return true;
 }
 
-static int send_order(struct core *core, const struct live *l, const struct slots *slots,
-                      struct aq_error *err)
+static void finish(struct core *core, struct live *l, int r, const struct aq_error *err)
 {
-    const struct kernel *k = &l->s.kernels[0];
+    struct resize *z = AQ_TAKE(l->resize);
+
+    core_defer(core, z->done, z->data, r, err);
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        free(z->parts[i].alloc);
+    slots_done(&z->changes);
+    free(z);
+}
+
+/* ---- orders ---- */
+
+static int send_order(struct core *core, const struct kernel *k, const struct slots *slots,
+                      int64_t trial, struct aq_error *err)
+{
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
     struct message msg = { .type = MSG_KERNEL_RESIZE };
@@ -75,42 +77,232 @@ static int send_order(struct core *core, const struct live *l, const struct slot
     slots_write_json(slots, core->types, &w);
     if (!strbuf_ok(&text))
         return aq_fail(err, ENOMEM, "a session");
-    msg.kernel_resize = (struct msg_kernel_resize){ k->id, k->attempt, text.data };
-    AQ_FAULT("core.gpu.resize.sending");
+    msg.kernel_resize = (struct msg_kernel_resize){ k->id, k->attempt, text.data, trial };
     return core->send(core, k->agent_id, &msg, err);
+}
+
+/* It is to hold what its row says. If that does not reach it, its next report asks for it again. */
+static void order_as_written(struct core *core, const struct kernel *k)
+{
+    struct aq_error err;
+
+    if (!core->is_stopping && core_agent_is_connected(core, k->agent_id)
+        && send_order(core, k, &k->requested, 0, &err) < 0)
+        log_warning("a kernel is not told what it is to hold: %s", err.text);
+}
+
+static void order_all(struct core *core, const struct live *l)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (takes_part(l, i))
+            order_as_written(core, &l->s.kernels[i]);
+}
+
+/* Nothing has been decided: it stays as it is. */
+static void abandon(struct core *core, struct live *l, int r, const struct aq_error *err)
+{
+    order_all(core, l);
+    finish(core, l, r, err);
+}
+
+/* ---- the wish ---- */
+
+static int check_session(const struct core *core, const struct live *l, struct aq_error *err)
+{
+    bool runs = session_may_resize(l->s.status);
+
+    if (!runs || l->end_reason || l->wants_restart)
+        return aq_fail_field(err, EINVAL, "session", "only a RUNNING session can be given other "
+                             "parts of devices, '%s' is %s", l->s.name,
+                             runs ? "about to end" : session_status_name(l->s.status));
+    if (l->resize)
+        return aq_fail_field(err, EINVAL, "session", "'%s' is being given other parts already; "
+                             "ask again", l->s.name);
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (takes_part(l, i) && !core_agent_is_connected(core, l->s.kernels[i].agent_id))
+            return aq_fail_kind(err, ENOTCONN, "service-unavailable", "agent '%s' of '%s' is not "
+                                "connected; ask again when it is", l->s.kernels[i].agent_id,
+                                l->s.name);
+    return 0;
+}
+
+/* How much more the session would hold of the slot, on one agent or (NULL) on all. */
+static int64_t count_more(const struct live *l, const struct slot *slot, const char *agent_id)
+{
+    int64_t more = 0;
+
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        const struct kernel *k = &l->s.kernels[i];
+
+        if (takes_part(l, i) && (!agent_id || strcmp(agent_id, k->agent_id) == 0)
+            && __builtin_add_overflow(more, slot->amount - slots_get(&k->requested, slot->name),
+                                      &more))
+            return INT64_MAX;
+    }
+    return more;
+}
+
+static int check_amount(const struct live *l, const struct slot *slot, struct aq_error *err)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (takes_part(l, i) && !slots_get(&l->s.kernels[i].requested, slot->name))
+            return aq_fail_field(err, EINVAL, slot->name, "the session has no %s that could become "
+                                 "more or less", slot->name);
+    if (slot->amount <= 0 || slot->amount == AMOUNT_INFINITE)
+        return aq_fail_field(err, EINVAL, slot->name, "a part of a device has to be more than "
+                             "nothing, and no more than there is; end the session to free it");
+    return 0;
+}
+
+static int check_agents(struct core *core, const struct live *l, const struct slot *slot,
+                        struct aq_error *err)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        struct agent_live *a = takes_part(l, i) ? agent_find(core, l->s.kernels[i].agent_id) : NULL;
+        int64_t more = a ? count_more(l, slot, a->a.id) : 0;
+        char wants[AMOUNT_TEXT_MAX], has[AMOUNT_TEXT_MAX];
+        const struct slots *left;
+
+        if (more <= 0)
+            continue;
+        if (agent_free_slots(a, &left) < 0)
+            return aq_fail(err, ENOMEM, "a session");
+        if (more > slots_get(left, slot->name)) {
+            enum slot_type type = slot_types_get(core->types, slot->name);
+
+            return aq_fail_field(err, EINVAL, slot->name, "agent '%s' would have to give %s more, "
+                                 "and has %s free", a->a.id, slot_amount_format(more, type, wants),
+                                 slot_amount_format(AQ_MAX(slots_get(left, slot->name), 0), type,
+                                                    has));
+        }
+    }
+    return 0;
+}
+
+/* Nobody's limits are passed by: who may resize may also raise them. */
+static int check_account(struct core *core, const struct live *l, struct account *account,
+                         const struct slot *slot, struct aq_error *err)
+{
+    static const char *const names[] = { [SCHED_KEYPAIR] = "keypair", [SCHED_USER] = "user",
+        [SCHED_GROUP] = "project", [SCHED_DOMAIN] = "domain" };
+    AQ_CLEANUP(slots_donep) struct slots limits = { .items = NULL };
+    enum slot_type type = slot_types_get(core->types, slot->name);
+    int64_t more = count_more(l, slot, NULL), limit;
+    char wants[AMOUNT_TEXT_MAX], holds[AMOUNT_TEXT_MAX], may[AMOUNT_TEXT_MAX];
+    static const struct slots none;
+    struct sched_account sa;
+    const struct slots *used;
+
+    if (!account || more <= 0 || !account_limits(core, account, &sa))
+        return 0;
+    if (account_usage(account, &used) < 0
+        || slots_from_policy(&limits, sa.limits ? sa.limits : &none, !sa.missing_is_zero,
+                             core->types) < 0)
+        return aq_fail(err, ENOMEM, "a session");
+    limit = slots_get(&limits, slot->name);
+    if (limit == AMOUNT_INFINITE || more <= limit - slots_get(used, slot->name))
+        return 0;
+    return aq_fail_as(err, EDQUOT, "quota-exceeded", slot->name, "its %s may hold %s %s and holds "
+                      "%s; %s more would be too much", names[account->kind],
+                      slot_amount_format(limit, type, may), slot->name,
+                      slot_amount_format(slots_get(used, slot->name), type, holds),
+                      slot_amount_format(more, type, wants));
+}
+
+static int check(struct core *core, const struct live *l, const struct slots *changes,
+                 struct aq_error *err)
+{
+    int r = check_session(core, l, err);
+
+    for (size_t i = 0; r == 0 && i < changes->count; i++) {
+        r = check_amount(l, &changes->items[i], err);
+        for (int kind = 0; r == 0 && kind < SCHED_ACCOUNT_KINDS; kind++)
+            r = check_account(core, l, l->accounts[kind], &changes->items[i], err);
+        if (r == 0)
+            r = check_agents(core, l, &changes->items[i], err);
+    }
+    return r;
+}
+
+/* What the kernel is to hold. */
+static int wanted_of(const struct live *l, size_t rank, const struct slots *changes,
+                     struct slots *ret)
+{
+    int r = slots_copy(ret, &l->s.kernels[rank].requested);
+
+    for (size_t i = 0; r == 0 && i < changes->count; i++)
+        r = slots_set(ret, changes->items[i].name, changes->items[i].amount);
+    return r;
+}
+
+/* Is there anything to do? */
+static bool changes_any(const struct live *l, const struct slots *changes)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        for (size_t c = 0; takes_part(l, i) && c < changes->count; c++)
+            if (slots_get(&l->s.kernels[i].requested, changes->items[c].name)
+                != changes->items[c].amount)
+                return true;
+    return false;
+}
+
+static int try_all(struct core *core, struct live *l, struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < l->s.kernel_count; i++) {
+        AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
+
+        if (!takes_part(l, i))
+            continue;
+        AQ_FAULT("core.gpu.resize.sending");
+        r = wanted_of(l, i, &l->resize->changes, &wanted);
+        r = r < 0 ? aq_fail(err, ENOMEM, "a session")
+                  : send_order(core, &l->s.kernels[i], &wanted, l->resize->trial, err);
+    }
+    return r;
+}
+
+static int begin(struct core *core, struct live *l, const struct slots *changes, core_done_fn done,
+                 void *data, struct aq_error *err)
+{
+    struct resize *z = calloc(1, sizeof(*z) + l->s.kernel_count * sizeof(z->parts[0]));
+
+    if (!z || slots_copy(&z->changes, changes) < 0) {
+        free(z);
+        return aq_fail(err, ENOMEM, "a session");
+    }
+    z->done = done;
+    z->data = data;
+    z->trial = clock_realtime_usec();
+    z->due_usec = clock_monotonic_usec() + ANSWER_USEC;
+    l->resize = z;
+    live_wake_at(core, l, z->due_usec);
+    return 0;
 }
 
 void core_resize_session(struct core *core, const struct uuid *id, const struct slots *changes,
                          core_done_fn done, void *data)
 {
     struct live *l = live_find(core, id);
-    struct agent_live *a = l && l->s.kernel_count && l->s.kernels[0].agent_id
-                               ? agent_find(core, l->s.kernels[0].agent_id) : NULL;
-    AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
     struct aq_error err = { 0 };
-    int r = 0;
+    int r;
 
     if (!l)
         r = aq_fail_kind(&err, ENOENT, "session-not-found", "No such session.");
-    else if (!a || !a->is_connected)
-        r = check_session(l, &err) < 0 ? -err.code
-                                       : aq_fail_kind(&err, ENOTCONN, "service-unavailable", "the agent of '%s' is not "
-                                                 "connected; ask again when it is", l->s.name);
     else
-        r = decide(l, a, changes, &wanted, &err);
-    if (r == 0 && slots_eq(&wanted, &l->s.kernels[0].requested)) {
-        core_defer(core, done, data, 0, NULL);
-        return;
+        r = check(core, l, changes, &err);
+    if (r == 0 && changes_any(l, changes)) {
+        r = begin(core, l, changes, done, data, &err);
+        if (r == 0 && try_all(core, l, &err) < 0)
+            abandon(core, l, -err.code, &err);
+        if (r == 0)
+            return;
     }
-    if (r == 0)
-        r = send_order(core, l, &wanted, &err);
-    if (r < 0)
-        core_defer(core, done, data, r, &err);
-    else
-        waiters_add_resize(l, &wanted, done, data);
+    core_defer(core, done, data, r, r < 0 ? &err : NULL);
 }
 
-/* ---- what became of it ---- */
+/* ---- what agents say ---- */
 
 static void note_alloc(struct agent_live *a, struct live *l, size_t rank, const char *alloc)
 {
@@ -125,57 +317,252 @@ static void note_alloc(struct agent_live *a, struct live *l, size_t rank, const 
         kept_session(l);
 }
 
+/* Other amounts become its row's; 'slots' and 'alloc' (may be NULL) are taken. */
 static void write_down(struct core *core, struct live *l, size_t rank, struct slots *slots,
-                       const char *alloc)
+                       char *alloc)
 {
     const struct kernel *k = &l->s.kernels[rank];
-    struct event *e = l->is_busy ? NULL : propose(core, l, EVENT_KERNEL_RESIZED);
+    struct event *e = propose(core, l, EVENT_KERNEL_RESIZED);
 
-    if (!e)
-        return; /* the next report says it again */
+    if (!e) {
+        free(alloc);
+        return; /* it is looked at again */
+    }
     e->kernel_resized.id = k->id;
     e->kernel_resized.session_id = l->s.id;
     e->kernel_resized.version = k->version;
     e->kernel_resized.requested = *slots;
     *slots = (struct slots){ .items = NULL };
-    e->kernel_resized.alloc = alloc ? strdup(alloc) : NULL;
+    e->kernel_resized.alloc = alloc;
     core_schedule_turn(core);
+}
+
+/* What an agent says of a kernel. */
+struct said {
+    struct slots held, prepared;
+    bool is_prepared; /* 'prepared' is something */
+};
+
+static int read_said(struct core *core, const struct msg_kernel_status *m, struct said *ret,
+                     struct aq_error *err)
+{
+    int r = slots_from_text(m->slots, strlen(m->slots), core->types, &ret->held, err);
+
+    if (r == 0 && m->prepared)
+        r = slots_from_text(m->prepared, strlen(m->prepared), core->types, &ret->prepared, err);
+    ret->is_prepared = r == 0 && m->prepared;
+    return r;
+}
+
+static void said_done(struct said *said)
+{
+    slots_done(&said->held);
+    slots_done(&said->prepared);
+}
+
+/* It could hold what is wished, or an agent of a former version does already. */
+static void take_vote(struct core *core, struct live *l, size_t rank, const struct said *said,
+                      const struct msg_kernel_status *m)
+{
+    AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
+    struct resize_part *part = &l->resize->parts[rank];
+    bool is_prepared;
+
+    if (part->is_ready || wanted_of(l, rank, &l->resize->changes, &wanted) < 0)
+        return;
+    is_prepared = said->is_prepared && m->trial == l->resize->trial;
+    if (!is_prepared && !slots_eq(&said->held, &wanted))
+        return;
+    AQ_FAULT("core.gpu.resize.heard");
+    part->is_ready = true;
+    part->alloc = is_prepared ? (m->prepared_alloc ? strdup(m->prepared_alloc) : NULL)
+                              : (m->alloc ? strdup(m->alloc) : NULL);
+    if (all_ready(l))
+        live_touch(core, l);
+}
+
+/* It is as its row says. */
+static void take_done(struct core *core, struct agent_live *a, struct live *l, size_t rank,
+                      const struct msg_kernel_status *m)
+{
+    note_alloc(a, l, rank, m->alloc);
+    if (!l->resize || l->resize->phase != ORDERED)
+        return;
+    l->resize->parts[rank].is_ready = true;
+    if (all_ready(l))
+        finish(core, l, 0, NULL);
+}
+
+/* An agent cannot do what was decided, and is not prepared for it: the row was not made by what
+ * it has said, or its folder was lost. What is held counts then, as one ledger must.
+ */
+static void take_refusal(struct core *core, struct agent_live *a, struct live *l, size_t rank,
+                         struct said *said, const struct msg_kernel_status *m)
+{
+    struct aq_error err = { 0 };
+
+    (void)aq_fail_field(&err, EINVAL, m->error_field ? m->error_field : "resources", "%s",
+                        m->error_text);
+    if (l->resize && l->resize->phase == TRYING) {
+        abandon(core, l, -err.code, &err);
+        return;
+    }
+    if (l->resize && l->resize->phase == DECIDING)
+        return;
+    log_warning("agent '%s' does not give '%s' the parts of devices that it is to have: %s",
+                a->a.id, l->s.name, err.text);
+    if (said->is_prepared || l->is_busy || slots_eq(&said->held, &l->s.kernels[rank].requested)
+        || (m->error_kind && strcmp(m->error_kind, "busy") == 0))
+        return; /* the next report has it told again */
+    note_alloc(a, l, rank, m->alloc);
+    write_down(core, l, rank, &said->held, m->alloc ? strdup(m->alloc) : NULL);
 }
 
 void resize_take(struct core *core, struct agent_live *a, struct live *l, size_t rank,
                  const struct msg_kernel_status *m)
 {
     const struct kernel *k = &l->s.kernels[rank];
-    AQ_CLEANUP(slots_donep) struct slots held = { .items = NULL };
+    struct said said = { .is_prepared = false };
     struct aq_error err = { 0 };
 
     if (m->state != MSG_KERNEL_RUNNING || k->status != KERNEL_RUNNING)
         return;
-    if (m->error_text && waiters_resize(l)) {
-        (void)aq_fail_field(&err, EINVAL, m->error_field ? m->error_field : "resources", "%s",
-                            m->error_text);
-        waiters_fail_resize(core, l, &err);
-        return;
-    }
-    if (!m->slots)
-        return;
-    if (slots_from_text(m->slots, strlen(m->slots), core->types, &held, &err) < 0) {
+    if (m->slots && read_said(core, m, &said, &err) < 0)
         log_warning("what agent '%s' says a kernel holds makes no sense: %s", a->a.id, err.text);
-        return;
+    else if (m->error_text && (m->slots || l->resize))
+        take_refusal(core, a, l, rank, &said, m);
+    else if (m->slots && l->resize && l->resize->phase <= DECIDING)
+        take_vote(core, l, rank, &said, m);
+    else if (m->slots && slots_eq(&said.held, &k->requested) && !said.is_prepared)
+        take_done(core, a, l, rank, m);
+    else if (m->slots && !l->is_busy)
+        order_as_written(core, k);
+    said_done(&said);
+}
+
+/* ---- the decision ---- */
+
+static bool all_connected(const struct core *core, const struct live *l, const char **ret_lost)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (takes_part(l, i) && !core_agent_is_connected(core, l->s.kernels[i].agent_id)) {
+            *ret_lost = l->s.kernels[i].agent_id;
+            return false;
+        }
+    return true;
+}
+
+static void fail_lost(struct core *core, struct live *l, const char *agent_id)
+{
+    struct aq_error err;
+
+    (void)aq_fail_kind(&err, ENOTCONN, "service-unavailable", "agent '%s' is disconnected; '%s' "
+                       "keeps what it has", agent_id, l->s.name);
+    abandon(core, l, -err.code, &err);
+}
+
+static bool decide(struct core *core, struct live *l)
+{
+    const char *lost;
+
+    if (!all_connected(core, l, &lost)) {
+        fail_lost(core, l, lost);
+        return false;
     }
-    if (slots_eq(&held, &k->requested))
-        return;
-    AQ_FAULT("core.gpu.resize.heard");
-    note_alloc(a, l, rank, m->alloc);
-    write_down(core, l, rank, &held, m->alloc);
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
+        struct resize_part *part = &l->resize->parts[i];
+
+        if (!takes_part(l, i))
+            continue;
+        if (wanted_of(l, i, &l->resize->changes, &wanted) < 0)
+            core_die("a session");
+        write_down(core, l, i, &wanted, part->alloc ? strdup(part->alloc) : NULL);
+    }
+    l->resize->phase = DECIDING;
+    AQ_FAULT("core.gpu.resize.deciding");
+    return true;
+}
+
+/* All has been written down. */
+static void order_decided(struct core *core, struct live *l)
+{
+    const char *lost;
+
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        l->resize->parts[i].is_ready = false;
+    l->resize->phase = ORDERED;
+    l->resize->due_usec = clock_monotonic_usec() + ANSWER_USEC;
+    live_wake_at(core, l, l->resize->due_usec);
+    AQ_FAULT("core.gpu.resize.decided");
+    order_all(core, l);
+    if (!all_connected(core, l, &lost))
+        finish(core, l, 0, NULL); /* it will be so as soon as that agent is back */
+}
+
+/* Some agent has said nothing for too long. */
+static void expire(struct core *core, struct live *l)
+{
+    bool is_decided = l->resize->phase == ORDERED;
+    const char *agent_id = "?";
+    struct aq_error err;
+
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (takes_part(l, i) && !l->resize->parts[i].is_ready)
+            agent_id = l->s.kernels[i].agent_id;
+    (void)aq_fail_kind(&err, EBUSY, "service-unavailable", "agent '%s' has not answered; '%s' %s",
+                       agent_id, l->s.name, is_decided ? "has the new parts as soon as it does"
+                                                       : "keeps what it has");
+    if (is_decided)
+        finish(core, l, -err.code, &err);
+    else
+        abandon(core, l, -err.code, &err);
+}
+
+bool resize_step(struct core *core, struct live *l, int64_t now)
+{
+    struct resize *z = l->resize;
+
+    if (!z)
+        return false;
+    if (z->phase == DECIDED)
+        order_decided(core, l);
+    else if (z->phase != ORDERED && count_parts(l) && all_ready(l))
+        return decide(core, l); /* once more if others were faster */
+    else if (now >= z->due_usec)
+        expire(core, l);
+    else
+        live_wake_at(core, l, z->due_usec);
+    return false;
+}
+
+void resize_applied(struct core *core, struct live *l, size_t rank)
+{
+    struct kernel *k = &l->s.kernels[rank];
+    struct agent_live *a = k->agent_id ? agent_find(core, k->agent_id) : NULL;
+
+    if (a)
+        note_alloc(a, l, rank, k->alloc);
+    if (l->resize && l->resize->phase == DECIDING)
+        l->resize->phase = DECIDED;
+}
+
+void resize_stop(struct core *core, struct live *l, int r, const struct aq_error *err)
+{
+    if (l->resize && l->resize->phase >= DECIDED)
+        finish(core, l, 0, NULL);
+    else if (l->resize)
+        abandon(core, l, r, err);
 }
 
 void resize_lost(struct core *core, struct agent_live *a)
 {
-    struct aq_error err;
+    LIST_FOREACH(link, &a->kernels) {
+        struct live *l = LIST_ENTRY(link, struct kernel_live, agent_link)->live;
 
-    (void)aq_fail_kind(&err, ENOTCONN, "service-unavailable", "agent '%s' is disconnected; whether it has done it shows in "
-                  "the session when it is back", a->a.id);
-    LIST_FOREACH(link, &a->kernels)
-        waiters_fail_resize(core, LIST_ENTRY(link, struct kernel_live, agent_link)->live, &err);
+        if (l->resize && l->resize->phase == TRYING)
+            fail_lost(core, l, a->a.id);
+        else if (l->resize && l->resize->phase == ORDERED)
+            finish(core, l, 0, NULL); /* it will be so as soon as the agent is back */
+    }
 }

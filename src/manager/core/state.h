@@ -92,6 +92,7 @@ struct live {
     int64_t again_usec;      /* monotonic, PENDING: it holds up others, look at it again then */
     char *failed_agent;
     struct list waiters;     /* struct waiter: commands that wait for a status */
+    struct resize *resize;   /* resize.c: other parts of devices for it; NULL = none are wished for */
     struct kernel_live kernels[]; /* as s.kernels */
 };
 

@@ -247,6 +247,8 @@ static void step_running(struct core *core, struct live *l, int64_t now)
         restart(core, l);
         return;
     }
+    if (resize_step(core, l, now))
+        return;
     for (size_t i = 1; i < l->s.kernel_count; i++)
         if (kernel_is_holding(l->s.kernels[i].status) && is_gone(core, l, i, now)) {
             (void)end_kernel(core, l, i, REASON_SELF_TERMINATED);

@@ -24,7 +24,7 @@ struct sent {
     char agent_id[AGENT_ID_MAX + 1];
     enum message_type type;
     struct uuid kernel_id, session_id;
-    int64_t attempt, grace_usec;
+    int64_t attempt, grace_usec, trial;
     char command[64], reason[40], slots[128], hosts[64];
 };
 
@@ -81,6 +81,11 @@ static inline int keep_sent(struct core *core, const char *agent_id, const struc
     } else if (msg->type == MSG_KERNEL_RESTART) {
         s->kernel_id = msg->kernel_restart.kernel_id;
         s->attempt = msg->kernel_restart.attempt;
+    } else if (msg->type == MSG_KERNEL_RESIZE) {
+        s->kernel_id = msg->kernel_resize.kernel_id;
+        s->attempt = msg->kernel_resize.attempt;
+        s->trial = msg->kernel_resize.trial;
+        (void)snprintf(s->slots, sizeof(s->slots), "%s", msg->kernel_resize.slots);
     } else if (msg->type == MSG_KERNEL_FORGET) {
         s->kernel_id = msg->kernel_forget.kernel_id;
         s->attempt = msg->kernel_forget.attempt;
