@@ -35,10 +35,13 @@ static int enter_namespace(struct aq_error *err)
 
 int rootfs_hide(const struct sandbox *sandbox, struct aq_error *err)
 {
-    for (size_t i = 0; i < sandbox->hidden.count; i++)
-        if (umount2(sandbox->hidden.items[i], MNT_DETACH) < 0 && errno != EINVAL)
-            return aq_fail_errno(err, "hide '%s'", sandbox->hidden.items[i]);
-    return 0;
+    int r = sandbox->hidden.count ? make_folder("hidden", 0755, err) : 0;
+
+    /* covered, as to unmount waits for all processors */
+    for (size_t i = 0; r == 0 && i < sandbox->hidden.count; i++)
+        if (mount("hidden", sandbox->hidden.items[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+            r = aq_fail_errno(err, "hide '%s'", sandbox->hidden.items[i]);
+    return r;
 }
 
 /* The working directory becomes the stage; paths below are short then, which

@@ -6,6 +6,7 @@
  *   stage/scratch/   the scratch space: upper, work (overlayfs'), home
  *   stage/layers/N/  the image's layers, topmost first
  *   stage/rootfs/    all of it in one
+ *   stage/hidden/    empty, over what is hidden
  *   stage/runtime/   the OCI runtime's own state, which so goes with it
  *
  * Whatever dies how, the mounts end with the last process that sees them: the
@@ -20,7 +21,9 @@
 /* Take the calling process into a new mount namespace and mount there. After fork(). */
 int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err);
 
-/* Unmount there what the program must not see. After rootfs_enter(). */
+/* Put an empty folder over what the program must not see. After rootfs_enter(), in the
+ * working directory that it leaves.
+ */
 int rootfs_hide(const struct sandbox *sandbox, struct aq_error *err);
 
 #endif
