@@ -80,20 +80,30 @@ int cgroups_make(const struct sandbox *sandbox, struct aq_error *err)
  * of them all the same, but without waiting for all processors first, as
  * cgroup.procs does (ten milliseconds and more).
  */
-static bool is_v1(int folder)
+static bool is_v1(const char *path)
 {
-    return has_file(folder, "tasks");
+    AQ_CLEANUP(aq_freep) char *tasks = aq_format("%s/tasks", path);
+
+    return tasks && access(tasks, F_OK) == 0;
+}
+
+static int join_one(const char *path, bool is_inside_v2)
+{
+    AQ_CLEANUP(aq_freep) char *tasks = aq_format("%s/tasks", path),
+                              *procs = aq_format("%s/cgroup.procs", path);
+    int r = tasks && procs ? write_at(AT_FDCWD, tasks, "0") : -ENOMEM;
+
+    if (r == -ENOENT) /* version 2 */
+        r = !is_inside_v2 ? write_at(AT_FDCWD, procs, "0") : access(procs, F_OK) < 0 ? -errno : 0;
+    return r;
 }
 
 /* The one folder of version 2, unless it is not to be entered; -1 = none. */
 static int open_v2(const struct sandbox *sandbox)
 {
-    for (size_t i = 0; !sandbox->is_outside && i < sandbox->cgroups.count; i++) {
-        AQ_CLEANUP(aq_closep) int folder = open_folder(sandbox->cgroups.items[i]);
-
-        if (folder >= 0 && !is_v1(folder))
-            return AQ_TAKE_FD(folder);
-    }
+    for (size_t i = 0; !sandbox->is_outside && i < sandbox->cgroups.count; i++)
+        if (!is_v1(sandbox->cgroups.items[i]))
+            return open_folder(sandbox->cgroups.items[i]);
     return -1;
 }
 
@@ -128,13 +138,10 @@ int cgroups_join(const struct sandbox *sandbox, bool is_inside, struct aq_error 
 
     for (size_t i = 0; r == 0 && !sandbox->is_outside && i < sandbox->cgroups.count; i++) {
         const char *path = sandbox->cgroups.items[i];
-        AQ_CLEANUP(aq_closep) int folder = open_folder(path);
-        bool is_first = folder >= 0 && is_v1(folder);
 
-        if (folder < 0
-            || ((is_first || !is_inside)
-                && write_at(folder, is_first ? "tasks" : "cgroup.procs", "0") < 0))
-            r = aq_fail_errno(err, "join the cgroup '%s'", path);
+        r = join_one(path, is_inside);
+        if (r < 0)
+            r = aq_fail(err, -r, "join the cgroup '%s': %s", path, strerror(-r));
     }
     return r;
 }
@@ -247,10 +254,12 @@ static bool remove_empty(const struct sandbox *sandbox)
 
 void cgroups_end(const struct sandbox *sandbox)
 {
-    if (!remove_empty(sandbox)) /* most often there is nobody to look for */
+    bool are_gone = remove_empty(sandbox); /* most often there is nobody to look for */
+
+    if (!are_gone)
         cgroups_kill(sandbox);
     AQ_FAULT("monitor.cgroups.killed");
-    for (size_t i = 0; i < sandbox->cgroups.count; i++)
+    for (size_t i = 0; !are_gone && i < sandbox->cgroups.count; i++)
         /* what has just died still counts for a moment */
         for (int round = 0; round < REMOVE_ROUNDS && !remove_one(sandbox->cgroups.items[i]);
              round++)
