@@ -25,30 +25,17 @@ struct spawned {
 /* Nobody waits for these, but each is reaped. */
 static struct list forgotten;
 
-/* What we ignore a new program would ignore, too; the rest begins anew by itself. */
-static void find_ignored(sigset_t *ret)
-{
-    struct sigaction action;
-
-    (void)sigemptyset(ret);
-    for (int n = 1; n < NSIG; n++)
-        if (sigaction(n, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
-            (void)sigaddset(ret, n);
-}
-
-/* Signals as a new program expects them, whatever we do with ours. */
+/* Signals as a new program expects them, whatever we do with ours. All are named: the
+ * library asks for the others' state, one by one.
+ */
 static int set_attributes(posix_spawnattr_t *attr)
 {
-    static sigset_t ignored;
-    static bool is_known;
-    sigset_t none;
+    sigset_t all, none;
     int r;
 
-    if (!is_known)
-        find_ignored(&ignored);
-    is_known = true;
+    (void)sigfillset(&all);
     (void)sigemptyset(&none);
-    if ((r = posix_spawnattr_setsigdefault(attr, &ignored)) == 0
+    if ((r = posix_spawnattr_setsigdefault(attr, &all)) == 0
         && (r = posix_spawnattr_setsigmask(attr, &none)) == 0)
         r = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF
                                                | POSIX_SPAWN_SETSIGMASK);
