@@ -39,8 +39,6 @@ static int copy_data(int from, int to, off_t size)
     off_t start = 0, end;
     int r = 0;
 
-    if (ftruncate(to, size) < 0)
-        return -errno;
     while (r == 0 && start < size) {
         start = lseek(from, start, SEEK_DATA);
         if (start < 0)
@@ -50,33 +48,6 @@ static int copy_data(int from, int to, off_t size)
         start = end;
     }
     return r;
-}
-
-int image_file_copy(const char *original, const char *path, struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path);
-    AQ_CLEANUP(aq_closep) int from = -1, to = -1;
-    struct stat st, old;
-    int r;
-
-    if (!fresh)
-        return aq_fail(err, ENOMEM, "scratch space");
-    if (access(path, F_OK) == 0)
-        return 0;
-    from = open(original, O_RDONLY | O_CLOEXEC);
-    if (from < 0 || fstat(from, &st) < 0)
-        return aq_fail_errno(err, "open '%s'", original);
-    to = open(fresh, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    /* one that was emptied is not emptied again: ext4 would write it out at its closing */
-    if (to < 0 || fstat(to, &old) < 0 || (old.st_size && ftruncate(to, 0) < 0))
-        return aq_fail_errno(err, "make '%s'", fresh);
-    r = copy_data(from, to, st.st_size);
-    AQ_FAULT("monitor.scratch.copied");
-    if (r == 0 && rename(fresh, path) < 0)
-        r = -errno;
-    if (r < 0)
-        (void)unlink(fresh);
-    return r < 0 ? aq_fail(err, -r, "make '%s': %s", path, strerror(-r)) : 0;
 }
 
 /* A loop device with the file behind it, gone when the last user closes it. */
@@ -136,16 +107,85 @@ static int mount_image(const char *device, const char *folder)
     return r;
 }
 
-int image_file_mount(const char *path, const char *folder, struct aq_error *err)
+/* ---- an image that is there ---- */
+
+static int mount_again(const char *path, const char *folder, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int file = open(path, O_RDWR | O_CLOEXEC), loop = -1;
     char device[32] = "";
     int r = file < 0 ? aq_fail_errno(err, "open '%s'", path) : await_former(file, path, err);
 
+    if (r == 0)
+        r = loop = attach(file, device, err);
     if (r < 0)
         return r;
+    return mount_image(device, folder) < 0 ? aq_fail_errno(err, "mount '%s'", path) : 0;
+}
+
+/* ---- a new one ---- */
+
+/* Nothing but its size. One that was emptied before is not emptied again: ext4 would
+ * write it out at its closing.
+ */
+static int make_empty(int file, off_t size)
+{
+    struct stat st;
+
+    if (fstat(file, &st) < 0 || (st.st_size && ftruncate(file, 0) < 0) || ftruncate(file, size) < 0)
+        return -errno;
+    return 0;
+}
+
+/* By the device: what is in the file when a device gets it is written to the disk first,
+ * what comes later need never be.
+ */
+static int fill_and_mount(int file, int original, off_t size, const char *folder,
+                          struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int loop = -1;
+    char device[32] = "";
+    int r;
+
     loop = attach(file, device, err);
     if (loop < 0)
         return loop;
-    return mount_image(device, folder) < 0 ? aq_fail_errno(err, "mount '%s'", path) : 0;
+    r = copy_data(original, loop, size);
+    if (r < 0)
+        return aq_fail(err, -r, "fill '%s': %s", device, strerror(-r));
+    AQ_FAULT("monitor.scratch.copied");
+    return mount_image(device, folder) < 0 ? aq_fail_errno(err, "mount '%s'", device) : 0;
+}
+
+static int mount_new(const char *original, const char *path, const char *folder,
+                     struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path);
+    AQ_CLEANUP(aq_closep) int from = open(original, O_RDONLY | O_CLOEXEC), file = -1;
+    struct stat st;
+    int r;
+
+    if (!fresh)
+        return aq_fail(err, ENOMEM, "scratch space");
+    if (from < 0 || fstat(from, &st) < 0)
+        return aq_fail_errno(err, "open '%s'", original);
+    file = open(fresh, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    r = file < 0 ? aq_fail_errno(err, "make '%s'", fresh) : await_former(file, fresh, err);
+    if (r < 0)
+        return r;
+    r = make_empty(file, st.st_size);
+    r = r < 0 ? aq_fail(err, -r, "make '%s': %s", fresh, strerror(-r))
+              : fill_and_mount(file, from, st.st_size, folder, err);
+    AQ_FAULT("monitor.scratch.unnamed");
+    if (r == 0 && rename(fresh, path) < 0)
+        r = aq_fail_errno(err, "make '%s'", path);
+    if (r < 0)
+        (void)unlink(fresh);
+    return r;
+}
+
+int image_file_mount(const char *original, const char *path, const char *folder,
+                     struct aq_error *err)
+{
+    return access(path, F_OK) == 0 ? mount_again(path, folder, err)
+                                   : mount_new(original, path, folder, err);
 }

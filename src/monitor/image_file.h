@@ -8,12 +8,11 @@
 
 #include "base/error.h"
 
-/* Make 'path' a sparse copy of 'original', unless it is there already. */
-int image_file_copy(const char *original, const char *path, struct aq_error *err);
-
-/* Mount the image (ext4) on a folder, once nothing else has it mounted. The loop
- * device goes away with the mount.
+/* Mount the image (ext4) on a folder, once nothing else has it mounted. Unless it is
+ * there already it becomes a sparse copy of 'original'; "PATH.new" until it is mounted,
+ * so what has that name was never used. The loop device goes away with the mount.
  */
-int image_file_mount(const char *path, const char *folder, struct aq_error *err);
+int image_file_mount(const char *original, const char *path, const char *folder,
+                     struct aq_error *err);
 
 #endif

@@ -64,16 +64,13 @@ static int enter_stage(const struct sandbox *sandbox, struct aq_error *err)
 
 static int mount_scratch(const struct sandbox *sandbox, struct aq_error *err)
 {
-    int r;
-
     if (!sandbox->scratch_template) {
         if (make_folder(sandbox->scratch, 0700, err) < 0)
             return -err->code;
         return mount(sandbox->scratch, "scratch", NULL, MS_BIND, NULL) < 0
                    ? aq_fail_errno(err, "mount '%s'", sandbox->scratch) : 0;
     }
-    r = image_file_copy(sandbox->scratch_template, sandbox->scratch, err);
-    return r < 0 ? r : image_file_mount(sandbox->scratch, "scratch", err);
+    return image_file_mount(sandbox->scratch_template, sandbox->scratch, "scratch", err);
 }
 
 /* A folder of the container's user 'uid', unless somebody has it already. */
