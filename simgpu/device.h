@@ -182,8 +182,8 @@ int sim_shared_make(uint32_t device, uint64_t bytes);
 uint64_t sim_shared_name(int number);
 int sim_shared_find(uint64_t name);
 
-/* This process holds it; false = it is gone. */
-bool sim_shared_hold(int number, uint32_t *ret_device, uint64_t *ret_bytes);
+/* This process holds what has that name; false = it is gone. */
+bool sim_shared_hold(uint64_t name, uint32_t *ret_device, uint64_t *ret_bytes);
 
 /* It holds it no longer. What the maker had in its sum leaves it. */
 void sim_shared_drop(int number);

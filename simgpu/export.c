@@ -46,13 +46,13 @@ int sim_export(CUdevice device, uint64_t bytes)
 }
 
 /* One object more, of memory that may be another's; its bytes, 0 = it is gone. */
-static uint64_t hold(int number, CUdevice *ret_device)
+static uint64_t hold(uint64_t name, int number, CUdevice *ret_device)
 {
     uint64_t bytes = 0;
     uint32_t device = 0;
 
     (void)pthread_mutex_lock(&lock);
-    if (sim_shared_hold(number, &device, &bytes)) {
+    if (sim_shared_hold(name, &device, &bytes)) {
         if (!own[number].objects++)
             own[number].is_maker = false;
     } else {
@@ -109,15 +109,16 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 {
     struct sim_handle *made;
     CUdevice device;
-    uint64_t bytes;
+    uint64_t bytes, name;
     int number;
 
     if (!sim_is_ready())
         return CUDA_ERROR_NOT_INITIALIZED;
     if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
-    number = sim_shared_find(sim_shared_read_fd((int)(intptr_t)shareable));
-    if (number < 0 || !(bytes = hold(number, &device)))
+    name = sim_shared_read_fd((int)(intptr_t)shareable);
+    number = sim_shared_find(name);
+    if (number < 0 || !(bytes = hold(name, number, &device)))
         return CUDA_ERROR_INVALID_VALUE;
     if (!(made = calloc(1, sizeof(*made)))) {
         sim_export_drop(number);
@@ -199,7 +200,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsi
     if ((place = place_of(number)) < 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!opened[place].times) {
-        if (!(bytes = hold(number, &device)))
+        if (!(bytes = hold(ipc.name, number, &device)))
             return CUDA_ERROR_INVALID_VALUE;
         opened[place].address = sim_address_take(bytes);
         opened[place].bytes = bytes;

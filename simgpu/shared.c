@@ -102,16 +102,16 @@ int sim_shared_find(uint64_t name)
                ? number : -1;
 }
 
-bool sim_shared_hold(int number, uint32_t *ret_device, uint64_t *ret_bytes)
+bool sim_shared_hold(uint64_t name, uint32_t *ret_device, uint64_t *ret_bytes)
 {
     int fd;
     struct sim_card *card = card_and_fd(&fd);
-    struct sim_shared *one = &card->shared[number];
+    struct sim_shared *one = &card->shared[name & (SIM_SHARED_MAX - 1)];
     uint32_t self = own_number(card);
     bool is_there;
 
     sim_lock(card);
-    is_there = one->bytes != 0;
+    is_there = one->bytes && one->serial == name >> NUMBER_BITS; /* its place may be another's by now */
     if (is_there)
         one->holders[self / 64] |= (uint64_t)1 << (self % 64);
     *ret_device = one->device;
