@@ -20,7 +20,7 @@ int raw_new(uv_loop_t *loop, const struct uuid *id, const struct link_stream_ops
  * gets it after the stream; NULL: the stream is plain.
  */
 void raw_attach(struct link_stream *stream, struct stream *connection, const struct strbuf *rest,
-                struct reuse *reuse);
+                struct reuse *reuse) AQ_UNTRUSTED;
 
 /* There will be no connection, or it is lost: on_close, then gone. */
 void raw_fail(struct link_stream *stream, const struct aq_error *err);
