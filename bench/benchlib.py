@@ -103,11 +103,11 @@ class Cluster:
         path = self.state / "state" / "manager" / "aliquot.db"
         return sqlite3.connect(f"file:{path}?mode=ro", uri=True)
 
-    def wait_empty(self, poll_s=0.1):
-        """Wait until no session lives, as Slurm's queue is polled."""
+    def wait_empty(self, poll_s=0.1, but=0):
+        """Wait until no session lives, 'but' so many, as Slurm's queue is polled."""
         with contextlib.closing(self.database()) as db:
             while db.execute("SELECT count(*) FROM sessions WHERE terminated_at IS NULL"
-                             ).fetchone()[0]:
+                             ).fetchone()[0] > but:
                 time.sleep(poll_s)
 
 
