@@ -3,11 +3,12 @@
 import hashlib
 import json
 import os
+import pathlib
 
 import pytest
 
 import containers
-from cluster import Cluster
+from cluster import Cluster, processes_of
 from images import Layout, archive, file, folder, link, programs
 from test_runtime import Session, run, settings_of
 
@@ -135,9 +136,11 @@ def test_labels(cluster):
     me = cluster.client().gql("{ user { uuid groups { id } } }").json["data"]["user"]
     shown = cluster.client().gql('{ compute_session(id: "%s") { containers { container_id } } }'
                                  % session.id).json["data"]["compute_session"]
-    states = [path.name for path in cluster.folder.glob(f"run/*/runtime/{kernel}")]
-    assert shown["containers"] == [{"container_id": kernel}] and states == [kernel], (
-        shown, sorted(cluster.folder.glob("run/*/*")))
+    runtime = next(pid for pid, command in processes_of(cluster.folder).items()
+                   if kernel in command and " --root " in command)
+    inside = pathlib.Path(f"/proc/{runtime}/root{cluster.folder}")  # in its mount namespace
+    states = [path.name for path in inside.glob("run/*/stage/runtime/*")]
+    assert shown["containers"] == [{"container_id": kernel}] and states == [kernel], (shown, states)
     session.end(forced=True)
     session.wait()
     assert labels == {
