@@ -425,7 +425,10 @@ void resize_take(struct core *core, struct agent_live *a, struct live *l, size_t
     struct said said = { .is_prepared = false };
     struct aq_error err = { 0 };
 
-    if (m->state != MSG_KERNEL_RUNNING || k->status != KERNEL_RUNNING)
+    /* an agent that has just started refuses until it has found the program again */
+    if (k->status != KERNEL_RUNNING
+        || (m->state != MSG_KERNEL_RUNNING
+            && !(m->error_text && l->resize && l->resize->phase == TRYING)))
         return;
     if (m->slots && read_said(core, m, &said, &err) < 0)
         log_warning("what agent '%s' says a kernel holds makes no sense: %s", a->a.id, err.text);

@@ -58,15 +58,20 @@ static void says(size_t rank, const char *held, const char *prepared, int64_t tr
     agent_says(kernels[rank].agent_id, report);
 }
 
-static void refuses(size_t rank)
+static void refuses_as(size_t rank, enum msg_kernel_state state)
 {
-    struct msg_kernel_status report = kernel_report(&kernels[rank], MSG_KERNEL_RUNNING);
+    struct msg_kernel_status report = kernel_report(&kernels[rank], state);
 
     report.slots = HALF;
     report.error_kind = "insufficient-resource";
     report.error_field = "cuda.shares";
     report.error_text = "cuda.shares: no";
     agent_says(kernels[rank].agent_id, report);
+}
+
+static void refuses(size_t rank)
+{
+    refuses_as(rank, MSG_KERNEL_RUNNING);
 }
 
 static void rows_have(size_t count, int64_t shares)
@@ -140,6 +145,24 @@ static void test_one_cannot(void **state)
     (void)orders_are(1, false, HALF);
     says(0, HALF, NULL, 0);
     assert_int_equal(world.sent_count, 0);
+    assert_clean();
+}
+
+/* It has just started and not found the program again. */
+static void test_refused_early(void **state)
+{
+    static struct answer a;
+
+    (void)state;
+    begin(1);
+    wish(AMOUNT_ONE, &a);
+    (void)orders_are(1, true, WHOLE);
+    refuses_as(0, MSG_KERNEL_CREATING);
+    assert_true(a.came);
+    assert_int_equal(a.r, -EINVAL);
+    rows_have(1, AMOUNT_ONE / 2);
+    wish(AMOUNT_ONE, &a);
+    assert_false(a.came);
     assert_clean();
 }
 
@@ -408,7 +431,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
     const struct CMUnitTest tests[] = {
-        TEST(test_all_kernels),    TEST(test_one_cannot),
+        TEST(test_all_kernels),    TEST(test_one_cannot),      TEST(test_refused_early),
         TEST(test_former_answer),  TEST(test_manager_dies_before),
         TEST(test_manager_dies_after), TEST(test_agent_goes),
         TEST(test_agent_goes_after), TEST(test_nobody_answers),
