@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "tests" / "lib"))
 from ports import free_port  # noqa: E402
 
 BUILD = ROOT / "build"
+os.environ.setdefault("ALIQUOT_BUILD", str(BUILD))  # for what is shared with the tests
 PEERS = pathlib.Path(os.environ.get("ALIQUOT_PEERS", ROOT.parent / "shared" / "peers"))
 KEYPAIR = {"ALIQUOT_ACCESS_KEY": "AKIAIOSFODNN7EXAMPLE",
            "ALIQUOT_SECRET_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}

@@ -11,7 +11,8 @@ import subprocess
 import tempfile
 import time
 
-BUILD = pathlib.Path(os.environ.get("ALIQUOT_BUILD", "build"))
+from cluster import BUILD
+
 LIBRARY = BUILD / "libaliquot-gpu.so"
 SIMGPU = BUILD / "simgpu" / "simgpu"
 

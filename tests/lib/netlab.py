@@ -9,7 +9,6 @@ or left on, the machine. Everything dies with the tests.
 
 import json
 import os
-import pathlib
 import queue
 import subprocess
 import sys
@@ -17,8 +16,8 @@ import threading
 import time
 import uuid
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = pathlib.Path(os.environ.get("ALIQUOT_BUILD", ROOT / "build"))
+from cluster import BUILD
+
 POOL = "10.213.0.0/16"
 
 SERVER = """

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from netlab import POOL, ROOT, Inside, Lab, new_id, wait_for
+from cluster import ROOT
+from netlab import POOL, Inside, Lab, new_id, wait_for
 
 POINTS = [point for point in subprocess.run([ROOT / "tools" / "fault-points"], text=True,
                                             capture_output=True, check=True).stdout.split()
