@@ -16,6 +16,7 @@ struct cost {
     uint16_t left;     /* launches until it is measured again */
     uint8_t measured;  /* how often, up to COST_SURE */
     uint8_t pending;   /* a first measurement is under way */
+    uint32_t most_ns;  /* the shortest measurement among others, of late; 0 = none */
 };
 
 /* After so many measurements a cost is measured only every COST_EVERY_NS of it, or
@@ -48,6 +49,7 @@ static inline struct cost *cost_find(uint64_t key)
         cost->pending = 0;
         cost->left = 1;
         cost->measured = 0;
+        cost->most_ns = 0;
         cost->key = key;
     }
     return cost;
@@ -88,10 +90,11 @@ struct cost_measure {
  * another container is in the figure: then the estimate is better. In a longer
  * one the turns of others are as many as the agent's clock says: at most the time between
  * the events, and, for one launched to an idle queue, at least what is left without
- * as many turns of others as there can be.
+ * as many turns of others as there can be. Where the clock says that the others took all
+ * of their turns, it is that; and never more than the shortest measurement of late, which
+ * is kept in 'cost'.
  */
-int64_t cost_worth(const struct cost *cost, const struct cost_measure *measure,
-                   enum cost_quality *ret);
+int64_t cost_worth(struct cost *cost, const struct cost_measure *measure, enum cost_quality *ret);
 
 /* Other work can only make a measurement longer, so the estimate goes down by
  * half of the way, and up by an eighth, and not to outliers. What was measured

@@ -43,12 +43,79 @@ static void test_worth(void **state)
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        struct cost cost = *rows[i].cost;
         enum cost_quality quality;
 
-        assert_row(cost_worth(rows[i].cost, &rows[i].measure, &quality) == rows[i].want
+        assert_row(cost_worth(&cost, &rows[i].measure, &quality) == rows[i].want
                        && quality == rows[i].quality,
                    "%s", rows[i].why);
     }
+}
+
+/* A kernel of 'ns' that is launched 'into' the turn of another process, with 'takers'
+ * of them that always have work; the last event waits for the next turn where the
+ * kernel ends with one.
+ */
+static struct cost_measure in_turns(int64_t ns, int64_t into, uint32_t takers)
+{
+    int64_t others = (takers - 1) * COST_TURN_NS, waits = others - into % others;
+    int64_t measured = ns + ns / COST_TURN_NS * others;
+
+    return (struct cost_measure){ .ns = measured, .waited_ns = waits + measured,
+                                  .own_ns = (waits + measured) / takers, .was_idle = true,
+                                  .takers = takers };
+}
+
+static int64_t launch(uint64_t key, const struct cost_measure *measure)
+{
+    enum cost_quality quality;
+    int64_t ns = cost_worth(cost_find(key), measure, &quality);
+
+    cost_learn(key, ns, quality);
+    return ns;
+}
+
+/* Whatever the length, and wherever in the turns of others it begins: turns are exact. */
+static void test_turns(void **state)
+{
+    static const int64_t lengths[] = { 2000, 2100, 3000, 3900, 4000, 5000, 7000, 10000, 20000, 50000 };
+    uint64_t key = cost_key("turns", 80, 256);
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(lengths); i++)
+        for (uint32_t takers = 2; takers <= 8; takers *= 2) {
+            int64_t ns = lengths[i] * US, sum = 0;
+            struct cost_measure early = in_turns(ns, 0, takers);
+
+            early.is_alone = true; /* the agent has not seen the others yet */
+            early.own_ns = early.waited_ns;
+            cost_forget();
+            (void)launch(key, &early);
+            for (int n = 0; n < 100; n++) {
+                struct cost_measure measure = in_turns(ns, n * 370 * US, takers);
+
+                sum += launch(key, &measure);
+            }
+            assert_row(sum >= ns * 98 && sum <= ns * 102, "%lld us, %u takers: %lld",
+                       (long long)lengths[i], takers, (long long)(sum / 100 / US));
+        }
+}
+
+/* The shortest measurement bounds what follows, until the kernel takes longer for sure. */
+static void test_most(void **state)
+{
+    struct cost_measure among = { 6 * MS, 6 * MS, 5 * MS }, shortest = { 3 * MS, 3 * MS, 2900 * US };
+    struct cost_measure longer = { 12 * MS, 12 * MS, 6 * MS, .was_idle = true };
+    uint64_t key = cost_key("most", 80, 256);
+
+    (void)state;
+    cost_forget();
+    assert_int_equal(launch(key, &among), 5 * MS);
+    assert_int_equal(launch(key, &shortest), 3 * MS);
+    for (int n = 0; n < 10; n++)
+        assert_in_range(launch(key, &among), 3 * MS, 3060 * US);
+    assert_int_equal(launch(key, &longer), 6 * MS); /* three turns, and three of another */
+    assert_int_equal(launch(key, &longer), 6 * MS);
 }
 
 static uint32_t after(int64_t first, int64_t then, enum cost_quality quality)
@@ -91,6 +158,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worth),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_most),
         cmocka_unit_test(test_learn),
         cmocka_unit_test(test_places),
     };
