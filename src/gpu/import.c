@@ -18,16 +18,11 @@ CUresult on_ipc_get(fn_cuIpcGetMemHandle *real, CUipcMemHandle *handle, CUdevice
 {
     CUresult result = real(handle, pointer);
     struct ledger_entry entry;
-    uint64_t token;
 
-    if (result != CUDA_SUCCESS || !handle
-        || (!ledger_get(LEDGER_MEMORY, pointer, &entry)
-            && !ledger_find_range(LEDGER_MEMORY, pointer, &entry))
-        || entry.link)
-        return result;
-    token = loan_token_of(handle, sizeof(*handle));
-    if (loan_offer(token, entry.device, entry.bytes))
-        (void)ledger_set(LEDGER_MEMORY, entry.key, entry.bytes, token);
+    if (result == CUDA_SUCCESS && handle
+        && (ledger_get(LEDGER_MEMORY, pointer, &entry)
+            || ledger_find_range(LEDGER_MEMORY, pointer, &entry)))
+        (void)loan_lend(LEDGER_MEMORY, entry.key, loan_token_of(handle, sizeof(*handle)));
     return result;
 }
 
@@ -87,15 +82,10 @@ CUresult on_vmm_export(fn_cuMemExportToShareableHandle *real, void *shareable,
 
     if (result != CUDA_SUCCESS || !shareable || !ledger_get(LEDGER_HANDLE, handle, &entry))
         return result;
-    token = entry.link                          ? entry.link
-            : type == CU_MEM_HANDLE_TYPE_FABRIC ? loan_token_of(shareable, CU_IPC_HANDLE_SIZE)
-                                                : loan_token_new(entry.bytes);
-    if (!entry.link) {
-        if (!entry.bytes || !loan_offer(token, entry.device, entry.bytes))
-            return result;
-        (void)ledger_set(LEDGER_HANDLE, handle, entry.bytes, token);
-    }
-    if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    token = type == CU_MEM_HANDLE_TYPE_FABRIC ? loan_token_of(shareable, CU_IPC_HANDLE_SIZE)
+                                              : loan_token_new(entry.bytes);
+    token = loan_lend(LEDGER_HANDLE, handle, token);
+    if (token && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         (void)loan_tag(*(const int *)shareable, token);
     return result;
 }

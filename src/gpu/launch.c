@@ -1,5 +1,6 @@
 /* launch.c - every way to start a kernel, and the calls after which work is done */
 #include "gpu/hooks.h"
+#include "gpu/loan.h"
 #include "gpu/pool.h"
 #include "gpu/throttle.h"
 
@@ -116,6 +117,7 @@ static CUresult waited(int64_t begin_ns, CUresult result)
 {
     throttle_wait_end(begin_ns);
     pool_settle();
+    loan_settle();
     return result;
 }
 

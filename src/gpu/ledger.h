@@ -28,7 +28,7 @@ enum ledger_kind {
     LEDGER_OPENED,   /* another process's memory, by its pointer here */
     LEDGER_EXTERNAL, /* of another interface */
     LEDGER_LOAN, /* held with other processes, by its token (loan.h); 'link': bytes that others pay */
-    LEDGER_OWED, /* a loan that this process has left, and the agent does not know it */
+    LEDGER_OWED, /* a loan that this process has left, and the agent may not know it */
 };
 
 struct ledger_entry {

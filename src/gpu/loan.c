@@ -20,7 +20,13 @@
 #define TOKEN_BIT ((uint64_t)1 << 62)
 #define SIZE_SHIFT 38
 #define SIZE_MASK (((uint64_t)1 << AQ_GPU_CHARGE_GRANULE_BITS) - 1)
-#define OWED_MAX 64 /* that the agent is told of at once */
+#define UNSETTLED_MAX 64 /* that the agent is told of at once */
+#define AGAIN_NS 1000000000 /* after it did not take all of them */
+
+/* In 'link' of a loan that this process pays for: the agent may not know it. */
+#define UNTOLD UINT64_MAX
+
+bool loan_is_unsettled;
 
 /* Held while the agent is asked, so that two threads do not join or leave at once. */
 static struct gpu_lock lock;
@@ -110,7 +116,7 @@ uint64_t loan_read_tag(int fd)
 
 /* ---- the agent's books ---- */
 
-/* 0, or an errno; EAGAIN = nobody answers. */
+/* 0, or an errno; EAGAIN = nobody answers, and it may have been done or not. */
 static int ask(uint32_t kind, uint64_t token, uint32_t device, uint64_t bytes,
                struct aq_gpu_loan_reply *ret)
 {
@@ -121,100 +127,192 @@ static int ask(uint32_t kind, uint64_t token, uint32_t device, uint64_t bytes,
     return gpu_region_order(&order, ret) ? ret->error : EAGAIN;
 }
 
+static bool say_leave(uint64_t token)
+{
+    struct aq_gpu_loan_reply reply;
+
+    return ask(AQ_GPU_LOAN_LEAVE, token, 0, 0, &reply) != EAGAIN;
+}
+
 static void end(const struct ledger_entry *loan)
 {
     if (loan->bytes)
         ledger_release(loan->device, loan->bytes);
 }
 
-struct owed {
-    struct ledger_entry list[OWED_MAX];
+static void unsettle(void)
+{
+    __atomic_store_n(&loan_is_unsettled, true, __ATOMIC_RELAXED);
+}
+
+/* The agent may count this process as a holder, which it is not. What stands in
+ * 'gone' stays charged until the agent knows.
+ */
+static void owe(uint64_t token, const struct ledger_entry *gone)
+{
+    if (!ledger_get(LEDGER_OWED, token, &(struct ledger_entry){ 0 }))
+        (void)ledger_add(LEDGER_OWED, token, gone->device, gone->bytes, 0);
+    unsettle();
+}
+
+/* True = nothing is owed of it any more. */
+static bool pay_back(uint64_t token)
+{
+    struct ledger_entry gone;
+
+    if (!ledger_get(LEDGER_OWED, token, &gone))
+        return true;
+    if (!say_leave(token))
+        return false;
+    if (ledger_take(LEDGER_OWED, token, &gone))
+        end(&gone);
+    return true;
+}
+
+/* Say to the agent that this process has and pays for its loan. False = it is no loan. */
+static bool say_offer(uint64_t token, uint32_t device, uint64_t bytes)
+{
+    struct aq_gpu_loan_reply reply;
+
+    switch (ask(AQ_GPU_LOAN_OFFER, token, device, bytes, &reply)) {
+    case 0:
+        (void)ledger_set(LEDGER_LOAN, token, bytes, 0);
+        return true;
+    case EEXIST: /* others pay */
+        (void)ledger_set(LEDGER_LOAN, token, 0, bytes);
+        (void)__atomic_add_fetch(&borrowed[device], bytes, __ATOMIC_RELAXED);
+        ledger_release(device, bytes);
+        return true;
+    case EINVAL:
+        return false;
+    default:
+        unsettle();
+        return true;
+    }
+}
+
+/* ---- what the agent has not been told ---- */
+
+struct unsettled {
+    struct ledger_entry list[UNSETTLED_MAX];
     int count;
 };
 
 static void collect(const struct ledger_entry *entry, void *data)
 {
-    struct owed *owed = data;
+    struct unsettled *found = data;
 
-    if (owed->count < OWED_MAX)
-        owed->list[owed->count++] = *entry;
+    if ((entry->kind == LEDGER_OWED || entry->link == UNTOLD) && found->count < UNSETTLED_MAX)
+        found->list[found->count++] = *entry;
 }
 
-/* The agent is back: tell it what was let go of meanwhile. */
+/* False = nobody answers. */
+static bool settle_one(const struct ledger_entry *entry)
+{
+    struct ledger_entry now;
+
+    if (entry->kind == LEDGER_OWED)
+        return pay_back(entry->key);
+    /* what the agent does not take stays ours to pay */
+    if (!say_offer(entry->key, entry->device, entry->bytes))
+        (void)ledger_set(LEDGER_LOAN, entry->key, entry->bytes, 0);
+    return ledger_get(LEDGER_LOAN, entry->key, &now) && now.link != UNTOLD;
+}
+
+/* Under the lock. */
 static void settle(void)
 {
-    struct owed owed = { .count = 0 };
-    struct aq_gpu_loan_reply reply;
+    static int64_t tried_ns;
+    struct unsettled found = { .count = 0 };
+    bool done = true;
 
-    ledger_each(LEDGER_OWED, collect, &owed);
-    for (int i = 0; i < owed.count; i++) {
-        struct ledger_entry entry = owed.list[i];
+    if (!__atomic_load_n(&loan_is_unsettled, __ATOMIC_RELAXED)
+        || (tried_ns && gpu_now_ns() - tried_ns < AGAIN_NS))
+        return;
+    ledger_each(LEDGER_OWED, collect, &found);
+    ledger_each(LEDGER_LOAN, collect, &found);
+    __atomic_store_n(&loan_is_unsettled, found.count == UNSETTLED_MAX, __ATOMIC_RELAXED);
+    for (int i = 0; done && i < found.count; i++)
+        done = settle_one(&found.list[i]);
+    tried_ns = done ? 0 : gpu_now_ns();
+    if (!done)
+        unsettle();
+}
 
-        if (ask(AQ_GPU_LOAN_LEAVE, entry.key, 0, 0, &reply) == EAGAIN)
-            return;
-        if (ledger_take(LEDGER_OWED, entry.key, &entry))
-            end(&entry);
-    }
+void loan_settle_now(void)
+{
+    gpu_region_renew();
+    if (!gpu_region_is_alive())
+        return;
+    gpu_lock_take(&lock);
+    settle();
+    gpu_lock_give(&lock);
 }
 
 /* ---- what this process has of it ---- */
 
-/* Memory that was let go of while the agent was away and comes back is a loan again. */
-static bool find_again(uint64_t token)
+/* Under the lock. */
+static bool offer(uint64_t token, uint32_t device, uint64_t bytes)
 {
-    struct ledger_entry entry;
+    struct ledger_entry gone;
 
-    if (ledger_ref(LEDGER_LOAN, token))
-        return true;
-    if (!ledger_take(LEDGER_OWED, token, &entry)
-        || !ledger_add(LEDGER_LOAN, token, entry.device, entry.bytes, entry.link))
+    if (device >= AQ_GPU_DEVICES_MAX || !ledger_add(LEDGER_LOAN, token, device, bytes, UNTOLD))
         return false;
-    if (!entry.bytes)
-        (void)__atomic_add_fetch(&borrowed[entry.device], entry.link, __ATOMIC_RELAXED);
+    if (!say_offer(token, device, bytes)) {
+        (void)ledger_take(LEDGER_LOAN, token, &gone);
+        return false;
+    }
+    if (ledger_take(LEDGER_OWED, token, &gone)) /* of before: it holds it again */
+        end(&gone);
     return true;
 }
 
-/* Others pay 'bytes' of it. Under the lock. */
-static bool enter_borrowed(uint64_t token, uint32_t device, uint64_t bytes)
+uint64_t loan_lend(enum ledger_kind kind, uint64_t key, uint64_t token)
 {
-    struct aq_gpu_loan_reply reply;
-
-    if (device < AQ_GPU_DEVICES_MAX && ledger_add(LEDGER_LOAN, token, device, 0, bytes)) {
-        (void)__atomic_add_fetch(&borrowed[device], bytes, __ATOMIC_RELAXED);
-        return true;
-    }
-    (void)ask(AQ_GPU_LOAN_LEAVE, token, 0, 0, &reply);
-    return false;
-}
-
-bool loan_offer(uint64_t token, uint32_t device, uint64_t bytes)
-{
-    struct aq_gpu_loan_reply reply;
-    bool lent = false;
-    int r;
+    struct ledger_entry entry = { .bytes = 0 };
+    uint64_t lent = 0;
 
     gpu_lock_take(&lock);
     settle();
-    r = ask(AQ_GPU_LOAN_OFFER, token, device, bytes, &reply);
-    if (r == EEXIST && (lent = enter_borrowed(token, device, bytes)))
-        ledger_release(device, bytes);
-    if (r == 0 && !(lent = ledger_add(LEDGER_LOAN, token, device, bytes, 0)))
-        (void)ask(AQ_GPU_LOAN_LEAVE, token, 0, 0, &reply);
+    if (ledger_get(kind, key, &entry) && entry.link)
+        lent = entry.link;
+    else if (entry.bytes && offer(token, entry.device, entry.bytes)
+             && ledger_set(kind, key, entry.bytes, token))
+        lent = token;
     gpu_lock_give(&lock);
     return lent;
 }
 
-bool loan_join(uint64_t token)
+/* Others pay. Under the lock. */
+static bool join(uint64_t token)
 {
     struct aq_gpu_loan_reply reply;
+    uint64_t bytes;
+    int answer = pay_back(token) ? ask(AQ_GPU_LOAN_JOIN, token, 0, 0, &reply) : EAGAIN;
+
+    if (answer == EAGAIN)
+        owe(token, &(struct ledger_entry){ .bytes = 0 });
+    if (answer)
+        return false;
+    bytes = reply.granules << AQ_GPU_GRANULE_SHIFT;
+    if (reply.device < AQ_GPU_DEVICES_MAX
+        && ledger_add(LEDGER_LOAN, token, reply.device, 0, bytes)) {
+        (void)__atomic_add_fetch(&borrowed[reply.device], bytes, __ATOMIC_RELAXED);
+        return true;
+    }
+    (void)say_leave(token);
+    return false;
+}
+
+bool loan_join(uint64_t token)
+{
     bool joined;
 
     gpu_lock_take(&lock);
-    joined = find_again(token);
+    joined = ledger_ref(LEDGER_LOAN, token);
     if (!joined) {
         settle();
-        joined = ask(AQ_GPU_LOAN_JOIN, token, 0, 0, &reply) == 0
-                 && enter_borrowed(token, reply.device, reply.granules << AQ_GPU_GRANULE_SHIFT);
+        joined = join(token);
     }
     gpu_lock_give(&lock);
     return joined;
@@ -222,28 +320,33 @@ bool loan_join(uint64_t token)
 
 bool loan_pay(uint64_t token, uint32_t device, uint64_t bytes, struct ledger_entry *ret)
 {
-    if (bytes && !ledger_reserve(device, bytes))
-        return false;
+    bool paid = true;
+
     *ret = (struct ledger_entry){ .bytes = bytes, .device = (uint8_t)device };
-    if (token && bytes && loan_offer(token, device, bytes))
+    gpu_lock_take(&lock);
+    if (token && ledger_ref(LEDGER_LOAN, token)) /* another thread was quicker */
+        *ret = (struct ledger_entry){ .device = (uint8_t)device, .link = token };
+    else if (bytes && !ledger_reserve(device, bytes))
+        paid = false;
+    else if (token && bytes && offer(token, device, bytes))
         ret->link = token;
-    return true;
+    gpu_lock_give(&lock);
+    return paid;
 }
 
 /* Who cannot tell the agent keeps the charge until he can: too long, never too short. */
 void loan_leave(uint64_t token)
 {
-    struct aq_gpu_loan_reply reply;
     struct ledger_entry gone;
 
     gpu_lock_take(&lock);
     if (ledger_unref(LEDGER_LOAN, token, &gone)) {
         if (!gone.bytes)
             (void)__atomic_sub_fetch(&borrowed[gone.device], gone.link, __ATOMIC_RELAXED);
-        if (ask(AQ_GPU_LOAN_LEAVE, token, 0, 0, &reply) != EAGAIN)
+        if (say_leave(token))
             end(&gone);
         else
-            (void)ledger_add(LEDGER_OWED, token, gone.device, gone.bytes, gone.link);
+            owe(token, &gone);
     }
     gpu_lock_give(&lock);
 }
@@ -264,5 +367,6 @@ uint64_t loan_borrowed(uint32_t device)
 void loan_forget(void)
 {
     memset(borrowed, 0, sizeof(borrowed));
+    loan_is_unsettled = false;
     lock.taken = 0;
 }

@@ -31,6 +31,7 @@ static CUresult alloc_in_host(int device, CUdeviceptr *pointer, size_t bytes)
 
 static bool reserve_here(int device, uint64_t bytes)
 {
+    loan_settle(); /* it may make room */
     return device >= 0 && ledger_reserve((uint32_t)device, bytes);
 }
 

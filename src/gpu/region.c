@@ -219,16 +219,20 @@ bool gpu_region_attach(void)
     return gpu_region_is_attached();
 }
 
+bool gpu_region_is_alive(void)
+{
+    return gpu_region_is_attached()
+           && gpu_now_ns() - __atomic_load_n(&gpu_region.limits->alive_ns, __ATOMIC_RELAXED)
+                  < SILENT_NS;
+}
+
 /* The old limits stay mapped: another thread may be reading them. */
 void gpu_region_renew(void)
 {
     int saved = errno;
-    int64_t now = gpu_now_ns(), silent;
 
-    if (!gpu_region_is_attached())
-        return;
-    silent = now - __atomic_load_n(&gpu_region.limits->alive_ns, __ATOMIC_RELAXED);
-    if (silent < SILENT_NS || now - __atomic_load_n(&tried_ns, __ATOMIC_RELAXED) < SILENT_NS)
+    if (!gpu_region_is_attached() || gpu_region_is_alive()
+        || gpu_now_ns() - __atomic_load_n(&tried_ns, __ATOMIC_RELAXED) < SILENT_NS)
         return;
     gpu_lock_take(&lock);
     tried_ns = own_clock_ns();

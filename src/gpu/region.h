@@ -30,6 +30,9 @@ bool gpu_region_attach(void);
 /* If the agent has been silent for a second, ask for the limits of its successor. */
 void gpu_region_renew(void);
 
+/* The agent has looked after this container within the last second. */
+bool gpu_region_is_alive(void);
+
 /* Ask the agent to write down a loan. False = nobody answers; then nobody is asked for
  * the next second. errno stays.
  */

@@ -20,6 +20,7 @@ CUresult on_vmm_create(fn_cuMemCreate *real, CUmemGenericAllocationHandle *handl
     if (!handle || !bytes || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return real(handle, bytes, prop, flags);
     device = gpu_device_index(prop->location.id);
+    loan_settle();
     if (device < 0 || !ledger_reserve((uint32_t)device, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = real(handle, bytes, prop, flags);

@@ -160,13 +160,19 @@ static uint32_t slot_of_peer(const struct gpu_share *share, int socket)
     return 0;
 }
 
-/* Nobody lends more than he is charged, so books cannot be filled with air. */
+/* Nobody lends more than he is charged, so books cannot be filled with air. Whoever
+ * offers what is a loan already, perhaps its own, changes no sum.
+ */
 static int offer(struct gpu_share *share, uint32_t slot, const struct aq_gpu_loan_order *order)
 {
-    if (order->device >= share->limits->device_count || order->token > INT64_MAX
-        || order->granules > charge_of_slot(share->usage, slot, order->device)
-                                 - AQ_MIN(gpu_loans_paid(share->loans, slot, order->device),
-                                          charge_of_slot(share->usage, slot, order->device)))
+    uint64_t charged, lent;
+
+    if (order->device >= share->limits->device_count || order->token > INT64_MAX)
+        return -EINVAL;
+    charged = charge_of_slot(share->usage, slot, order->device);
+    lent = gpu_loans_paid(share->loans, slot, order->device);
+    if (!gpu_loans_has(share->loans, order->token)
+        && order->granules > charged - AQ_MIN(lent, charged))
         return -EINVAL;
     return gpu_loans_offer(share->loans, slot, order->device, order->token, order->granules);
 }

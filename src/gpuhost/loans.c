@@ -124,12 +124,25 @@ int gpu_loans_keep(struct gpu_loans *loans, const char *path, struct aq_error *e
 
 /* ---- the books ---- */
 
+static uint32_t place_of(const struct gpu_loans *loans, uint64_t token)
+{
+    uint32_t i = 0;
+
+    while (i < loans->end && (loans->loans[i].token != token || !token))
+        i++;
+    return i;
+}
+
+bool gpu_loans_has(const struct gpu_loans *loans, uint64_t token)
+{
+    return place_of(loans, token) < loans->end;
+}
+
 static struct loan *find(struct gpu_loans *loans, uint64_t token)
 {
-    for (uint32_t i = 0; i < loans->end; i++)
-        if (loans->loans[i].token == token && token)
-            return &loans->loans[i];
-    return NULL;
+    uint32_t place = place_of(loans, token);
+
+    return place < loans->end ? &loans->loans[place] : NULL;
 }
 
 static struct loan *find_free(struct gpu_loans *loans)

@@ -4,7 +4,8 @@
  * process that offered it holds it, the charge stays with it; then the
  * container pays for it until nobody holds it any more. Only the agent writes
  * these books, so programs cannot scribble over them; they are told by
- * messages (struct aq_gpu_loan_order) and by their deaths. One thread.
+ * messages (struct aq_gpu_loan_order) and by their deaths. An order may come
+ * again, as its sender may have missed the answer (gpu/loan.h). One thread.
  */
 #ifndef AQ_GPUHOST_LOANS_H
 #define AQ_GPUHOST_LOANS_H
@@ -31,6 +32,9 @@ int gpu_loans_keep(struct gpu_loans *loans, const char *path, struct aq_error *e
  */
 int gpu_loans_offer(struct gpu_loans *loans, uint32_t slot, uint32_t device, uint64_t token,
                     uint64_t granules);
+
+/* Somebody holds it. */
+bool gpu_loans_has(const struct gpu_loans *loans, uint64_t token);
 
 /* 'slot' holds it, too: its device and size. -ENOENT: nobody does. */
 int gpu_loans_join(struct gpu_loans *loans, uint32_t slot, uint64_t token, uint32_t *ret_device,

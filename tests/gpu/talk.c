@@ -137,6 +137,8 @@ static int obey(const char *verb, const char *words, unsigned long long *ret)
         return (int)FN(cuDestroyExternalMemory)((CUexternalMemory)(uintptr_t)number);
     if (IS("load"))
         return (int)FN(cuModuleLoadData)(&module, work_ptx);
+    if (IS("sync"))
+        return (int)FN(cuCtxSynchronize)();
     if (IS("shut"))
         return close((int)number);
     if (IS("unmap")) {

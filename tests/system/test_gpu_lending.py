@@ -220,22 +220,61 @@ def test_nobody_is_accused_of_what_is_lent(card):
         assert more and part.run.poll() is None
 
 
+@contextlib.contextmanager
+def nobody_answers(part):
+    path = part.env["ALIQUOT_GPU_SOCKET"]
+    os.rename(path, path + ".gone")
+    yield
+    os.rename(path + ".gone", path)
+
+
+def comes_to(part, mib, *programs):
+    """Programs tell what they had to tell when they wait for the device; contexts besides."""
+    def charged():
+        assert all(one("sync") == "0" for one in programs)
+        return part.charged() == (mib + 2 * CONTEXT) * MIB
+    wait_until(charged)
+
+
 def test_lent_while_nobody_answers(card):
     """Without the server nothing is written down: both pay, and nothing is free too early."""
     with card.slice("--memory", "1g") as part, talkers(part, 2) as (maker, borrower):
         handle = maker("create", 100)
         descriptor = maker("export", handle)
         borrowed = borrower("import", descriptor)
-        os.rename(part.env["ALIQUOT_GPU_SOCKET"], part.env["ALIQUOT_GPU_SOCKET"] + ".gone")
-        maker("release", handle)
-        maker("shut", descriptor.split()[1])
-        assert part.charged() == (100 + 2 * CONTEXT) * MIB
-        os.rename(part.env["ALIQUOT_GPU_SOCKET"] + ".gone", part.env["ALIQUOT_GPU_SOCKET"])
+        with nobody_answers(part):
+            maker("release", handle)
+            maker("shut", descriptor.split()[1])
+            assert part.charged() == (100 + 2 * CONTEXT) * MIB
         borrower("release", borrowed)
-        time.sleep(1.1)  # nobody is asked for so long after no answer
-        other = maker("create", 2)
-        maker("export", other)
-        wait_until(lambda: part.charged() == (2 + 2 * CONTEXT) * MIB)
+        comes_to(part, 0, maker)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_pay_only_until_somebody_answers(card, kind):
+    lend, borrow = KINDS[kind]
+    with card.slice("--memory", "1g") as part, talkers(part, 2) as (maker, borrower):
+        with nobody_answers(part):
+            letter, maker_gives = lend(maker)
+            borrower_gives = borrow(borrower, letter)
+            assert part.charged() == (200 + 2 * CONTEXT) * MIB
+        comes_to(part, 100, maker, borrower)
+        maker_gives()
+        is_used(card, part, 100, 2)
+        borrower_gives()
+        is_used(card, part, 0, 2)
+
+
+def test_what_failed_while_nobody_answered_is_not_held(card):
+    """An order whose answer is missing may have been followed. It is taken back."""
+    with card.slice("--memory", "1g") as part, talkers(part, 2) as (maker, borrower):
+        pointer = maker("alloc", 100)
+        letter = maker("get", pointer)
+        with nobody_answers(part):
+            maker("free", pointer)
+            assert borrower("open", letter) == "error 1"
+            assert part.charged() == (100 + 2 * CONTEXT) * MIB
+        comes_to(part, 0, maker, borrower)
 
 
 COUNT = 64
