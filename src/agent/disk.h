@@ -45,6 +45,7 @@ struct disk_job {
     enum disk_action action;
     struct uuid id;
     int64_t attempt;
+    uint64_t number;                 /* the caller's, to know it again */
     char *spec, *resource, *environ; /* owned; may be NULL */
     struct strbuf program;           /* DISK_CREATE: of runtime_describe(); owned */
     const char *reason;              /* DISK_CONCLUDE: of monitor/protocol.h, static */

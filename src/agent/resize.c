@@ -31,8 +31,10 @@ struct resizing {
     int64_t trial;             /* of the manager; 0 = a former process of the agent had it */
     bool is_certain;           /* written: it survives this process */
     bool is_ordered;           /* it is to be done, not only tried */
-    bool is_writing;
+    uint64_t writing;          /* number of the disk's job; 0 = none */
 };
+
+static uint64_t last_job;
 
 static void resizing_free(struct resizing *z)
 {
@@ -109,7 +111,7 @@ static void be_certain(struct local_kernel *k, struct resizing *z)
     z->is_certain = true;
 }
 
-static void refuse(struct local_kernel *k, const struct aq_error *err)
+static void refuse(struct local_kernel *k, int64_t trial, const struct aq_error *err)
 {
     struct message msg = { .type = MSG_KERNEL_STATUS };
 
@@ -117,6 +119,7 @@ static void refuse(struct local_kernel *k, const struct aq_error *err)
     msg.kernel_status.error_kind = err->kind ? err->kind : "invalid-resource-argument";
     msg.kernel_status.error_field = err->field[0] ? err->field : NULL;
     msg.kernel_status.error_text = err->text;
+    msg.kernel_status.trial = trial;
     agent_send(k->agent, &msg);
 }
 
@@ -124,12 +127,14 @@ static void refuse(struct local_kernel *k, const struct aq_error *err)
 static void give_up(struct local_kernel *k, const struct aq_error *err)
 {
     struct resizing *z = k->resizing;
+    int64_t trial = z->is_ordered ? 0 : z->trial;
 
     accel_attachment_done(&z->attachment);
-    z->is_ordered = z->is_writing = false;
+    z->is_ordered = false;
+    z->writing = 0;
     if (!z->is_certain)
         kernel_stop_resizing(k);
-    refuse(k, err);
+    refuse(k, trial, err);
 }
 
 /* ---- it is written ---- */
@@ -159,8 +164,8 @@ static void on_done(void *data, const struct disk_job *job, const struct aq_erro
     struct local_kernel *k = kernel_find(data, &job->id);
     struct aq_error failed = *err;
 
-    if (!k || !k->resizing || !k->resizing->is_writing || k->attempt != job->attempt)
-        return; /* the end has come meanwhile */
+    if (!k || !k->resizing || k->resizing->writing != job->number || k->attempt != job->attempt)
+        return; /* the end or another order has come meanwhile */
     AQ_FAULT("agent.gpu.resize.written");
     if (!failed.code && k->slice)
         (void)gpu_slice_resize(k->slice, &k->resizing->attachment, &failed);
@@ -182,9 +187,9 @@ static void on_certain(void *data, const struct disk_job *job, const struct aq_e
     struct local_kernel *k = kernel_find(data, &job->id);
     struct resizing *z = k ? k->resizing : NULL;
 
-    if (!z || !z->is_writing || k->attempt != job->attempt)
+    if (!z || z->writing != job->number || k->attempt != job->attempt)
         return;
-    z->is_writing = false;
+    z->writing = 0;
     AQ_FAULT("agent.gpu.resize.prepared");
     if (err->code) {
         give_up(k, err);
@@ -214,7 +219,7 @@ static int write_all(struct local_kernel *k, struct aq_error *err)
     struct disk_job job = { .action = z->is_ordered ? DISK_REPLACE : DISK_INTEND, .id = k->id,
                             .attempt = k->attempt, .program = STRBUF_INIT, .uid = k->agent->uid,
                             .gid = k->agent->gid, .on_done = z->is_ordered ? on_done : on_certain,
-                            .data = k->agent };
+                            .data = k->agent, .number = ++last_job };
     struct message msg;
     int r = path && slots ? order_read(path, &msg, err) : aq_fail(err, ENOMEM, "kernel");
 
@@ -229,7 +234,7 @@ static int write_all(struct local_kernel *k, struct aq_error *err)
         disk_job_done(&job);
     else
         r = disk_add(k->agent->disk, &job, err);
-    z->is_writing = r == 0;
+    z->writing = r == 0 ? job.number : 0;
     return r;
 }
 
@@ -332,7 +337,7 @@ static int take(struct local_kernel *k, const struct msg_kernel_resize *order, s
         return aq_fail_as(err, EAGAIN, "busy", "session", "it is about to start or to end; ask "
                           "again");
     if (z && slots_eq(&z->slots, &slots)) {
-        bool is_idle = z->is_certain && !z->asking && !z->is_writing;
+        bool is_idle = z->is_certain && !z->asking && !z->writing;
 
         z->trial = order->trial ? order->trial : z->trial;
         z->is_ordered |= !order->trial;
@@ -342,7 +347,7 @@ static int take(struct local_kernel *k, const struct msg_kernel_resize *order, s
             kernel_report(k);
         return 0;
     }
-    if (z && z->is_writing)
+    if (z && z->is_ordered && z->writing)
         return aq_fail_as(err, EAGAIN, "busy", "session", "its devices are changing already; ask "
                           "again");
     if (z)
@@ -362,7 +367,7 @@ void kernel_on_resize(struct agent *agent, const struct msg_kernel_resize *order
     if (!k || order->attempt != k->attempt)
         return; /* the inventory says what is here */
     if (take(k, order, &err) < 0)
-        refuse(k, &err);
+        refuse(k, order->trial, &err);
 }
 
 /* ---- one that outlived an agent ---- */

@@ -198,7 +198,8 @@ struct msg_kernel_status {    /* also one element of the heartbeat's inventory *
     const char *slots;        /* what it holds, as in create; NULL = as in its order */
     const char *prepared;     /* what it could hold by a trial of kernel.resize; NULL = none */
     const char *prepared_alloc; /* as 'alloc', if it did */
-    int64_t trial;            /* of the order that prepared it; 0 = of before the agent's start */
+    int64_t trial;            /* of the order that prepared it, or that error_* refuse; 0 = of before
+                                 the agent's start, or none */
     const char *error_kind;   /* "unsupported-resource", "insufficient-resource" ... */
     const char *error_field;  /* slot, device or member that is meant */
     const char *error_text;

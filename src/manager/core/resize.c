@@ -403,12 +403,12 @@ static void take_refusal(struct core *core, struct agent_live *a, struct live *l
 
     (void)aq_fail_field(&err, EINVAL, m->error_field ? m->error_field : "resources", "%s",
                         m->error_text);
-    if (l->resize && l->resize->phase == TRYING) {
+    if (l->resize && l->resize->phase == TRYING && m->trial == l->resize->trial) {
         abandon(core, l, -err.code, &err);
         return;
     }
-    if (l->resize && l->resize->phase == DECIDING)
-        return;
+    if (l->resize && l->resize->phase <= DECIDING)
+        return; /* of a former order */
     log_warning("agent '%s' does not give '%s' the parts of devices that it is to have: %s",
                 a->a.id, l->s.name, err.text);
     if (said->is_prepared || l->is_busy || slots_eq(&said->held, &l->s.kernels[rank].requested)

@@ -58,7 +58,7 @@ static void says(size_t rank, const char *held, const char *prepared, int64_t tr
     agent_says(kernels[rank].agent_id, report);
 }
 
-static void refuses_as(size_t rank, enum msg_kernel_state state)
+static void refuses_as(size_t rank, enum msg_kernel_state state, int64_t trial)
 {
     struct msg_kernel_status report = kernel_report(&kernels[rank], state);
 
@@ -66,12 +66,13 @@ static void refuses_as(size_t rank, enum msg_kernel_state state)
     report.error_kind = "insufficient-resource";
     report.error_field = "cuda.shares";
     report.error_text = "cuda.shares: no";
+    report.trial = trial;
     agent_says(kernels[rank].agent_id, report);
 }
 
-static void refuses(size_t rank)
+static void refuses(size_t rank, int64_t trial)
 {
-    refuses_as(rank, MSG_KERNEL_RUNNING);
+    refuses_as(rank, MSG_KERNEL_RUNNING, trial);
 }
 
 static void rows_have(size_t count, int64_t shares)
@@ -135,7 +136,7 @@ static void test_one_cannot(void **state)
     wish(AMOUNT_ONE, &a);
     trial = orders_are(2, true, WHOLE);
     says(0, HALF, WHOLE, trial);
-    refuses(1);
+    refuses(1, trial);
     assert_true(a.came);
     assert_int_equal(a.r, -EINVAL);
     assert_string_equal(a.err.field, "cuda.shares");
@@ -156,8 +157,7 @@ static void test_refused_early(void **state)
     (void)state;
     begin(1);
     wish(AMOUNT_ONE, &a);
-    (void)orders_are(1, true, WHOLE);
-    refuses_as(0, MSG_KERNEL_CREATING);
+    refuses_as(0, MSG_KERNEL_CREATING, orders_are(1, true, WHOLE));
     assert_true(a.came);
     assert_int_equal(a.r, -EINVAL);
     rows_have(1, AMOUNT_ONE / 2);
@@ -176,7 +176,7 @@ static void test_former_answer(void **state)
     begin(2);
     wish(AMOUNT_ONE, &first);
     trial = orders_are(2, true, WHOLE);
-    refuses(1);
+    refuses(1, trial);
     assert_int_equal(first.r, -EINVAL);
     world.sent_count = 0;
     pass(USEC_PER_SEC);
@@ -184,6 +184,8 @@ static void test_former_answer(void **state)
     other = orders_are(2, true, WHOLE);
     assert_int_not_equal(other, trial);
     says(0, HALF, WHOLE, trial);
+    refuses(0, trial); /* nor what it refused */
+    assert_false(second.came);
     says(1, HALF, WHOLE, other);
     rows_have(2, AMOUNT_ONE / 2);
     says(0, HALF, WHOLE, other);
