@@ -2,6 +2,8 @@
 no memory without it, the card is free again, and the next slice is whole."""
 
 import contextlib
+import pathlib
+import re
 import subprocess
 import time
 
@@ -134,6 +136,57 @@ def test_resize_point(point):
         client.send("DELETE", f"/session/{session}?forced=true")
         wait_status(client, session, *ENDED)
         assert is_free(cluster.card)
+
+
+def parts_of(cluster, client, path):
+    """What every kernel holds by the manager, and by what its agent has written: a set."""
+    found = set()
+    with contextlib.suppress(*GONE):
+        for kernel in client.get(path).json["kernels"]:
+            found.add(kernel["requested_slots"]["cuda.shares"])
+            for text in pathlib.Path(cluster.folder).rglob("resource.txt"):
+                if kernel["id"] in str(text):
+                    line = re.search(r"CUDA.SHARES_SHARES=.*:([\d.]+)", text.read_text())
+                    found.add(line[1].rstrip("0").rstrip("."))
+    return found
+
+
+@pytest.mark.parametrize("point", RESIZE_POINTS)
+def test_resize_point_of_two_nodes(point):
+    """All kernels come to have the same, and it is what it was or what was asked for."""
+    if why := containers.why_not("crun"):
+        pytest.skip(why)
+    with GpuCluster(devices=2, ALIQUOT_RESOURCE_CPUS="1") as cluster:
+        mark = cluster.folder / "died"
+        cluster.env.update(ALIQUOT_FAULT=point, ALIQUOT_FAULT_ONCE=str(mark))
+        cluster.supervise()
+        cluster.start_manager()
+        for number, name in enumerate(("agent", "other")):
+            cluster.start_gpu_agent(name, number)
+        client = cluster.client()
+        body = {**batch("pair", "exec sleep 600"), "image": "host", "clusterSize": 2,
+                "clusterMode": "multi-node", **body_of("0.5", "")}
+        session = client.post("/session", body).json["sessionId"]
+        path = f"/aliquot/v1/sessions/{session}"
+
+        def resize(amount):
+            with contextlib.suppress(*GONE):
+                return client.send("PATCH", path, {"resources": {"cuda.shares": amount}}).status == 204
+            return False
+
+        wait_status(client, session, "RUNNING")
+        answered = resize("1")
+        wait_for(mark.exists, 30, f"a process to pass {point}")
+        wait_for(lambda: parts_of(cluster, client, path) in ({"0.5"}, {"1"}), 60,
+                 lambda: f"all to have the same: {parts_of(cluster, client, path)}")
+        assert not answered or parts_of(cluster, client, path) == {"1"}
+        wait_for(lambda: resize("0.3"), 60, "another part")
+        wait_for(lambda: parts_of(cluster, client, path) == {"0.3"}, 30, "it to be so")
+        client.send("DELETE", f"/session/{session}?forced=true")
+        wait_status(client, session, *ENDED)
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()
 
 
 def test_agent_dies_when_it_has_found_a_cheat():

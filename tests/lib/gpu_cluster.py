@@ -1,4 +1,4 @@
-"""A cluster whose agent has a simulated GPU, and programs for containers on it."""
+"""A cluster whose agents have simulated GPUs, and programs for containers on them."""
 
 import os
 
@@ -17,6 +17,8 @@ simulated_card = "{card}"
 allocation_mode = "fractional"
 unit_mem = "{unit_mem}"
 unit_proc = 40
+"""
+CARD = """\
 [[devices]]
 mother_uuid = "{device}"
 model_name = "Simulated GPU"
@@ -27,11 +29,14 @@ CUDA = """\
 import ctypes, sys, time
 cuda = ctypes.CDLL("libcuda.so.1")
 def must(result): assert result == 0, result
-def start():
-    context = ctypes.c_void_p()
-    must(cuda.cuInit(0))
-    must(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+def use(ordinal):
+    context, device = ctypes.c_void_p(), ctypes.c_int()
+    must(cuda.cuDeviceGet(ctypes.byref(device), ordinal))
+    must(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
     must(cuda.cuCtxSetCurrent(context))
+def start():
+    must(cuda.cuInit(0))
+    use(0)
 def info():
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     must(cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
@@ -44,22 +49,31 @@ start()
 
 
 class GpuCluster(Cluster):
-    """One agent of containers, whose card is simulated."""
+    """Agents of containers, whose GPUs are simulated: one with all of them, unless the test
+    starts others on mocks of their own."""
 
-    def __init__(self, version="12.8", **settings):
+    def __init__(self, version="12.8", devices=1, **settings):
         super().__init__(**{**SETTINGS, **settings})
-        self.version = version
-        self.card = Card(processors=80, memory="8G")
+        self.version, self.devices = version, range(devices)
+        self.card = Card(processors=80, memory="8G", devices=devices)
         self.mock = self.folder / "mock-accelerator.toml"
         self.env["ALIQUOT_ACCELERATORS_MOCK"] = str(self.mock)
         os.chmod(self.card.folder, 0o755)
         self.write_cards("4G")
 
-    def write_cards(self, unit_mem):
+    def write_cards(self, unit_mem, mock=None, devices=None):
         fresh = self.folder / "cards.new"
-        fresh.write_text(CARDS.format(simulator=(BUILD / "simgpu" / self.version).resolve(),
-                                      card=self.card.path, device=DEVICE % 0, unit_mem=unit_mem))
-        fresh.rename(self.mock)
+        text = CARDS.format(simulator=(BUILD / "simgpu" / self.version).resolve(),
+                            card=self.card.path, unit_mem=unit_mem)
+        fresh.write_text(text + "".join(CARD.format(device=DEVICE % number)
+                                        for number in devices or self.devices))
+        fresh.rename(mock or self.mock)
+
+    def start_gpu_agent(self, name, device):
+        """An agent with this one of the devices alone."""
+        mock = self.folder / (name + ".toml")
+        self.write_cards("4G", mock, [device])
+        self.start_agent(name, ALIQUOT_ACCELERATORS_MOCK=str(mock))
 
     def end(self):
         super().end()

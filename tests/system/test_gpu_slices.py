@@ -144,59 +144,6 @@ while True:
     session.wait()
 
 
-# ---- other parts for a session that runs ----
-
-def resized(session, **resources):
-    return session.client.send("PATCH", f"/aliquot/v1/sessions/{session.id}",
-                               {"resources": {name.replace("_", "."): amount
-                                              for name, amount in resources.items()}})
-
-
-def held(cluster, session):
-    """The session's part by the manager, by what its devices are, and by its own resource.txt."""
-    shown = session.client.get(f"/aliquot/v1/sessions/{session.id}").json["kernels"][0]
-    told = cluster.folder / "agent/kernels" / shown["id"] / "config/resource.txt"
-    return (shown["requested_slots"]["cuda.shares"],
-            re.search(r"CUDA.SHARES_SHARES=.*:([\d.]+)", told.read_text()).group(1))
-
-
-def test_a_running_session_gets_another_part(cluster):
-    """More at once, less without taking anything away; kept by both sides; refused by name."""
-    session = begin_python(cluster, "0.5", """
-say("had", alloc(1500))
-while True:
-    say(info()[1], alloc(100), info()[0] < 1024)
-    time.sleep(0.1)
-""")
-    other = begin_python(cluster, "1", "say(info()[1])\ntime.sleep(600)")
-    session.wait_log("2048 0 ")
-    other.wait_log("4096")
-    assert resized(session, cuda_shares="1").status == 204
-    wait_for(lambda: session.log.rstrip().splitlines()[-1].startswith("4096 "), 30, lambda: session.log)
-    assert held(cluster, session) == ("1", "1.00")
-    assert resized(session, cuda_shares="0.3").status == 204
-    session.wait_log("1228 2 True")
-    assert held(cluster, session) == ("0.3", "0.30")
-    for name in ("agent", "manager"):
-        cluster.programs[name].kill()
-        getattr(cluster, f"start_{name}")()
-    wait_for(lambda: cluster.agent()["status"] == "ALIVE", 30, "the agent to be back")
-    wait_for(lambda: resized(session, cuda_shares="0.4").status == 204, 30, "another part")
-    wait_for(lambda: session.log.rstrip().splitlines()[-1].startswith("1638 "), 30, lambda: session.log)
-    for wrong, words in ({"cuda_shares": "5"}, "cuda.shares"), ({"cuda_shares": "1.1"}, "cuda.shares"), \
-            ({"cuda_shares": "0.4001"}, "cuda.shares"), ({"cuda_shares": "0"}, "cuda.shares"), \
-            ({"cuda_shares": "-1"}, "cuda.shares"), ({"cuda_shares": "x"}, "cuda.shares"), \
-            ({"mem": "512m"}, "mem"), ({"tpu_device": "1"}, "tpu"), ({}, "resources"):
-        reply = resized(session, **wrong)
-        assert reply.status == 400 and words in reply.body.decode(), (wrong, reply.body)
-    assert resized(session, cuda_shares="1").status == 204
-    assert session.log.rstrip().splitlines()[0] == "had 0"
-    for one in (session, other):
-        one.end(forced=True)
-        one.wait()
-    cluster.check_audits()
-
-
 # ---- images that nothing can be held in ----
 
 @pytest.fixture
