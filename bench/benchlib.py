@@ -19,7 +19,9 @@ from ports import free_port  # noqa: E402
 
 BUILD = ROOT / "build"
 os.environ.setdefault("ALIQUOT_BUILD", str(BUILD))  # for what is shared with the tests
-PEERS = pathlib.Path(os.environ.get("ALIQUOT_PEERS", ROOT.parent / "shared" / "peers"))
+PEERS = pathlib.Path(os.environ.get("ALIQUOT_PEERS") or next(
+    (found for folder in ROOT.parents if (found := folder / "shared" / "peers").is_dir()),
+    ROOT.parent / "shared" / "peers"))  # a worktree may lie deeper than the folder beside it
 KEYPAIR = {"ALIQUOT_ACCESS_KEY": "AKIAIOSFODNN7EXAMPLE",
            "ALIQUOT_SECRET_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
 
@@ -131,12 +133,26 @@ def cpu_seconds(pid):
 
 
 class Slurm:
-    """The peer of ../shared/peers/slurm in a scratch folder; None where it is missing."""
+    """The peer of the folder of peers, in a scratch folder."""
+
+    @staticmethod
+    def missing():
+        """Why it cannot be measured here: a sentence, or None."""
+        if not (PEERS / "slurm" / "up.sh").exists():
+            return f"{PEERS / 'slurm' / 'up.sh'} is missing: say with ALIQUOT_PEERS where peers are"
+        absent = [name for name in ("slurmctld", "slurmd", "sbatch", "sdiag", "munged", "munge")
+                  if not shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")]
+        if absent:
+            return f"{', '.join(absent)}: not installed (packages slurmctld slurmd slurm-client munge)"
+        return None
 
     @staticmethod
     def find():
-        present = (PEERS / "slurm" / "up.sh").exists() and shutil.which("sbatch")
-        return Slurm() if present else None
+        """None where it is missing; then standard error says why."""
+        why = Slurm.missing()
+        if why:
+            print(f"without Slurm: {why}", file=sys.stderr)
+        return None if why else Slurm()
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="aliquot-slurm-"))
@@ -164,6 +180,12 @@ class Slurm:
 
     def down(self):
         self.run("./down.sh")
+
+    def why_silent(self):
+        """The last words of its controller, for whoever got no figures."""
+        log = self.folder / "log" / "ctld.out"
+        said = log.read_text(errors="replace").split("\n") if log.exists() else []
+        return " / ".join(line for line in said[-4:] if line) or "its controller said nothing"
 
     def jobs_per_s(self, count, give_up_s=120):
         """Distinct sbatch calls, four at a time, until the queue is empty."""
