@@ -51,6 +51,13 @@ void hunt_forget_claimed(struct hunt *h, uint32_t node)
         hunt_without(h, &h->s->entries[h->claimed[i]], node, 1);
 }
 
+bool hunt_spares(const struct hunt *h, const struct entry *v)
+{
+    (void)h;
+    (void)v;
+    return false;
+}
+
 bool hunt_is_same_scope(const struct entry *a, const struct entry *b)
 {
     const char *x = a->more && a->more->scope ? a->more->scope : "";
@@ -59,15 +66,24 @@ bool hunt_is_same_scope(const struct entry *a, const struct entry *b)
     return strcmp(x, y) == 0;
 }
 
+double hunt_size(const struct hunt *h, const struct request *of, const struct request *req)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < h->s->cluster.columns; i++)
+        if (req->amounts[i] > 0)
+            most = AQ_MAX(most, (double)of->amounts[i] / (double)req->amounts[i]);
+    return most;
+}
+
 double hunt_contribution(const struct hunt *h, const struct entry *v, uint32_t node,
-                           const struct request *req)
+                         const struct request *req)
 {
     double most = 0;
 
     for (uint32_t q = 0; q < v->req_count; q++)
-        for (size_t i = 0; v->holds[q].node == node && i < h->s->cluster.columns; i++)
-            if (req->amounts[i] > 0)
-                most = AQ_MAX(most, (double)v->reqs[q]->amounts[i] / (double)req->amounts[i]);
+        if (v->holds[q].node == node)
+            most = AQ_MAX(most, hunt_size(h, v->reqs[q], req));
     return most;
 }
 
@@ -134,27 +150,24 @@ int hunt_init(struct hunt *h)
                : -ENOMEM;
 }
 
-int hunt_hold(struct hunt *h, struct entry *e, uint32_t q, uint32_t node)
+int hunt_hold(struct hunt *h, const struct request *req, uint32_t node, struct hold *ret)
 {
-    struct hold *hold = &e->holds[q];
     uint32_t device_count = h->s->cluster.nodes[node].device_count;
     struct part *parts = calloc((size_t)device_count + 1, sizeof(*parts));
     int count;
 
     if (!parts)
         return -ENOMEM;
-    (void)hunt_fits(h, node, e->reqs[q]);
-    count = state_choose_devices(&h->s->cluster, e->reqs[q], h->sorted, device_count, -1, parts);
+    (void)hunt_fits(h, node, req);
+    count = state_choose_devices(&h->s->cluster, req, h->sorted, device_count, -1, parts);
     for (int i = 0; i < count; i++)
         parts[i].device = h->sorted[parts[i].device].unused;
-    hold->parts = parts;
-    hold->part_count = count > 0 ? (uint32_t)count : 0;
-    if (cluster_hold_parts(&h->s->cluster, node, e->reqs[q], parts, hold->part_count) < 0) {
+    count = AQ_MAX(count, 0);
+    if (cluster_hold_parts(&h->s->cluster, node, req, parts, (uint32_t)count) < 0) {
         free(parts);
-        *hold = (struct hold){ .node = CLUSTER_NONE };
         return -ENOMEM;
     }
-    hold->node = node;
+    *ret = (struct hold){ .node = node, .parts = parts, .part_count = (uint32_t)count };
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* hunt.h - the search for those whose going lets a session start
  *
- * What preempt.c and move.c share: an agent's amounts and devices as they
+ * What preempt.c, move.c and reserve.c share: an agent's amounts and devices as they
  * would be without some of the sessions there.
  */
 #ifndef AQ_SCHED_HUNT_H
@@ -36,14 +36,20 @@ void hunt_without(struct hunt *h, const struct entry *victim, uint32_t node, int
 /* What is claimed already will be gone. */
 void hunt_forget_claimed(struct hunt *h, uint32_t node);
 bool hunt_fits(struct hunt *h, uint32_t node, const struct request *req);
+/* For hunt.may_go, where nobody has to. */
+bool hunt_spares(const struct hunt *h, const struct entry *v);
 bool hunt_is_same_scope(const struct entry *a, const struct entry *b);
-/* The part of the request that the victim would free, of the slot it frees most of. */
+/* The part of the request 'req' that another one is, of the slot of which it is most. */
+double hunt_size(const struct hunt *h, const struct request *of, const struct request *req);
+/* The same of the largest container that the victim has on the node. */
 double hunt_contribution(const struct hunt *h, const struct entry *v, uint32_t node,
                          const struct request *req);
 /* It goes for this session. */
 void hunt_claim(struct hunt *h, uint32_t handle);
-/* Hold a place on the agent as it was made last, from devices that will be free. 0 or -ENOMEM. */
-int hunt_hold(struct hunt *h, struct entry *e, uint32_t q, uint32_t node);
+/* Hold a place for 'req' on the agent as it was made last, from devices that will be free. 0 or
+ * -ENOMEM; *ret holds nothing before, nor then.
+ */
+int hunt_hold(struct hunt *h, const struct request *req, uint32_t node, struct hold *ret);
 /* Nobody has to go; the first 'count' places are given back. 0 or -ENOMEM. */
 int hunt_give_up(struct hunt *h, struct entry *e, uint32_t count);
 

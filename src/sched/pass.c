@@ -31,8 +31,11 @@ struct pass {
     size_t cap;
     struct forecast *forecast;      /* once somebody found no room, with backfill */
     uint32_t reservations;
+    uint32_t searches;              /* for whom to move */
     bool has_placed;
 };
+
+#define SEARCHES_MAX 32 /* of one pass: the first that found no room */
 
 /* ---- outcomes ---- */
 
@@ -87,6 +90,7 @@ static void settle(struct pass *p, struct entry *e, enum entry_status status)
     const struct selector *selector = &p->s->options.selector;
 
     e->status = status;
+    p->s->preempting += status == ENTRY_PREEMPTING;
     e->started_usec = p->now_usec;
     e->placed_in = p->s->passes;
     state_charge(p->s, e, 1);
@@ -97,55 +101,111 @@ static void settle(struct pass *p, struct entry *e, enum entry_status status)
 
 /* ---- looking ---- */
 
-/* No room, or others have a time: is there one for it? Returns a verdict or -ENOMEM. */
-static int find_time(struct pass *p, struct entry *e, int64_t *ret_usec)
+static int need_forecast(struct pass *p)
+{
+    if (!p->forecast)
+        p->forecast = forecast_new(p->s, p->now_usec, false, p->arena);
+    return p->forecast ? 0 : -ENOMEM;
+}
+
+/* No room, or others have a time: is there one for it, or, with 'only_now', does it start now
+ * without moving any? Returns a verdict or -ENOMEM.
+ */
+static int find_time(struct pass *p, struct entry *e, bool only_now, int64_t *ret_usec)
 {
     uint32_t max = p->s->options.reservations_max;
-    bool only_now = max && p->reservations >= max;
+    bool is_last = max && p->reservations >= max;
     int64_t at;
 
-    if (!p->forecast && !(p->forecast = forecast_new(p->s, p->now_usec, false, p->arena)))
-        return -ENOMEM;
-    if (forecast_entry(p->forecast, e, only_now, &at) < 0)
+    if (need_forecast(p) < 0 || forecast_entry(p->forecast, e, only_now || is_last, &at) < 0)
         return -ENOMEM;
     if (at <= p->now_usec)
         return SCHED_PLACED;
-    p->reservations += !only_now;
-    *ret_usec = at == INT64_MAX ? 0 : at;
+    if (!only_now) {
+        p->reservations += !is_last;
+        *ret_usec = at == INT64_MAX ? 0 : at;
+    }
     return SCHED_NO_ROOM;
+}
+
+/* Is all that it holds really free for it: have its victims gone? */
+static bool has_real_room(const struct sched *s, const struct entry *e)
+{
+    for (uint32_t i = 0; i < e->req_count; i++) {
+        const struct node *n = &s->cluster.nodes[e->holds[i].node];
+
+        for (size_t c = 0; c < s->cluster.width; c++)
+            if (e->reqs[i]->amounts[c] > 0 && n->free[c] < 0)
+                return false;
+        for (uint32_t p = 0; p < e->holds[i].part_count; p++)
+            if (n->devices[e->holds[i].parts[p].device].free < 0)
+                return false;
+    }
+    return true;
+}
+
+/* The verdict on what preempt_for() or move_for() has answered. */
+static int judge_hold(const struct pass *p, const struct entry *e, const struct sched_outcome *out,
+                      int r)
+{
+    if (r <= 0)
+        return r < 0 ? r : SCHED_NO_ROOM;
+    return out->victim_count == 0 && has_real_room(p->s, e) ? SCHED_PLACED : SCHED_PREEMPTING;
+}
+
+/* The plans of others know of it. */
+static int tell_forecast(struct pass *p, const struct entry *e, const struct sched_outcome *out)
+{
+    int r = p->forecast ? forecast_change(p->forecast, e, e->holds, -1) : 0;
+
+    for (size_t i = 0; p->forecast && i < out->victim_count && r == 0; i++) {
+        const struct entry *v = &p->s->entries[out->victims[i]];
+
+        if ((r = forecast_leave(p->forecast, v, 1)) == 0)
+            r = forecast_linger(p->forecast, v);
+    }
+    return r;
 }
 
 static int preempt(struct pass *p, struct entry *e, struct sched_outcome *out)
 {
     int r = preempt_for(p->s, e, p->now_usec, p->arena, &out->victims, &out->victim_count);
 
-    return r < 0 ? r : r > 0 ? SCHED_PREEMPTING : SCHED_NO_ROOM;
+    if (r > 0 && tell_forecast(p, e, out) < 0)
+        return -ENOMEM;
+    return judge_hold(p, e, out, r);
 }
 
 static int move(struct pass *p, struct entry *e, struct sched_outcome *out)
 {
-    int r = move_for(p->s, e, p->now_usec, p->arena, out);
-
-    return r < 0 ? r : r > 0 ? SCHED_PREEMPTING : SCHED_NO_ROOM;
+    if (p->searches >= SEARCHES_MAX)
+        return SCHED_NO_ROOM;
+    p->searches++;
+    if (p->s->options.backfill && need_forecast(p) < 0)
+        return -ENOMEM;
+    return judge_hold(p, e, out, move_for(p->s, e, p->now_usec, p->forecast, p->arena, out));
 }
 
 /* A verdict or -ENOMEM. */
 static int find_place(struct pass *p, struct entry *e, struct sched_outcome *out)
 {
+    const struct sched_options *o = &p->s->options;
     /* who was told a time starts where it was planned: others were planned around it */
-    bool is_planned = p->forecast || (p->s->options.backfill && e->planned_usec);
+    bool is_planned = p->forecast || (o->backfill && e->planned_usec);
     int r = SCHED_NO_ROOM;
 
     if (!is_planned)
         r = place_entry(p->s, e, p->arena);
     else if (!entry_has_agent(p->s, e, 0))
         return SCHED_NO_AGENT;
-    if (r == SCHED_NO_ROOM && p->s->options.preemption.moves && !p->s->options.backfill)
+    else if (o->preemption.moves || o->preemption.enabled)
+        r = find_time(p, e, true, NULL);
+    if (r == SCHED_NO_ROOM && o->preemption.moves)
         r = move(p, e, out);
-    if (r == SCHED_NO_ROOM && p->s->options.preemption.enabled)
+    if (r == SCHED_NO_ROOM && o->preemption.enabled)
         r = preempt(p, e, out);
-    if (r == SCHED_NO_ROOM && p->s->options.backfill)
-        r = find_time(p, e, &out->starts_usec);
+    if (r == SCHED_NO_ROOM && o->backfill)
+        r = find_time(p, e, false, &out->starts_usec);
     return r;
 }
 
@@ -164,10 +224,8 @@ static int look(struct pass *p, uint32_t handle, struct sched_outcome *out)
     out->verdict = (enum sched_verdict)r;
     if (out->verdict == SCHED_PLACED)
         settle(p, e, ENTRY_PLACED);
-    else if (out->verdict == SCHED_PREEMPTING) {
+    else if (out->verdict == SCHED_PREEMPTING)
         settle(p, e, ENTRY_PREEMPTING);
-        p->s->preempting++;
-    }
     return 0;
 }
 
@@ -209,22 +267,6 @@ static int look_at_band(struct pass *p, size_t from, size_t to)
 }
 
 /* ---- the pass ---- */
-
-/* Is all that it holds really free for it: have its victims gone? */
-static bool has_real_room(const struct sched *s, const struct entry *e)
-{
-    for (uint32_t i = 0; i < e->req_count; i++) {
-        const struct node *n = &s->cluster.nodes[e->holds[i].node];
-
-        for (size_t c = 0; c < s->cluster.width; c++)
-            if (e->reqs[i]->amounts[c] > 0 && n->free[c] < 0)
-                return false;
-        for (uint32_t p = 0; p < e->holds[i].part_count; p++)
-            if (n->devices[e->holds[i].parts[p].device].free < 0)
-                return false;
-    }
-    return true;
-}
 
 /* An agent where it has its place takes nothing any more. */
 static bool has_lost_agent(const struct sched *s, const struct entry *e)
@@ -291,8 +333,10 @@ static void drop_placed(struct sched *s)
     s->queue_count = kept;
 }
 
-/* Who was moved has its place, ahead of the queue. */
-static int start_moved(struct pass *p)
+/* Who has a place set aside has it ahead of the queue. It starts when those have gone that it is
+ * made of.
+ */
+static int start_reserved(struct pass *p)
 {
     struct sched *s = p->s;
 
@@ -306,8 +350,10 @@ static int start_moved(struct pass *p)
         out.verdict = validate_entry(s, e, p->now_usec, &out.account);
         if (out.verdict != SCHED_PLACED)
             r = state_unreserve(s, e->row); /* its turn among others comes */
-        else if ((r = move_start(s, e)) > 0) {
-            settle(p, e, ENTRY_PLACED);
+        else if ((r = reserve_start(s, e)) > 0) {
+            if (!has_real_room(s, e))
+                out.verdict = SCHED_PREEMPTING;
+            settle(p, e, out.verdict == SCHED_PLACED ? ENTRY_PLACED : ENTRY_PREEMPTING);
             r = tell(p, s->queue[i].handle, &out);
         }
         if (r < 0)
@@ -345,7 +391,7 @@ int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sc
     strbuf_clear(&s->choices);
     r = start_waiting_for_victims(&p);
     if (r == 0)
-        r = start_moved(&p);
+        r = start_reserved(&p);
 
     for (size_t from = 0, to; r == 0 && from < s->queue_count && !p.result.is_blocked; from = to) {
         to = queue_band_end(s, from);

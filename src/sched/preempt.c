@@ -170,7 +170,7 @@ static int take(struct hunt *h, struct entry *e, uint32_t q, uint32_t node)
     for (uint32_t i = 0; i < h->candidate_count; i++)
         if (h->is_chosen[i])
             hunt_claim(h, h->candidates[i]);
-    return hunt_hold(h, e, q, node);
+    return hunt_hold(h, e->reqs[q], node, &e->holds[q]);
 }
 
 int preempt_for(struct sched *s, struct entry *e, int64_t now_usec, struct arena *arena,

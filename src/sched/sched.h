@@ -145,8 +145,8 @@ struct sched_preemption {
     bool enabled;
     enum sched_victims { SCHED_OLDEST, SCHED_NEWEST, SCHED_FEWEST, SCHED_SMALLEST } order;
     int64_t min_runtime_usec;  /* younger ones are left alone */
-    bool moves;                /* before anybody is displaced, others are moved; not with backfill,
-                                  which has promised what is free elsewhere */
+    bool moves;                /* before anybody is displaced, others are moved; with backfill only
+                                  if nobody who has a time starts later by it */
 };
 
 /* How a resource group schedules. */
@@ -200,8 +200,8 @@ struct sched_outcome {
     uint32_t account;          /* that refused, or SCHED_NO_ACCOUNT */
     const uint32_t *agents;    /* PLACED, PREEMPTING: index of the agent per kernel */
     const uint32_t *victims;   /* PREEMPTING: indexes of the running ones, or handles */
-    const uint32_t *targets;   /* index of the agent that each of them is moved to; NULL = they
-                                  are displaced */
+    const uint32_t *const *targets; /* index of the agent per kernel of each of them, where it
+                                  starts again; NULL = they are displaced */
     size_t victim_count;
     int64_t starts_usec;       /* NO_ROOM with backfill: when it will start; 0 = not known */
     const char *choices;       /* PLACED, with choices_max: JSON, per requirement

@@ -64,8 +64,12 @@ void sched_free(struct sched *s)
     strbuf_done(&s->choices);
     free(s->entries);
     free(s->free_entries);
-    for (size_t i = 0; i < s->reserved_count; i++)
-        free(s->reserved[i].hold.parts);
+    for (size_t i = 0; i < s->reserved_count; i++) {
+        for (uint32_t q = 0; q < s->reserved[i].count; q++)
+            free(s->reserved[i].holds[q].parts);
+        free(s->reserved[i].holds);
+        free(s->reserved[i].reqs);
+    }
     free(s->reserved);
     free(s->queue);
     free(s->accounts);
@@ -138,9 +142,11 @@ static int hold_again(struct sched *s, uint32_t node)
     for (size_t i = 0; i < s->reserved_count; i++) {
         const struct reserved *r = &s->reserved[i];
 
-        if (r->hold.node == node &&
-            cluster_hold_parts(&s->cluster, node, r->req, r->hold.parts, r->hold.part_count) < 0)
-            return -ENOMEM;
+        for (uint32_t q = 0; q < r->count; q++)
+            if (r->holds[q].node == node &&
+                cluster_hold_parts(&s->cluster, node, r->reqs[q], r->holds[q].parts,
+                                   r->holds[q].part_count) < 0)
+                return -ENOMEM;
     }
     return 0;
 }
@@ -156,6 +162,14 @@ int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_
     return r;
 }
 
+static bool is_reserved_on(const struct reserved *r, uint32_t node)
+{
+    for (uint32_t q = 0; q < r->count; q++)
+        if (r->holds[q].node == node)
+            return true;
+    return false;
+}
+
 int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err)
 {
     uint32_t node = cluster_find_agent(&s->cluster, id);
@@ -167,7 +181,7 @@ int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err)
             if (s->entries[i].holds[q].node == node)
                 return aq_fail(err, EBUSY, "sessions hold something on agent '%s'", id);
     for (size_t i = s->reserved_count; i-- > 0;)
-        if (s->reserved[i].hold.node == node && state_unreserve(s, s->reserved[i].row) < 0)
+        if (is_reserved_on(&s->reserved[i], node) && state_unreserve(s, s->reserved[i].row) < 0)
             return aq_fail(err, ENOMEM, "agent '%s'", id);
     cluster_remove_agent(&s->cluster, node);
     return 0;
@@ -315,16 +329,19 @@ static int read_requests(struct sched *s, const struct sched_session *session, s
     return 0;
 }
 
-struct request *state_request(struct sched *s, const struct sched_session *session)
+int state_requests(struct sched *s, const struct sched_session *session, struct request ***ret,
+                   uint32_t *ret_count)
 {
     struct entry e = { 0 };
     int r = read_requests(s, session, &e);
-    struct request *req = r == 0 ? e.reqs[0] : NULL;
 
-    for (uint32_t i = req ? 1 : 0; i < e.req_count; i++)
-        cluster_request_release(&s->cluster, e.reqs[i]);
-    free(e.reqs);
-    return req;
+    *ret_count = e.req_count;
+    *ret = e.reqs;
+    while (r < 0 && *ret_count > 0)
+        cluster_request_release(&s->cluster, e.reqs[--*ret_count]);
+    if (r < 0)
+        free(e.reqs);
+    return r;
 }
 
 int sched_shape(struct sched *s, const struct sched_session *session, struct shape *ret)

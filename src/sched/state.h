@@ -50,10 +50,13 @@ int sched_add_running(struct sched *s, const struct sched_running *running, uint
                       struct aq_error *err);
 /* One that runs is about to end: its room counts as there for whoever may displace others. */
 void sched_leaves(struct sched *s, uint32_t handle);
-/* A session that is being moved has this place, if there is room: it starts there when it waits
- * again, whoever else does. Of one requirement. -ENOENT: no such agent, no room, or it has one.
+/* A session has these places, an agent for each kernel (one for a single-node session), if they
+ * are free or will be when those have gone that leave: it starts there when it waits, whoever
+ * else does. For one that is being moved, and for one that others make room for, where the state
+ * is new. 0, -ENOENT: no such agent, no room; -EEXIST: it has places; -ENOMEM.
  */
-int sched_reserve(struct sched *s, const struct sched_session *session, const char *agent_id);
+int sched_reserve(struct sched *s, const struct sched_session *session,
+                  const char *const *agent_ids);
 /* It will not come back. 0, also if it has none, or -ENOMEM: then try again. */
 int sched_unreserve(struct sched *s, int64_t row) AQ_MUST_CHECK;
 /* It waits no longer, or has ended. 0 or -ENOMEM: then try again. */

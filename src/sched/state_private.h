@@ -65,14 +65,13 @@ struct owner {
     double factors[3];        /* domain, project, user */
 };
 
-/* A place for a session that is being moved. */
+/* Places set aside for a session that does not wait (yet). */
 struct reserved {
-    int64_t row;
-    struct request *req;
-    struct hold hold;
+    int64_t row, lifetime_usec;
+    uint32_t count;
+    struct request **reqs;
+    struct hold *holds;       /* per requirement */
 };
-
-struct forecast;
 
 struct sched {
     struct cluster cluster;
@@ -107,8 +106,9 @@ int state_add_running(struct sched *s, const struct sched_running *running, bool
 void queue_insert(struct sched *s, uint32_t handle);
 /* The first place in the queue behind 'from' with a lower priority. */
 size_t queue_band_end(const struct sched *s, size_t from);
-/* The request of its first requirement, with a user more. NULL if memory is short. */
-struct request *state_request(struct sched *s, const struct sched_session *session);
+/* Its requirements, each with a user more: release them and free() the list. 0 or -ENOMEM. */
+int state_requests(struct sched *s, const struct sched_session *session, struct request ***ret,
+                   uint32_t *ret_count);
 int state_hold(struct sched *s, struct entry *e, size_t req, uint32_t node, int32_t device);
 int state_release(struct sched *s, struct entry *e, size_t req);
 /* Sum over the accounts and the owner; sign 1 or -1. */
@@ -168,15 +168,25 @@ int preempt_for(struct sched *s, struct entry *e, int64_t now_usec, struct arena
 
 /* ---- move.c ---- */
 
-/* Find whom to move so that 'e' can start; holds its places and theirs elsewhere. 1 with victims
- * and targets in 'out', 0 = it cannot, -ENOMEM.
+struct forecast;
+
+/* Find whom to move so that 'e' can start; holds its places and theirs elsewhere. With a forecast
+ * only so that nobody who has a time in it starts later. 1 with victims and targets in 'out', 0 =
+ * it cannot, -ENOMEM.
  */
-int move_for(struct sched *s, struct entry *e, int64_t now_usec, struct arena *arena,
-             struct sched_outcome *out);
-/* One that waits takes the place that it was moved to: 1, 0 = it has none (any more), -ENOMEM. */
-int move_start(struct sched *s, struct entry *e);
+int move_for(struct sched *s, struct entry *e, int64_t now_usec, struct forecast *forecast,
+             struct arena *arena, struct sched_outcome *out);
+
+/* ---- reserve.c ---- */
+
 struct reserved *state_find_reserved(struct sched *s, int64_t row);
+/* A record without places yet; the requests get a user more. NULL if memory is short. */
+struct reserved *state_reserve(struct sched *s, int64_t row, int64_t lifetime_usec,
+                               struct request *const *reqs, uint32_t count);
+/* 0, also if it has none, or -ENOMEM: what is left is given back by the next try. */
 int state_unreserve(struct sched *s, int64_t row);
+/* One that waits takes the places set aside for it: 1, 0 = it has none (any more), -ENOMEM. */
+int reserve_start(struct sched *s, struct entry *e);
 
 /* ---- forecast.c ---- */
 
@@ -194,5 +204,23 @@ int forecast_entry(struct forecast *forecast, struct entry *e, bool only_now, in
 /* The same from 'from_usec' on, but nothing is held. */
 int forecast_plan(struct forecast *forecast, struct entry *e, int64_t from_usec,
                   int64_t *ret_usec);
+
+/* Of the agents on which requirement 'q' can start now and stay, the one that the selector
+ * prefers, CLUSTER_NONE if there is none; *ret_full: none has room now. 0 or -ENOMEM.
+ */
+int forecast_choose(struct forecast *forecast, const struct entry *e, uint32_t q,
+                    const struct wish *wish, bool *ret_full, uint32_t *ret);
+/* Can it start on 'node' now and stay? */
+bool forecast_fits(struct forecast *forecast, const struct entry *e, uint32_t q, uint32_t node);
+/* Hold a place from now on, from devices that are free as long as it lives. 0 or -ENOMEM. */
+int forecast_hold(struct forecast *forecast, const struct entry *e, uint32_t q, uint32_t node,
+                  int32_t device, struct hold *ret);
+/* Give back (1) what 'e' has from now on at 'holds', one per requirement; or take it (-1). */
+int forecast_change(struct forecast *forecast, const struct entry *e, const struct hold *holds,
+                    int sign);
+/* One that runs is gone from now on (1), or is not (-1). */
+int forecast_leave(struct forecast *forecast, const struct entry *e, int sign);
+/* It is gone from now on, but not yet: what it leaves can be planned with, not taken. */
+int forecast_linger(struct forecast *forecast, const struct entry *e);
 
 #endif

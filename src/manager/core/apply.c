@@ -132,7 +132,7 @@ static void apply_session_status(struct core *core, struct event *e)
     if (preempt_is_leaving(&l->s))
         kept_leaves(l);
     if (c->to == SESSION_SCHEDULED)
-        kept_give_up_move(l); /* it has come where it was to go */
+        kept_give_up_places(l); /* it has come where it was to go */
     if (c->result != RESULT_UNDEFINED)
         announce(core, c->result == RESULT_SUCCESS ? "session_success" : "session_failure", l,
                  NULL, l->s.reason, e->at_usec);

@@ -43,13 +43,13 @@ void kept_session(struct live *l)
     mark(&l->rgroup->changes, &l->change_link);
 }
 
-void kept_give_up_move(struct live *l)
+void kept_give_up_places(struct live *l)
 {
     struct rgroup *g = l->rgroup;
 
-    if (l->move_to && g->sched && sched_unreserve(g->sched, l->s.row) < 0)
+    if (l->places && g->sched && sched_unreserve(g->sched, l->s.row) < 0)
         kept_spoil(g);
-    preempt_set_move(l, NULL);
+    places_set(l, NULL);
 }
 
 void kept_forget(struct live *l)
@@ -57,7 +57,7 @@ void kept_forget(struct live *l)
     struct rgroup *g = l->rgroup;
 
     list_remove(&l->change_link);
-    kept_give_up_move(l);
+    kept_give_up_places(l);
     if (l->seat == SEAT_NONE)
         return;
     if (sched_drop(g->sched, l->handle) < 0)
@@ -346,7 +346,7 @@ static int describe(struct core *core, struct rgroup *g, struct live *l, bool ho
         .priority = l->s.priority,
         .starts_usec = l->s.starts_usec,
         .architecture = l->architecture,
-        .single_node = l->is_single_node && !holding,
+        .single_node = l->is_single_node,
         .kernels = kernels,
         .dependencies = l->s.dependencies,
         .dependency_count = l->s.dependency_count,
@@ -368,6 +368,24 @@ static int describe(struct core *core, struct rgroup *g, struct live *l, bool ho
     return number_owner(g, l, &ret->owner);
 }
 
+/* What is held on one agent as one place: the parts of 'more' behind those of 'to'. */
+static int join_place(struct core *core, struct sched_place *to, const struct sched_place *more)
+{
+    struct sched_part *parts = arena_array(&core->scratch, to->part_count + more->part_count + 1,
+                                           sizeof(*parts));
+
+    if (!parts)
+        return -ENOMEM;
+    if (to->part_count)
+        memcpy(parts, to->parts, to->part_count * sizeof(*parts));
+    if (more->part_count)
+        memcpy(parts + to->part_count, more->parts, more->part_count * sizeof(*parts));
+    to->parts = parts;
+    to->part_count += more->part_count;
+    return 0;
+}
+
+/* Per kernel that holds something; one for a single-node session. */
 static int find_places(struct core *core, struct live *l, struct sched_place **ret)
 {
     struct sched_place *places = arena_array(&core->scratch, l->s.kernel_count, sizeof(*places));
@@ -383,7 +401,10 @@ static int find_places(struct core *core, struct live *l, struct sched_place **r
         if (agent_find_parts(core, a, &l->kernels[k], &core->scratch, &p->parts,
                              &p->part_count) < 0)
             return -ENOMEM;
-        count++;
+        if (!l->is_single_node || count == 0)
+            count++;
+        else if (join_place(core, &places[0], p) < 0)
+            return -ENOMEM;
     }
     *ret = places;
     return places ? 0 : -ENOMEM;
@@ -402,6 +423,7 @@ static int tell_holding(struct core *core, struct rgroup *g, struct live *l)
     if (describe(core, g, l, true, &session) < 0 || find_places(core, l, &places) < 0)
         return -ENOMEM;
     running.places = places;
+    session.is_movable &= session.kernel_count == l->s.kernel_count; /* all of it, or none */
     r = sched_add_running(g->sched, &running, &l->handle, &err);
     if (r == -EINVAL) { /* devices that are not what they were */
         for (size_t i = 0; i < session.kernel_count; i++)
@@ -417,7 +439,7 @@ static enum seat find_seat(const struct core *core, const struct live *l)
         return l->is_outside ? SEAT_NONE : SEAT_HELD;
     return l->s.status == SESSION_PENDING && !l->is_parked && l->retry_usec == 0 &&
                    !l->end_reason && !list_is_empty(&l->queue_link) &&
-                   preempt_move_due(core, l) <= clock_monotonic_usec()
+                   places_due(core, l) <= clock_monotonic_usec()
                ? SEAT_WAITING
                : SEAT_NONE;
 }
@@ -563,25 +585,47 @@ static int build(struct core *core, struct rgroup *g)
     return 0;
 }
 
-/* Places of those that are being moved, which a scheduler that is built anew does not know, nor
- * one whose agents come back after a start. It says so if it knows, or if there is no room (yet).
- * Who waits for that agent has no seat meanwhile.
- */
-static int tell_moves(struct core *core, struct rgroup *g)
+/* A place that is not there although all its agents are: what made it has come to nothing. */
+static bool is_void(const struct core *core, const struct live *l)
 {
-    if (g->moving == 0)
+    for (size_t k = 0; k < l->s.kernel_count; k++) {
+        const struct agent_live *a = agent_find(core, l->places[k]);
+
+        if (!a || !agent_is_ready(a))
+            return false;
+    }
+    return l->s.status == SESSION_PENDING;
+}
+
+static int tell_places_of(struct core *core, struct rgroup *g, struct live *l)
+{
+    struct sched_session session;
+    int r = describe(core, g, l, false, &session);
+
+    if (r == 0)
+        r = sched_reserve(g->sched, &session, (const char *const *)l->places);
+    if (r == -ENOMEM)
+        return r;
+    if (r == -ENOENT && is_void(core, l))
+        kept_give_up_places(l);
+    return (find_seat(core, l) == SEAT_WAITING) != (l->seat == SEAT_WAITING)
+               ? tell_session(core, g, l)
+               : 0;
+}
+
+/* Places that were set aside, which a scheduler that is built anew does not know, nor one whose
+ * agents come back after a start. It says so if it knows, or if there is no room (yet). Who waits
+ * for such an agent has no seat meanwhile.
+ */
+static int tell_places(struct core *core, struct rgroup *g)
+{
+    if (g->promised == 0)
         return 0;
     LIST_FOREACH(link, &core->sessions) {
         struct live *l = LIST_ENTRY(link, struct live, all_link);
-        struct sched_session session;
 
-        if (l->rgroup != g || !l->move_to || l->is_placing)
-            continue;
-        if (describe(core, g, l, false, &session) < 0 ||
-            sched_reserve(g->sched, &session, l->move_to) == -ENOMEM)
-            return -ENOMEM;
-        if ((find_seat(core, l) == SEAT_WAITING) != (l->seat == SEAT_WAITING) &&
-            tell_session(core, g, l) < 0)
+        if (l->rgroup == g && l->places && !l->is_placing && !l->is_preempting &&
+            tell_places_of(core, g, l) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -602,7 +646,7 @@ int kept_sync(struct core *core, struct rgroup *g)
     if (r == 0)
         r = tell_agents(core, g); /* those with sessions that it cannot hold */
     if (r == 0)
-        r = tell_moves(core, g);
+        r = tell_places(core, g);
     if (r == 0)
         r = tell_accounts(core, g);
     if (r < 0)

@@ -301,7 +301,7 @@ struct live *live_add(struct core *core, struct session *s)
     if (!l || index_live(core, l) < 0)
         return NULL; /* the caller ends the process */
     list_by_row(core, l);
-    preempt_load_move(l);
+    places_load(l);
     return l;
 }
 
@@ -336,7 +336,9 @@ void live_free(struct live *l)
     free(l->architecture);
     wishes_free(l);
     free(l->failed_agent);
-    free(l->move_to);
+    for (size_t k = 0; l->places && k < l->s.kernel_count; k++)
+        free(l->places[k]);
+    free(l->places);
     session_done(&l->s);
     free(l);
 }

@@ -105,14 +105,6 @@ enum core_fate preempt_fate(const struct live *l);
 int preempt_describe(struct core *core, const struct live *l, struct sched_session *ret);
 /* Somebody may have to make way. */
 bool preempt_is_on(const struct sched_preemption *p);
-/* A place on that agent is held for it while it is stopped; NULL = on none. */
-void preempt_set_move(struct live *l, const char *agent);
-/* Monotonic: it waits so long for the agent where it goes, which is not there yet; 0 = it does
- * not.
- */
-int64_t preempt_move_due(const struct core *core, const struct live *l);
-/* Where a session that is on its way elsewhere was to go, as its row says. */
-void preempt_load_move(struct live *l);
 /* For status_data of whoever makes way; NULL if memory is short. */
 char *preempt_data(const struct live *l);
 /* It is about to give back what it holds. */
@@ -120,6 +112,20 @@ bool preempt_is_leaving(const struct session *s);
 /* A pass of 'g' found 'l' a place that others have to leave. */
 void preempt_begin(struct rgroup *g, struct core *core, struct live *l,
                    const struct sched_outcome *out);
+
+/* ---- places.c ---- */
+
+#define PLACES_MOVED "moved_to"
+#define PLACES_PROMISED "places"
+
+/* These are set aside for it, one per kernel (copied); NULL = none. */
+void places_set(struct live *l, const char *const *agents);
+/* What its row says. */
+void places_load(struct live *l);
+/* As a member of an object, if there are any. */
+void places_write(const struct live *l, const char *key, struct jsonw *w);
+/* Monotonic: it waits so long for an agent of them, which is not there yet; 0 = it does not. */
+int64_t places_due(const struct core *core, const struct live *l);
 
 /* ---- ends.c ---- */
 
@@ -172,7 +178,7 @@ void kept_done(struct rgroup *g);
 /* A session waits, does so no longer, or holds something else. */
 void kept_session(struct live *l);
 /* It goes nowhere any more, or has arrived: its place elsewhere is for others. */
-void kept_give_up_move(struct live *l);
+void kept_give_up_places(struct live *l);
 /* It leaves memory. */
 void kept_forget(struct live *l);
 /* A kernel begins or ends to hold something of 'a'. */

@@ -65,16 +65,16 @@ static void look_at_blocker_again(struct core *core, struct live *l, int64_t now
     live_wake_at(core, l, l->again_usec);
 }
 
-/* The agent that it is moved to is not there: after a manager's start agents come one by one. */
-static void wait_for_move(struct core *core, struct live *l, int64_t now)
+/* An agent where it has its place is not there: after a manager's start agents come one by one. */
+static void wait_for_places(struct core *core, struct live *l, int64_t now)
 {
-    int64_t due = preempt_move_due(core, l);
+    int64_t due = places_due(core, l);
 
     if (due > now) {
         live_wake_at(core, l, due);
-    } else if (l->move_to && l->seat == SEAT_NONE) {
+    } else if (l->places && l->seat == SEAT_NONE) {
         if (due > 0)
-            kept_give_up_move(l);
+            kept_give_up_places(l);
         kept_session(l);
         l->rgroup->needs_pass = true;
         core_schedule_turn(core);
@@ -127,7 +127,7 @@ void step_pending(struct core *core, struct live *l, int64_t now)
         return;
     if (l->verdict == SCHED_TOO_EARLY)
         wait_for_time(core, l, now);
-    wait_for_move(core, l, now);
+    wait_for_places(core, l, now);
     look_at_blocker_again(core, l, now);
     look_at_victims_again(core, l, now);
     explain_later(core, l, now);

@@ -1,10 +1,8 @@
 /* preempt.c - who makes way for whom: a group's settings, and what follows from a pass
  *
  * The scheduler holds a place for the session that displaces others and says
- * who they are. Only the wish is kept here, in memory: step.c turns it into
- * changes of the victims, which are durable. After a restart in between, the
- * scheduler knows who is leaving and takes their room for free before it
- * would displace anybody else.
+ * who they are. The wish is kept here, in memory: step.c turns it into changes
+ * of the victims, which are durable, as are the places of both (places.c).
  */
 #include <errno.h>
 #include <jansson.h>
@@ -16,7 +14,6 @@
 #include "manager/core/parts.h"
 
 #define RUNTIME_MAX (1 << 30)
-#define MOVED_TO "moved_to" /* in status_data: the agent where a place is held */
 
 /* ---- settings ---- */
 
@@ -184,39 +181,6 @@ bool preempt_is_leaving(const struct session *s)
            s->status == SESSION_TERMINATING;
 }
 
-/* ---- moving ---- */
-
-void preempt_set_move(struct live *l, const char *agent)
-{
-    l->rgroup->moving -= l->move_to != NULL;
-    free(l->move_to);
-    l->move_to = agent ? strdup(agent) : NULL; /* memory is short: it waits its turn */
-    l->rgroup->moving += l->move_to != NULL;
-}
-
-void preempt_load_move(struct live *l)
-{
-    json_t *data;
-    const char *agent;
-
-    if ((!preempt_is_leaving(&l->s) && l->s.status != SESSION_PENDING) || !l->s.status_data ||
-        !strstr(l->s.status_data, "\"" MOVED_TO "\""))
-        return;
-    data = json_loads(l->s.status_data, 0, NULL);
-    agent = json_string_value(json_object_get(data, MOVED_TO));
-    preempt_set_move(l, agent);
-    json_decref(data);
-}
-
-int64_t preempt_move_due(const struct core *core, const struct live *l)
-{
-    const struct agent_live *a = l->move_to ? agent_find(core, l->move_to) : NULL;
-
-    if (!a || !a->is_known || a->a.status != AGENT_ALIVE || !a->a.schedulable || agent_is_ready(a))
-        return 0;
-    return age_due(core, l, core->conf.agent_timeout_usec);
-}
-
 char *preempt_data(const struct live *l)
 {
     struct strbuf json = STRBUF_INIT;
@@ -225,13 +189,22 @@ char *preempt_data(const struct live *l)
 
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "preempted_by", uuid_format(&l->preempted_by, id));
-    if (l->move_to)
-        jsonw_member_str(&w, MOVED_TO, l->move_to);
+    places_write(l, PLACES_MOVED, &w);
     jsonw_object_end(&w);
     return strbuf_steal(&json);
 }
 
 /* ---- what follows from a pass ---- */
+
+static void set_places(const struct rgroup *g, struct core *core, struct live *l,
+                       const uint32_t *nodes)
+{
+    const char **agents = arena_array(&core->scratch, l->s.kernel_count, sizeof(*agents));
+
+    for (size_t k = 0; agents && k < l->s.kernel_count; k++)
+        agents[k] = g->nodes[nodes[k]]->a.id;
+    places_set(l, agents); /* memory is short: it waits its turn */
+}
 
 void preempt_begin(struct rgroup *g, struct core *core, struct live *l,
                    const struct sched_outcome *out)
@@ -244,7 +217,7 @@ void preempt_begin(struct rgroup *g, struct core *core, struct live *l,
         victim->is_preempted = true;
         victim->preempted_by = l->s.id;
         if (out->targets)
-            preempt_set_move(victim, g->nodes[out->targets[i]]->a.id);
+            set_places(g, core, victim, out->targets[i]);
         live_touch(core, victim);
     }
     AQ_FAULT("core.preempt.decided");

@@ -35,7 +35,7 @@ void queue_add(struct core *core, struct live *l)
     if (l->backoff_usec > clock_monotonic_usec()) {
         l->verdict_usec = clock_monotonic_usec();
         queue_park(core, l, SCHED_TOO_EARLY, NULL);
-    } else if (l->move_to || !is_behind_blocker(l)) {
+    } else if (l->places || !is_behind_blocker(l)) {
         l->rgroup->needs_pass = true;
         core_schedule_turn(core);
     } else if (retry_counts_waits(l->rgroup->blocker)) {
@@ -65,7 +65,7 @@ void queue_park(struct core *core, struct live *l, enum sched_verdict verdict,
     list_add(to, &l->queue_link);
     l->is_parked = true;
     l->verdict = verdict;
-    kept_give_up_move(l); /* no room will help it: others may have its place */
+    kept_give_up_places(l); /* no room will help it: others may have them */
     kept_session(l);
 }
 

@@ -63,7 +63,7 @@ struct live {
     bool is_preempting;      /* PENDING: the scheduler holds a place until others have left it */
     bool is_preempted;       /* it is to leave for that session */
     struct uuid preempted_by;
-    char *move_to;           /* the agent where it starts again; NULL = none is set aside */
+    char **places;           /* per kernel: the agent where it starts; NULL = none is set aside */
     int64_t pass_usec;       /* monotonic, PENDING: who is too young to be displaced now may be then */
     struct account *accounts[SCHED_ACCOUNT_KINDS];
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */
@@ -116,7 +116,7 @@ struct rgroup {
     struct sched *sched;
     bool is_stale;           /* to be built anew from memory */
     size_t passing;          /* passes whose placements are under way */
-    size_t moving;           /* sessions with move_to */
+    size_t promised;         /* sessions with places */
     struct sched_options options;
     struct list changes;     /* live.change_link */
     struct list changed_agents, changed_accounts;

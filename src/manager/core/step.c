@@ -86,7 +86,7 @@ static bool handle_loss(struct core *core, struct live *l)
 static bool preempt(struct core *core, struct live *l, int64_t now)
 {
     AQ_CLEANUP(aq_freep) char *data = preempt_data(l);
-    const char *reason = l->move_to ? REASON_MOVED : REASON_PREEMPTED;
+    const char *reason = l->places ? REASON_MOVED : REASON_PREEMPTED;
 
     if (is_gone(core, l, 0, now))
         return false; /* it has ended by itself */

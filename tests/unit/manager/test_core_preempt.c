@@ -449,12 +449,11 @@ static void who_is_moved_may_be_ended(void **state)
     assert_clean();
 }
 
-/* Where it may not be, nobody moves: not asked for, too young, backfill. */
+/* Where it may not be, nobody moves: not asked for, too young, not to be put back. */
 static void who_is_not_moved(void **state)
 {
     static const char *const opts[] = { "{\"preemption\":{\"enabled\":true}}",
         "{\"preemption\":{\"moving\":true,\"preemption_min_runtime\":60}}",
-        "{\"preemption\":{\"moving\":true},\"backfill\":true}",
         "{\"preemption\":{\"moving\":true,\"mode\":\"terminate\"}}" };
     struct moved m;
 
@@ -469,6 +468,16 @@ static void who_is_not_moved(void **state)
         assert_int_equal(status_of(&m.wants), SESSION_PENDING);
         assert_clean();
     }
+}
+
+static void who_is_moved_beside_backfill_starts_again_at_once(void **state)
+{
+    struct moved m;
+
+    (void)state;
+    use_options("fifo", "{\"preemption\":{\"moving\":true},\"backfill\":true}");
+    m = make_move();
+    check_moved(&m);
 }
 
 /* ---- a cluster's day, worked out by hand ---- */
@@ -592,6 +601,7 @@ int main(void)
         TEST(who_is_moved_waits_for_its_agent),
         TEST(who_is_moved_waits_no_longer_than_for_a_lost_agent),
         TEST(who_is_moved_may_be_ended),
+        TEST(who_is_moved_beside_backfill_starts_again_at_once),
         TEST(who_is_not_moved),
         TEST(a_day_worked_out_by_hand),
         cmocka_unit_test(settings_that_cannot_be),

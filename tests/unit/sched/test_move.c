@@ -1,39 +1,7 @@
 /* Moving: whoever agreed starts elsewhere so that one that waits can start,
  * never without a place held for it, and as few as will do.
  */
-#include "world.h"
-
-#include <errno.h>
-
-static struct sched_session *movable(const char *agent_id, const char *request, int64_t started,
-                                     int job_priority)
-{
-    struct sched_session *s = runs(agent_id, request, started, 0);
-
-    s->is_movable = true;
-    s->job_priority = job_priority;
-    return s;
-}
-
-static void moving(void)
-{
-    begin(&sched_fifo, &sched_concentrated);
-    world.snap.options.preemption.moves = true;
-}
-
-/* "1>b 3>c": who is moved where, by number. */
-static const char *moves_of(size_t n)
-{
-    static char text[256];
-    const struct sched_outcome *o = outcome_of(n);
-    size_t len = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; o && o->targets && i < o->victim_count; i++)
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u>%s", i ? " " : "",
-                                o->victims[i] + 1, world.agents[o->targets[i]].id);
-    return text;
-}
+#include "moves.h"
 
 /* ---- one session that waits, of cpu=3 and job priority 5, at 1000 s ---- */
 
@@ -112,13 +80,9 @@ static void test_protected(void **state)
         v->scope = way == 2 ? "ann" : NULL;
         s->scope = way == 2 ? "bob" : NULL;
         world.snap.options.preemption.moves = way != 3;
-        world.snap.options.backfill = way == 4;
-        if (way == 5) { /* both kernels are there */
-            world.kernels[world.kernel_count++] = own("cpu=1");
-            v->single_node = false;
-            v->kernel_count = 2;
-            world.places[0][1] = (struct sched_place){ .agent_id = "a" };
-        }
+        if (way == 4) /* the second container has no place */
+            runs_also("a", "cpu=1");
+        v->job_priority = way == 5;
         run_at(3000);
         assert_row(verdict_of(0) == (way == 6 ? SCHED_PREEMPTING : SCHED_NO_ROOM), "%d", way);
         end();
@@ -170,61 +134,6 @@ static void test_devices(void **state)
 }
 
 /* ---- twenty-one that run and four that wait, by hand ---- */
-
-static struct sched *kept;
-static uint32_t running_handles[RUNNING_MAX], waiting_handles[8];
-
-static void keep_all(void)
-{
-    struct aq_error err = { 0 };
-
-    assert_row(sched_new(world.types, &world.snap.options, &kept, &err) == 0, "%s", err.text);
-    for (size_t i = 0; i < world.snap.agent_count; i++)
-        assert_int_equal(sched_set_agent(kept, &world.agents[i], NULL), 0);
-    for (size_t i = 0; i < world.snap.running_count; i++)
-        assert_int_equal(sched_add_running(kept, &world.running[i], &running_handles[i], NULL), 0);
-    for (size_t i = 0; i < world.snap.session_count; i++)
-        assert_int_equal(sched_add(kept, &world.sessions[i], &waiting_handles[i], NULL), 0);
-}
-
-/* "P1 N2 ": verdicts by number of the session: placed (>agent), preempting, no room. */
-static const char *pass_at(int64_t sec)
-{
-    static char text[512];
-    struct sched_result result;
-    size_t len = 0;
-
-    text[0] = '\0';
-    assert_int_equal(sched_pass(kept, sec * USEC_PER_SEC, &world.arena, &result, NULL), 0);
-    for (size_t i = 0; i < result.count; i++) {
-        const struct sched_outcome *o = &result.outcomes[i];
-        const char *verdict = o->verdict == SCHED_PLACED ? "placed"
-                              : o->verdict == SCHED_PREEMPTING ? "moving" : "no-room";
-        uint32_t number = 0;
-
-        while (waiting_handles[number] != o->session)
-            number++;
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "%u:%s%s%s ", number + 1, verdict,
-                                o->agents ? "@" : "",
-                                o->agents ? world.agents[o->agents[0]].id : "");
-        for (size_t v = 0; v < o->victim_count; v++) {
-            uint32_t who = 0;
-
-            while (running_handles[who] != o->victims[v])
-                who++;
-            len += (size_t)snprintf(text + len, sizeof(text) - len, "(%u>%s) ", who + 1,
-                                    world.agents[o->targets[v]].id);
-        }
-    }
-    return text;
-}
-
-/* A running one has stopped, and waits again under number 'as'. */
-static void comes_back(size_t n, size_t as)
-{
-    assert_int_equal(sched_drop(kept, running_handles[n]), 0);
-    assert_int_equal(sched_add(kept, &world.running_sessions[n], &waiting_handles[as], NULL), 0);
-}
 
 static void make_day(void)
 {
@@ -311,13 +220,13 @@ static void test_reserved_again(void **state)
     (void)state;
     make_day();
     assert_int_equal(sched_drop(kept, running_handles[9]), 0);
-    assert_int_equal(sched_reserve(kept, &world.running_sessions[9], "c"), 0);
-    assert_int_equal(sched_reserve(kept, &world.running_sessions[9], "c"), -ENOENT); /* it has one */
-    assert_int_equal(sched_reserve(kept, &world.running_sessions[8], "d"), -ENOENT); /* no room */
-    assert_int_equal(sched_reserve(kept, &world.running_sessions[8], "x"), -ENOENT);
+    assert_int_equal(reserve(&world.running_sessions[9], "c"), 0);
+    assert_int_equal(reserve(&world.running_sessions[9], "c"), -EEXIST);
+    assert_int_equal(reserve(&world.running_sessions[8], "d"), -ENOENT); /* no room */
+    assert_int_equal(reserve(&world.running_sessions[8], "x"), -ENOENT);
     /* b has 4 cores free now, c one, which the last that waits takes */
     assert_string_equal(pass_at(1000), "1:placed@b 2:no-room 3:moving@a (7>c) 4:no-room ");
-    assert_int_equal(sched_add(kept, &world.running_sessions[9], &waiting_handles[4], NULL), 0);
+    wait_as(4, &world.running_sessions[9]);
     assert_string_equal(pass_at(1001), "5:placed@c ");
     sched_free(kept);
     end();

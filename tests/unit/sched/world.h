@@ -162,6 +162,18 @@ static UNUSED struct sched_session *runs(const char *agent_id, const char *reque
     return &world.running_sessions[i];
 }
 
+/* One more kernel of the session that runs, added last: a cluster over several agents. */
+static UNUSED void runs_also(const char *agent_id, const char *request)
+{
+    size_t i = world.snap.running_count - 1;
+    struct sched_session *s = &world.running_sessions[i];
+
+    world.kernels[world.kernel_count++] = own(request);
+    s->single_node = false;
+    world.places[i][s->kernel_count++] = (struct sched_place){ .agent_id = agent_id };
+    assert_true(s->kernel_count <= AQ_COUNT(world.places[i]));
+}
+
 static UNUSED void run_at(int64_t now_sec)
 {
     struct aq_error err = { 0 };
