@@ -150,7 +150,7 @@ static int explain_behind(const struct live *l, struct strbuf *text, struct strb
     return strbuf_ok(&sentence) ? 0 : -ENOMEM;
 }
 
-static int explain_preempting(struct strbuf *text, struct strbuf *json)
+static int explain_preempting(const struct live *l, struct strbuf *text, struct strbuf *json)
 {
     static const char sentence[] = "It has its place, and starts when those that are there now "
                                    "have made way.";
@@ -163,6 +163,7 @@ static int explain_preempting(struct strbuf *text, struct strbuf *json)
         jsonw_object_begin(&w);
         jsonw_member_str(&w, "kind", sched_verdict_name(SCHED_PREEMPTING));
         jsonw_member_str(&w, "text", sentence);
+        places_write(l, PLACES_PROMISED, &w);
         jsonw_object_end(&w);
     }
     return 0;
@@ -205,7 +206,7 @@ int explain(struct core *core, struct live *l, struct strbuf *text, struct strbu
     int r;
 
     if (l->is_preempting)
-        return explain_preempting(text, json);
+        return explain_preempting(l, text, json);
     if (l->backoff_usec > clock_monotonic_usec() && explain_backoff(l, text, json) == 0)
         return 0;
     r = snapshot_begin(core, l->rgroup, &s);

@@ -11,29 +11,41 @@
 /* A pass every second until whoever holds up others has failed often enough. */
 #define AGAIN_USEC USEC_PER_SEC
 
+static void propose_explanation(struct core *core, struct live *l, struct strbuf *json)
+{
+    struct event *e = propose(core, l, EVENT_SESSION_EXPLAINED);
+
+    if (!e)
+        return;
+    e->session_change.id = l->s.id;
+    e->session_change.reason = strdup(l->verdict == SCHED_NO_ROOM ? "no-available-instances"
+                                                                  : "predicate-checks-failed");
+    e->session_change.status_data = strbuf_steal(json);
+    if (l->verdict != l->explained)
+        attempts_explained(core, l, e->session_change.status_data);
+    l->explained = l->verdict;
+    l->places_unsaid = false;
+}
+
+/* A place that others make is a promise, and written at once: beside what makes them go. */
 static void explain_later(struct core *core, struct live *l, int64_t now)
 {
-    struct strbuf json = STRBUF_INIT;
-    struct event *e;
+    AQ_CLEANUP(strbuf_donep) struct strbuf json = STRBUF_INIT;
 
-    if (l->verdict == l->explained || l->verdict == SCHED_BEHIND) {
-        attempts_keep(core, l, now);
-        return;
+    if (!l->places_unsaid) {
+        if (l->verdict == l->explained || l->verdict == SCHED_BEHIND) {
+            attempts_keep(core, l, now);
+            return;
+        }
+        if (now < l->verdict_usec + EXPLAIN_USEC) {
+            live_wake_at(core, l, l->verdict_usec + EXPLAIN_USEC);
+            return;
+        }
     }
-    if (now < l->verdict_usec + EXPLAIN_USEC) {
-        live_wake_at(core, l, l->verdict_usec + EXPLAIN_USEC);
-        return;
-    }
-    if (explain(core, l, NULL, &json, NULL) == 0 &&
-        (e = propose(core, l, EVENT_SESSION_EXPLAINED))) {
-        e->session_change.id = l->s.id;
-        e->session_change.reason = strdup(l->verdict == SCHED_NO_ROOM ? "no-available-instances"
-                                                                      : "predicate-checks-failed");
-        e->session_change.status_data = strbuf_steal(&json);
-        attempts_explained(core, l, e->session_change.status_data);
-    }
-    l->explained = l->verdict;
-    strbuf_done(&json);
+    if (explain(core, l, NULL, &json, NULL) == 0)
+        propose_explanation(core, l, &json);
+    else
+        l->explained = l->verdict;
 }
 
 /* Nothing tells when a session has run long enough to be displaced. */

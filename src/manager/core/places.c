@@ -1,8 +1,10 @@
 /* places.c - agents where a place is set aside for a session that does not start there yet
  *
- * For one that is moved, from the decision until it has started there. What is
- * written is the agent of each kernel, in its status_data: the next manager
- * tells its scheduler (kept.c).
+ * For one that is moved, from the decision until it has started there; for one
+ * that others make room for, until they have gone. What is written is the
+ * agent of each kernel, in the status_data of whoever is moved ("moved_to")
+ * and in the explanation of whoever waits ("places"): the next manager tells
+ * its scheduler (kept.c), so neither has to queue for what it was promised.
  */
 #include <jansson.h>
 #include <string.h>
@@ -17,6 +19,7 @@ void places_set(struct live *l, const char *const *agents)
     for (size_t k = 0; l->places && k < l->s.kernel_count; k++)
         free(l->places[k]);
     free(AQ_TAKE(l->places));
+    l->places_unsaid = false;
     if (!agents || !(l->places = calloc(l->s.kernel_count, sizeof(char *))))
         return;
     l->rgroup->promised++;
@@ -53,6 +56,8 @@ void places_load(struct live *l)
     if (!key || !l->s.status_data)
         return;
     data = json_loads(l->s.status_data, 0, NULL);
+    if (l->s.status == SESSION_PENDING && json_object_get(data, PLACES_PROMISED))
+        key = PLACES_PROMISED;
     read_places(l, json_object_get(data, key));
     json_decref(data);
 }

@@ -211,6 +211,8 @@ void preempt_begin(struct rgroup *g, struct core *core, struct live *l,
 {
     l->verdict = out->verdict;
     l->is_preempting = true;
+    set_places(g, core, l, out->agents);
+    l->places_unsaid = true;
     for (size_t i = 0; i < out->victim_count && !l->end_reason; i++) {
         struct live *victim = g->seats[out->victims[i]];
 

@@ -71,6 +71,8 @@ static void handle(struct core *core, struct rgroup *g, const struct sched_outco
         l->end_reason = REASON_DEPENDENCY_FAILED;
         break;
     case SCHED_NO_ROOM:
+        if (l->is_preempting)
+            kept_give_up_places(l); /* its agent takes nothing any more */
         l->is_preempting = false;
         l->verdict = out->verdict;
         break;

@@ -64,6 +64,7 @@ struct live {
     bool is_preempted;       /* it is to leave for that session */
     struct uuid preempted_by;
     char **places;           /* per kernel: the agent where it starts; NULL = none is set aside */
+    bool places_unsaid;      /* PENDING: its row does not say so yet */
     int64_t pass_usec;       /* monotonic, PENDING: who is too young to be displaced now may be then */
     struct account *accounts[SCHED_ACCOUNT_KINDS];
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */

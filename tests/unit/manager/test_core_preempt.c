@@ -480,6 +480,97 @@ static void who_is_moved_beside_backfill_starts_again_at_once(void **state)
     check_moved(&m);
 }
 
+/* ---- what room is made for ---- */
+
+static void beat(const char *agent, const struct uuid *const *ids, size_t count)
+{
+    struct msg_kernel_status reports[2];
+
+    for (size_t i = 0; i < count; i++) {
+        struct sent order = order_of(ids[i]);
+
+        reports[i] = kernel_report(&order, MSG_KERNEL_RUNNING);
+    }
+    agent_beats(agent, reports, count);
+}
+
+static void comes_back_with(const char *agent, const struct uuid *const *ids, size_t count)
+{
+    assert_int_equal(agent_greets(agent, FOUR_CPUS, uuid_random()), 0);
+    beat(agent, ids, count);
+}
+
+/* The manager is killed while room is made. A session of higher priority, which the next manager
+ * looks at first, gets nothing of it: whichever agent comes back first, and also if who was moved
+ * has stopped meanwhile.
+ */
+static void a_promised_place_outlives_the_manager(void **state)
+{
+    for (int way = 0; way < 3; way++) {
+        struct uuid first;
+        struct moved m;
+
+        if (way > 0) {
+            world_end(state);
+            world_begin(state);
+        }
+        use_options("fifo", MOVING);
+        m = make_move();
+        assert_non_null(strstr(core_find_session(world.core, &m.wants)->status_data,
+                               "\"places\":[\"a\"]"));
+        restart_core();
+        first = start((struct wanted){ "first", 1, .type = SESSION_BATCH, .priority = 20 });
+        if (way == 1)
+            comes_back_with("b", (const struct uuid *const[]){ &m.other }, 1);
+        comes_back_with("a", (const struct uuid *const[]){ way == 2 ? &m.stays : &m.moves,
+                                                           &m.stays }, way == 2 ? 1 : 2);
+        if (way != 1)
+            comes_back_with("b", (const struct uuid *const[]){ &m.other }, 1);
+        assert_int_equal(status_of(&first), SESSION_PENDING);
+        for (int i = 0; way == 2 && i < 10; i++) { /* what an agent has not is gone after a while */
+            pass(5 * USEC_PER_SEC);
+            beat("a", (const struct uuid *const[]){ &m.stays }, 1);
+            beat("b", (const struct uuid *const[]){ &m.other }, 1);
+        }
+        if (way < 2)
+            end_killed(&m.moves);
+        assert_int_equal(status_of(&m.wants), SESSION_SCHEDULED);
+        assert_string_equal(order_of(&m.wants).agent_id, "a");
+        assert_string_equal(order_of(&m.moves).agent_id, "b");
+        assert_int_equal(status_of(&first), SESSION_PENDING);
+        assert_null(strstr(core_find_session(world.core, &m.wants)->status_data, "places"));
+        assert_clean();
+    }
+}
+
+/* Nobody made way: the manager was killed before they were told, or they were not stopped. What
+ * was promised is nothing, and is decided anew.
+ */
+static void an_empty_promise_is_given_up(void **state)
+{
+    struct uuid large, small;
+    struct event *e;
+
+    (void)state;
+    use_options("fifo", MOVING);
+    agent_comes("a", FOUR_CPUS);
+    large = run((struct wanted){ "large", 3, .type = SESSION_BATCH });
+    small = start((struct wanted){ "wants", 2, .type = SESSION_BATCH });
+    pass_with("a", 4, &large, 1);
+    e = propose(world.core, live_find(world.core, &small), EVENT_SESSION_EXPLAINED);
+    e->session_change.id = small;
+    e->session_change.status_data = strdup("{\"places\":[\"a\"]}");
+    propose_flush(world.core);
+    settle();
+    restart_core();
+    comes_back_with("a", (const struct uuid *const[]){ &large }, 1);
+    assert_int_equal(status_of(&small), SESSION_PENDING);
+    small = start((struct wanted){ "small", 1, .type = SESSION_BATCH });
+    pass_with("a", 4, &large, 1);
+    assert_int_equal(status_of(&small), SESSION_SCHEDULED); /* it is held up by nobody's place */
+    assert_clean();
+}
+
 /* ---- a cluster's day, worked out by hand ---- */
 
 #define LOW(name, job_priority) { name, 1, job_priority, true, SESSION_BATCH, NULL, 0 }
@@ -602,6 +693,8 @@ int main(void)
         TEST(who_is_moved_waits_no_longer_than_for_a_lost_agent),
         TEST(who_is_moved_may_be_ended),
         TEST(who_is_moved_beside_backfill_starts_again_at_once),
+        TEST(a_promised_place_outlives_the_manager),
+        TEST(an_empty_promise_is_given_up),
         TEST(who_is_not_moved),
         TEST(a_day_worked_out_by_hand),
         cmocka_unit_test(settings_that_cannot_be),
