@@ -69,6 +69,44 @@ def test_a_move_half_done_outlives_the_manager(cluster):
     check_moved(cluster, *made)
 
 
+def test_a_promise_outlives_the_manager(cluster):
+    """The next manager looks first at one of higher priority: it gets nothing of what others have
+    gone for, whatever is free of it already."""
+    made = begin_move(cluster, "trap '' TERM; while :; do sleep 1; done")
+    wait_for(lambda: "PREEMPTED" in states(cluster, made[0]), 30, "the decision")
+    first = submit(cluster, "first", 1, priority=20)
+    assert cluster.client(USER).get("/aliquot/v1/sessions/" + first).json["priority"] == 20
+    kill_manager(cluster)
+    check_moved(cluster, *made)
+    assert show(cluster, first)["status"] == "PENDING"
+
+
+def agents_of(cluster, session):
+    return {kernel["agent"] for kernel in show(cluster, session)["kernels"]}
+
+
+def test_a_cluster_is_moved(cluster):
+    """Both containers leave their agent, each for another one; the manager is killed meanwhile."""
+    cluster.start_agent("three")
+    moves = submit(cluster, "moves", 1, "trap '' TERM; while :; do sleep 1; done",
+                   is_movable=True, clusterSize=2, clusterMode="multi-node")
+    wait(cluster, moves, "RUNNING")
+    first = agent_of(cluster, moves)
+    others = set()
+    for name, cores in ("fills", 2), ("stays", 3), ("other", 3):
+        session = submit(cluster, name, cores)
+        wait(cluster, session, "RUNNING")
+        others |= agents_of(cluster, session)
+    assert agents_of(cluster, moves) == {first} and len(others) == 3
+    wants = submit(cluster, "wants", 2)
+    wait_for(lambda: "PREEMPTED" in states(cluster, moves), 30, "the decision")
+    kill_manager(cluster)
+    wait(cluster, wants, "RUNNING")
+    assert agents_of(cluster, wants) == {first}
+    wait_for(lambda: agents_of(cluster, moves) == others - {first}, 30, "the other agents")
+    wait(cluster, moves, "RUNNING")
+
+
 def test_a_move_waits_for_its_agent(cluster):
     """When the manager is back, the agent that it goes to is not, and there is room elsewhere."""
     moves, wants, late, first, second = begin_move(

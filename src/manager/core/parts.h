@@ -155,6 +155,10 @@ int retry_read(struct json_t *from, struct core_scheduling *ret, struct aq_error
 void retry_failed(struct core *core, struct live *l, size_t rank);
 /* The same of a start that takes longer than its group allows: true if that was proposed. */
 bool retry_expired(struct core *core, struct live *l, int64_t now);
+/* How long its state may last, if 'deadline_usec' is what it may in general (0 = for ever): a start
+ * at least as long as its group lets one take.
+ */
+int64_t retry_deadline(const struct live *l, int64_t deadline_usec);
 /* An agent fetches an image for a kernel, or does so no longer. */
 void retry_take_pull(struct core *core, struct live *l, const struct uuid *kernel_id, bool is_over);
 /* It waits in vain for too long and holds up others: true if it was proposed to lower it. */

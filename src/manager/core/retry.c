@@ -20,6 +20,7 @@
 #define COUNT_MAX 1000000
 #define TIMEOUT_MAX (1 << 30)
 #define LOWER_BY 10
+#define LATE_USEC (60 * USEC_PER_SEC) /* a limit comes before what ends all */
 
 /* ---- settings ---- */
 
@@ -160,6 +161,23 @@ static size_t find_late(const struct live *l)
            (l->kernels[rank].fact == FACT_RUNNING || l->kernels[rank].fact == FACT_ENDED))
         rank++;
     return rank;
+}
+
+static bool is_starting(enum session_status s)
+{
+    return s == SESSION_SCHEDULED || s == SESSION_PREPARING || s == SESSION_PULLING ||
+           s == SESSION_PREPARED || s == SESSION_CREATING;
+}
+
+int64_t retry_deadline(const struct live *l, int64_t deadline_usec)
+{
+    int64_t pull = l->rgroup->scheduling.retry[RETRY_PRECONDITION].timeout_usec;
+    int64_t start = l->rgroup->scheduling.retry[RETRY_START].timeout_usec;
+
+    if (deadline_usec == 0 || !is_starting(l->s.status) ||
+        (pull <= deadline_usec && start <= deadline_usec))
+        return deadline_usec;
+    return pull + AQ_MAX(start, deadline_usec) + LATE_USEC;
 }
 
 bool retry_expired(struct core *core, struct live *l, int64_t now)

@@ -394,6 +394,7 @@ void step(struct core *core, struct live *l)
 
     if (session_is_terminal(l->s.status))
         return;
+    d.after_usec = retry_deadline(l, d.after_usec);
     if (l->retry_usec > now) {
         live_wake_at(core, l, l->retry_usec);
         return;

@@ -198,6 +198,35 @@ static void an_image_that_never_comes(void **state)
     assert_clean();
 }
 
+/* A group that allows an image more time than any start may take in general. */
+static void an_image_that_takes_hours(void **state)
+{
+    struct sent order;
+    struct uuid id;
+
+    (void)state;
+    for (int allows = 0; allows < 2; allows++) {
+        if (allows) {
+            world_end(state);
+            world_begin(state);
+        }
+        use_options("fifo", allows ? NAMED("\"check-precondition.timeout\":9000") : "{}");
+        agent_comes("a", FOUR_CPUS);
+        id = submit("huge");
+        order = ordered(0, "a");
+        agent_reports(&order, MSG_KERNEL_CREATING);
+        pulls(&order, "fetching");
+        for (int i = 0; i < 899; i++) {
+            pass_starting(10, &order);
+            world.sent_count = 0; /* it is asked about often */
+        }
+        assert_int_equal(status_of(&id), allows ? SESSION_PREPARING : GONE);
+        pass_starting(20, &order);
+        assert_int_equal(status_of(&id), allows ? SESSION_RESCHEDULING : GONE);
+    }
+    assert_int_equal(retry_of(&id)->step, RETRY_PRECONDITION);
+}
+
 /* The image takes its time, which is another step's; then nothing happens. */
 static void a_start_that_never_ends(void **state)
 {
@@ -359,6 +388,7 @@ int main(void)
         TEST(who_runs_has_a_clean_record),
         TEST(some_failures_are_final),
         TEST(an_image_that_never_comes),
+        TEST(an_image_that_takes_hours),
         TEST(a_start_that_never_ends),
         TEST(who_holds_up_others_is_lowered),
         TEST(nobody_falls_below_zero),
