@@ -487,6 +487,15 @@ static double fall_of_leftover(struct fragmentation *f, double before, const str
     return fmin(before - leftover_of(f, after), taken);
 }
 
+/* While the mix is not known nothing else tells agents apart for a session without devices: it
+ * keeps off those that have some.
+ */
+static double keep_off(const struct fragmentation *f, const struct shape *shape,
+                       const struct node_state *s)
+{
+    return f->typical == 0 && shape->devices == 0 && s->device_count > 0 ? -1 : 0;
+}
+
 struct view {
     struct free_device devices[DEVICES_MAX], devices_after[DEVICES_MAX];
     struct contents before, after;
@@ -544,7 +553,7 @@ static double score_fragmentation(void *data, const struct cluster *c, const str
     if (!v.is_single) {
         double fall = fall_of_only(f, c, req, s, &v);
 
-        return fall + fall_of_leftover(f, before, &v.after, v.taken);
+        return fall + fall_of_leftover(f, before, &v.after, v.taken) + keep_off(f, &v.shape, s);
     }
     for (uint32_t d = 0; (d = next_choice(&v.before, &v.shape, d)) != UINT32_MAX; d++) {
         double fall = fall_of_single(f, &v, d), now;
@@ -572,7 +581,7 @@ static double bound_fragmentation(void *data, const struct cluster *c, const str
     if (!view_init(f, c, req, s, &v))
         return 0;
     if (!v.is_single) {
-        most = fall_of_only(f, c, req, s, &v);
+        most = fall_of_only(f, c, req, s, &v) + keep_off(f, &v.shape, s);
     } else {
         for (uint32_t d = 0; (d = next_choice(&v.before, &v.shape, d)) != UINT32_MAX; d++)
             most = fmax(most, fall_of_single(f, &v, d));
