@@ -42,11 +42,12 @@ static int open_of(pid_t pid, uint32_t base, uint32_t count, struct aq_error *er
 }
 
 /* The child: nothing but system calls, as libc's data are the parent's. */
-static int wait_for_end(void *unused)
+static int wait_for_end(void *data)
 {
-    (void)unused;
+    const pid_t *parent = data;
+
     (void)syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    for (;;)
+    while (syscall(SYS_getppid) == *parent) /* else it was killed before that */
         (void)syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0);
     return 0;
 }
@@ -55,7 +56,9 @@ int id_map_open(uint32_t base, uint32_t count, struct aq_error *err)
 {
     /* the child has our memory, which need not be copied then, and its own stack there */
     _Alignas(16) char stack[CHILD_STACK];
-    pid_t pid = clone(wait_for_end, stack + sizeof(stack), CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
+    pid_t parent = getpid();
+    pid_t pid = clone(wait_for_end, stack + sizeof(stack), CLONE_VM | CLONE_NEWUSER | SIGCHLD,
+                      &parent);
     int r;
 
     if (pid < 0)
