@@ -38,9 +38,13 @@ class Terminal:
         assert wanted in self.text, self.text
         self.text = self.text.split(wanted, 1)[1]
 
-    def wait(self):
+    def wait(self, seconds=60):
         """Read to the end; the exit status."""
+        deadline = time.monotonic() + seconds
         while True:
+            assert time.monotonic() < deadline, "the program does not end"
+            if not select.select([self.fd], [], [], 0.2)[0]:
+                continue
             try:
                 if not os.read(self.fd, 4096):
                     break

@@ -95,11 +95,13 @@ def test_a_terminal_has_the_size_of_the_window(person):
     person.create("shell")
     person.wait_status("shell", "RUNNING")
     terminal = person.attach("shell", rows=31, columns=97)
+    terminal.send(b"PS1='rea''dy>'\r")
     terminal.send(b"until test \"$(stty size)\" = '31 97'; do sleep 0.05; done; echo first=$?\r")
     terminal.expect(b"first=0")
     terminal.resize(45, 123)
     terminal.send(b"until test \"$(stty size)\" = '45 123'; do sleep 0.05; done; echo second=$?\r")
     terminal.expect(b"second=0")
+    terminal.expect(b"ready>")  # before it asks, the shell's library loses an end of the input
     terminal.send(b"\x04")  # an end of the input ends the shell, and with it the session
     terminal.wait()
     shown = person.wait_status("shell", "TERMINATED")
