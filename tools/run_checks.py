@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "check-results"
 JOBS = os.cpu_count() or 2
 PYTHON = "/usr/bin/python3"
+STUCK_SEC = 900  # a test that hangs fails then, and the others go on
 
 BUILDS = {
     "build": ["-Dwerror=true"],
@@ -94,6 +95,7 @@ def pytest(suite, *paths):
     if not present:
         return True
     done = run([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs",
+                f"--timeout={STUCK_SEC}",
                 f"--junitxml={RESULTS / (suite + '-' + pathlib.Path(present[0]).name + '.xml')}",
                 *present], env=env)
     return done.returncode in (0, 5)
