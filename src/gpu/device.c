@@ -4,18 +4,19 @@
 
 #include "gpu/hooks.h"
 #include "gpu/region.h"
+#include "gpu/uuid.h"
 
 #define CACHED_DEVICES 64
 #define NOT_ASKED 0 /* else index + 2, so that 1 = not granted */
 
 static signed char cached[CACHED_DEVICES];
 
-static int index_of_uuid(const char *bytes)
+static int index_of_uuid(const void *uuid)
 {
     if (!gpu_region_is_attached())
         return -1;
     for (uint32_t i = 0; i < gpu_region.device_count; i++)
-        if (memcmp(gpu_region.limits->devices[i].uuid, bytes, 16) == 0)
+        if (memcmp(gpu_region.limits->devices[i].uuid, uuid, 16) == 0)
             return (int)i;
     return -1;
 }
@@ -67,40 +68,17 @@ bool gpu_device_handle(int index, CUdevice *ret)
     return false;
 }
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* "GPU-xxxxxxxx-xxxx-...", or "MIG-..." */
-static bool read_uuid(const char *text, char bytes[16])
-{
-    int count = 0;
-
-    text = strchr(text, '-');
-    while (text && *++text && count < 32) {
-        int value = digit(*text);
-
-        if (*text == '-')
-            continue;
-        if (value < 0)
-            return false;
-        bytes[count / 2] = (char)(count % 2 ? (bytes[count / 2] | value) : value << 4);
-        count++;
-    }
-    return count == 32;
-}
-
 int gpu_device_of_nvml(nvmlDevice_t handle)
 {
-    char text[NVML_DEVICE_UUID_BUFFER_SIZE], bytes[16];
+    char text[NVML_DEVICE_UUID_BUFFER_SIZE];
+    uint8_t uuid[16];
 
     if (!handle || !gpu_region_is_attached() || !gpu_real.nvmlDeviceGetUUID)
         return -1;
     if (gpu_real.nvmlDeviceGetUUID(handle, text, sizeof(text)) != NVML_SUCCESS
-        || !read_uuid(text, bytes))
+        || !gpu_uuid_read(text, uuid))
         return -1;
-    return index_of_uuid(bytes);
+    return index_of_uuid(uuid);
 }
 
 bool gpu_device_nvml_handle(int index, nvmlDevice_t *ret)

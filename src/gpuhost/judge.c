@@ -163,9 +163,9 @@ void gpu_finding_write(const struct gpu_finding *finding, struct gpu_share *shar
     int len = finding->kind == GPU_OVER
                   ? snprintf(ret, size, "all processes hold ")
                   : snprintf(ret, size, "process %d ", (int)finding->pid);
-    char device[16];
+    char device[GPU_UUID_TEXT_MAX];
 
-    (void)snprintf(device, sizeof(device), "GPU-%02x%02x%02x%02x", uuid[0], uuid[1], uuid[2], uuid[3]);
+    gpu_uuid_write(uuid, device)[12] = '\0';
     if (len < 0 || (size_t)len >= size)
         return;
     ret += len;

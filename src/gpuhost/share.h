@@ -13,6 +13,7 @@
 
 #include "aliquot/gpu_region.h"
 #include "base/error.h"
+#include "gpu/uuid.h" /* how grants name devices */
 
 /* What the container gets of one device. */
 struct gpu_grant {

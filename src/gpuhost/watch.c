@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gpu/nvml.h"
+#include "gpu/uuid.h"
 
 #define DEVICES_MAX 64
 #define PROCESSES_MAX 1024
@@ -66,7 +67,8 @@ int gpu_watch_new(const char *library, struct gpu_watch **ret, struct aq_error *
         return aq_fail(err, ENOMEM, "GPU watchdog");
     watch->library = dlopen(library ? library : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!watch->library)
-        return aq_fail(err, ENOENT, "no NVIDIA driver here: %s", dlerror());
+        return aq_fail(err, ENOENT, "no NVIDIA driver here: %s; install it, or name its "
+                       "folder in LD_LIBRARY_PATH", dlerror());
     FIND(watch, init, "nvmlInit_v2", "nvmlInit");
     FIND(watch, shutdown, "nvmlShutdown");
     FIND(watch, count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount");
@@ -97,27 +99,6 @@ void gpu_watch_free(struct gpu_watch *watch)
     free(watch);
 }
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* "GPU-01234567-..." */
-static bool read_uuid(const char *text, uint8_t ret[16])
-{
-    size_t digits = 0;
-
-    for (text = strchr(text, '-'); text && *text && digits < 32; text++) {
-        int value = hex(*text);
-
-        if (value < 0)
-            continue;
-        ret[digits / 2] = (uint8_t)(digits % 2 ? ret[digits / 2] << 4 | value : value);
-        digits++;
-    }
-    return digits == 32;
-}
-
 static bool describe(struct gpu_watch *watch, unsigned int index, nvmlDevice_t *handle,
                      struct gpu_device_info *ret)
 {
@@ -126,7 +107,7 @@ static bool describe(struct gpu_watch *watch, unsigned int index, nvmlDevice_t *
     *ret = (struct gpu_device_info){ 0 };
     if (watch->by_index(index, handle) != NVML_SUCCESS
         || watch->uuid(*handle, ret->uuid_text, sizeof(ret->uuid_text)) != NVML_SUCCESS
-        || !read_uuid(ret->uuid_text, ret->uuid) || watch->memory(*handle, &memory) != NVML_SUCCESS)
+        || !gpu_uuid_read(ret->uuid_text, ret->uuid) || watch->memory(*handle, &memory) != NVML_SUCCESS)
         return false;
     ret->memory_bytes = memory.total;
     if (!watch->name || watch->name(*handle, ret->name, sizeof(ret->name)) != NVML_SUCCESS)

@@ -19,31 +19,6 @@
 
 /* ---- what is granted ---- */
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* "GPU-513a5f0e-7721-…", the name that the driver gives a device. */
-static bool read_device_uuid(const char *text, uint8_t ret[16])
-{
-    size_t digits = 0;
-
-    if (strncmp(text, "GPU-", 4) == 0 || strncmp(text, "MIG-", 4) == 0)
-        text += 4;
-    for (; *text && digits < 32; text++) {
-        int value = hex(*text);
-
-        if (value < 0 && *text != '-')
-            return false;
-        if (value < 0)
-            continue;
-        ret[digits / 2] = (uint8_t)(digits % 2 ? ret[digits / 2] << 4 | value : value);
-        digits++;
-    }
-    return digits == 32 && !*text;
-}
-
 /* How many grants, or -errno. */
 static int read_grants(const struct accel_attachment *attachment,
                        struct gpu_grant ret[AQ_GPU_DEVICES_MAX], struct aq_error *err)
@@ -61,7 +36,7 @@ static int read_grants(const struct accel_attachment *attachment,
         ret[count] = (struct gpu_grant){ .memory_bytes = part->memory_bytes,
                                          .share = part->time_micro,
                                          .processors = part->processors };
-        if (!read_device_uuid(part->device_id, ret[count++].uuid))
+        if (!gpu_uuid_read(part->device_id, ret[count++].uuid))
             return aq_fail_as(err, EINVAL, "accelerator-failed", part->device_id,
                               "device '%s' cannot be parted: its id is no UUID of a GPU",
                               part->device_id);
