@@ -6,7 +6,7 @@
 
 struct gpu_opts {
     const char *memory, *compute, *device;
-    bool conserving, host_memory, stop, once, json;
+    bool conserving, host_memory, stop, once, json, colour;
 };
 
 static const struct cli_opt run_opts[] = {
@@ -27,7 +27,6 @@ static const struct cli_opt run_opts[] = {
 
 static const struct cli_opt top_opts[] = {
     { 0, "once", CLI_FLAG, offsetof(struct gpu_opts, once), NULL, "show once and end" },
-    { 0, "json", CLI_FLAG, offsetof(struct gpu_opts, json), NULL, "as JSON" },
     CLI_OPT_END,
 };
 
@@ -73,6 +72,7 @@ static int hand_over(const char *verb, const struct gpu_opts *opts, int argc, ch
     add_flag(&args, "--stop", opts->stop);
     add_flag(&args, "--once", opts->once);
     add_flag(&args, "--json", opts->json);
+    add_flag(&args, "--colour", opts->colour);
     add_flag(&args, "--", argc > 0);
     for (int i = 0; i < argc; i++)
         add(&args, argv[i]);
@@ -89,8 +89,14 @@ static int gpu_run(struct cli *cli, void *data, int argc, char **argv, struct aq
 
 static int gpu_top(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    (void)cli;
-    return hand_over("top", data, argc, argv, err);
+    enum output_format format = cli->output.format;
+    struct gpu_opts *opts = data;
+
+    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE && format != OUTPUT_JSON)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "slices are shown as a table or as json");
+    opts->json = format == OUTPUT_JSON;
+    opts->colour = cli->output.colour;
+    return hand_over("top", opts, argc, argv, err);
 }
 
 const struct cli_verb verb_gpu_run = {
@@ -112,6 +118,7 @@ const struct cli_verb verb_gpu_top = {
     .name = "gpu top",
     .args = "",
     .summary = "Show the GPU slices of this machine",
+    .examples = "aliquot gpu top\naliquot gpu top --once -o json",
     .opts = top_opts,
     .opts_size = sizeof(struct gpu_opts),
     .flags = CLI_NO_CONFIG,

@@ -133,8 +133,8 @@ static int pick_device(struct run *run, struct aq_error *err)
             picked = &devices[i];
     }
     if (!picked)
-        return aq_fail_field(err, ENODEV, "device", "no GPU '%s' here; there are %d",
-                             run->device ? run->device : "0", count);
+        return aq_fail_field(err, ENODEV, "device", "no GPU '%s' here; there are %d: "
+                             "see them with nvidia-smi -L", run->device ? run->device : "0", count);
     memcpy(run->grant.uuid, picked->uuid, sizeof(run->grant.uuid));
     if (!run->grant.memory_bytes)
         run->grant.memory_bytes = picked->memory_bytes;

@@ -83,6 +83,38 @@ def test_stopped_on_demand(card, way):
     assert wait_for(lambda: card.show()[0]["used"] == 0)
 
 
+def look(card, *options):
+    """'aliquot gpu top', as a person calls it."""
+    return subprocess.run([BUILD / "aliquot", "gpu", "top", "--once", *options], env=card.env,
+                          capture_output=True, text=True, timeout=60)
+
+
+def test_slices_are_shown(card):
+    assert look(card).stdout == ("Nothing runs on a slice. Begin: aliquot gpu run --memory 8g -- "
+                                 "PROGRAM\n")
+    assert json.loads(look(card, "-o", "json").stdout) == []
+    with card.started("sleep", "60", options=["--memory", "1g", "--compute", "30"]) as run:
+        assert wait_for(lambda: top(card))
+        header, row = look(card).stdout.splitlines()
+        assert header.split() == ["RUN", "DEVICE", "MEMORY", "USED", "/", "MIB", "SHARE", "BUSY",
+                                  "PROCESSES", "REFUSED"]
+        [line] = json.loads(look(card, "-o", "json").stdout)
+        assert row.split() == [str(line["run"]), line["device"][:12], "[................]", "0", "/",
+                               "1024", "30.0", "%", "0.0", "%", "0", "0"]
+        assert (line["run"], line["memory_bytes"], line["share"]) == (run.pid, 1 << 30, 0.3)
+        assert line["device"] == "GPU-513a5f0e-7721-4b6c-9d10-000000000000"
+        assert "\033[32m" in look(card, "--color=always").stdout
+        run.kill()
+    done = look(card, "-o", "yaml")
+    assert done.returncode == 2 and "as a table or as json" in done.stderr
+
+
+def test_no_such_card(card):
+    done = card.run("true", options=["--device", "7"])
+    assert done.returncode == 125
+    assert done.stderr.endswith("no GPU '7' here; there are 1: see them with nvidia-smi -L\n")
+
+
 def test_killed_processes_give_back_at_once(card):
     with card.started(CLIENTS / "gpu-churn", options=SLICE) as run:
         assert wait_for(lambda: [line for line in top(card) if line["used_bytes"]])
