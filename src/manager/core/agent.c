@@ -118,7 +118,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static void touch_kernels(struct core *core, struct agent_live *a)
+void agent_touch_kernels(struct core *core, struct agent_live *a)
 {
     LIST_FOREACH(link, &a->kernels)
         live_touch(core, LIST_ENTRY(link, struct kernel_live, agent_link)->live);
@@ -142,7 +142,7 @@ static void save(struct core *core, struct agent *fresh)
         a->lost_usec = clock_monotonic_usec();
     }
     kept_agent(core, a);
-    touch_kernels(core, a);
+    agent_touch_kernels(core, a);
     queue_agent(core, rgroup_get(core, a->a.resource_group ? a->a.resource_group : ""));
 }
 
@@ -158,7 +158,7 @@ static void set_status(struct core *core, const struct event *e)
     a->lost_usec = a->a.status == AGENT_LOST ? clock_monotonic_usec() : 0;
     a->loss_handled = false;
     kept_agent(core, a);
-    touch_kernels(core, a);
+    agent_touch_kernels(core, a);
 }
 
 void apply_agent(struct core *core, struct event *e)
@@ -221,7 +221,7 @@ static void check_silence(struct core *core, struct agent_live *a, int64_t now)
         find_lost(core, a);
     if (a->a.status == AGENT_LOST && !a->loss_handled && now - a->lost_usec >= grace) {
         a->loss_handled = true;
-        touch_kernels(core, a);
+        agent_touch_kernels(core, a);
     }
 }
 

@@ -162,6 +162,7 @@ static void handle_heartbeat(struct core *core, struct agent_live *a, const stru
     if (a->a.status == AGENT_LOST)
         offer_save(core, a); /* it was silent, but its connection has lasted */
     if (first) {
+        agent_touch_kernels(core, a); /* orders may not have reached it */
         kept_agent(core, a);
         order_drain(core, a->a.id, a->is_known && !a->a.schedulable);
         queue_agent(core, rgroup_get(core, a->a.resource_group ? a->a.resource_group : ""));

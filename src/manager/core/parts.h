@@ -326,6 +326,8 @@ void agents_tick(struct core *core, int64_t now);
  */
 bool agent_is_given_up(const struct core *core, const char *id, bool forced);
 bool agent_is_ready(const struct agent_live *a);
+/* Look at the sessions of all its kernels again. */
+void agent_touch_kernels(struct core *core, struct agent_live *a);
 /* Equal in all that is stored. */
 bool agent_is_same(const struct agent *a, const struct agent *b);
 /* Refuses an agent whose greeting cannot be used. */

@@ -110,6 +110,31 @@ static void test_lost_wait(void **state)
     assert_clean();
 }
 
+/* An order to end may have died with the process that got it: the next one hears it, also if all
+ * that it says of the kernel is known.
+ */
+static void test_end_is_ordered_again(void **state)
+{
+    struct uuid id;
+    struct sent order;
+    struct msg_kernel_status report;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    id = run_one("unwanted", &order);
+    terminate(&id, false);
+    assert_int_equal(count_sent(MSG_KERNEL_DESTROY), 1);
+    report = kernel_report(&order, MSG_KERNEL_RUNNING);
+    agent_goes("i-001");
+    assert_int_equal(agent_greets("i-001", FOUR_CPUS, uuid_random()), 0);
+    assert_int_equal(count_sent(MSG_KERNEL_DESTROY), 1); /* nothing is known of it yet */
+    agent_beats("i-001", &report, 1);
+    assert_int_equal(count_sent(MSG_KERNEL_DESTROY), 2);
+    agent_reports_exit(&order, 0);
+    assert_int_equal(status_of(&id), GONE);
+    assert_clean();
+}
+
 static void test_lost_terminate(void **state)
 {
     struct uuid id;
@@ -491,6 +516,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
     static const struct CMUnitTest tests[] = {
         TEST(test_first_contact), TEST(test_quiet_heartbeats), TEST(test_lost_wait),
+        TEST(test_end_is_ordered_again),
         TEST(test_lost_terminate), TEST(test_lost_requeue), TEST(test_manager_restarts),
         TEST(test_end_found_in_inventory), TEST(test_absent), TEST(test_failed_start),
         TEST(test_refusal_is_told), TEST(test_status_text),
