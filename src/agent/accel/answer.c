@@ -21,7 +21,7 @@ int answer_parse(const char *line, size_t len, int64_t *ret_id, json_t **ret_res
     *ret_id = id;
     *ret_result = why ? NULL : json_incref(result);
     if (why)
-        (void)aq_fail(ret_why, EIO, "%.200s", why);
+        (void)aq_fail(ret_why, EIO, "%.200s", *why ? why : "it does not say why");
     json_decref(answer);
     return 0;
 }
