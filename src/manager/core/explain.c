@@ -73,33 +73,15 @@ static int add_account(struct core *core, struct snapshot *s, struct account *ac
 
 static int add_session(struct core *core, struct snapshot *s, struct live *l)
 {
-    size_t i = s->snap.session_count;
-    const struct slots **kernels = arena_array(&core->scratch, l->s.kernel_count,
-                                               sizeof(*kernels));
+    struct sched_session *ret = &s->sessions[s->snap.session_count];
 
-    if (!kernels)
+    if (live_describe(core, l, false, ret) < 0)
         return -ENOMEM;
-    for (size_t k = 0; k < l->s.kernel_count; k++)
-        kernels[k] = &l->s.kernels[k].requested;
-    s->sessions[i] = (struct sched_session){
-        .id = l->s.id,
-        .row = l->s.row,
-        .type = l->s.type,
-        .priority = l->s.priority,
-        .starts_usec = l->s.starts_usec,
-        .architecture = l->architecture,
-        .single_node = l->is_single_node,
-        .kernels = kernels,
-        .kernel_count = l->s.kernel_count,
-        .dependencies = l->s.dependencies,
-        .dependency_count = l->s.dependency_count,
-        .failed_agent = l->failed_agent,
-    };
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
-        if (add_account(core, s, l->accounts[kind], &s->sessions[i].accounts[kind]) < 0)
+        if (add_account(core, s, l->accounts[kind], &ret->accounts[kind]) < 0)
             return -ENOMEM;
     s->snap.session_count++;
-    return wishes_describe(core, l, &s->sessions[i]);
+    return 0;
 }
 
 static int snapshot_begin(struct core *core, const struct rgroup *g, struct snapshot *s)

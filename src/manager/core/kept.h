@@ -29,9 +29,7 @@ struct group_account *kept_find_account(struct rgroup *g, struct account *accoun
 /* Whose the session is, by the group's rules. */
 int kept_number_owner(struct rgroup *g, const struct live *l, uint32_t *ret);
 
-/* A session as the scheduler is told of it, in core->scratch: of its kernels those
- * that hold something ('holding'), or all.
- */
+/* A session as the scheduler is told of it: live_describe(), and whose it is. */
 int kept_describe(struct core *core, struct rgroup *g, struct live *l, bool holding,
                   struct sched_session *ret);
 

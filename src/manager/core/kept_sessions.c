@@ -9,28 +9,8 @@
 int kept_describe(struct core *core, struct rgroup *g, struct live *l, bool holding,
                   struct sched_session *ret)
 {
-    const struct slots **kernels = arena_array(&core->scratch, l->s.kernel_count,
-                                               sizeof(*kernels));
-
-    if (!kernels)
+    if (live_describe(core, l, holding, ret) < 0)
         return -ENOMEM;
-    *ret = (struct sched_session){
-        .id = l->s.id,
-        .row = l->s.row,
-        .type = l->s.type,
-        .priority = l->s.priority,
-        .starts_usec = l->s.starts_usec,
-        .architecture = l->architecture,
-        .single_node = l->is_single_node,
-        .kernels = kernels,
-        .dependencies = l->s.dependencies,
-        .dependency_count = l->s.dependency_count,
-        .failed_agent = l->failed_agent,
-        .lifetime_usec = l->s.batch_timeout_usec,
-    };
-    for (size_t k = 0; k < l->s.kernel_count; k++)
-        if (!holding || !list_is_empty(&l->kernels[k].agent_link))
-            kernels[ret->kernel_count++] = &l->s.kernels[k].requested;
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
         const struct group_account *ga = kept_find_account(g, l->accounts[kind]);
 
@@ -38,7 +18,7 @@ int kept_describe(struct core *core, struct rgroup *g, struct live *l, bool hold
             return -ENOMEM;
         ret->accounts[kind] = ga->number;
     }
-    if (wishes_describe(core, l, ret) < 0 || preempt_describe(core, l, ret) < 0)
+    if (preempt_describe(core, l, ret) < 0)
         return -ENOMEM;
     return kept_number_owner(g, l, &ret->owner);
 }

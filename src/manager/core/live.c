@@ -342,3 +342,30 @@ void live_free(struct live *l)
     session_done(&l->s);
     free(l);
 }
+
+int live_describe(struct core *core, struct live *l, bool holding, struct sched_session *ret)
+{
+    const struct slots **kernels = arena_array(&core->scratch, l->s.kernel_count,
+                                               sizeof(*kernels));
+
+    if (!kernels)
+        return -ENOMEM;
+    *ret = (struct sched_session){
+        .id = l->s.id,
+        .row = l->s.row,
+        .type = l->s.type,
+        .priority = l->s.priority,
+        .starts_usec = l->s.starts_usec,
+        .architecture = l->architecture,
+        .single_node = l->is_single_node,
+        .kernels = kernels,
+        .dependencies = l->s.dependencies,
+        .dependency_count = l->s.dependency_count,
+        .failed_agent = l->failed_agent,
+        .lifetime_usec = l->s.batch_timeout_usec,
+    };
+    for (size_t k = 0; k < l->s.kernel_count; k++)
+        if (!holding || !list_is_empty(&l->kernels[k].agent_link))
+            kernels[ret->kernel_count++] = &l->s.kernels[k].requested;
+    return wishes_describe(core, l, ret);
+}

@@ -21,6 +21,10 @@ void core_defer(struct core *core, core_done_fn done, void *data, int r,
 struct live *live_find(const struct core *core, const struct uuid *id);
 /* Look at the session in this turn. */
 void live_touch(struct core *core, struct live *l);
+/* What it asks for as schedulers are told, without accounts and owner, in core->scratch; of its
+ * kernels those that hold something ('holding'), or all. -ENOMEM.
+ */
+int live_describe(struct core *core, struct live *l, bool holding, struct sched_session *ret);
 /* Look again not later than at 'usec' (monotonic). */
 void live_wake_at(struct core *core, struct live *l, int64_t usec);
 void live_pop_due(struct core *core, int64_t now);
