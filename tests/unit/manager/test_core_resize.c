@@ -100,6 +100,14 @@ static int64_t orders_are(size_t count, bool is_trial, const char *slots)
     return trial;
 }
 
+/* Two kernels of half a device each are tried with a whole one. The trial's number. */
+static int64_t try_whole(struct answer *ret)
+{
+    begin(2);
+    wish(AMOUNT_ONE, ret);
+    return orders_are(2, true, WHOLE);
+}
+
 static void test_all_kernels(void **state)
 {
     static struct answer a;
@@ -132,9 +140,7 @@ static void test_one_cannot(void **state)
     int64_t trial;
 
     (void)state;
-    begin(2);
-    wish(AMOUNT_ONE, &a);
-    trial = orders_are(2, true, WHOLE);
+    trial = try_whole(&a);
     says(0, HALF, WHOLE, trial);
     refuses(1, trial);
     assert_true(a.came);
@@ -203,9 +209,7 @@ static void test_manager_dies_before(void **state)
     int64_t trial;
 
     (void)state;
-    begin(2);
-    wish(AMOUNT_ONE, &a);
-    trial = orders_are(2, true, WHOLE);
+    trial = try_whole(&a);
     says(0, HALF, WHOLE, trial);
     restart_core();
     rows_have(2, AMOUNT_ONE / 2);
@@ -227,9 +231,7 @@ static void test_manager_dies_after(void **state)
     int64_t trial;
 
     (void)state;
-    begin(2);
-    wish(AMOUNT_ONE, &a);
-    trial = orders_are(2, true, WHOLE);
+    trial = try_whole(&a);
     says(0, HALF, WHOLE, trial);
     says(1, HALF, WHOLE, trial);
     restart_core();
@@ -252,9 +254,7 @@ static void test_agent_goes(void **state)
     int64_t trial;
 
     (void)state;
-    begin(2);
-    wish(AMOUNT_ONE, &a);
-    trial = orders_are(2, true, WHOLE);
+    trial = try_whole(&a);
     says(0, HALF, WHOLE, trial);
     agent_goes(kernels[1].agent_id);
     assert_int_equal(a.r, -ENOTCONN);
@@ -275,9 +275,7 @@ static void test_agent_goes_after(void **state)
     int64_t trial;
 
     (void)state;
-    begin(2);
-    wish(AMOUNT_ONE, &a);
-    trial = orders_are(2, true, WHOLE);
+    trial = try_whole(&a);
     says(0, HALF, WHOLE, trial);
     says(1, HALF, WHOLE, trial);
     (void)orders_are(2, false, WHOLE);
@@ -300,9 +298,7 @@ static void test_nobody_answers(void **state)
     int64_t trial;
 
     (void)state;
-    begin(2);
-    wish(AMOUNT_ONE, &a);
-    trial = orders_are(2, true, WHOLE);
+    trial = try_whole(&a);
     says(0, HALF, WHOLE, trial);
     for (int i = 0; i < 61 && !a.came; i++) { /* the other lives, but says nothing of it */
         says(0, HALF, WHOLE, trial);
@@ -321,9 +317,7 @@ static void test_session_ends(void **state)
     int64_t trial;
 
     (void)state;
-    begin(2);
-    wish(AMOUNT_ONE, &a);
-    trial = orders_are(2, true, WHOLE);
+    trial = try_whole(&a);
     says(0, HALF, WHOLE, trial);
     assert_int_equal(terminate(&session, false).r, 0);
     assert_true(a.came);
