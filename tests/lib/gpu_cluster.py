@@ -1,5 +1,6 @@
 """A cluster whose agents have simulated GPUs, and programs for containers on them."""
 
+import contextlib
 import os
 
 from cluster import BUILD, Cluster
@@ -84,3 +85,15 @@ def body_of(amount, program, **more):
     """The request for a container with a part of the GPU that runs a program of Python."""
     return {"config": {"resources": {"cpu": "1", "mem": "256m", "cuda.shares": amount},
                        "environ": {"CUDA": CUDA, "MAIN": CUDA + program}}, **more}
+
+
+@contextlib.contextmanager
+def started_cluster(**settings):
+    """For the tests of a module: a manager and an agent, after which nothing may be left."""
+    with GpuCluster(**settings) as made:
+        made.start_manager()
+        made.start_agent()
+        yield made
+        made.check_nothing_left()
+        made.check_audits()
+        made.stop()

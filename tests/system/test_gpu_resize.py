@@ -9,7 +9,7 @@ import pytest
 
 import containers
 from cluster import GONE, wait_for
-from gpu_cluster import DEVICE, GpuCluster, body_of
+from gpu_cluster import DEVICE, GpuCluster, body_of, started_cluster
 from test_runtime import Session
 
 WATCH = """
@@ -24,13 +24,8 @@ while True:
 def cluster():
     if why := containers.why_not("crun"):
         pytest.skip(why)
-    with GpuCluster(devices=2) as made:
-        made.start_manager()
-        made.start_agent()
+    with started_cluster(devices=2) as made:
         yield made
-        made.check_nothing_left()
-        made.check_audits()
-        made.stop()
 
 
 STARTED = []
@@ -79,6 +74,11 @@ def last_line(session, kernel="main1"):
 def shows(session, words, kernel="main1"):
     wait_for(lambda: last_line(session, kernel).startswith(words), 60,
              lambda: f"{words!r}, not {last_line(session, kernel)!r}")
+
+
+def both_show(session, words):
+    for kernel in ("main1", "sub1"):
+        shows(session, words, kernel)
 
 
 def end(*sessions):
@@ -171,11 +171,9 @@ def test_parts_of_two_devices(cluster):
 def test_two_kernels_on_one_node(cluster):
     """Both are on the device with least room, so one may be able to grow where both are not."""
     session = begin(cluster, "0.5", WATCH, clusterSize=2)
-    for kernel in ("main1", "sub1"):
-        shows(session, "2048 ", kernel)
+    both_show(session, "2048 ")
     assert resized(session, cuda_shares="0.8").status == 204
-    for kernel in ("main1", "sub1"):
-        shows(session, "3276 ", kernel)
+    both_show(session, "3276 ")
     assert held(cluster, session) == [("0.8", ["0.80"])] * 2
     assert occupied(cluster) == "1.6" and list(alloc_map(cluster).values()) == ["1.60"]
     for wanted in ("1.1", "1.2"):
@@ -184,8 +182,7 @@ def test_two_kernels_on_one_node(cluster):
     assert held(cluster, session) == [("0.8", ["0.80"])] * 2
     assert occupied(cluster) == "1.6"
     assert resized(session, cuda_shares="1").status == 204  # no room is kept for what was refused
-    for kernel in ("main1", "sub1"):
-        shows(session, "4096 ", kernel)
+    both_show(session, "4096 ")
     end(session)
     cluster.check_audits()
 
@@ -222,11 +219,9 @@ def test_two_nodes():
         session = begin(cluster, "0.5", WATCH, clusterSize=2, clusterMode="multi-node")
         session.wait("RUNNING")
         assert sorted(k["agent"] for k in session.wait("RUNNING")["kernels"]) == ["agent", "other"]
-        for kernel in ("main1", "sub1"):
-            shows(session, "2048 ", kernel)
+        both_show(session, "2048 ")
         assert resized(session, cuda_shares="0.8").status == 204
-        for kernel in ("main1", "sub1"):
-            shows(session, "3276 ", kernel)
+        both_show(session, "3276 ")
         assert held(cluster, session) == [("0.8", ["0.80"])] * 2
         reply = resized(session, cuda_shares="0.9")  # one agent has 1.2 more, the other nothing
         assert reply.status == 400 and "cuda.shares" in reply.body.decode(), reply.body

@@ -10,7 +10,7 @@ import pytest
 
 import containers
 from cluster import BUILD, wait_for
-from gpu_cluster import GpuCluster, body_of
+from gpu_cluster import GpuCluster, body_of, started_cluster
 from test_runtime import Session, run
 
 
@@ -18,13 +18,8 @@ from test_runtime import Session, run
 def cluster():
     if why := containers.why_not("crun"):
         pytest.skip(why)
-    with GpuCluster(ALIQUOT_IMAGE_ALLOW="host rootfs:*") as made:
-        made.start_manager()
-        made.start_agent()
+    with started_cluster(ALIQUOT_IMAGE_ALLOW="host rootfs:*") as made:
         yield made
-        made.check_nothing_left()
-        made.check_audits()
-        made.stop()
 
 
 def run_python(cluster, amount, program, **more):
