@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alloc.c - how long a kernel's devices take to be chosen and given back
  *
  *     bench/alloc [ROUNDS]
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "alloc/map.h"
+#include "alloc/alloc_map.h"
 
 #define DEVICES_MAX 1024
 
@@ -34,14 +35,17 @@ static void die(const char *what, const struct aq_error *err)
 
 static struct alloc_map *make_map(const struct node *node, enum alloc_affinity affinity)
 {
-    static const struct alloc_slot slots[]
-        = { { .name = "cuda.shares", .quantum = AMOUNT_ONE / 10 },
-            { .name = "cpu" },
-            { .name = "mem", .type = SLOT_BYTES, .strategy = ALLOC_FILL } };
+    static const struct alloc_slot slots[] = {
+        { .name = "cuda.shares", .quantum = AMOUNT_ONE / 10 },
+        { .name = "cpu" },
+        { .name = "mem", .type = SLOT_BYTES, .strategy = ALLOC_FILL }
+    };
     static struct alloc_device devices[DEVICES_MAX];
     static char ids[DEVICES_MAX][16];
-    struct alloc_config config = { .slots = slots, .slot_count = AQ_COUNT(slots),
-                                   .devices = devices, .allocation_order = order,
+    struct alloc_config config = { .slots = slots,
+                                   .slot_count = AQ_COUNT(slots),
+                                   .devices = devices,
+                                   .allocation_order = order,
                                    .affinity = affinity };
     struct aq_error err = { 0 };
     struct alloc_map *map = NULL;
@@ -135,8 +139,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < AQ_COUNT(nodes); i++) {
         for (int affinity = ALLOC_INTERLEAVED; affinity <= ALLOC_SINGLE_NODE; affinity++) {
             for (int half = 0; half <= 1; half++) {
-                AQ_CLEANUP(alloc_map_freep) struct alloc_map *map
-                    = make_map(&nodes[i], (enum alloc_affinity)affinity);
+                AQ_CLEANUP(alloc_map_freep) struct alloc_map *map = make_map(
+                    &nodes[i], (enum alloc_affinity)affinity);
                 int64_t median;
 
                 if (half)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the measurements share: the release build, a cluster, Slurm as a peer."""
 
 import argparse
@@ -15,10 +16,11 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
-from ports import free_port  # noqa: E402
-
 BUILD = ROOT / "build"
 os.environ.setdefault("ALIQUOT_BUILD", str(BUILD))  # for what is shared with the tests
+from ports import free_port  # noqa: E402
+from world import World  # noqa: E402
+
 PEERS = pathlib.Path(os.environ.get("ALIQUOT_PEERS") or next(
     (found for folder in ROOT.parents if (found := folder / "shared" / "peers").is_dir()),
     ROOT.parent / "shared" / "peers"))  # a worktree may lie deeper than the folder beside it
@@ -39,7 +41,7 @@ def program(name):
     """The path of a program of the release build."""
     path = BUILD / name
     if not path.exists():
-        sys.exit(f"{path} is missing: meson setup build && ninja -C build")
+        sys.exit(f"{path} is missing: meson setup build -Dtests=enabled && ninja -C build")
     return str(path)
 
 
@@ -50,17 +52,15 @@ def exec_program(name):
 
 
 class Cluster:
-    """Manager and agent by `aliquot up --dev`, with a state folder of their own."""
+    """Manager and agent by `aliquot up --dev`, in a world of their own."""
 
     def __init__(self, cpus=64, **settings):
-        self.state = pathlib.Path(tempfile.mkdtemp(prefix="aliquot-bench-"))
         self.port = free_port()
-        self.env = {**os.environ, **KEYPAIR, "HOME": str(self.state),
-                    "XDG_CONFIG_HOME": str(self.state / "config"),
-                    "ALIQUOT_ENDPOINT": f"http://127.0.0.1:{self.port}",
-                    "ALIQUOT_RUNTIME_DRIVER": "process",
-                    "ALIQUOT_RESOURCE_CPUS": str(cpus), "ALIQUOT_RESOURCE_MEM": "1t",
-                    **settings}
+        self.world = World("aliquot-bench-", **{
+            **KEYPAIR, "ALIQUOT_ENDPOINT": f"http://127.0.0.1:{self.port}",
+            "ALIQUOT_RUNTIME_DRIVER": "process", "ALIQUOT_NETWORK_ENABLED": "false",
+            "ALIQUOT_RESOURCE_CPUS": str(cpus), "ALIQUOT_RESOURCE_MEM": "1t", **settings})
+        self.state, self.env = self.world.folder, self.world.env
         self.process = subprocess.Popen(
             [program("aliquot"), "up", "--dev", "--state", self.state / "state",
              "--port", str(self.port), "--link-port", str(free_port())],
@@ -83,7 +83,7 @@ class Cluster:
             self.process.wait(30)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
-        shutil.rmtree(self.state, ignore_errors=True)
+        self.world.end()
 
     def cli(self, *args):
         return subprocess.run([program("aliquot"), *args], env=self.env, capture_output=True,
@@ -182,7 +182,7 @@ class Slurm:
         self.run("./down.sh")
 
     def why_silent(self):
-        """The last words of its controller, for whoever got no figures."""
+        """The last words of its controller, if there are no figures."""
         log = self.folder / "log" / "ctld.out"
         said = log.read_text(errors="replace").split("\n") if log.exists() else []
         return " / ".join(line for line in said[-4:] if line) or "its controller said nothing"

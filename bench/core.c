@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench/core - sessions per second through the manager's core, without HTTP,
  * link and processes
  *
@@ -20,7 +21,12 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "manager/core/parts.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/nodes/inventory.h"
+#include "manager/core/state/account.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
 
 #define CLIENTS 64
 #define AGENT "bench-agent"
@@ -46,8 +52,8 @@ static double cpu_usec(void)
     struct rusage u;
 
     (void)getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6
+           + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 static void die(const char *what, const struct aq_error *err)
@@ -70,17 +76,21 @@ static int take_order(struct core *core, const char *agent_id, const struct mess
         return 0;
     (void)uv_idle_start(&bench.idle, on_idle);
     bench.jobs[bench.job_count++] = (struct job){ msg->kernel_create.kernel_id,
-        msg->kernel_create.session_id, msg->kernel_create.attempt, false };
+                                                  msg->kernel_create.session_id,
+                                                  msg->kernel_create.attempt, false };
     return 0;
 }
 
 static void report(const struct job *job, enum msg_kernel_state state)
 {
-    struct message msg = { .type = MSG_KERNEL_STATUS, .kernel_status = {
-        .kernel_id = job->kernel_id, .session_id = job->session_id, .attempt = job->attempt,
-        .state = state, .has_exit = state == MSG_KERNEL_TERMINATED } };
+    struct message msg = { .type = MSG_KERNEL_STATUS,
+                           .kernel_status = { .kernel_id = job->kernel_id,
+                                              .session_id = job->session_id,
+                                              .attempt = job->attempt,
+                                              .state = state,
+                                              .has_exit = state == MSG_KERNEL_TERMINATED } };
 
-    agent_link_ops.on_message(bench.core, AGENT, &msg);
+    inventory_link_ops.on_message(bench.core, AGENT, &msg);
 }
 
 static void on_idle(uv_idle_t *idle)
@@ -104,8 +114,11 @@ static void on_idle(uv_idle_t *idle)
 static void start_agent(void)
 {
     char slots[128];
-    struct msg_hello hello = { .protocol_min = 1, .protocol_max = 1, .agent_id = AGENT,
-        .incarnation = uuid_random(), .slots = slots };
+    struct msg_hello hello = { .protocol_min = 1,
+                               .protocol_max = 1,
+                               .agent_id = AGENT,
+                               .incarnation = uuid_random(),
+                               .slots = slots };
     struct message beat = { .type = MSG_HEARTBEAT };
     struct msg_welcome welcome = { 0 };
     struct aq_error err;
@@ -114,10 +127,10 @@ static void start_agent(void)
     (void)snprintf(slots, sizeof(slots),
                    "{\"cpu\":[\"count\",\"%zu\"],\"mem\":[\"bytes\",\"%zu\"]}", bench.slots,
                    bench.slots << 30);
-    if (agent_link_ops.on_hello(bench.core, &hello, &welcome, &retry, &err) < 0)
+    if (inventory_link_ops.on_hello(bench.core, &hello, &welcome, &retry, &err) < 0)
         die("greeting", &err);
-    agent_link_ops.on_connected(bench.core, AGENT, &hello.incarnation);
-    agent_link_ops.on_message(bench.core, AGENT, &beat);
+    inventory_link_ops.on_connected(bench.core, AGENT, &hello.incarnation);
+    inventory_link_ops.on_message(bench.core, AGENT, &beat);
 }
 
 /* ---- the clients ---- */
@@ -140,8 +153,12 @@ static void on_created(void *data, int r, const struct aq_error *err,
 static void submit(void)
 {
     char name[32];
-    struct session_request req = { .name = name, .type = SESSION_BATCH, .image = "sh",
-        .command = "true", .access_key = "AKIANABBDUSEREXAMPLE", .priority = -1 };
+    struct session_request req = { .name = name,
+                                   .type = SESSION_BATCH,
+                                   .image = "sh",
+                                   .command = "true",
+                                   .access_key = "AKIANABBDUSEREXAMPLE",
+                                   .priority = -1 };
 
     (void)snprintf(name, sizeof(name), "bench-%zu", bench.created++);
     core_create_session(bench.core, &req, on_created, NULL);
@@ -194,14 +211,13 @@ static void run(const char *dir)
     (void)uv_run(&bench.loop, UV_RUN_DEFAULT);
     end = clock_monotonic_usec();
     cpu2 = cpu_usec();
-    (void)printf("{\"creates_per_s\": %.0f, \"create_cpu_usec\": %.0f, \"jobs_per_s\": %.0f, "
-                 "\"job_cpu_usec\": %.0f, \"bytes_per_pending\": %.0f, \"late_over_early\": %.2f}\n",
-                 (double)bench.count * 1e6 / (double)(mid - begin),
-                 (cpu1 - cpu0) / (double)bench.count,
-                 (double)bench.count * 1e6 / (double)(end - mid),
-                 (cpu2 - cpu1) / (double)bench.count, per_session,
-                 (double)(bench.marks[1] - bench.marks[0]) /
-                     (double)(bench.marks[3] - bench.marks[2]));
+    (void)printf(
+        "{\"creates_per_s\": %.0f, \"create_cpu_usec\": %.0f, \"jobs_per_s\": %.0f, "
+        "\"job_cpu_usec\": %.0f, \"bytes_per_pending\": %.0f, \"late_over_early\": %.2f}\n",
+        (double)bench.count * 1e6 / (double)(mid - begin), (cpu1 - cpu0) / (double)bench.count,
+        (double)bench.count * 1e6 / (double)(end - mid), (cpu2 - cpu1) / (double)bench.count,
+        per_session,
+        (double)(bench.marks[1] - bench.marks[0]) / (double)(bench.marks[3] - bench.marks[2]));
     uv_close((uv_handle_t *)&bench.idle, NULL);
     core_free(bench.core);
     (void)uv_run(&bench.loop, UV_RUN_DEFAULT);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench-graphql-engine query|cached SECONDS [ROWS] - requests answered in a second
  * bench-graphql-engine list|jansson SECONDS [ROWS] - replies written in a second
  *
@@ -67,8 +68,8 @@ static const struct gql_resolver resolvers[SESSIONS_FIELD_COUNT] = {
     [SESSIONS_FIELD_ComputeSession_image] = GQL_TEXT_AT(struct session, image),
     [SESSIONS_FIELD_ComputeSession_status] = GQL_TEXT_AT(struct session, status),
     [SESSIONS_FIELD_ComputeSession_status_info] = GQL_TEXT_AT(struct session, status_info),
-    [SESSIONS_FIELD_ComputeSession_status_changed] =
-        GQL_TIME_AT(struct session, status_changed_usec),
+    [SESSIONS_FIELD_ComputeSession_status_changed] = GQL_TIME_AT(struct session,
+                                                                 status_changed_usec),
     [SESSIONS_FIELD_ComputeSession_result] = GQL_TEXT_AT(struct session, result),
     [SESSIONS_FIELD_ComputeSession_priority] = GQL_ALWAYS_NULL,
 };

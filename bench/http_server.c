@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http_server.c - our server with one small JSON handler, for bench/http */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* load.c - create sessions over keep-alive connections, as fast as they are answered
  *
  *     load PORT CLIENTS COUNT [COMMAND [PREFIX]]
@@ -35,7 +36,7 @@ static struct {
     const char *command, *prefix;
     struct strbuf *requests; /* by session */
     int next, failed;
-    int64_t *latency_usec;   /* by session */
+    int64_t *latency_usec; /* by session */
 } load;
 
 struct client {
@@ -46,7 +47,8 @@ struct client {
 
 static int connect_to_manager(void)
 {
-    const struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(load.port),
+    const struct sockaddr_in address = { .sin_family = AF_INET,
+                                         .sin_port = htons(load.port),
                                          .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
@@ -66,17 +68,22 @@ static void write_request(int number, int64_t date_usec, struct strbuf *out)
     AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
     struct aq_error err = { 0 };
     char host[32];
-    const struct sign_input input = { .method = "POST", .target = "/session", .host = host,
+    const struct sign_input input = { .method = "POST",
+                                      .target = "/session",
+                                      .host = host,
                                       .content_type = "application/json",
                                       .version = "v6.20220615" };
 
     (void)snprintf(host, sizeof(host), "127.0.0.1:%u", load.port);
-    strbuf_addf(&body,
-                "{\"name\":\"%s%d\",\"image\":\"host\",\"type\":\"batch\",\"startupCommand\":\"%s\","
-                "\"enqueueOnly\":true,\"config\":{\"resources\":{\"cpu\":\"1\",\"mem\":\"64m\"}}}",
-                load.prefix, number, load.command);
-    strbuf_addf(out, "POST /session HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
-                     "Content-Length: %zu\r\n", host, body.len);
+    strbuf_addf(
+        &body,
+        "{\"name\":\"%s%d\",\"image\":\"host\",\"type\":\"batch\",\"startupCommand\":\"%s\","
+        "\"enqueueOnly\":true,\"config\":{\"resources\":{\"cpu\":\"1\",\"mem\":\"64m\"}}}",
+        load.prefix, number, load.command);
+    strbuf_addf(out,
+                "POST /session HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
+                "Content-Length: %zu\r\n",
+                host, body.len);
     if (sign_write_headers(&input, ACCESS_KEY, SECRET_KEY, date_usec, 0, out, &err) < 0) {
         (void)fprintf(stderr, "load: %s\n", err.text);
         exit(1);
@@ -128,9 +135,9 @@ static int answer_status(const struct strbuf *answer)
 
 static void on_readable(struct client *c)
 {
-    ssize_t got = strbuf_reserve(&c->answer, 4096)
-                      ? read(c->fd, c->answer.data + c->answer.len,
-                             c->answer.cap - c->answer.len - 1) : -1;
+    ssize_t got = strbuf_reserve(&c->answer, 4096) ? read(c->fd, c->answer.data + c->answer.len,
+                                                          c->answer.cap - c->answer.len - 1)
+                                                   : -1;
     int status;
 
     if (got <= 0) {

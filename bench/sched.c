@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sched.c - how long the scheduler takes on a large cluster
  *
  *     bench/sched [ROUNDS]
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sched/state.h"
+#include "sched/scheduler.h"
 
 #define AGENTS 1000
 #define SESSIONS 10000
@@ -71,12 +72,15 @@ static void make_world(struct world *w, bool is_mixed)
         w->devices[d] = (struct sched_device){ name, "H100", AMOUNT_ONE, AMOUNT_ONE, 0 };
     for (int i = 0; i < AGENTS; i++) {
         (void)snprintf(w->ids[i], sizeof(w->ids[i]), "i-%04d", i);
-        w->agents[i] = (struct sched_agent){ .id = w->ids[i], .architecture = "x86_64",
-            .free = &w->free, .devices = w->devices, .device_count = GPUS };
+        w->agents[i] = (struct sched_agent){ .id = w->ids[i],
+                                             .architecture = "x86_64",
+                                             .free = &w->free,
+                                             .devices = w->devices,
+                                             .device_count = GPUS };
     }
     for (int i = 0; i <= SESSIONS; i++) {
         int s = i % SESSIONS;
-        int64_t shares = !is_mixed   ? GPUS * AMOUNT_ONE
+        int64_t shares = !is_mixed    ? GPUS * AMOUNT_ONE
                          : s % 3 == 0 ? (1 + s % 10) * AMOUNT_ONE / 10
                                       : (1 + s % 8) * AMOUNT_ONE;
 
@@ -86,10 +90,16 @@ static void make_world(struct world *w, bool is_mixed)
             set(&w->requests[i], gpu, shares);
             w->kernels[i] = &w->requests[i];
         }
-        w->sessions[i] = (struct sched_session){ .row = i + 1, .type = SESSION_BATCH,
-            .priority = 10, .single_node = true, .kernels = &w->kernels[s], .kernel_count = 1,
-            .accounts = SCHED_NO_ACCOUNTS,
-            .owner = (uint32_t)s % 20, .architecture = "x86_64", .lifetime_usec = LIFETIME_USEC };
+        w->sessions[i] = (struct sched_session){ .row = i + 1,
+                                                 .type = SESSION_BATCH,
+                                                 .priority = 10,
+                                                 .single_node = true,
+                                                 .kernels = &w->kernels[s],
+                                                 .kernel_count = 1,
+                                                 .accounts = SCHED_NO_ACCOUNTS,
+                                                 .owner = (uint32_t)s % 20,
+                                                 .architecture = "x86_64",
+                                                 .lifetime_usec = LIFETIME_USEC };
     }
 }
 
@@ -145,9 +155,13 @@ struct figures {
 static void snapshot(struct world *w, const struct sched_options *o, struct arena *arena,
                      struct figures *f)
 {
-    struct sched_snapshot snap = { .now_usec = 1, .types = w->types, .options = *o,
-        .agents = w->agents, .agent_count = AGENTS, .sessions = w->sessions,
-        .session_count = SESSIONS };
+    struct sched_snapshot snap = { .now_usec = 1,
+                                   .types = w->types,
+                                   .options = *o,
+                                   .agents = w->agents,
+                                   .agent_count = AGENTS,
+                                   .sessions = w->sessions,
+                                   .session_count = SESSIONS };
     struct sched_result result;
     double start = now_ms();
 
@@ -227,9 +241,11 @@ static void run_row(const struct row *row, int rounds, struct arena *arena)
     struct world *w = calloc(1, sizeof(*w));
     struct figures all[64];
     const struct sched_options o = { .sequencer = row->sequencer,
-        .selector = { .ops = row->selector }, .backfill = row->backfill,
-        .retries_to_skip = row->passing ? 1 : 0, .slot_priority = priority,
-        .slot_priority_count = AQ_COUNT(priority) };
+                                     .selector = { .ops = row->selector },
+                                     .backfill = row->backfill,
+                                     .retries_to_skip = row->passing ? 1 : 0,
+                                     .slot_priority = priority,
+                                     .slot_priority_count = AQ_COUNT(priority) };
 
     if (!w)
         die("out of memory");
@@ -240,9 +256,10 @@ static void run_row(const struct row *row, int rounds, struct arena *arena)
         if (i > 0)
             all[i - 1] = f;
     }
-    fprintf(stderr, "%-20s started %zu; snapshot %.2f ms, first %.2f ms, full %.3f ms, end %.1f us, "
-            "add %.1f us\n", row->name, all[0].started,
-            median(all, rounds, offsetof(struct figures, snapshot)),
+    fprintf(stderr,
+            "%-20s started %zu; snapshot %.2f ms, first %.2f ms, full %.3f ms, end %.1f us, "
+            "add %.1f us\n",
+            row->name, all[0].started, median(all, rounds, offsetof(struct figures, snapshot)),
             median(all, rounds, offsetof(struct figures, first)),
             median(all, rounds, offsetof(struct figures, full)),
             1e3 * median(all, rounds, offsetof(struct figures, end)),

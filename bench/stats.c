@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a sample of many containers and devices costs the agent: real cgroups,
  * made for the purpose, the machine's own /proc, and the message to the
  * manager. "bench/bench-stats [KERNELS [ROUNDS]]", as root.
@@ -45,11 +46,10 @@ static void each_cgroup(const struct bench *b, size_t kernel, int (*act)(const c
     char id[UUID_TEXT_MAX];
 
     for (size_t i = 0; i < b->layout.count; i++) {
-        AQ_CLEANUP(aq_freep) char *path =
-            b->layout.items[i].parent
-                ? aq_format("%s/%s", b->layout.items[i].parent,
-                            uuid_format(&b->ids[kernel], id))
-                : NULL;
+        AQ_CLEANUP(aq_freep) char *path = b->layout.items[i].parent
+                                              ? aq_format("%s/%s", b->layout.items[i].parent,
+                                                          uuid_format(&b->ids[kernel], id))
+                                              : NULL;
 
         if (path)
             (void)act(path);

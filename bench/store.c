@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench/store - durable creations of sessions per second through store_commit()
  *
  * Each batch holds one session of one kernel. In each round, each with a fresh
@@ -22,7 +23,7 @@
 
 struct run {
     struct store *store;
-    struct uuid user_id, group_id;
+    struct uuid user_id, project_id;
     size_t count, sent, done;
     int result;
 };
@@ -39,18 +40,27 @@ static struct event_batch *make_batch(const struct run *run)
     if (!e)
         return NULL;
     s = &e->session;
-    *s = (struct session){ .id = uuid_random(), .type = SESSION_BATCH, .priority = 10,
-        .user_id = run->user_id, .group_id = run->group_id, .access_key = "AKIAIOSFODNN7EXAMPLE",
-        .domain = strdup("default"), .resource_group = strdup("default"),
+    *s = (struct session){
+        .id = uuid_random(),
+        .type = SESSION_BATCH,
+        .priority = 10,
+        .user_id = run->user_id,
+        .project_id = run->project_id,
+        .access_key = "AKIAIOSFODNN7EXAMPLE",
+        .domain = strdup("default"),
+        .resource_group = strdup("default"),
         .spec = strdup("{\"image\":\"\",\"command\":\"true\",\"environ\":{},\"cluster_size\":1}"),
-        .created_usec = clock_realtime_usec(), .kernels = calloc(1, sizeof(*s->kernels)),
-        .kernel_count = 1 };
+        .created_usec = clock_realtime_usec(),
+        .kernels = calloc(1, sizeof(*s->kernels)),
+        .kernel_count = 1
+    };
     (void)snprintf(s->name, sizeof(s->name), "bench-%zu", run->sent);
     s->status_changed_usec = s->created_usec;
     if (!s->kernels)
         return batch;
-    s->kernels[0] = (struct kernel){ .id = uuid_random(), .role = "main", .index = 1,
-                                     .status_changed_usec = s->created_usec };
+    s->kernels[0] = (struct kernel){
+        .id = uuid_random(), .role = "main", .index = 1, .status_changed_usec = s->created_usec
+    };
     if (slots_set(&s->kernels[0].requested, slot_name_intern("cpu", 3), AMOUNT_ONE) < 0
         || slots_set(&s->kernels[0].requested, slot_name_intern("mem", 3), 1 << 30) < 0)
         abort();
@@ -81,13 +91,13 @@ static void on_committed(void *data, int result, const struct aq_error *err,
         send_one(run);
 }
 
-static int find_people(void *data, struct event *e, struct aq_error *err)
+static int find_accounts(void *data, struct event *e, struct aq_error *err)
 {
     struct run *run = data;
 
     (void)err;
-    if (e->kind == EVENT_GROUP_SAVED)
-        run->group_id = e->group.id;
+    if (e->kind == EVENT_PROJECT_SAVED)
+        run->project_id = e->project.id;
     if (e->kind == EVENT_USER_SAVED)
         run->user_id = e->user.user.id;
     return 0;
@@ -105,7 +115,7 @@ static double measure(const char *dir, size_t count, size_t outstanding, struct 
     if (r == 0)
         r = store_init_dev(store, err);
     if (r == 0)
-        r = store_load(store, find_people, &run, err);
+        r = store_load(store, find_accounts, &run, err);
     if (r < 0)
         return r;
     run.store = store;
@@ -125,11 +135,13 @@ static double measure_raw(const char *dir, size_t count)
     sqlite3_stmt *q = NULL;
     int64_t began;
     bool ok = sqlite3_open(path, &db) == SQLITE_OK
-              && sqlite3_exec(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-                              "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)", NULL, NULL,
-                              NULL) == SQLITE_OK
-              && sqlite3_prepare_v2(db, "INSERT INTO t (b) VALUES ('a row of text')", -1, &q,
-                                    NULL) == SQLITE_OK;
+              && sqlite3_exec(db,
+                              "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                              "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)",
+                              NULL, NULL, NULL)
+                     == SQLITE_OK
+              && sqlite3_prepare_v2(db, "INSERT INTO t (b) VALUES ('a row of text')", -1, &q, NULL)
+                     == SQLITE_OK;
 
     began = clock_monotonic_usec();
     for (size_t i = 0; ok && i < count; i++)
@@ -186,8 +198,8 @@ static void print_result(size_t count, size_t rounds, double rates[COLUMNS][ROUN
 
     for (size_t i = 0; i < rounds; i++)
         ratios[i] = rates[2][i] / rates[0][i];
-    printf("{\"bench\":\"store\",\"sessions\":%zu,\"rounds\":%zu,\"sqlite_tx_per_s\":%.0f",
-           count, rounds, median(rates[0], rounds));
+    printf("{\"bench\":\"store\",\"sessions\":%zu,\"rounds\":%zu,\"sqlite_tx_per_s\":%.0f", count,
+           rounds, median(rates[0], rounds));
     for (size_t i = 1; i < COLUMNS; i++)
         printf(",\"created_per_s_%zu\":%.0f", outstanding[i - 1], median(rates[i], rounds));
     printf(",\"ratio_4\":%.2f}\n", median(ratios, rounds));

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device.c - the shared file of the cards: making it, mapping it, taking a slot in it */
 #include "device.h"
 
 #include <errno.h>
@@ -20,7 +22,8 @@ static bool is_child; /* after fork: what the parent had is not ours */
 static int own_fd = -1;
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void name_device(struct sim_device *device, uint32_t number, const struct sim_options *options)
+static void device_name(struct sim_device *device, uint32_t number,
+                        const struct sim_options *options)
 {
     static const unsigned char uuid[16] = { 0x51, 0x3a, 0x5f, 0x0e, 0x77, 0x21, 0x4b, 0x6c,
                                             0x9d, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00 };
@@ -60,9 +63,10 @@ int sim_create(const char *path, const struct sim_options *options)
     card->module_bytes = options->module_bytes;
     card->slice_ns = options->slice_ns;
     card->device_count = options->devices;
-    card->shared_serial = ((uint64_t)time(NULL) << 16 | ((uint64_t)getpid() & 0xffff)) & 0xfffffffff;
+    card->shared_serial = ((uint64_t)time(NULL) << 16 | ((uint64_t)getpid() & 0xffff))
+                          & 0xfffffffff;
     for (uint32_t i = 0; i < options->devices; i++)
-        name_device(&card->devices[i], i, options);
+        device_name(&card->devices[i], i, options);
     __atomic_store_n(&card->magic, SIM_MAGIC, __ATOMIC_RELEASE);
     (void)munmap(card, sizeof(*card));
     (void)close(fd);
@@ -100,15 +104,16 @@ void sim_unlock(struct sim_card *card)
     (void)pthread_mutex_unlock(&card->lock);
 }
 
-static struct flock lock_of(uint32_t client)
+static struct flock device_slot_lock(uint32_t client)
 {
-    return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET,
+    return (struct flock){ .l_type = F_WRLCK,
+                           .l_whence = SEEK_SET,
                            .l_start = (off_t)offsetof(struct sim_card, clients[client]),
                            .l_len = 1 };
 }
 
 /* The number of the caller's pid namespace. */
-static uint32_t own_namespace(void)
+static uint32_t device_pid_namespace(void)
 {
     struct stat st;
 
@@ -117,12 +122,12 @@ static uint32_t own_namespace(void)
 
 int sim_pid_of(const struct sim_card *card, int fd, uint32_t client)
 {
-    struct flock lock = lock_of(client);
+    struct flock lock = device_slot_lock(client);
 
     if (!card->clients[client].pid)
         return 0;
     if (card->clients[client].pid == getpid()
-        && card->clients[client].pid_namespace == own_namespace())
+        && card->clients[client].pid_namespace == device_pid_namespace())
         return getpid(); /* a process's own lock, taken through either library, is no obstacle */
     if (fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
         return 0;
@@ -130,7 +135,7 @@ int sim_pid_of(const struct sim_card *card, int fd, uint32_t client)
 }
 
 /* Only what was used is touched: most pages of the file never exist. */
-static void clear(struct sim_client *client)
+static void device_clear(struct sim_client *client)
 {
     client->pid = 0;
     memset(client->events, 0, sizeof(client->events));
@@ -145,30 +150,30 @@ void sim_reclaim(struct sim_card *card, int fd)
 {
     for (uint32_t i = 0; i < SIM_CLIENTS_MAX; i++)
         if (card->clients[i].pid && !sim_pid_of(card, fd, i))
-            clear(&card->clients[i]);
+            device_clear(&card->clients[i]);
     sim_shared_reclaim(card);
 }
 
-static struct sim_client *take_slot(struct sim_card *card, int fd)
+static struct sim_client *device_take_slot(struct sim_card *card, int fd)
 {
     struct sim_client *client = NULL;
 
     sim_lock(card);
     sim_reclaim(card, fd);
     for (uint32_t i = 0; i < SIM_CLIENTS_MAX && !client; i++) {
-        struct flock lock = lock_of(i);
+        struct flock lock = device_slot_lock(i);
 
         if (card->clients[i].pid || fcntl(fd, F_SETLK, &lock) < 0)
             continue;
         client = &card->clients[i];
         client->pid = getpid();
-        client->pid_namespace = own_namespace();
+        client->pid_namespace = device_pid_namespace();
     }
     sim_unlock(card);
     return client;
 }
 
-static const char *path_of_card(void)
+static const char *device_path(void)
 {
     const char *path = getenv("SIMGPU_DEVICE");
 
@@ -179,13 +184,13 @@ struct sim_card *sim_card_to_look(int *ret_fd)
 {
     (void)pthread_mutex_lock(&attach_lock);
     if (!own_card)
-        own_card = sim_open(path_of_card(), &own_fd);
+        own_card = sim_open(device_path(), &own_fd);
     *ret_fd = own_fd;
     (void)pthread_mutex_unlock(&attach_lock);
     return own_card;
 }
 
-static void on_child(void)
+static void device_on_child(void)
 {
     is_child = own_client != NULL;
 }
@@ -205,8 +210,8 @@ struct sim_card *sim_card(void)
         return NULL;
     (void)pthread_mutex_lock(&attach_lock);
     if (!own_client) {
-        (void)pthread_atfork(NULL, NULL, on_child);
-        own_client = take_slot(own_card, fd);
+        (void)pthread_atfork(NULL, NULL, device_on_child);
+        own_client = device_take_slot(own_card, fd);
     }
     (void)pthread_mutex_unlock(&attach_lock);
     return own_client ? own_card : NULL;

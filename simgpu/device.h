@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.h - a graphics card made of one shared file
  *
  * Every process that loads the simulated libcuda.so.1 or libnvidia-ml.so.1
  * maps the file that SIMGPU_DEVICE names. In it are the cards, and for each
  * client process what it holds and what it has queued. A client holds a
- * record lock on its slot's byte, so the kernel says who is dead, also across
- * pid namespaces; whoever needs the room or a list takes what the dead left.
+ * record lock on its slot's byte, so Linux says who is dead, also across
+ * pid namespaces; a process that needs memory or a list entry reclaims what the dead left.
  *
- * Time: nothing runs; whoever looks brings the card's state forward to now
- * (clock.c). Now is CLOCK_MONOTONIC, or, on a card made with 'virtual', a
- * clock of discrete events that its programs have in common (time.c).
+ * Time: nothing runs; each caller brings the card's state forward to now
+ * (execution.c). Now is CLOCK_MONOTONIC, or, on a card made with 'virtual', a
+ * clock of discrete events that its programs have in common (virtual_clock.c).
  */
 #ifndef SIMGPU_DEVICE_H
 #define SIMGPU_DEVICE_H
@@ -33,7 +34,7 @@
 enum sim_kind { SIM_KERNEL, SIM_EVENT, SIM_WAIT };
 
 struct sim_item {
-    int64_t left_ns; /* of a kernel, on the processors it can use */
+    int64_t left_ns; /* of a GPU kernel, on the processors it can use */
     uint32_t blocks;
     uint16_t kind;
     uint16_t event; /* to mark, or to wait for */
@@ -60,7 +61,7 @@ struct sim_use { /* by one client on one card */
 };
 
 struct sim_client {
-    int32_t pid; /* as it counts itself; 0 = free */
+    int32_t pid;            /* as it counts itself; 0 = free */
     uint32_t pid_namespace; /* in which it does */
     struct sim_event events[SIM_EVENTS];
     struct sim_use uses[SIM_DEVICES_MAX];
@@ -75,11 +76,11 @@ struct sim_device {
     int64_t now_ns, turn_end_ns;
 };
 
-/* The clock of a card made with 'virtual'; time.c. A waiter is a thread that reads it. */
+/* The clock of a card made with 'virtual'; virtual_clock.c. A waiter is a thread that reads it. */
 #define SIM_WAITERS_MAX 64
 
 struct sim_waiter {
-    int32_t pid, tid; /* 0 = free */
+    int32_t pid, tid;   /* 0 = free */
     uint32_t is_asleep; /* a futex */
     uint32_t has_slept;
     int64_t wake_ns;
@@ -173,7 +174,7 @@ void sim_reclaim(struct sim_card *card, int fd);
 /* A client's pid as the caller knows it; 0 = dead, -1 = the caller's namespace has no pid for it. */
 int sim_pid_of(const struct sim_card *card, int fd, uint32_t client);
 
-/* --- shared.c --- */
+/* --- shared_alloc.c --- */
 
 /* Memory that this process has in its sum becomes shared; its number, or -1. */
 int sim_shared_make(uint32_t device, uint64_t bytes);
@@ -206,7 +207,7 @@ uint64_t sim_memory_used(const struct sim_card *card, uint32_t device);
 bool sim_memory_take(uint32_t device, uint64_t bytes);
 void sim_memory_give(uint32_t device, uint64_t bytes);
 
-/* --- clock.c, under the lock --- */
+/* --- execution.c, under the lock --- */
 
 int64_t sim_now_ns(void);
 
@@ -216,7 +217,7 @@ int64_t sim_advance(struct sim_card *card, uint32_t device, int64_t now);
 /* Percent of the last second in which the client, or any (-1), had the processors. */
 uint32_t sim_utilization(const struct sim_card *card, uint32_t device, int client, int64_t now);
 
-/* --- clock.c, takes the lock --- */
+/* --- execution.c, takes the lock --- */
 
 /* Queue an item of this process, waiting for room. Returns its number in the queue. */
 uint64_t sim_push(uint32_t device, uint32_t queue, const struct sim_item *item);

@@ -1,6 +1,7 @@
-/* graph.c - graphs of kernels and memory nodes, built or captured
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph.c - graphs of GPU kernels and memory nodes, built or captured
  *
- * A graph's kernels run one after the other: their durations are summed when
+ * A graph's GPU kernels run one after the other: their durations are summed when
  * it is instantiated. Memory nodes take physical memory at the first launch
  * and keep it until the card is told to trim.
  */
@@ -52,7 +53,7 @@ CUresult cuGraphDestroy(CUgraph graph)
     return CUDA_SUCCESS;
 }
 
-static CUgraphNode add(CUgraph graph, int type)
+static CUgraphNode graph_add(CUgraph graph, int type)
 {
     CUgraphNode node = graph->count < NODES_MAX ? &graph->nodes[graph->count++] : NULL;
 
@@ -65,7 +66,7 @@ static CUgraphNode add(CUgraph graph, int type)
 CUresult sim_graph_add_kernel(struct CUgraph_st *graph, CUfunction function, uint64_t blocks,
                               void **params)
 {
-    CUgraphNode node = add(graph, CU_GRAPH_NODE_TYPE_KERNEL);
+    CUgraphNode node = graph_add(graph, CU_GRAPH_NODE_TYPE_KERNEL);
 
     if (!node)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -76,7 +77,7 @@ CUresult sim_graph_add_kernel(struct CUgraph_st *graph, CUfunction function, uin
 
 CUresult sim_graph_add_alloc(struct CUgraph_st *graph, CUdeviceptr *pointer, size_t bytes)
 {
-    CUgraphNode node = add(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    CUgraphNode node = graph_add(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
 
     if (!node)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -94,7 +95,7 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode
     (void)count;
     if (!node || !graph)
         return CUDA_ERROR_INVALID_VALUE;
-    *node = add(graph, CU_GRAPH_NODE_TYPE_EMPTY);
+    *node = graph_add(graph, CU_GRAPH_NODE_TYPE_EMPTY);
     return *node ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -128,7 +129,7 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgrap
     (void)count;
     if (!node || !graph || !child)
         return CUDA_ERROR_INVALID_VALUE;
-    *node = add(graph, CU_GRAPH_NODE_TYPE_GRAPH);
+    *node = graph_add(graph, CU_GRAPH_NODE_TYPE_GRAPH);
     if (!*node)
         return CUDA_ERROR_OUT_OF_MEMORY;
     (*node)->child = child;
@@ -166,7 +167,7 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNo
     (void)count;
     if (!node || !graph || !pointer)
         return CUDA_ERROR_INVALID_VALUE;
-    *node = add(graph, CU_GRAPH_NODE_TYPE_MEM_FREE);
+    *node = graph_add(graph, CU_GRAPH_NODE_TYPE_MEM_FREE);
     return *node ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -223,7 +224,7 @@ CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARA
     return CUDA_SUCCESS;
 }
 
-static void sum(const struct CUgraph_st *graph, CUgraphExec exec)
+static void graph_sum(const struct CUgraph_st *graph, CUgraphExec exec)
 {
     for (size_t i = 0; i < graph->count; i++) {
         const struct CUgraphNode_st *node = &graph->nodes[i];
@@ -234,7 +235,7 @@ static void sum(const struct CUgraph_st *graph, CUgraphExec exec)
         if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
             exec->memory += (node->alloc.bytesize + SIM_GRANULE - 1) & ~(SIM_GRANULE - 1);
         if (node->child)
-            sum(node->child, exec);
+            graph_sum(node->child, exec);
     }
 }
 
@@ -247,7 +248,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
     if (!(*exec = calloc(1, sizeof(**exec))))
         return CUDA_ERROR_OUT_OF_MEMORY;
     (*exec)->device = sim_context()->device;
-    sum(graph, *exec);
+    graph_sum(graph, *exec);
     return CUDA_SUCCESS;
 }
 
@@ -276,7 +277,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
 }
 
 /* Executable graphs share the memory that is reserved: they run one after another. */
-static CUresult take_memory(CUgraphExec exec)
+static CUresult graph_take_memory(CUgraphExec exec)
 {
     CUresult result = CUDA_SUCCESS;
 
@@ -301,7 +302,7 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
     SIM_CHECK_CONTEXT();
     if (!exec)
         return CUDA_ERROR_INVALID_VALUE;
-    return exec->memory ? take_memory(exec) : CUDA_SUCCESS;
+    return exec->memory ? graph_take_memory(exec) : CUDA_SUCCESS;
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
@@ -311,7 +312,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
     if (!exec)
         return CUDA_ERROR_INVALID_VALUE;
     if (exec->memory)
-        result = take_memory(exec);
+        result = graph_take_memory(exec);
     return result == CUDA_SUCCESS ? sim_launch_ns(exec->ns, exec->blocks, stream) : result;
 }
 
@@ -322,7 +323,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
     info->result = 0;
     exec->ns = 0;
     exec->blocks = exec->memory = 0;
-    sum(graph, exec);
+    graph_sum(graph, exec);
     return CUDA_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
-/* simgpu - make and look after simulated graphics cards
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - the simgpu program: create, change and show simulated graphics cards
  *
  *   simgpu create FILE [KEY=VALUE...]   devices, processors, memory, context, module, slice_us,
  *                                       virtual
@@ -15,7 +16,7 @@
 
 #include "device.h"
 
-static int usage(void)
+static int simgpu_usage(void)
 {
     (void)fputs("usage: simgpu create FILE [devices=1] [processors=80] [memory=8G] [context=64M]\n"
                 "              [module=2M] [slice_us=2000] [virtual=WAITERS]\n"
@@ -28,7 +29,7 @@ static int usage(void)
 }
 
 /* A number with K, M or G. */
-static bool number(const char *text, uint64_t *ret)
+static bool simgpu_number(const char *text, uint64_t *ret)
 {
     char *end;
     int shift = 0;
@@ -46,31 +47,33 @@ static bool number(const char *text, uint64_t *ret)
 }
 
 /* KEY=VALUE for one of the keys; its place in 'keys', or -1. */
-static int read_pair(const char *pair, const char *const *keys, uint64_t *ret)
+static int simgpu_read_pair(const char *pair, const char *const *keys, uint64_t *ret)
 {
     for (int i = 0; keys[i]; i++) {
         size_t len = strlen(keys[i]);
 
         if (strncmp(pair, keys[i], len) == 0 && pair[len] == '=')
-            return number(pair + len + 1, ret) ? i : -1;
+            return simgpu_number(pair + len + 1, ret) ? i : -1;
     }
     return -1;
 }
 
-static int create(const char *path, char **pairs)
+static int simgpu_create(const char *path, char **pairs)
 {
-    static const char *const keys[] = { "devices", "processors", "memory", "context",
+    static const char *const keys[] = { "devices", "processors", "memory",  "context",
                                         "module",  "slice_us",   "virtual", NULL };
-    uint64_t values[] = { 1, 80, (uint64_t)8 << 30, (uint64_t)64 << 20, (uint64_t)2 << 20, 2000, 0 };
+    uint64_t values[] = {
+        1, 80, (uint64_t)8 << 30, (uint64_t)64 << 20, (uint64_t)2 << 20, 2000, 0
+    };
     uint64_t value;
     int r;
 
     for (; *pairs; pairs++) {
-        int key = read_pair(*pairs, keys, &value);
+        int key = simgpu_read_pair(*pairs, keys, &value);
 
         if (key < 0) {
             (void)fprintf(stderr, "simgpu: '%s' is not a KEY=NUMBER\n", *pairs);
-            return usage();
+            return simgpu_usage();
         }
         values[key] = value;
     }
@@ -86,7 +89,7 @@ static int create(const char *path, char **pairs)
     return r < 0;
 }
 
-static int set(struct sim_card *card, char **pairs)
+static int simgpu_set(struct sim_card *card, char **pairs)
 {
     static const char *const keys[] = { "alloc_every", "launch_every", "nvml_delay_us",
                                         "hide_process_list", NULL };
@@ -102,17 +105,17 @@ static int set(struct sim_card *card, char **pairs)
                            *pairs + 14);
             continue;
         }
-        key = read_pair(*pairs, keys, &value);
+        key = simgpu_read_pair(*pairs, keys, &value);
         if (key < 0) {
             (void)fprintf(stderr, "simgpu: '%s' is not a KEY=VALUE\n", *pairs);
-            return usage();
+            return simgpu_usage();
         }
         *places[key] = (uint32_t)value;
     }
     return 0;
 }
 
-static int show(struct sim_card *card, int fd)
+static int simgpu_show(struct sim_card *card, int fd)
 {
     int64_t now = sim_now_ns();
 
@@ -131,10 +134,10 @@ static int show(struct sim_card *card, int fd)
             const struct sim_use *use = &card->clients[i].uses[d];
 
             if (card->clients[i].pid)
-                (void)printf("%s{\"pid\": %d, \"memory\": %llu, \"contexts\": %llu, \"busy_ns\": %lld}",
-                             shown++ ? ", " : "", sim_pid_of(card, fd, i),
-                             (unsigned long long)use->memory, (unsigned long long)use->contexts,
-                             (long long)use->busy_ns);
+                (void)printf(
+                    "%s{\"pid\": %d, \"memory\": %llu, \"contexts\": %llu, \"busy_ns\": %lld}",
+                    shown++ ? ", " : "", sim_pid_of(card, fd, i), (unsigned long long)use->memory,
+                    (unsigned long long)use->contexts, (long long)use->busy_ns);
         }
         (void)printf("], \"limits\": {");
         for (uint32_t i = 0, shown = 0; i < SIM_LIMITS_MAX; i++)
@@ -148,7 +151,7 @@ static int show(struct sim_card *card, int fd)
     return 0;
 }
 
-static void sleep_until(int64_t when)
+static void simgpu_sleep_until(int64_t when)
 {
     int64_t span = when - sim_now_ns();
     struct timespec pause = { .tv_sec = span / 1000000000, .tv_nsec = span % 1000000000 };
@@ -157,18 +160,19 @@ static void sleep_until(int64_t when)
         (void)nanosleep(&pause, NULL);
 }
 
-static int watch(struct sim_card *card, int fd, char **words)
+static int simgpu_watch(struct sim_card *card, int fd, char **words)
 {
     uint64_t window_us, count;
     int64_t start;
 
-    if (!words[0] || !words[1] || !number(words[0], &window_us) || !number(words[1], &count))
-        return usage();
-    sleep_until(sim_now_ns() + 1000); /* a virtual clock waits here for the others */
+    if (!words[0] || !words[1] || !simgpu_number(words[0], &window_us)
+        || !simgpu_number(words[1], &count))
+        return simgpu_usage();
+    simgpu_sleep_until(sim_now_ns() + 1000); /* a virtual clock waits here for the others */
     start = sim_now_ns();
     for (uint64_t i = 0; i <= count; i++) {
-        sleep_until(start + (int64_t)(i * window_us) * 1000);
-        (void)show(card, fd);
+        simgpu_sleep_until(start + (int64_t)(i * window_us) * 1000);
+        (void)simgpu_show(card, fd);
         (void)fflush(stdout);
     }
     return 0;
@@ -180,17 +184,17 @@ int main(int argc, char **argv)
     int fd;
 
     if (argc < 3)
-        return usage();
+        return simgpu_usage();
     if (strcmp(argv[1], "create") == 0)
-        return create(argv[2], argv + 3);
+        return simgpu_create(argv[2], argv + 3);
     card = sim_open(argv[2], &fd);
     if (!card) {
         (void)fprintf(stderr, "simgpu: %s: %s\n", argv[2], strerror(errno));
         return 1;
     }
     if (strcmp(argv[1], "set") == 0)
-        return set(card, argv + 3);
+        return simgpu_set(card, argv + 3);
     if (strcmp(argv[1], "watch") == 0)
-        return watch(card, fd, argv + 3);
-    return strcmp(argv[1], "show") == 0 ? show(card, fd) : usage();
+        return simgpu_watch(card, fd, argv + 3);
+    return strcmp(argv[1], "show") == 0 ? simgpu_show(card, fd) : simgpu_usage();
 }

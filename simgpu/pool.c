@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c - stream-ordered pools: keep what was freed until a synchronisation */
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *next;
 };
 
-struct piece {
+struct pool_piece {
     CUdeviceptr address;
     uint64_t bytes;
     CUmemoryPool pool;
@@ -23,10 +24,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUmemPoolHandle_st defaults[SIM_DEVICES_MAX];
 static CUmemoryPool current[SIM_DEVICES_MAX];
 static struct CUmemPoolHandle_st *pools;
-static struct piece *pieces;
+static struct pool_piece *pieces;
 static size_t piece_count;
 
-static uint64_t whole(uint64_t bytes)
+static uint64_t pool_whole(uint64_t bytes)
 {
     return (bytes + SIM_GRANULE - 1) & ~(SIM_GRANULE - 1);
 }
@@ -38,13 +39,13 @@ CUmemoryPool sim_pool_current(CUdevice device)
 }
 
 /* Under the lock. */
-static void shrink(CUmemoryPool pool, uint64_t keep)
+static void pool_shrink(CUmemoryPool pool, uint64_t keep)
 {
-    uint64_t used = whole(pool->used);
+    uint64_t used = pool_whole(pool->used);
 
     if (keep < used)
         keep = used;
-    keep = whole(keep);
+    keep = pool_whole(keep);
     if (keep < pool->reserved) {
         sim_memory_give((uint32_t)pool->device, pool->reserved - keep);
         pool->reserved = keep;
@@ -55,9 +56,9 @@ void sim_pools_settle(void)
 {
     (void)pthread_mutex_lock(&lock);
     for (int i = 0; i < SIM_DEVICES_MAX; i++)
-        shrink(&defaults[i], defaults[i].threshold);
+        pool_shrink(&defaults[i], defaults[i].threshold);
     for (CUmemoryPool pool = pools; pool; pool = pool->next)
-        shrink(pool, pool->is_destroyed ? 0 : pool->threshold);
+        pool_shrink(pool, pool->is_destroyed ? 0 : pool->threshold);
     (void)pthread_mutex_unlock(&lock);
 }
 
@@ -70,13 +71,13 @@ CUresult sim_pool_alloc(CUmemoryPool pool, CUdeviceptr *pointer, size_t bytes)
     if (!pieces)
         pieces = calloc(PIECES_MAX, sizeof(*pieces));
     if (pool->used + size > pool->reserved)
-        grow = whole(pool->used + size - pool->reserved);
+        grow = pool_whole(pool->used + size - pool->reserved);
     if (pieces && piece_count < PIECES_MAX
         && (!grow || sim_memory_take((uint32_t)pool->device, grow))) {
         *pointer = sim_address_take(size);
         pool->reserved += grow;
         pool->used += size;
-        pieces[piece_count++] = (struct piece){ *pointer, size, pool };
+        pieces[piece_count++] = (struct pool_piece){ *pointer, size, pool };
         result = CUDA_SUCCESS;
     }
     if (pool->used > pool->used_high)
@@ -151,7 +152,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
         return CUDA_ERROR_INVALID_VALUE;
     (void)pthread_mutex_lock(&lock);
     pool->is_destroyed = true;
-    shrink(pool, 0);
+    pool_shrink(pool, 0);
     (void)pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -161,12 +162,12 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
     if (!pool)
         return CUDA_ERROR_INVALID_VALUE;
     (void)pthread_mutex_lock(&lock);
-    shrink(pool, keep);
+    pool_shrink(pool, keep);
     (void)pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
-static uint64_t *attribute_of(CUmemoryPool pool, int attribute)
+static uint64_t *pool_attribute(CUmemoryPool pool, int attribute)
 {
     switch (attribute) {
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
@@ -186,7 +187,7 @@ static uint64_t *attribute_of(CUmemoryPool pool, int attribute)
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value)
 {
-    const uint64_t *found = pool && value ? attribute_of(pool, attribute) : NULL;
+    const uint64_t *found = pool && value ? pool_attribute(pool, attribute) : NULL;
 
     if (!found)
         return CUDA_ERROR_INVALID_VALUE;

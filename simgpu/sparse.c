@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sparse.c - tiles of sparse arrays: mappings at addresses that nobody can touch */
 #include "cuda.h"
 
 #define NOWHERE ((CUdeviceptr)1 << 63)
 
-static CUdeviceptr place_of(const CUarrayMapInfo *tile)
+static CUdeviceptr sparse_place_of(const CUarrayMapInfo *tile)
 {
     CUdeviceptr place = (uintptr_t)tile->resource.array;
 
@@ -28,9 +29,9 @@ CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream s
         if (!tile->resource.array)
             result = CUDA_ERROR_INVALID_VALUE;
         else if (tile->memOperationType == CU_MEM_OPERATION_TYPE_MAP)
-            result = cuMemMap(place_of(tile), 1, tile->offset, tile->memHandle, 0);
+            result = cuMemMap(sparse_place_of(tile), 1, tile->offset, tile->memHandle, 0);
         else
-            result = cuMemUnmap(place_of(tile), 1);
+            result = cuMemUnmap(sparse_place_of(tile), 1);
     }
     return result;
 }

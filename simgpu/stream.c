@@ -1,4 +1,5 @@
-/* stream.c - streams, events, launches */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.c - streams and events */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,19 +15,19 @@ struct CUevent_st {
 static uint32_t streams_made, events_made;
 static bool event_in_use[SIM_EVENTS];
 
-static bool is_object(CUstream stream)
+static bool stream_is_object(CUstream stream)
 {
     return (uintptr_t)stream > 2;
 }
 
 uint32_t sim_queue_of(CUstream stream)
 {
-    return is_object(stream) ? stream->queue : stream == CU_STREAM_PER_THREAD ? 1 : 0;
+    return stream_is_object(stream) ? stream->queue : stream == CU_STREAM_PER_THREAD ? 1 : 0;
 }
 
 struct CUgraph_st *sim_capture_of(CUstream stream)
 {
-    return is_object(stream) ? stream->capture : NULL;
+    return stream_is_object(stream) ? stream->capture : NULL;
 }
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
@@ -39,8 +40,8 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int pr
     if (!(*stream = calloc(1, sizeof(**stream))))
         return CUDA_ERROR_OUT_OF_MEMORY;
     (*stream)->device = sim_context()->device;
-    (*stream)->queue =
-        2 + __atomic_fetch_add(&streams_made, 1, __ATOMIC_RELAXED) % (SIM_STREAMS - 2);
+    (*stream)->queue = 2
+                       + __atomic_fetch_add(&streams_made, 1, __ATOMIC_RELAXED) % (SIM_STREAMS - 2);
     return CUDA_SUCCESS;
 }
 
@@ -51,7 +52,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
 
 CUresult cuStreamDestroy_v2(CUstream stream)
 {
-    if (!is_object(stream))
+    if (!stream_is_object(stream))
         return CUDA_ERROR_INVALID_HANDLE;
     free(stream);
     return CUDA_SUCCESS;
@@ -62,12 +63,12 @@ CUresult cuStreamDestroy(CUstream stream)
     return cuStreamDestroy_v2(stream);
 }
 
-static CUdevice device_of(CUstream stream)
+CUdevice sim_device_of(CUstream stream)
 {
-    return is_object(stream) ? stream->device : sim_context()->device;
+    return stream_is_object(stream) ? stream->device : sim_context()->device;
 }
 
-static uint64_t pushed(CUdevice device, uint32_t queue)
+static uint64_t stream_pushed(CUdevice device, uint32_t queue)
 {
     return __atomic_load_n(&sim_self()->uses[device].queues[queue].pushed, __ATOMIC_RELAXED);
 }
@@ -77,10 +78,11 @@ CUresult cuStreamSynchronize(CUstream stream)
     CUdevice device;
 
     SIM_CHECK_CONTEXT();
-    device = device_of(stream);
+    device = sim_device_of(stream);
     if (sim_capture_of(stream))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    sim_wait_queue((uint32_t)device, sim_queue_of(stream), pushed(device, sim_queue_of(stream)));
+    sim_wait_queue((uint32_t)device, sim_queue_of(stream),
+                   stream_pushed(device, sim_queue_of(stream)));
     sim_pools_settle();
     return CUDA_SUCCESS;
 }
@@ -88,7 +90,7 @@ CUresult cuStreamSynchronize(CUstream stream)
 CUresult cuStreamQuery(CUstream stream)
 {
     SIM_CHECK_CONTEXT();
-    return sim_is_queue_done((uint32_t)device_of(stream), sim_queue_of(stream))
+    return sim_is_queue_done((uint32_t)sim_device_of(stream), sim_queue_of(stream))
                ? CUDA_SUCCESS
                : CUDA_ERROR_NOT_READY;
 }
@@ -100,8 +102,8 @@ CUresult cuCtxSynchronize(void)
     SIM_CHECK_CONTEXT();
     device = sim_context()->device;
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
-        if (pushed(device, i))
-            sim_wait_queue((uint32_t)device, i, pushed(device, i));
+        if (stream_pushed(device, i))
+            sim_wait_queue((uint32_t)device, i, stream_pushed(device, i));
     sim_pools_settle();
     return CUDA_SUCCESS;
 }
@@ -154,7 +156,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
         return CUDA_ERROR_INVALID_HANDLE;
     if (sim_capture_of(stream))
         return CUDA_SUCCESS;
-    event->device = device_of(stream);
+    event->device = sim_device_of(stream);
     event->turn = ++sim_self()->events[event->number].recorded;
     item.event = (uint16_t)event->number;
     item.event_turn = event->turn;
@@ -174,7 +176,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
         return CUDA_SUCCESS;
     item.event = (uint16_t)event->number;
     item.event_turn = event->turn;
-    (void)sim_push((uint32_t)device_of(stream), sim_queue_of(stream), &item);
+    (void)sim_push((uint32_t)sim_device_of(stream), sim_queue_of(stream), &item);
     return CUDA_SUCCESS;
 }
 
@@ -210,96 +212,4 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
 {
     return cuEventElapsedTime(ms, start, end);
-}
-
-int64_t sim_duration(CUfunction function, void **params)
-{
-    if (function->fixed_ns >= 0)
-        return function->fixed_ns;
-    return params && params[0] ? *(const int64_t *)params[0] : 0;
-}
-
-CUresult sim_launch_ns(int64_t ns, uint64_t blocks, CUstream stream)
-{
-    struct sim_faults *faults = &sim_card()->faults;
-    struct sim_item item = { .kind = SIM_KERNEL, .left_ns = ns,
-                             .blocks = blocks > UINT32_MAX ? UINT32_MAX : (uint32_t)blocks };
-
-    if (faults->launch_every
-        && __atomic_add_fetch(&faults->launch_count, 1, __ATOMIC_RELAXED) % faults->launch_every == 0)
-        return CUDA_ERROR_LAUNCH_FAILED;
-    if (ns > 0)
-        (void)sim_push((uint32_t)device_of(stream), sim_queue_of(stream), &item);
-    return CUDA_SUCCESS;
-}
-
-CUresult sim_launch(CUfunction function, uint64_t blocks, CUstream stream, void **params)
-{
-    if (!sim_context())
-        return sim_is_ready() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_NOT_INITIALIZED;
-    if (!function)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (sim_capture_of(stream))
-        return sim_graph_add_kernel(sim_capture_of(stream), function, blocks, params);
-    return sim_launch_ns(sim_duration(function, params), blocks, stream);
-}
-
-CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                        unsigned int block_z, unsigned int shared, CUstream stream, void **params,
-                        void **extra)
-{
-    (void)block_x;
-    (void)block_y;
-    (void)block_z;
-    (void)shared;
-    (void)extra;
-    return sim_launch(function, (uint64_t)grid_x * grid_y * grid_z, stream, params);
-}
-
-CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
-                          void **extra)
-{
-    (void)extra;
-    if (!config)
-        return CUDA_ERROR_INVALID_VALUE;
-    return sim_launch(function, (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
-                      config->hStream, params);
-}
-
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                                   unsigned int block_z, unsigned int shared, CUstream stream,
-                                   void **params)
-{
-    return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
-                          stream, params, NULL);
-}
-
-CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int count,
-                                              unsigned int flags)
-{
-    CUresult result = list && count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-
-    (void)flags;
-    for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
-        result = sim_launch(list[i].function,
-                            (uint64_t)list[i].gridDimX * list[i].gridDimY * list[i].gridDimZ,
-                            list[i].hStream, list[i].kernelParams);
-    return result;
-}
-
-CUresult cuLaunch(CUfunction function)
-{
-    return sim_launch(function, 1, NULL, NULL);
-}
-
-CUresult cuLaunchGrid(CUfunction function, int width, int height)
-{
-    return sim_launch(function, (uint64_t)width * (uint64_t)height, NULL, NULL);
-}
-
-CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
-{
-    return sim_launch(function, (uint64_t)width * (uint64_t)height, stream, NULL);
 }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run the libFuzzer targets of tests/fuzz/TARGETS.
 
 --total N shares N seconds among the targets (a minimum of 2 each); --each N
@@ -14,6 +15,8 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+
+import commands
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build-fuzz"
@@ -47,6 +50,10 @@ def main():
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     names = args.names or targets()
+    missing = [name for name in names if not (BUILD / "tests" / "fuzz" / name).exists()]
+    if missing:
+        raise commands.Failed(f"there is no {missing[0]} in {BUILD}", "",
+                              "'./check fuzz' builds what tests/fuzz/TARGETS lists")
     jobs = os.cpu_count() or 2
     seconds = args.each or max(2, args.total * jobs // len(names))
     root, bad = ET.Element("testsuite", name="fuzz"), 0
@@ -65,4 +72,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    commands.main("fuzz", main)

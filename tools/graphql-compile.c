@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphql-compile - schema text into C tables
  *
  *     graphql-compile NAME.graphql NAME.h NAME.c
@@ -214,14 +215,14 @@ static void add_array(struct strbuf *out, const char *member, const char *count_
                       const char *name, const char *suffix, unsigned id, uint32_t count)
 {
     if (count)
-        strbuf_addf(out, "      .%s = %s_%u%s, .%s = %u,\n", member, name, id, suffix,
-                    count_member, count);
+        strbuf_addf(out, "      .%s = %s_%u%s, .%s = %u,\n", member, name, id, suffix, count_member,
+                    count);
 }
 
 static void add_type(struct strbuf *out, const struct gql_type *type, unsigned id)
 {
-    strbuf_addf(out, "    { .kind = %u, .scalar = %u, .one_of = %d, .id = %u, .name = ",
-                type->kind, type->scalar, type->one_of, type->id);
+    strbuf_addf(out, "    { .kind = %u, .scalar = %u, .one_of = %d, .id = %u, .name = ", type->kind,
+                type->scalar, type->one_of, type->id);
     add_string(out, type->name);
     strbuf_adds(out, ",\n      .description = ");
     add_string(out, type->description);

@@ -1,224 +1,233 @@
-"""Run the suites of ./check and count.
+# SPDX-License-Identifier: Apache-2.0
+"""Run the suites of ./check beside each other and count.
 
-Every suite leaves JUnit files in check-results/; the closing line counts the
-test cases in them. A skipped case must match a line of tests/SKIPS
-("PATTERN  reason", shell patterns on "suite: name"), else the run fails.
+Each build folder is made by one of the threads, in turn; a suite starts when
+what it needs is built. What a suite says is in check-results/SUITE.log, its
+cases in SUITE.xml, how long everything took in seconds.json.
 """
 
 import argparse
-import fnmatch
+import concurrent.futures
+import fcntl
+import functools
 import json
 import os
-import pathlib
 import re
-import shutil
+import signal
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ET
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "check-results"
-JOBS = os.cpu_count() or 2
-PYTHON = "/usr/bin/python3"
-STUCK_SEC = 900  # a test that hangs fails then, and the others go on
+import builds
+import commands
+import results
+from suites import BUILDS, GROUPS, JOBS, RESULTS, ROOT, SUITES, quick
 
-BUILDS = {
-    "build": ["-Dwerror=true"],
-    "build-asan": ["-Dwerror=true", "-Db_sanitize=address,undefined",
-                   "-Dbuildtype=debugoptimized", "-Dfaults=true"],
-    "build-tsan": ["-Dwerror=true", "-Db_sanitize=thread", "-Dbuildtype=debugoptimized"],
-    "build-fuzz": ["-Dwerror=true", "-Db_sanitize=address,undefined", "-Db_lundef=false",
-                   "-Dbuildtype=debugoptimized", "-Dfuzz=true"],
-}
+PROGRESS_SEC = 30
+LOG_LINES = 30
 
 
 def say(text):
     print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
 
 
-def run(command, **kwargs):
-    return subprocess.run([str(part) for part in command], cwd=ROOT, **kwargs)
+def chosen_tasks(words):
+    """['unit', 'api'], ['unit', 'http/client'], ['quick'] or []: the suites and their tasks."""
+    if words[:1] == ["quick"]:
+        return ["quick"], quick(words[1:])
+    if words and words[0] not in SUITES:
+        raise commands.Failed(f"there is no suite '{words[0]}'", "",
+                              f"there are quick, {', '.join(SUITES)}")
+    if all(word in SUITES for word in words):
+        suites = words or list(SUITES)
+        return suites, [task for suite in suites for task in SUITES[suite]([])]
+    return words[:1], SUITES[words[0]](words[1:])
 
 
-def threaded_tests():
-    """Ninja targets of the unit tests that run under the thread sanitizer."""
-    listed = run(["meson", "introspect", "build-tsan", "--tests"], capture_output=True, text=True)
-    return [os.path.relpath(test["cmd"][0], ROOT / "build-tsan")
-            for test in json.loads(listed.stdout) if "threads" in " ".join(test["suite"])]
+def install(suites):
+    groups = dict.fromkeys(group for suite in suites for group in GROUPS.get(suite, []))
+    if groups and subprocess.run([ROOT / "tools" / "install-packages", *groups]).returncode:
+        sys.exit("check: packages that the tests need cannot be installed")
 
 
-def fuzz_targets():
-    """Ninja targets of the fuzzers: nothing else is needed of their tree."""
-    lines = (ROOT / "tests" / "fuzz" / "TARGETS").read_text().splitlines()
-    return [f"tests/fuzz/{line.split()[0]}" for line in lines
-            if line.strip() and not line.startswith("#")]
+class Run:
+    """Tasks, and what is done of them."""
 
+    def __init__(self, tasks):
+        self.waiting, self.running = list(tasks), {}
+        self.is_shown = len(tasks) == 1  # then its output is ours
+        self.broken, self.seconds, self.steps = [], {}, {}
 
-def build(name, targets=None):
-    """Set up and compile one build folder, or what targets() names; ends the run on failure."""
-    env = dict(os.environ)
-    if name == "build-fuzz":
-        env.update(CC="clang", CXX="clang++")
-    folder = ROOT / name
-    started = time.monotonic()
-    if not (folder / "build.ninja").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        done = run(["meson", "setup", name, *BUILDS[name]], env=env, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"meson setup {name} failed:\n{done.stdout[-4000:]}{done.stderr}")
-    done = run(["ninja", "-C", name, f"-j{JOBS}", *(targets() if targets else [])],
-               capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"building {name} failed:\n{done.stdout[-8000:]}")
-    say(f"{name} built in {time.monotonic() - started:.0f} s")
+    # ---- builds ----
 
+    def targets(self, name):
+        """What the tasks need of a build folder: one function for all."""
+        needs = [task.builds[name] for task in self.waiting if name in task.builds]
 
-def meson_tests(folder, junit, *arguments):
-    """Run the unit tests of a build folder; print what failed."""
-    done = run(["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs",
-                f"--num-processes={JOBS}", *arguments],
-               capture_output=True, text=True)
-    log = ROOT / folder / "meson-logs" / "testlog.junit.xml"
-    shutil.copy(log, RESULTS / junit)
-    if done.returncode:
-        print(done.stdout[-12000:], flush=True)
-    return done.returncode == 0
+        def merged(folder):
+            lists = [need(folder) for need in needs]
+            return list(dict.fromkeys(target for one in lists for target in one))
+        return None if None in needs else merged
 
-
-def pytest(suite, *paths):
-    """Run Python tests; their own output is the log."""
-    env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1",
-               PYTHONPATH=str(ROOT / "tests" / "lib"))
-    env.setdefault("ALIQUOT_BUILD", str(ROOT / "build-asan"))
-    present = [path for path in paths if (ROOT / path).exists()]
-    if not present:
-        return True
-    done = run([PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs",
-                f"--timeout={STUCK_SEC}",
-                f"--junitxml={RESULTS / (suite + '-' + pathlib.Path(present[0]).name + '.xml')}",
-                *present], env=env)
-    return done.returncode in (0, 5)
-
-
-def suite_unit():
-    build("build-asan")
-    build("build-tsan", threaded_tests)
-    good = meson_tests("build-asan", "unit-asan.xml", "--suite", "unit")
-    good &= meson_tests("build-tsan", "unit-tsan.xml", "--suite", "threads")
-    return pytest("unit", "tests/layers") and good
-
-
-def suite_api():
-    build("build-asan")
-    return pytest("api", "tests/api")
-
-
-def suite_system():
-    build("build")
-    build("build-asan")
-    return pytest("system", "tests/system")
-
-
-def suite_fault():
-    build("build-asan")
-    return pytest("fault", "tests/fault")
-
-
-def suite_compat():
-    build("build")
-    build("build-asan")
-    return pytest("compat", "tests/compat")
-
-
-def suite_fuzz():
-    build("build-fuzz", fuzz_targets)
-    return run([PYTHON, "tools/fuzz.py", "--total", os.environ.get("ALIQUOT_FUZZ_SECONDS", "66"),
-                "--junit", RESULTS / "fuzz.xml"]).returncode == 0
-
-
-def suite_bench():
-    """Every bench runs once, small, and must end in a JSON object."""
-    build("build")
-    root = ET.Element("testsuite", name="bench")
-    good = True
-    for bench in sorted(path for path in (ROOT / "bench").iterdir()
-                        if os.access(path, os.X_OK) and path.is_file()):
-        case = ET.SubElement(root, "testcase", name=bench.name)
-        done = run([bench, "--smoke"], capture_output=True, text=True)
-        lines = done.stdout.strip().splitlines()
+    def build(self, name, targets):
+        folder, started = ROOT / name, time.monotonic()
+        env = {**os.environ, **({"CC": "clang", "CXX": "clang++"} if name == "build-fuzz" else {})}
         try:
-            figures = json.loads(lines[-1])
-            say(f"bench/{bench.name} {json.dumps(figures)}")
-        except (IndexError, ValueError):
-            figures = None
-        if done.returncode or not isinstance(figures, dict):
-            good = False
-            ET.SubElement(case, "failure").text = done.stdout[-2000:] + done.stderr[-2000:]
-            say(f"bench/{bench.name} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    ET.ElementTree(root).write(RESULTS / "bench.xml")
-    return good
+            with builds.locked(lambda: say(f"{name} waits for another ./check or ./demo to build")):
+                builds.set_up(folder, BUILDS[name], env)
+                builds.compile_targets(
+                    folder, targets(folder) if targets else (), env,
+                    lambda done, total: self.steps.update({name: (done, total)}))
+        finally:
+            self.steps.pop(name, None)
+        self.seconds[name] = round(time.monotonic() - started, 1)
+        say(f"{name} built in {self.seconds[name]:.0f} s")
+
+    # ---- tasks ----
+
+    def perform(self, task):
+        started = time.monotonic()
+        if self.is_shown:
+            is_good = task.run(None)
+        else:
+            with task.file("log").open("w") as log:
+                is_good = task.run(log)
+        self.seconds[task.name] = round(time.monotonic() - started, 1)
+        say(f"{task.name} {'done' if is_good else 'FAILED'} in {self.seconds[task.name]:.0f} s")
+        return is_good
+
+    def fits(self, task, built):
+        same = [other for other in self.running.values() if other.is_bare == task.is_bare]
+        return (len(same) < (1 if task.is_bare else JOBS)
+                and all(built[name].done() for name in task.builds))
+
+    def start_next(self, pool, built):
+        """Whether there was one that can start."""
+        task = next((task for task in self.waiting if self.fits(task, built)), None)
+        if not task:
+            return False
+        self.waiting.remove(task)
+        if failed := [name for name in task.builds if built[name].exception()]:
+            say(f"{task.name} is left out: there is no {' and no '.join(failed)}")
+            self.broken.append(task)
+        else:
+            self.running[pool.submit(self.perform, task)] = task
+        return True
+
+    def finish(self, future):
+        task = self.running.pop(future)
+        error = future.exception()
+        if isinstance(error, (commands.Failed, OSError)):
+            say(f"{task.name}: {error}")
+        elif error:
+            raise error
+        if error or not future.result() and not any(
+                case.state == "failed" for case in results.read([task])):
+            self.broken.append(task)
+
+    def show_progress(self):
+        parts = [f"{name} {100 * done // total} %" for name, (done, total) in self.steps.items()]
+        parts += [task.name + percent_of(task) for task in self.running.values()]
+        say("; ".join(parts))
+
+    def go(self):
+        names = [name for name in BUILDS if any(name in task.builds for task in self.waiting)]
+        with concurrent.futures.ThreadPoolExecutor(1) as builder, \
+                concurrent.futures.ThreadPoolExecutor(JOBS + 1) as pool:
+            try:
+                built = {name: builder.submit(self.build, name, self.targets(name))
+                         for name in names}
+                self.loop(pool, built)
+            except BaseException:
+                builder.shutdown(wait=False, cancel_futures=True)
+                commands.stop_all()
+                raise
+        return [future.exception() for future in built.values() if future.exception()]
+
+    def loop(self, pool, built):
+        while self.waiting or self.running:
+            if self.start_next(pool, built):
+                continue
+            pending = [future for future in built.values() if not future.done()]
+            done, _ = concurrent.futures.wait([*self.running, *pending], PROGRESS_SEC,
+                                              concurrent.futures.FIRST_COMPLETED)
+            for future in done & self.running.keys():
+                self.finish(future)
+            if not done and not self.is_shown:
+                self.show_progress()
 
 
-SUITES = {"unit": suite_unit, "api": suite_api, "system": suite_system, "fault": suite_fault,
-          "compat": suite_compat, "fuzz": suite_fuzz, "bench": suite_bench}
+def percent_of(task):
+    """How far its log says that it is."""
+    if not task.file("log").exists():
+        return ""
+    tail = task.file("log").read_text(errors="replace")[-4000:]
+    if found := re.findall(r"\[ *(\d+)%\]", tail):
+        return f" {found[-1]} %"
+    if found := re.findall(r"^ *(\d+)/(\d+) ", tail, re.M):
+        return f" {100 * int(found[-1][0]) // int(found[-1][1])} %"
+    return ""
 
 
-def allowed_skips():
-    lines = (ROOT / "tests" / "SKIPS").read_text().splitlines()
-    return [line.split(None, 1)[0] for line in lines if line.strip() and not line.startswith("#")]
+def show_end(run, cases, failures):
+    """Slowest tests, then all that went wrong."""
+    results.show_slowest(cases)
+    if not run.is_shown:
+        results.show_failures(cases)
+    for task in run.broken:
+        if not run.is_shown and task.file("log").exists():
+            print(f"\n{task.name} ended badly:")
+            print("\n".join(task.file("log").read_text(errors="replace")
+                            .splitlines()[-LOG_LINES:]))
+    for failure in failures:
+        if not isinstance(failure, (commands.Failed, OSError)):
+            raise failure
+        text = str(failure) if isinstance(failure, commands.Failed) else commands.describe(failure)
+        print("\n".join([*getattr(failure, "last_lines", []), f"check: {text}"]))
 
 
-def is_contained(case):
-    """Does the case run real containers?"""
-    return (".test_container" in "." + case.get("classname", "")
-            or re.search(r"[\[-](crun|runc)\b", case.get("name", "")) is not None)
+def hold(tasks):
+    """Files whose locks say that we run these suites: their results are ours."""
+    held = []
+    for suite in sorted({task.suite for task in tasks}):
+        held.append((RESULTS / f"{suite}.lock").open("w"))
+        try:
+            fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise commands.Failed(f"another ./check runs suite {suite} in this folder", "",
+                                  "wait for its end") from None
+    return held
 
 
-def count():
-    """Count the cases of all JUnit files; returns passed, failed, skipped, unlisted skips
-    and how many of the passed ones run real containers."""
-    passed = failed = skipped = contained = 0
-    unlisted, allowed = [], allowed_skips()
-    for path in sorted(RESULTS.glob("*.xml")):
-        suite = path.stem.split("-")[0]
-        for case in ET.parse(path).iter("testcase"):
-            if case.find("failure") is not None or case.find("error") is not None:
-                failed += 1
-                say(f"FAILED {suite}: {case.get('name')}")
-            elif case.find("skipped") is not None:
-                skipped += 1
-                name = f"{suite}:{case.get('name')}".replace(" ", "_")
-                if not any(fnmatch.fnmatch(name, pattern) for pattern in allowed):
-                    unlisted.append(name)
-            else:
-                passed += 1
-                contained += is_contained(case)
-    return passed, failed, skipped, unlisted, contained
+def check(words):
+    suites, tasks = chosen_tasks(words)
+    install(suites)
+    RESULTS.mkdir(exist_ok=True)
+    held = hold(tasks)
+    for task in tasks:
+        for suffix in ("xml", "log"):
+            task.file(suffix).unlink(missing_ok=True)
+    started = time.monotonic()
+    run = Run(tasks)
+    failures = run.go()
+    cases = results.read(tasks)
+    (RESULTS / "seconds.json").write_text(json.dumps(
+        {"asked": words, **run.seconds, "total": round(time.monotonic() - started, 1)}) + "\n")
+    show_end(run, cases, failures)
+    status = results.close(cases, len(run.broken))
+    for file in held:
+        file.close()
+    sys.exit(status)
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./check", description=__doc__.splitlines()[0])
-    parser.add_argument("suite", nargs="*", choices=[*SUITES, []], help="default: all")
-    wanted = parser.parse_args().suite or list(SUITES)
-    shutil.rmtree(RESULTS, ignore_errors=True)
-    RESULTS.mkdir()
-    good = True
-    for name in wanted:
-        started = time.monotonic()
-        say(f"suite {name}")
-        if not SUITES[name]():
-            good = False
-            say(f"suite {name} FAILED")
-        say(f"suite {name} took {time.monotonic() - started:.0f} s")
-    passed, failed, skipped, unlisted, contained = count()
-    for name in unlisted:
-        say(f"skipped but not in tests/SKIPS: {name}")
-    if not good and not failed:
-        failed = 1
-    print(f"{passed} passed, {failed + len(unlisted)} failed, {skipped} skipped"
-          f" ({contained} of the passed with real containers)", flush=True)
-    sys.exit(1 if failed or unlisted or not passed else 0)
+    parser = argparse.ArgumentParser(
+        prog="./check", description=__doc__.splitlines()[0],
+        epilog=f"suites: {', '.join(SUITES)}; quick: unit, api and the demo's core")
+    parser.add_argument("words", nargs="*", metavar="SUITE [NAME]",
+                        help="default: all; a NAME is a test or a file of tests of one suite")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends what was started, too
+    commands.main("check", functools.partial(check, parser.parse_args().words))
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot/accelerator.h - what an accelerator plugin for Aliquot provides
  *
  * A plugin is a shared object that exports one constant,
@@ -49,16 +50,16 @@ enum aq_accelerator_status {
 
 /* Exactly one per describe(). */
 struct aq_accelerator_identity {
-    const char *key;         /* "cuda": slots are named "cuda.…"; [a-z0-9-], at most 16 */
-    const char *name;        /* "NVIDIA GPU" */
-    const char *version;     /* of the driver; NULL = none */
-    uint32_t status;         /* enum aq_accelerator_status */
+    const char *key;     /* "cuda": slots are named "cuda.…"; [a-z0-9-], at most 16 */
+    const char *name;    /* "NVIDIA GPU" */
+    const char *version; /* of the driver; NULL = none */
+    uint32_t status;     /* enum aq_accelerator_status */
     uint32_t reserved;
     const char *status_text; /* why, if not healthy */
 };
 
 enum aq_accelerator_slot_type {
-    AQ_ACCELERATOR_COUNT = 0,   /* whole devices, or parts of one if there is a quantum */
+    AQ_ACCELERATOR_COUNT = 0, /* whole devices, or parts of one if there is a quantum */
     AQ_ACCELERATOR_BYTES = 1,
     AQ_ACCELERATOR_UNIQUE = 2,  /* a session gets exactly one, for itself */
     AQ_ACCELERATOR_UNIFIED = 3, /* attached to every session, no amount */
@@ -66,15 +67,15 @@ enum aq_accelerator_slot_type {
 
 /* A resource that sessions can ask for. Declared even if no device has it now. */
 struct aq_accelerator_slot {
-    const char *name;          /* "KEY.device", "KEY.shares", "KEY.device:PROFILE" */
-    uint32_t type;             /* enum aq_accelerator_slot_type */
-    uint32_t round_length;     /* decimals to show */
-    int64_t quantum;           /* > 0: can be had in multiples of this part of a device; 0: whole */
-    const char *exclusive;     /* a session may use only one of the slots with this same word */
-    const char *human_name;    /* "GPU" */
-    const char *description;   /* "GPU capable of CUDA" */
-    const char *display_unit;  /* "fGPU" */
-    const char *display_icon;  /* "gpu1" */
+    const char *name;         /* "KEY.device", "KEY.shares", "KEY.device:PROFILE" */
+    uint32_t type;            /* enum aq_accelerator_slot_type */
+    uint32_t round_length;    /* decimals to show */
+    int64_t quantum;          /* > 0: can be had in multiples of this part of a device; 0: whole */
+    const char *exclusive;    /* a session may use only one of the slots with this same word */
+    const char *human_name;   /* "GPU" */
+    const char *description;  /* "GPU capable of CUDA" */
+    const char *display_unit; /* "fGPU" */
+    const char *display_icon; /* "gpu1" */
     uint64_t reserved;
 };
 
@@ -83,18 +84,18 @@ struct aq_accelerator_slot {
  * time.
  */
 struct aq_accelerator_device {
-    const char *id;            /* unique in its slot: 1 to 63 of [A-Za-z0-9._/+@-] */
-    const char *slot;          /* one of the slots */
-    int64_t amount;            /* of the slot; UNIQUE: 1000000, UNIFIED: 0 */
-    const char *model;         /* "NVIDIA H100 80GB HBM3" */
-    const char *location;      /* "0000:4f:00.0" */
+    const char *id;       /* unique in its slot: 1 to 63 of [A-Za-z0-9._/+@-] */
+    const char *slot;     /* one of the slots */
+    int64_t amount;       /* of the slot; UNIQUE: 1000000, UNIFIED: 0 */
+    const char *model;    /* "NVIDIA H100 80GB HBM3" */
+    const char *location; /* "0000:4f:00.0" */
     uint64_t memory_bytes;
-    uint32_t processors;       /* multiprocessors, cores: what shares are counted by */
-    int32_t numa_node;         /* -1 = not known */
-    const char *parent;        /* the device that this is a slice of; NULL = a whole one */
-    uint32_t status;           /* enum aq_accelerator_status */
-    uint32_t quantum;          /* of this device, where it is not the slot's; 0 = the slot's */
-    const char *status_text;   /* why, if not healthy: "Xid 79: fell off the bus" */
+    uint32_t processors;     /* multiprocessors, cores: what shares are counted by */
+    int32_t numa_node;       /* -1 = not known */
+    const char *parent;      /* the device that this is a slice of; NULL = a whole one */
+    uint32_t status;         /* enum aq_accelerator_status */
+    uint32_t quantum;        /* of this device, where it is not the slot's; 0 = the slot's */
+    const char *status_text; /* why, if not healthy: "Xid 79: fell off the bus" */
 };
 
 /* ---- what a container needs ---- */
@@ -107,8 +108,8 @@ struct aq_accelerator_grant {
 };
 
 enum aq_accelerator_need_kind {
-    AQ_ACCELERATOR_NODE = 0,     /* name: device file of the host; value: path inside (NULL = same) */
-    AQ_ACCELERATOR_MOUNT = 1,    /* name: path of the host; value: path inside (NULL = same) */
+    AQ_ACCELERATOR_NODE = 0,  /* name: device file of the host; value: path inside (NULL = same) */
+    AQ_ACCELERATOR_MOUNT = 1, /* name: path of the host; value: path inside (NULL = same) */
     AQ_ACCELERATOR_ENVIRON = 2,  /* name, value: a variable */
     AQ_ACCELERATOR_CDI = 3,      /* name: a qualified CDI device, "vendor.com/class=name" */
     AQ_ACCELERATOR_RESOURCE = 4, /* name, value: a further line of /home/config/resource.txt */
@@ -120,7 +121,7 @@ enum aq_accelerator_need_kind {
 #define AQ_ACCELERATOR_MKNOD (1u << 2) /* NODE */
 
 struct aq_accelerator_need {
-    uint32_t kind;             /* enum aq_accelerator_need_kind */
+    uint32_t kind; /* enum aq_accelerator_need_kind */
     uint32_t flags;
     const char *name;
     const char *value;
@@ -132,7 +133,7 @@ struct aq_accelerator_part {
     const char *model;
     uint64_t memory_bytes;
     uint32_t processors;
-    uint32_t time;             /* millionths of the device's time; not 0: a slice that
+    uint32_t time; /* millionths of the device's time; not 0: a slice that
                                   libaliquot-gpu.so is to hold to it and to memory_bytes */
 };
 
@@ -140,7 +141,7 @@ struct aq_accelerator_part {
 
 enum aq_accelerator_unit {
     AQ_ACCELERATOR_UNIT_COUNT = 0,
-    AQ_ACCELERATOR_UNIT_BYTES = 1,
+    AQ_ACCELERATOR_UNIT_BYTES = 1, /* whole ones: others are rounded */
     AQ_ACCELERATOR_UNIT_PERCENT = 2,
     AQ_ACCELERATOR_UNIT_MSEC = 3,
     AQ_ACCELERATOR_UNIT_BPS = 4,
@@ -158,7 +159,7 @@ enum aq_accelerator_unit {
 struct aq_accelerator_target {
     const struct aq_accelerator_grant *grants;
     size_t grant_count;
-    const int32_t *pids;       /* all processes, as this host numbers them */
+    const int32_t *pids; /* all processes, as this host numbers them */
     size_t pid_count;
 };
 
@@ -166,14 +167,14 @@ struct aq_accelerator_target {
 
 /* One value: of the node (device NULL, no target), a device, or a target. */
 struct aq_accelerator_metric {
-    const char *key;           /* "cuda_mem": [a-z0-9_], begins with the plugin's key */
+    const char *key; /* "cuda_mem": [a-z0-9_], begins with the plugin's key */
     const char *device;
-    uint32_t target;           /* index, or AQ_ACCELERATOR_NO_TARGET */
-    uint32_t unit;             /* enum aq_accelerator_unit */
-    uint32_t stats;            /* AQ_ACCELERATOR_STAT_… */
+    uint32_t target; /* index, or AQ_ACCELERATOR_NO_TARGET */
+    uint32_t unit;   /* enum aq_accelerator_unit */
+    uint32_t stats;  /* AQ_ACCELERATOR_STAT_… */
     uint32_t reserved;
     double value;
-    double capacity;           /* negative = has none */
+    double capacity; /* negative = has none */
 };
 
 /* ---- calls ---- */
@@ -181,7 +182,7 @@ struct aq_accelerator_metric {
 /* Where results go. */
 struct aq_accelerator_out {
     uint32_t abi, size;
-    void *data;                /* the host's: first argument of each */
+    void *data; /* the host's: first argument of each */
     void (*identity)(void *data, const struct aq_accelerator_identity *identity);
     /* "cuda_version", "12.4". The agent itself reads "nvml_library", the management library to
      * watch slices with, and "simulated_card", what it is to look at (simgpu/device.h).
@@ -199,16 +200,16 @@ struct aq_accelerator_out {
 /* What the host offers for the plugin's life. */
 struct aq_accelerator_host {
     uint32_t abi, size;
-    const char *root;          /* stands for "/" wherever the plugin looks at the machine; "" = "/" */
-    const char *config;        /* path of the plugin's own settings; NULL = there are none */
+    const char *root;   /* stands for "/" wherever the plugin looks at the machine; "" = "/" */
+    const char *config; /* path of the plugin's own settings; NULL = there are none */
     void (*log)(int level, const char *text); /* level as in syslog(3) */
 };
 
 /* Calls return 0 or -errno. */
 struct aq_accelerator {
-    uint32_t abi;              /* AQ_ACCELERATOR_ABI */
-    uint32_t size;             /* sizeof(struct aq_accelerator) */
-    const char *name;          /* of this plugin, for messages */
+    uint32_t abi;     /* AQ_ACCELERATOR_ABI */
+    uint32_t size;    /* sizeof(struct aq_accelerator) */
+    const char *name; /* of this plugin, for messages */
 
     /* Read the settings. Missing hardware or drivers are no error: describe()
      * says so. *ret is passed to all others.
@@ -217,7 +218,7 @@ struct aq_accelerator {
                 void **ret);
     void (*close)(void *self);
 
-    /* Look at the machine anew: identity, info, slots, devices. Called at the
+    /* Look at the machine again: identity, info, slots, devices. Called at the
      * start and again every now and then.
      */
     int (*describe)(void *self, const struct aq_accelerator_out *out);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_region.h - the memory that a container with a GPU slice and its agent share
  *
  * The agent makes two memory files per container and hands them to each
@@ -8,7 +9,7 @@
  *           is sealed against writing by anyone who maps it later.
  *   usage   struct aq_gpu_usage: written by the library in every process of
  *           the container, and by the agent when a process dies. A hint that
- *           the agent checks against the driver, never the wall.
+ *           the agent checks against the driver, never the enforcement.
  *
  * Both are sealed against resizing. All words that several processes write
  * are accessed atomically. Times are CLOCK_MONOTONIC in nanoseconds. The
@@ -56,10 +57,10 @@ struct aq_gpu_limits_device {
     uint32_t share;        /* of the device's time, AQ_GPU_WHOLE = no limit */
     uint32_t flags;
     uint32_t processors; /* multiprocessors that the slice is worth */
-    uint32_t takers;     /* processes that took turns of late, by all who share it; 0 = not known */
+    uint32_t takers;     /* active contenders: processes that took turns of late; 0 = not known */
     struct aq_gpu_clock grant; /* time granted: runs at the share in force */
     struct aq_gpu_clock own;   /* time to itself: runs at 1 / active containers */
-    uint64_t held_bytes; /* what it may hold from when memory_bytes was more; 0 = no more */
+    uint64_t held_bytes;       /* what it may hold from when memory_bytes was more; 0 = no more */
     uint8_t unused[32];
 };
 static_assert(sizeof(struct aq_gpu_limits_device) == 128, "frozen");
@@ -74,7 +75,7 @@ static_assert(sizeof(struct aq_gpu_owner) == 16, "frozen");
 
 struct aq_gpu_limits {
     uint32_t magic, version, size, device_count;
-    int64_t alive_ns; /* when the agent last looked after this container */
+    int64_t alive_ns; /* when the agent last updated this container */
     uint8_t unused[104];
     struct aq_gpu_limits_device devices[AQ_GPU_DEVICES_MAX];
     struct aq_gpu_owner owners[AQ_GPU_SLOTS_MAX];
@@ -127,7 +128,7 @@ struct aq_gpu_usage {
 };
 static_assert(sizeof(struct aq_gpu_usage) == 788608, "frozen");
 
-/* The hand-over, over a SOCK_SEQPACKET socket, one packet each way. The
+/* The handshake, over a SOCK_SEQPACKET socket, one packet each way. The
  * reply carries the descriptors of limits and usage, in this order, unless
  * 'error' (an errno) says why not. Nobody keeps the connection.
  */
@@ -135,7 +136,7 @@ static_assert(sizeof(struct aq_gpu_usage) == 788608, "frozen");
 
 struct aq_gpu_hello {
     uint32_t magic, version;
-    int32_t own_pid; /* 0 = only looks: gets no slot */
+    int32_t own_pid; /* 0 = an observer: gets no slot */
     uint32_t slot;   /* 0, or the caller's: it has one and wants the limits of a new agent */
     int64_t now_ns;  /* on the process's own clock: time namespaces shift it */
 };
@@ -149,16 +150,17 @@ struct aq_gpu_welcome {
 };
 static_assert(sizeof(struct aq_gpu_welcome) == 24, "frozen");
 
-/* Memory that processes of the container pass to each other, on the same socket.
- * The agent alone keeps these books: who holds it, and who pays. As long as the
- * process that offered it holds it, it pays; then the container does (slot 0), until
- * the last holder has left or died. 'token' names the memory: not 0, below 2^63.
+/* Shared allocations ("loans" in these names): memory that processes of the container
+ * export to each other, requested on the same socket. The agent alone keeps the table of
+ * who holds it and who is charged. As long as the process that exported it holds it, it
+ * is charged; then the container is (slot 0), until the last holder has left or died.
+ * 'token' names the memory: not 0, below 2^63.
  */
 enum {
-    AQ_GPU_LOAN_OFFER = 1, /* the caller holds and pays 'granules'; EEXIST = it holds it, and
-                           others pay; ENOSPC = the table is full */
-    AQ_GPU_LOAN_JOIN,      /* the caller holds it, too; ENOENT = nobody here pays for it */
-    AQ_GPU_LOAN_LEAVE,     /* the caller lets go of it, and gives back what it paid after that */
+    AQ_GPU_LOAN_OFFER = 1, /* the caller holds 'granules' and is charged; EEXIST = it holds
+                              it, and others are charged; ENOSPC = the table is full */
+    AQ_GPU_LOAN_JOIN,      /* the caller holds it, too; ENOENT = nobody here is charged */
+    AQ_GPU_LOAN_LEAVE,     /* the caller releases it, and gives back its charge after that */
 };
 
 #define AQ_GPU_LOANS_MAX 1024 /* at once, in one container */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot/scheduler.h - what a plug-in of Aliquot's scheduler provides
  *
  * A plug-in is a shared object that exports one constant,
@@ -8,7 +9,7 @@
  *
  * It says in which order sessions are looked at, or on which agent one goes,
  * or both; what it does not say is done by the built-in scheduler, and so is
- * whatever it gets wrong. Limits, dependencies and room are judged by Aliquot
+ * whatever it gets wrong. Limits, dependencies and fit are checked by Aliquot
  * alone: a plug-in cannot put more on an agent than there is.
  *
  * It runs inside the manager, in its one thread, and must be quick, pure and
@@ -40,32 +41,32 @@ extern "C" {
 
 /* A session that waits. */
 struct aq_scheduler_session {
-    int64_t row;               /* creation order; unique */
-    int64_t lifetime_usec;     /* its time limit; 0 = none */
-    const int64_t *amounts;    /* that it asks for in all, by slot */
-    uint32_t owner;            /* equal for sessions of one owner */
-    uint32_t retries;          /* passes that found no start for it */
+    int64_t row;            /* creation order; unique */
+    int64_t lifetime_usec;  /* its time limit; 0 = none */
+    const int64_t *amounts; /* that it asks for in all, by slot */
+    uint32_t owner;         /* equal for sessions of one owner */
+    uint32_t retries;       /* passes that found no start for it */
     int32_t job_priority;
     uint32_t reserved;
 };
 
-/* An agent that has room. */
+/* An agent where it fits. */
 struct aq_scheduler_agent {
     const char *id;
-    const int64_t *free;       /* by slot */
+    const int64_t *free; /* by slot */
     const int64_t *capacity;
 };
 
 struct aq_scheduler_slots {
-    const char *const *names;  /* "cpu", "cuda.shares", "mem", ...; sorted */
+    const char *const *names; /* "cpu", "cuda.shares", "mem", ...; sorted */
     uint32_t count;
     uint32_t reserved;
 };
 
 struct aq_scheduler {
-    uint32_t abi;              /* AQ_SCHEDULER_ABI */
-    uint32_t size;             /* of this struct */
-    const char *name;          /* for people */
+    uint32_t abi;     /* AQ_SCHEDULER_ABI */
+    uint32_t size;    /* of this struct */
+    const char *name; /* for users */
 
     /* Put the indexes of all 'count' sessions, each once, into 'ret' in the
      * order in which they are to be looked at. They have one priority and come
@@ -75,8 +76,8 @@ struct aq_scheduler {
                      const struct aq_scheduler_session *sessions, uint32_t count, uint32_t *ret);
 
     /* The index of the agent that gets what 'amounts' (by slot) asks for as a
-     * whole; the agents come by id: all that have room, or what the session's
-     * wishes leave of them. Anything below 0: the built-in choice.
+     * whole; the agents come by id: all where it fits, or what the session's
+     * constraints leave of them. Anything below 0: the built-in choice.
      * NULL = that always.
      */
     int32_t (*choose)(const struct aq_scheduler_slots *slots, const int64_t *amounts,

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conf_file.c - reading a plugin's settings, with its errors told to the host */
 #include "common/conf_file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conf_file.h - a plugin's settings file, all of it or none */
 #ifndef AQ_PLUGINS_COMMON_CONF_FILE_H
 #define AQ_PLUGINS_COMMON_CONF_FILE_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sharing.c - devices in shares: how many of them, how large, and resource.txt for the container */
 #include "common/sharing.h"
 
 #include <ctype.h>
@@ -24,7 +26,7 @@ const struct conf_table sharing_device_table = { sizeof(struct sharing_device), 
                                                  false };
 
 /* Fill 'err' for a key of the i-th [[device]], or of the top level (SIZE_MAX). */
-static int refuse(size_t i, const char *key, const char *why, struct aq_error *err)
+static int sharing_refuse(size_t i, const char *key, const char *why, struct aq_error *err)
 {
     char field[64];
 
@@ -35,7 +37,7 @@ static int refuse(size_t i, const char *key, const char *why, struct aq_error *e
     return aq_fail_field(err, EINVAL, field, "%s: %s", field, why);
 }
 
-static int check_mode(size_t i, const char *mode, struct aq_error *err)
+static int sharing_check_mode(size_t i, const char *mode, struct aq_error *err)
 {
     char why[120];
 
@@ -43,49 +45,55 @@ static int check_mode(size_t i, const char *mode, struct aq_error *err)
         return 0;
     (void)snprintf(why, sizeof(why), "'%.40s' is neither discrete nor fractional%s", mode,
                    strcmp(mode, "mig") == 0 ? "; the driver's mode decides on slices" : "");
-    return refuse(i, "allocation_mode", why, err);
+    return sharing_refuse(i, "allocation_mode", why, err);
 }
 
-static int check_quantum(size_t i, int64_t quantum_micro, struct aq_error *err)
+static int sharing_check_quantum(size_t i, int64_t quantum_micro, struct aq_error *err)
 {
     return quantum_micro % 10000
-               ? refuse(i, "quantum_size", "must be in whole hundredths, as 0.25", err) : 0;
+               ? sharing_refuse(i, "quantum_size", "must be in whole hundredths, as 0.25", err)
+               : 0;
 }
 
-static const char *mode_of(const struct sharing *sharing, const struct sharing_device *device)
+static const char *sharing_mode_of(const struct sharing *sharing,
+                                   const struct sharing_device *device)
 {
     return device && device->mode ? device->mode : sharing->mode;
 }
 
-static int check_device(const struct sharing *sharing, size_t i, struct aq_error *err)
+static int sharing_check_device(const struct sharing *sharing, size_t i, struct aq_error *err)
 {
     const struct sharing_device *devices = sharing->devices.items, *device = &devices[i];
-    int r = check_mode(i, mode_of(sharing, device), err);
+    int r = sharing_check_mode(i, sharing_mode_of(sharing, device), err);
 
     if (r == 0)
-        r = check_quantum(i, device->quantum_micro, err);
+        r = sharing_check_quantum(i, device->quantum_micro, err);
     if (r < 0)
         return r;
     for (size_t k = 0; k < i; k++)
         if (strcmp(devices[k].id, device->id) == 0)
-            return refuse(i, "id", "an entry before has the same id; make them one", err);
+            return sharing_refuse(i, "id", "an entry before has the same id; make them one", err);
     if (!device->mode && !device->quantum_micro)
-        return refuse(i, "id", "the entry changes nothing; give it an allocation_mode or a"
-                      " quantum_size", err);
-    if (device->quantum_micro && strcmp(mode_of(sharing, device), "discrete") == 0)
-        return refuse(i, "quantum_size", "the device is given whole; it goes with allocation_mode ="
-                      " \"fractional\"", err);
+        return sharing_refuse(i, "id",
+                              "the entry changes nothing; give it an allocation_mode or a"
+                              " quantum_size",
+                              err);
+    if (device->quantum_micro && strcmp(sharing_mode_of(sharing, device), "discrete") == 0)
+        return sharing_refuse(i, "quantum_size",
+                              "the device is given whole; it goes with allocation_mode ="
+                              " \"fractional\"",
+                              err);
     return 0;
 }
 
 int sharing_check(const struct sharing *sharing, struct aq_error *err)
 {
-    int r = check_mode(SIZE_MAX, sharing->mode, err);
+    int r = sharing_check_mode(SIZE_MAX, sharing->mode, err);
 
     if (r == 0)
-        r = check_quantum(SIZE_MAX, sharing->quantum_micro, err);
+        r = sharing_check_quantum(SIZE_MAX, sharing->quantum_micro, err);
     for (size_t i = 0; r == 0 && i < sharing->devices.count; i++)
-        r = check_device(sharing, i, err);
+        r = sharing_check_device(sharing, i, err);
     return r;
 }
 
@@ -98,7 +106,8 @@ bool sharing_is_masked(const struct sharing *sharing, const char *id)
 }
 
 /* The entry that means the device, or NULL. */
-static const struct sharing_device *find_device(const struct sharing *sharing, const char *id)
+static const struct sharing_device *sharing_find_device(const struct sharing *sharing,
+                                                        const char *id)
 {
     const struct sharing_device *devices = sharing->devices.items;
 
@@ -110,18 +119,18 @@ static const struct sharing_device *find_device(const struct sharing *sharing, c
 
 bool sharing_is_fractional(const struct sharing *sharing, const char *id)
 {
-    return strcmp(mode_of(sharing, find_device(sharing, id)), "fractional") == 0;
+    return strcmp(sharing_mode_of(sharing, sharing_find_device(sharing, id)), "fractional") == 0;
 }
 
 uint32_t sharing_own_quantum(const struct sharing *sharing, const char *id)
 {
-    const struct sharing_device *device = find_device(sharing, id);
+    const struct sharing_device *device = sharing_find_device(sharing, id);
 
     return device ? (uint32_t)device->quantum_micro : 0;
 }
 
 /* total/unit in hundredths, cut. */
-static int64_t hundredths(uint64_t total, int64_t unit)
+static int64_t sharing_hundredths(uint64_t total, int64_t unit)
 {
     wide count = (wide)total * 100 / (wide)unit;
 
@@ -133,13 +142,13 @@ int64_t sharing_count(const struct sharing *sharing, uint64_t memory_bytes, uint
     int64_t count = INT64_MAX;
 
     if (sharing->unit_mem > 0)
-        count = hundredths(memory_bytes, sharing->unit_mem);
-    if (sharing->unit_proc > 0 && hundredths(processors, sharing->unit_proc) < count)
-        count = hundredths(processors, sharing->unit_proc);
+        count = sharing_hundredths(memory_bytes, sharing->unit_mem);
+    if (sharing->unit_proc > 0 && sharing_hundredths(processors, sharing->unit_proc) < count)
+        count = sharing_hundredths(processors, sharing->unit_proc);
     return count == INT64_MAX ? SHARING_ONE : count * (SHARING_ONE / 100);
 }
 
-static uint64_t part_of(uint64_t whole, int64_t amount)
+static uint64_t sharing_part_of(uint64_t whole, int64_t amount)
 {
     return (uint64_t)((wide)whole * (wide)amount / SHARING_ONE);
 }
@@ -150,7 +159,7 @@ uint64_t sharing_memory(const struct sharing *sharing, uint64_t device_bytes, ui
     int64_t shares;
 
     if (sharing->unit_mem > 0)
-        return part_of((uint64_t)sharing->unit_mem, amount);
+        return sharing_part_of((uint64_t)sharing->unit_mem, amount);
     /* in proportion to how many shares the device has */
     shares = sharing_count(sharing, device_bytes, processors);
     return shares > 0 ? (uint64_t)((wide)device_bytes * (wide)amount / (wide)shares) : 0;
@@ -163,7 +172,7 @@ uint32_t sharing_processors(const struct sharing *sharing, uint64_t device_bytes
     uint64_t count = 0;
 
     if (sharing->unit_proc > 0)
-        count = part_of((uint64_t)sharing->unit_proc, amount);
+        count = sharing_part_of((uint64_t)sharing->unit_proc, amount);
     else if (shares > 0)
         count = (uint64_t)((wide)processors * (wide)amount / (wide)shares);
     return count < SHARING_PROCESSORS_MIN ? SHARING_PROCESSORS_MIN : (uint32_t)count;
@@ -184,8 +193,8 @@ uint32_t sharing_time(const struct sharing *sharing, uint64_t device_bytes, uint
 
 /* ---- resource.txt ---- */
 
-static void put(const struct aq_accelerator_out *out, const char *key, const char *suffix,
-                const char *value)
+static void sharing_put(const struct aq_accelerator_out *out, const char *key, const char *suffix,
+                        const char *value)
 {
     char name[64];
     size_t i = 0;
@@ -194,8 +203,8 @@ static void put(const struct aq_accelerator_out *out, const char *key, const cha
         name[i++] = *key == '-' ? '_' : (char)toupper((unsigned char)*key);
     name[i] = '\0';
     strncat(name, suffix, sizeof(name) - i - 1);
-    out->need(out->data, &(struct aq_accelerator_need){ .kind = AQ_ACCELERATOR_RESOURCE,
-                                                        .name = name, .value = value });
+    out->need(out->data, &(struct aq_accelerator_need){
+                             .kind = AQ_ACCELERATOR_RESOURCE, .name = name, .value = value });
 }
 
 int sharing_write_resource(const struct sharing *sharing, const char *key,
@@ -218,13 +227,13 @@ int sharing_write_resource(const struct sharing *sharing, const char *key,
     }
     if (!strbuf_ok(&ids) || !strbuf_ok(&memory) || !strbuf_ok(&processors))
         return -ENOMEM;
-    put(out, key, "_GLOBAL_DEVICE_IDS", ids.data);
-    put(out, key, "_RESOURCE_VIRTUALIZED", memory.len ? "1" : "0");
+    sharing_put(out, key, "_GLOBAL_DEVICE_IDS", ids.data);
+    sharing_put(out, key, "_RESOURCE_VIRTUALIZED", memory.len ? "1" : "0");
     if (!memory.len)
         return 0;
-    put(out, key, "_MEMORY_LIMITS", memory.data);
-    put(out, key, "_PROCESSOR_LIMITS", processors.data);
+    sharing_put(out, key, "_MEMORY_LIMITS", memory.data);
+    sharing_put(out, key, "_PROCESSOR_LIMITS", processors.data);
     (void)snprintf(reserved, sizeof(reserved), "%" PRId64, sharing->reserved_memory);
-    put(out, key, "_RESERVED_MEMORY", reserved);
+    sharing_put(out, key, "_RESERVED_MEMORY", reserved);
     return 0;
 }

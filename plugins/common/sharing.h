@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sharing.h - how an administrator lets devices be shared, for all plugins
  *
  * The settings of a kind of device: given whole (KEY.device) or in shares
@@ -16,11 +17,11 @@
 #define SHARING_PROCESSORS_MIN 4 /* what programs are told at least */
 
 struct sharing {
-    char *mode;               /* "discrete" or "fractional" */
+    char *mode; /* "discrete" or "fractional" */
     int64_t unit_mem, unit_proc;
     int64_t quantum_micro;
-    int64_t reserved_memory;  /* of each part, for the driver's own use */
-    struct conf_list masked;  /* ids of devices that are not offered */
+    int64_t reserved_memory;    /* of each part, for the driver's own use */
+    struct conf_list masked;    /* ids of devices that are not offered */
     struct conf_tables devices; /* struct sharing_device: those that differ */
 };
 
@@ -29,13 +30,14 @@ struct sharing {
  */
 struct sharing_device {
     char *id;
-    char *mode;               /* NULL = as all others */
-    int64_t quantum_micro;    /* 0 = as all others */
+    char *mode;            /* NULL = as all others */
+    int64_t quantum_micro; /* 0 = as all others */
 };
 
 /* Rows of a table of items for a 'struct sharing' member; defaults are of the
  * plugin.
  */
+/* clang-format off */
 #define SHARING_ITEMS(type, member, mode_initial, unit_mem_initial, unit_proc_initial)             \
     { "", "allocation_mode", CONF_STR, offsetof(type, member.mode), mode_initial, 0, 0, 0,         \
       "discrete: whole devices; fractional: shares" },                                             \
@@ -51,6 +53,7 @@ struct sharing_device {
       "Devices that are not offered" },                                                            \
     { "", "device", CONF_TABLES, offsetof(type, member.devices), NULL, 0, 0, 0,                    \
       "Devices with an allocation_mode or a quantum_size of their own", &sharing_device_table }
+/* clang-format on */
 
 extern const struct conf_table sharing_device_table;
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sysfile.c - numbers and lines of files in /sys and /proc, below a root */
 #include "common/sysfile.h"
 
 #include <fcntl.h>
@@ -9,7 +11,7 @@
 
 #define FILE_MAX 65536
 
-static bool read_file(const char *root, const char *path, struct strbuf *out)
+static bool sysfile_read_file(const char *root, const char *path, struct strbuf *out)
 {
     AQ_CLEANUP(aq_freep) char *full = aq_format("%s%s", root, path);
 
@@ -21,7 +23,7 @@ bool sysfile_line(const char *root, const char *path, char *buf, size_t size)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     size_t len;
 
-    if (!read_file(root, path, &text))
+    if (!sysfile_read_file(root, path, &text))
         return false;
     len = strcspn(text.data, "\n");
     while (len > 0 && (text.data[len - 1] == ' ' || text.data[len - 1] == '\r'))
@@ -33,7 +35,7 @@ bool sysfile_line(const char *root, const char *path, char *buf, size_t size)
     return true;
 }
 
-static bool parse(const char *text, int64_t *ret)
+static bool sysfile_parse(const char *text, int64_t *ret)
 {
     char *end;
     long long value = strtoll(text, &end, 0);
@@ -47,7 +49,8 @@ int64_t sysfile_number(const char *root, const char *path, int64_t otherwise)
     char line[64];
     int64_t value;
 
-    return sysfile_line(root, path, line, sizeof(line)) && parse(line, &value) ? value : otherwise;
+    return sysfile_line(root, path, line, sizeof(line)) && sysfile_parse(line, &value) ? value
+                                                                                       : otherwise;
 }
 
 int64_t sysfile_property(const char *root, const char *path, const char *word, int64_t otherwise)
@@ -56,12 +59,12 @@ int64_t sysfile_property(const char *root, const char *path, const char *word, i
     size_t len = strlen(word);
     int64_t value;
 
-    if (!read_file(root, path, &text))
+    if (!sysfile_read_file(root, path, &text))
         return otherwise;
     for (const char *at = text.data; at && *at; at = strchr(at, '\n')) {
         at += *at == '\n';
         if (strncmp(at, word, len) == 0 && (at[len] == ' ' || at[len] == ':' || at[len] == '\t'))
-            return parse(at + len + 1, &value) ? value : otherwise;
+            return sysfile_parse(at + len + 1, &value) ? value : otherwise;
     }
     return otherwise;
 }

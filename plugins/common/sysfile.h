@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sysfile.h - small files of the machine, below the host's root */
 #ifndef AQ_PLUGINS_COMMON_SYSFILE_H
 #define AQ_PLUGINS_COMMON_SYSFILE_H

@@ -1,7 +1,8 @@
-/* What a container needs of NVIDIA's driver: device files, libraries, tools.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attach.c - what a container needs of NVIDIA's driver: device files, libraries, tools
  *
  * As CDI does it, but computed here and without a vendor's hook: libraries are
- * mounted under the names that programs load, in the folder that images made
+ * mounted under the names that programs load, in the directory that images made
  * for NVIDIA GPUs search.
  */
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 
 #include "common/sysfile.h"
-#include "cuda/cuda.h"
+#include "cuda/plugin.h"
 
 #define INSIDE "/usr/local/nvidia/lib64"
 #define READ_WRITE (AQ_ACCELERATOR_READ | AQ_ACCELERATOR_WRITE)
@@ -41,14 +42,15 @@ static const char *const tools[] = { "/usr/bin/nvidia-smi", "/usr/bin/nvidia-deb
 static const char *const control_nodes[] = { "/dev/nvidiactl", "/dev/nvidia-uvm",
                                              "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset" };
 
-static void tell(const struct aq_accelerator_out *out, uint32_t kind, uint32_t flags,
-                 const char *name, const char *value)
+static void cuda_tell_need(const struct aq_accelerator_out *out, uint32_t kind, uint32_t flags,
+                           const char *name, const char *value)
 {
-    out->need(out->data, &(struct aq_accelerator_need){ .kind = kind, .flags = flags, .name = name,
-                                                        .value = value });
+    out->need(out->data, &(struct aq_accelerator_need){
+                             .kind = kind, .flags = flags, .name = name, .value = value });
 }
 
-static int mount_library(const struct cuda *cuda, size_t i, const struct aq_accelerator_out *out)
+static int cuda_mount_library(const struct cuda *cuda, size_t i,
+                              const struct aq_accelerator_out *out)
 {
     for (size_t k = 0; k < cuda->folders.count; k++) {
         AQ_CLEANUP(aq_freep) char *source = aq_format("%s/%s.%s", cuda->folders.items[k],
@@ -64,33 +66,35 @@ static int mount_library(const struct cuda *cuda, size_t i, const struct aq_acce
                      : aq_format("%s/%s.%s", INSIDE, libraries[i].name, cuda->driver);
         if (!target)
             return -ENOMEM;
-        tell(out, AQ_ACCELERATOR_MOUNT, 0, source, target);
+        cuda_tell_need(out, AQ_ACCELERATOR_MOUNT, 0, source, target);
         return 0;
     }
     return 0;
 }
 
-static int tell_driver(const struct cuda *cuda, const struct aq_accelerator_out *out)
+static int cuda_tell_driver(const struct cuda *cuda, const struct aq_accelerator_out *out)
 {
     int r = 0;
 
     for (size_t i = 0; i < AQ_COUNT(control_nodes); i++)
         if (sysfile_exists(cuda->host->root, control_nodes[i]))
-            tell(out, AQ_ACCELERATOR_NODE, READ_WRITE, control_nodes[i], NULL);
+            cuda_tell_need(out, AQ_ACCELERATOR_NODE, READ_WRITE, control_nodes[i], NULL);
     for (size_t i = 0; r == 0 && i < AQ_COUNT(libraries); i++)
-        r = mount_library(cuda, i, out);
+        r = cuda_mount_library(cuda, i, out);
     for (size_t i = 0; i < AQ_COUNT(tools); i++)
         if (sysfile_exists(cuda->host->root, tools[i]))
-            tell(out, AQ_ACCELERATOR_MOUNT, 0, tools[i], NULL);
-    tell(out, AQ_ACCELERATOR_ENVIRON, 0, "LD_LIBRARY_PATH", "/usr/local/nvidia/lib:" INSIDE);
-    tell(out, AQ_ACCELERATOR_ENVIRON, 0, "NVIDIA_VISIBLE_DEVICES", "void"); /* no vendor's hook */
-    tell(out, AQ_ACCELERATOR_ENVIRON, 0, "TF_MIN_GPU_MULTIPROCESSOR_COUNT", "4");
+            cuda_tell_need(out, AQ_ACCELERATOR_MOUNT, 0, tools[i], NULL);
+    cuda_tell_need(out, AQ_ACCELERATOR_ENVIRON, 0, "LD_LIBRARY_PATH",
+                   "/usr/local/nvidia/lib:" INSIDE);
+    cuda_tell_need(out, AQ_ACCELERATOR_ENVIRON, 0, "NVIDIA_VISIBLE_DEVICES",
+                   "void"); /* no vendor's hook */
+    cuda_tell_need(out, AQ_ACCELERATOR_ENVIRON, 0, "TF_MIN_GPU_MULTIPROCESSOR_COUNT", "4");
     return r;
 }
 
 /* A slice is reached through the capability files of its instances. */
-static void tell_capability(const struct cuda *cuda, const char *path,
-                            const struct aq_accelerator_out *out)
+static void cuda_tell_capability(const struct cuda *cuda, const char *path,
+                                 const struct aq_accelerator_out *out)
 {
     int64_t minor = sysfile_property(cuda->host->root, path, "DeviceFileMinor", -1);
     char node[64];
@@ -98,28 +102,28 @@ static void tell_capability(const struct cuda *cuda, const char *path,
     if (minor < 0)
         return;
     (void)snprintf(node, sizeof(node), "/dev/nvidia-caps/nvidia-cap%lld", (long long)minor);
-    tell(out, AQ_ACCELERATOR_NODE, AQ_ACCELERATOR_READ, node, NULL);
+    cuda_tell_need(out, AQ_ACCELERATOR_NODE, AQ_ACCELERATOR_READ, node, NULL);
 }
 
-static void tell_device(const struct cuda *cuda, const struct cuda_device *d,
-                        const struct aq_accelerator_out *out)
+static void cuda_tell_device_files(const struct cuda *cuda, const struct cuda_device *d,
+                                   const struct aq_accelerator_out *out)
 {
     char path[128];
 
     (void)snprintf(path, sizeof(path), "/dev/nvidia%u", d->minor);
-    tell(out, AQ_ACCELERATOR_NODE, READ_WRITE, path, NULL);
+    cuda_tell_need(out, AQ_ACCELERATOR_NODE, READ_WRITE, path, NULL);
     if (!d->is_slice)
         return;
     (void)snprintf(path, sizeof(path), "/proc/driver/nvidia/capabilities/gpu%u/mig/gi%u/access",
                    d->minor, d->gpu_instance);
-    tell_capability(cuda, path, out);
+    cuda_tell_capability(cuda, path, out);
     (void)snprintf(path, sizeof(path),
                    "/proc/driver/nvidia/capabilities/gpu%u/mig/gi%u/ci%u/access", d->minor,
                    d->gpu_instance, d->compute_instance);
-    tell_capability(cuda, path, out);
+    cuda_tell_capability(cuda, path, out);
 }
 
-static const struct cuda_device *find(const struct cuda *cuda, const char *id)
+static const struct cuda_device *attach_find(const struct cuda *cuda, const char *id)
 {
     for (size_t i = 0; i < cuda->count; i++)
         if (strcmp(cuda->devices[i].id, id) == 0)
@@ -127,10 +131,10 @@ static const struct cuda_device *find(const struct cuda *cuda, const char *id)
     return NULL;
 }
 
-static int tell_part(const struct cuda *cuda, const struct aq_accelerator_grant *grant,
-                     struct sharing_part *part, const struct aq_accelerator_out *out)
+static int cuda_tell_part(const struct cuda *cuda, const struct aq_accelerator_grant *grant,
+                          struct sharing_part *part, const struct aq_accelerator_out *out)
 {
-    const struct cuda_device *d = find(cuda, grant->device);
+    const struct cuda_device *d = attach_find(cuda, grant->device);
     char text[128];
 
     if (!d) {
@@ -138,7 +142,8 @@ static int tell_part(const struct cuda *cuda, const struct aq_accelerator_grant 
         out->error(out->data, text);
         return -ENODEV;
     }
-    *part = (struct sharing_part){ .device = grant->device, .memory_bytes = d->memory_bytes,
+    *part = (struct sharing_part){ .device = grant->device,
+                                   .memory_bytes = d->memory_bytes,
                                    .processors = d->processors,
                                    .is_fractional = strcmp(grant->slot, "cuda.shares") == 0 };
     if (part->is_fractional) {
@@ -148,8 +153,9 @@ static int tell_part(const struct cuda *cuda, const struct aq_accelerator_grant 
                                               grant->amount);
         part->time = sharing_time(&cuda->sharing, d->memory_bytes, d->processors, grant->amount);
     }
-    tell_device(cuda, d, out);
-    out->part(out->data, &(struct aq_accelerator_part){ .device = d->id, .model = d->model,
+    cuda_tell_device_files(cuda, d, out);
+    out->part(out->data, &(struct aq_accelerator_part){ .device = d->id,
+                                                        .model = d->model,
                                                         .memory_bytes = part->memory_bytes,
                                                         .processors = part->processors,
                                                         .time = part->time });
@@ -162,11 +168,12 @@ int cuda_attach(void *self, const struct aq_accelerator_grant *grants, size_t co
     struct cuda *cuda = self;
     AQ_CLEANUP(aq_freep) struct sharing_part *parts = calloc(count + 1, sizeof(*parts));
     struct aq_error err = { 0 };
-    int r = parts ? cuda_find(cuda, &err) : -ENOMEM; /* a restarted driver has other libraries */
+    int r = parts ? cuda_discover(cuda, &err)
+                  : -ENOMEM; /* a restarted driver has other libraries */
 
     for (size_t i = 0; r == 0 && i < count; i++)
-        r = tell_part(cuda, &grants[i], &parts[i], out);
+        r = cuda_tell_part(cuda, &grants[i], &parts[i], out);
     if (r == 0)
-        r = tell_driver(cuda, out);
+        r = cuda_tell_driver(cuda, out);
     return r < 0 ? r : sharing_write_resource(&cuda->sharing, "cuda", parts, count, out);
 }

@@ -1,15 +1,16 @@
-/* Which GPUs may be offered: critical Xids, uncorrected ECC errors, heat. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* health.c - which GPUs may be offered: critical Xids, uncorrected ECC errors, heat */
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
+#include "cuda/plugin.h"
 
 /* Degrees below the shutdown: from there on it is cordoned, and there it returns. */
 #define HOT_DEGREES 5
 #define COOL_DEGREES 15
 
 /* Xids that a program causes by itself: the GPU is well. */
-static bool is_harmless(unsigned long long xid)
+static bool cuda_is_harmless(unsigned long long xid)
 {
     static const unsigned long long harmless[] = { 13, 31, 43, 45, 68, 109 };
 
@@ -19,7 +20,7 @@ static bool is_harmless(unsigned long long xid)
     return false;
 }
 
-void cuda_watch(struct cuda *cuda, nvmlDevice_t handle)
+void cuda_register_events(struct cuda *cuda, nvmlDevice_t handle)
 {
     if (!cuda->events && NVML_CALL(&cuda->nvml, nvmlEventSetCreate, &cuda->events) != NVML_SUCCESS)
         cuda->events = NULL;
@@ -28,12 +29,12 @@ void cuda_watch(struct cuda *cuda, nvmlDevice_t handle)
                         cuda->events);
 }
 
-static void note_fault(struct cuda *cuda, const nvmlEventData_t *event)
+static void cuda_note_fault(struct cuda *cuda, const nvmlEventData_t *event)
 {
     nvmlPciInfo_t pci = { .domain = 0 };
     struct cuda_fault *fault = &cuda->faults[cuda->fault_count];
 
-    if (event->eventType != NVML_EVENT_XID_CRITICAL || is_harmless(event->eventData)
+    if (event->eventType != NVML_EVENT_XID_CRITICAL || cuda_is_harmless(event->eventData)
         || cuda->fault_count == AQ_COUNT(cuda->faults)
         || NVML_CALL(&cuda->nvml, nvmlDeviceGetPciInfo_v3, event->device, &pci) != NVML_SUCCESS)
         return;
@@ -45,18 +46,18 @@ static void note_fault(struct cuda *cuda, const nvmlEventData_t *event)
     cuda->fault_count++;
 }
 
-void cuda_collect_faults(struct cuda *cuda)
+void cuda_read_faults(struct cuda *cuda)
 {
     nvmlEventData_t event;
 
     for (int i = 0; cuda->events && i < 1000; i++) {
         if (NVML_CALL(&cuda->nvml, nvmlEventSetWait_v2, cuda->events, &event, 0) != NVML_SUCCESS)
             return;
-        note_fault(cuda, &event);
+        cuda_note_fault(cuda, &event);
     }
 }
 
-static unsigned long long find_xid(const struct cuda *cuda, const struct cuda_device *device)
+static unsigned long long cuda_find_xid(const struct cuda *cuda, const struct cuda_device *device)
 {
     size_t len = strlen(device->location);
 
@@ -70,7 +71,7 @@ static unsigned long long find_xid(const struct cuda *cuda, const struct cuda_de
     return 0;
 }
 
-static void set_status(struct cuda_device *device, uint32_t status, const char *text)
+static void cuda_set_status(struct cuda_device *device, uint32_t status, const char *text)
 {
     device->status = status;
     (void)snprintf(device->status_text, sizeof(device->status_text), "%s", text);
@@ -79,7 +80,7 @@ static void set_status(struct cuda_device *device, uint32_t status, const char *
 /* Close to the temperature at which it would switch itself off, or not yet well
  * below it again.
  */
-static bool is_hot(struct cuda *cuda, const struct cuda_device *device)
+static bool cuda_is_hot(struct cuda *cuda, const struct cuda_device *device)
 {
     const struct nvml *nvml = &cuda->nvml;
     unsigned int heat = 0, limit = 0;
@@ -88,7 +89,8 @@ static bool is_hot(struct cuda *cuda, const struct cuda_device *device)
     if (NVML_CALL(nvml, nvmlDeviceGetTemperature, device->handle, NVML_TEMPERATURE_GPU, &heat)
             != NVML_SUCCESS
         || NVML_CALL(nvml, nvmlDeviceGetTemperatureThreshold, device->handle,
-                     NVML_TEMPERATURE_THRESHOLD_SHUTDOWN, &limit) != NVML_SUCCESS
+                     NVML_TEMPERATURE_THRESHOLD_SHUTDOWN, &limit)
+               != NVML_SUCCESS
         || limit <= COOL_DEGREES)
         return false;
     while (at < cuda->hot_count && strcmp(cuda->hot[at], device->id) != 0)
@@ -103,24 +105,28 @@ static bool is_hot(struct cuda *cuda, const struct cuda_device *device)
     return true;
 }
 
-void cuda_judge(struct cuda *cuda, struct cuda_device *device)
+void cuda_check_health(struct cuda *cuda, struct cuda_device *device)
 {
     const struct nvml *nvml = &cuda->nvml;
-    unsigned long long xid = find_xid(cuda, device), errors = 0;
+    unsigned long long xid = cuda_find_xid(cuda, device), errors = 0;
     nvmlMemory_t memory;
     char text[96];
 
-    if (NVML_CALL(nvml, nvmlDeviceGetMemoryInfo, device->handle, &memory) == NVML_ERROR_GPU_IS_LOST) {
-        set_status(device, AQ_ACCELERATOR_OFFLINE, nvml_error_text(NVML_ERROR_GPU_IS_LOST));
+    if (NVML_CALL(nvml, nvmlDeviceGetMemoryInfo, device->handle, &memory)
+        == NVML_ERROR_GPU_IS_LOST) {
+        cuda_set_status(device, AQ_ACCELERATOR_OFFLINE, nvml_error_text(NVML_ERROR_GPU_IS_LOST));
     } else if (xid) {
         (void)snprintf(text, sizeof(text), "Xid %llu: reset the GPU", xid);
-        set_status(device, AQ_ACCELERATOR_OFFLINE, text);
+        cuda_set_status(device, AQ_ACCELERATOR_OFFLINE, text);
     } else if (NVML_CALL(nvml, nvmlDeviceGetTotalEccErrors, device->handle, NVML_ECC_UNCORRECTED,
-                         NVML_ECC_VOLATILE, &errors) == NVML_SUCCESS && errors > 0) {
+                         NVML_ECC_VOLATILE, &errors)
+                   == NVML_SUCCESS
+               && errors > 0) {
         (void)snprintf(text, sizeof(text), "%llu memory errors that ECC could not correct", errors);
-        set_status(device, AQ_ACCELERATOR_OFFLINE, text);
-    } else if (is_hot(cuda, device)) {
+        cuda_set_status(device, AQ_ACCELERATOR_OFFLINE, text);
+    } else if (cuda_is_hot(cuda, device)) {
         /* no number: a status that changes is news */
-        set_status(device, AQ_ACCELERATOR_OFFLINE, "about to shut down for heat: it has to cool");
+        cuda_set_status(device, AQ_ACCELERATOR_OFFLINE,
+                        "about to shut down for heat: it has to cool");
     }
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nvml.c - loading NVML and finding its functions */
 #include "cuda/nvml.h"
 
 #include <dlfcn.h>
@@ -27,7 +29,7 @@ const char *nvml_error_text(nvmlReturn_t code)
 }
 
 /* dlsym() gives an object pointer; POSIX says that a copy of it will do. */
-static void find(void *library, const char *name, void *place)
+static void nvml_find(void *library, const char *name, void *place)
 {
     void *symbol = dlsym(library, name);
 
@@ -61,7 +63,7 @@ int nvml_open(struct nvml *nvml, const char *path, struct aq_error *err)
     *nvml = (struct nvml){ .library = dlopen(path, RTLD_NOW | RTLD_LOCAL) };
     if (!nvml->library)
         return aq_fail(err, ENOENT, "there is no %s", path);
-#define NVML_FIND(name, parameters) find(nvml->library, #name, (void *)&nvml->name);
+#define NVML_FIND(name, parameters) nvml_find(nvml->library, #name, (void *)&nvml->name);
     NVML_CALLS(NVML_FIND)
 #undef NVML_FIND
     r = nvml->nvmlInit_v2 ? nvml->nvmlInit_v2() : NVML_ERROR_FUNCTION_NOT_FOUND;

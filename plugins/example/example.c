@@ -1,4 +1,5 @@
-/* A whole accelerator plugin, to begin one's own from.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* example.c - a whole accelerator plugin, to begin one's own from.
  *
  * It offers every /dev/example0, /dev/example1 ... as one "example.device" and
  * gives a container the device files that it was granted.
@@ -40,12 +41,13 @@ static void example_close(void *self)
     free(self);
 }
 
-static int describe(void *data, const struct aq_accelerator_out *out)
+static int example_describe(void *data, const struct aq_accelerator_out *out)
 {
     const struct example *self = data;
 
-    out->identity(out->data, &(struct aq_accelerator_identity){
-                                 .key = "example", .name = "Example accelerator", .version = "1.0" });
+    out->identity(out->data, &(struct aq_accelerator_identity){ .key = "example",
+                                                                .name = "Example accelerator",
+                                                                .version = "1.0" });
     out->slot(out->data, &(struct aq_accelerator_slot){ .name = "example.device",
                                                         .type = AQ_ACCELERATOR_COUNT,
                                                         .human_name = "Example",
@@ -68,18 +70,18 @@ static int describe(void *data, const struct aq_accelerator_out *out)
     return 0;
 }
 
-static int attach(void *self, const struct aq_accelerator_grant *grants, size_t count,
-                  const struct aq_accelerator_out *out)
+static int example_attach(void *self, const struct aq_accelerator_grant *grants, size_t count,
+                          const struct aq_accelerator_out *out)
 {
     (void)self;
     for (size_t i = 0; i < count; i++) {
         char path[64];
 
         snprintf(path, sizeof(path), "/dev/example%.16s", grants[i].device);
-        out->need(out->data, &(struct aq_accelerator_need){
-                                 .kind = AQ_ACCELERATOR_NODE,
-                                 .flags = AQ_ACCELERATOR_READ | AQ_ACCELERATOR_WRITE,
-                                 .name = path });
+        out->need(out->data, &(struct aq_accelerator_need){ .kind = AQ_ACCELERATOR_NODE,
+                                                            .flags = AQ_ACCELERATOR_READ
+                                                                     | AQ_ACCELERATOR_WRITE,
+                                                            .name = path });
         out->part(out->data, &(struct aq_accelerator_part){ .device = grants[i].device,
                                                             .model = "Example 1",
                                                             .memory_bytes = 1u << 30,
@@ -95,6 +97,6 @@ const struct aq_accelerator aq_accelerator = {
     .name = "example",
     .open = example_open,
     .close = example_close,
-    .describe = describe,
-    .attach = attach,
+    .describe = example_describe,
+    .attach = example_attach,
 };

@@ -1,11 +1,10 @@
-/* The description of a kind of device. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings.c - the file that describes a kind of device */
 #include <errno.h>
-#include <glob.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/conf_file.h"
-#include "generic/generic.h"
+#include "generic/plugin.h"
 
 #define AT(member) offsetof(struct generic, member)
 #define METRIC_AT(member) offsetof(struct generic_metric, member)
@@ -74,60 +73,6 @@ void generic_close(void *self)
 {
     conf_done(items, self);
     free(self);
-}
-
-/* ---- devices ---- */
-
-static int compare(const void *a, const void *b)
-{
-    const struct generic_device *x = a, *y = b;
-
-    if (x->number != y->number)
-        return x->number < y->number ? -1 : 1;
-    return strcmp(x->name, y->name);
-}
-
-static void name_device(struct generic_device *device, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    size_t len, digits = 0;
-
-    (void)snprintf(device->name, sizeof(device->name), "%s", slash ? slash + 1 : path);
-    len = strlen(device->name);
-    while (digits < len && digits < 9 && strchr("0123456789", device->name[len - digits - 1]))
-        digits++;
-    device->number = digits ? strtol(device->name + len - digits, NULL, 10) : -1;
-}
-
-static bool is_masked(const struct generic *g, const char *name)
-{
-    for (size_t i = 0; i < g->masked.count; i++)
-        if (strcmp(g->masked.items[i], name) == 0)
-            return true;
-    return false;
-}
-
-int generic_find(const struct generic *g, struct generic_device **ret, size_t *ret_count)
-{
-    AQ_CLEANUP(aq_freep) char *pattern = aq_format("%s%s", g->host->root, g->pattern);
-    struct generic_device *devices = NULL;
-    glob_t found = { .gl_pathc = 0 };
-    size_t count = 0;
-    int r = pattern ? glob(pattern, 0, NULL, &found) : GLOB_NOSPACE;
-
-    if (r != GLOB_NOSPACE)
-        devices = calloc(found.gl_pathc + 1, sizeof(*devices));
-    for (size_t i = 0; devices && i < found.gl_pathc && count < GENERIC_DEVICES_MAX; i++) {
-        name_device(&devices[count], found.gl_pathv[i]);
-        count += !is_masked(g, devices[count].name);
-    }
-    globfree(&found);
-    if (!devices)
-        return -ENOMEM;
-    qsort(devices, count, sizeof(*devices), compare);
-    *ret = devices;
-    *ret_count = count;
-    return 0;
 }
 
 char *generic_expand(const char *text, const struct generic_device *device, size_t index,

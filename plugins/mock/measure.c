@@ -1,12 +1,13 @@
-/* Numbers that look like those of devices at work. */
-#include "mock/mock.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* measure.c - numbers that look like those of devices at work */
+#include "mock/plugin.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* xorshift64*, in [0, 1). */
-static double uniform(struct mock *mock)
+static double mock_uniform(struct mock *mock)
 {
     uint64_t x = mock->random;
 
@@ -18,54 +19,57 @@ static double uniform(struct mock *mock)
 }
 
 /* Around 'mean'; the sum of twelve uniform numbers is near enough. */
-static double around(struct mock *mock, double mean, double deviation)
+static double mock_around(struct mock *mock, double mean, double deviation)
 {
     double sum = -6;
 
     for (int i = 0; i < 12; i++)
-        sum += uniform(mock);
+        sum += mock_uniform(mock);
     return fmax(0, mean + sum * deviation);
 }
 
-struct series {
+struct measure_series {
     const char *suffix;
     uint32_t unit, stats;
     bool is_mean; /* the node's value is the mean, not the sum */
 };
 
-static const struct series series[] = {
+static const struct measure_series series[] = {
     { "mem", AQ_ACCELERATOR_UNIT_BYTES, AQ_ACCELERATOR_STAT_MAX, false },
-    { "util", AQ_ACCELERATOR_UNIT_PERCENT, AQ_ACCELERATOR_STAT_AVG | AQ_ACCELERATOR_STAT_MAX, false },
-    { "power", AQ_ACCELERATOR_UNIT_WATTS, AQ_ACCELERATOR_STAT_AVG | AQ_ACCELERATOR_STAT_MAX, false },
-    { "temperature", AQ_ACCELERATOR_UNIT_CELSIUS,
-      AQ_ACCELERATOR_STAT_AVG | AQ_ACCELERATOR_STAT_MAX, true },
+    { "util", AQ_ACCELERATOR_UNIT_PERCENT, AQ_ACCELERATOR_STAT_AVG | AQ_ACCELERATOR_STAT_MAX,
+      false },
+    { "power", AQ_ACCELERATOR_UNIT_WATTS, AQ_ACCELERATOR_STAT_AVG | AQ_ACCELERATOR_STAT_MAX,
+      false },
+    { "temperature", AQ_ACCELERATOR_UNIT_CELSIUS, AQ_ACCELERATOR_STAT_AVG | AQ_ACCELERATOR_STAT_MAX,
+      true },
 };
 enum { MEM, UTIL, POWER, TEMPERATURE };
 
-static void sample(struct mock *mock, const struct mock_device *device, size_t kind, double *value,
-                   double *capacity)
+static void mock_sample(struct mock *mock, const struct mock_device *device, size_t kind,
+                        double *value, double *capacity)
 {
     switch (kind) {
     case MEM:
         *capacity = (double)device->memory_bytes;
-        *value = *capacity * (0.2 + 0.8 * uniform(mock));
+        *value = floor(*capacity * (0.2 + 0.8 * mock_uniform(mock)));
         break;
     case UTIL:
         *capacity = 100;
-        *value = 100 * uniform(mock);
+        *value = 100 * mock_uniform(mock);
         break;
     case POWER:
         *capacity = 250;
-        *value = fmin(*capacity, around(mock, 200, 50));
+        *value = fmin(*capacity, mock_around(mock, 200, 50));
         break;
     default:
         *capacity = 120;
-        *value = fmin(*capacity, around(mock, 90, 20));
+        *value = fmin(*capacity, mock_around(mock, 90, 20));
     }
 }
 
-static void tell(const struct mock *mock, size_t kind, const char *device, uint32_t target,
-                 double value, double capacity, const struct aq_accelerator_out *out)
+static void mock_tell_metric(const struct mock *mock, size_t kind, const char *device,
+                             uint32_t target, double value, double capacity,
+                             const struct aq_accelerator_out *out)
 {
     char key[40];
 
@@ -79,7 +83,7 @@ static void tell(const struct mock *mock, size_t kind, const char *device, uint3
                                                             .capacity = capacity });
 }
 
-static void measure_node(struct mock *mock, size_t kind, const struct aq_accelerator_out *out)
+static void mock_measure_node(struct mock *mock, size_t kind, const struct aq_accelerator_out *out)
 {
     const struct mock_device *devices = mock->devices.items;
     double sum = 0, capacities = 0;
@@ -90,8 +94,8 @@ static void measure_node(struct mock *mock, size_t kind, const struct aq_acceler
 
         if (sharing_is_masked(&mock->sharing, devices[i].id))
             continue;
-        sample(mock, &devices[i], kind, &value, &capacity);
-        tell(mock, kind, devices[i].id, AQ_ACCELERATOR_NO_TARGET, value, capacity, out);
+        mock_sample(mock, &devices[i], kind, &value, &capacity);
+        mock_tell_metric(mock, kind, devices[i].id, AQ_ACCELERATOR_NO_TARGET, value, capacity, out);
         sum += value;
         capacities += capacity;
         count++;
@@ -102,17 +106,18 @@ static void measure_node(struct mock *mock, size_t kind, const struct aq_acceler
         sum /= (double)count;
         capacities /= (double)count;
     }
-    tell(mock, kind, NULL, AQ_ACCELERATOR_NO_TARGET, sum, capacities, out);
+    mock_tell_metric(mock, kind, NULL, AQ_ACCELERATOR_NO_TARGET, sum, capacities, out);
 }
 
 /* The part of the device that the grant is. */
-static double share_of(const struct mock_device *device, const struct aq_accelerator_grant *grant)
+static double mock_share_of(const struct mock_device *device,
+                            const struct aq_accelerator_grant *grant)
 {
     return device->amount > 0 ? (double)grant->amount / (double)device->amount : 0;
 }
 
-static void measure_target(struct mock *mock, const struct aq_accelerator_target *target,
-                           uint32_t index, const struct aq_accelerator_out *out)
+static void mock_measure_target(struct mock *mock, const struct aq_accelerator_target *target,
+                                uint32_t index, const struct aq_accelerator_out *out)
 {
     double memory = 0, memory_max = 0, util = 0;
     size_t count = 0;
@@ -123,16 +128,16 @@ static void measure_target(struct mock *mock, const struct aq_accelerator_target
 
         if (!device)
             continue;
-        bytes = (double)device->memory_bytes * share_of(device, &target->grants[i]);
-        memory += bytes * (0.2 + 0.8 * uniform(mock));
+        bytes = floor((double)device->memory_bytes * mock_share_of(device, &target->grants[i]));
+        memory += floor(bytes * (0.2 + 0.8 * mock_uniform(mock)));
         memory_max += bytes;
-        util += 100 * uniform(mock);
+        util += 100 * mock_uniform(mock);
         count++;
     }
     if (count == 0)
         return;
-    tell(mock, MEM, NULL, index, memory, memory_max, out);
-    tell(mock, UTIL, NULL, index, util, 100.0 * (double)count, out);
+    mock_tell_metric(mock, MEM, NULL, index, memory, memory_max, out);
+    mock_tell_metric(mock, UTIL, NULL, index, util, 100.0 * (double)count, out);
 }
 
 int mock_measure(void *self, const struct aq_accelerator_target *targets, size_t count,
@@ -141,8 +146,8 @@ int mock_measure(void *self, const struct aq_accelerator_target *targets, size_t
     struct mock *mock = self;
 
     for (size_t kind = MEM; kind <= TEMPERATURE; kind++)
-        measure_node(mock, kind, out);
+        mock_measure_node(mock, kind, out);
     for (size_t i = 0; i < count; i++)
-        measure_target(mock, &targets[i], (uint32_t)i, out);
+        mock_measure_target(mock, &targets[i], (uint32_t)i, out);
     return 0;
 }

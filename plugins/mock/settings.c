@@ -1,4 +1,5 @@
-/* mock-accelerator.toml: which devices to pretend. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings.c - mock-accelerator.toml: which devices to pretend */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -6,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/conf_file.h"
-#include "mock/mock.h"
+#include "mock/plugin.h"
 
 #define AT(type, member) offsetof(struct type, member)
 
@@ -17,7 +18,7 @@ static const struct conf_item device_items[] = {
     { "", "subproc_count", CONF_INT, AT(mock_device, processors), NULL, 1, 100000, 0, "" },
     { "", "memory_size", CONF_SIZE, AT(mock_device, memory_bytes), NULL, 1, INT64_MAX, 0, "" },
     { "", "is_mig_device", CONF_BOOL, AT(mock_device, is_mig), NULL, 0, 0, 0, "" },
-    /* ours: a device that is ill */
+    /* ours: a device that is unhealthy */
     { "", "status", CONF_STR, AT(mock_device, status), "healthy", 0, 0, 0, "" },
     { "", "status_text", CONF_STR, AT(mock_device, status_text), NULL, 0, 0, 0, "" },
     CONF_TABLE_END,
@@ -50,8 +51,8 @@ static const struct conf_item items[] = {
     CONF_TABLE_END,
 };
 
-static int fail(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
-                size_t i, const char *what)
+static int mock_fail(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
+                     size_t i, const char *what)
 {
     char text[200];
 
@@ -62,7 +63,7 @@ static int fail(const struct aq_accelerator_host *host, const struct aq_accelera
 }
 
 /* "MIG-10g" is of profile "10g"; lower case, as slot names are. */
-static int name_mig(struct mock_device *device, const char *key, size_t index)
+static int mock_name_mig(struct mock_device *device, const char *key, size_t index)
 {
     const char *profile = strchr(device->model, '-');
     int len = snprintf(device->id, sizeof(device->id), "MIG-%s/%zu/0", device->uuid, index);
@@ -76,12 +77,12 @@ static int name_mig(struct mock_device *device, const char *key, size_t index)
     return 0;
 }
 
-static int name_device(const struct mock *mock, struct mock_device *device, size_t index)
+static int mock_name_device(const struct mock *mock, struct mock_device *device, size_t index)
 {
     bool is_shared = sharing_is_fractional(&mock->sharing, device->uuid);
 
     if (device->is_mig)
-        return name_mig(device, mock->key, index);
+        return mock_name_mig(device, mock->key, index);
     if (snprintf(device->id, sizeof(device->id), "%s", device->uuid) >= (int)sizeof(device->id))
         return -EINVAL;
     (void)snprintf(device->slot, sizeof(device->slot), "%.16s.%s", mock->key,
@@ -93,8 +94,8 @@ static int name_device(const struct mock *mock, struct mock_device *device, size
     return 0;
 }
 
-static int prepare(struct mock *mock, const struct aq_accelerator_host *host,
-                   const struct aq_accelerator_out *out)
+static int mock_prepare(struct mock *mock, const struct aq_accelerator_host *host,
+                        const struct aq_accelerator_out *out)
 {
     struct mock_device *devices = mock->devices.items;
     struct aq_error err = { 0 };
@@ -107,19 +108,20 @@ static int prepare(struct mock *mock, const struct aq_accelerator_host *host,
     }
     for (size_t i = 0; i < mock->devices.count; i++) {
         if (devices[i].processors == 0)
-            return fail(host, out, i, "subproc_count is missing");
+            return mock_fail(host, out, i, "subproc_count is missing");
         if (devices[i].memory_bytes == 0)
-            return fail(host, out, i, "memory_size is missing");
-        if (name_device(mock, &devices[i], i) < 0)
-            return fail(host, out, i, devices[i].is_mig ? "model_name has no profile after a '-'"
-                                                        : "mother_uuid is too long");
+            return mock_fail(host, out, i, "memory_size is missing");
+        if (mock_name_device(mock, &devices[i], i) < 0)
+            return mock_fail(host, out, i,
+                             devices[i].is_mig ? "model_name has no profile after a '-'"
+                                               : "mother_uuid is too long");
         (void)snprintf(devices[i].location, sizeof(devices[i].location), "0000:99:%02x.0",
                        (unsigned)(i & 0xff));
     }
     return 0;
 }
 
-static struct timespec time_of(const char *path)
+static struct timespec mock_time_of(const char *path)
 {
     struct stat st;
 
@@ -127,16 +129,16 @@ static struct timespec time_of(const char *path)
 }
 
 /* 'mock' is zeroed; nothing is in it after a failure. */
-static int load(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
-                struct mock *mock)
+static int mock_load(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
+                     struct mock *mock)
 {
     int r;
 
-    mock->changed = time_of(host->config);
+    mock->changed = mock_time_of(host->config);
     r = conf_file_read(host, items, mock, out);
     if (r < 0)
         return r;
-    r = prepare(mock, host, out);
+    r = mock_prepare(mock, host, out);
     if (r < 0)
         conf_done(items, mock);
     mock->host = host;
@@ -147,7 +149,7 @@ int mock_open(const struct aq_accelerator_host *host, const struct aq_accelerato
               void **ret)
 {
     struct mock *mock = calloc(1, sizeof(*mock));
-    int r = mock ? load(host, out, mock) : -ENOMEM;
+    int r = mock ? mock_load(host, out, mock) : -ENOMEM;
 
     if (r < 0) {
         free(mock);
@@ -160,13 +162,13 @@ int mock_open(const struct aq_accelerator_host *host, const struct aq_accelerato
 
 int mock_refresh(struct mock *mock, const struct aq_accelerator_out *out)
 {
-    struct timespec now = time_of(mock->host->config);
+    struct timespec now = mock_time_of(mock->host->config);
     struct mock fresh = { .random = mock->random };
     int r;
 
     if (now.tv_sec == mock->changed.tv_sec && now.tv_nsec == mock->changed.tv_nsec)
         return 0;
-    r = load(mock->host, out, &fresh);
+    r = mock_load(mock->host, out, &fresh);
     if (r < 0)
         return r;
     conf_done(items, mock);
@@ -188,4 +190,9 @@ struct mock_device *mock_find(const struct mock *mock, const char *id)
         if (strcmp(devices[i].id, id) == 0)
             return &devices[i];
     return NULL;
+}
+
+bool mock_is_cuda(const struct mock *mock)
+{
+    return strcmp(mock->key, "cuda") == 0;
 }

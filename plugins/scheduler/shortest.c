@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shortest.c - a plug-in of the scheduler to begin one's own from
  *
  * Order: sessions with a time limit first, the least work first (time limit
  * times CPU cores); but one that found no start in PATIENCE passes comes
- * before all that have not waited as long, so that nobody waits for ever.
+ * before all that have not waited as long, so that nobody waits forever.
  *
  * Agents: the one that is fullest by the slot that the session takes most of,
  * so that large sessions still find empty agents.
@@ -19,14 +20,14 @@
 
 #define PATIENCE 100
 
-struct place {
+struct shortest_place {
     uint32_t index;
     int is_patient;
-    double work;   /* less goes first; without a limit: more than any */
+    double work; /* less goes first; without a limit: more than any */
     int64_t row;
 };
 
-static uint32_t find_slot(const struct aq_scheduler_slots *slots, const char *name)
+static uint32_t shortest_find_slot(const struct aq_scheduler_slots *slots, const char *name)
 {
     uint32_t i = 0;
 
@@ -35,18 +36,18 @@ static uint32_t find_slot(const struct aq_scheduler_slots *slots, const char *na
     return i;
 }
 
-static struct place judge(const struct aq_scheduler_session *s, uint32_t index, uint32_t cpu,
-                          uint32_t slot_count)
+static struct shortest_place shortest_judge(const struct aq_scheduler_session *s, uint32_t index,
+                                            uint32_t cpu, uint32_t slot_count)
 {
     double cores = cpu < slot_count && s->amounts[cpu] > 0 ? (double)s->amounts[cpu] / 1e6 : 1;
     double seconds = s->lifetime_usec ? (double)s->lifetime_usec / 1e6 : 1e12;
 
-    return (struct place){ index, s->retries >= PATIENCE, seconds * cores, s->row };
+    return (struct shortest_place){ index, s->retries >= PATIENCE, seconds * cores, s->row };
 }
 
-static int compare(const void *a, const void *b)
+static int shortest_compare(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct shortest_place *x = a, *y = b;
 
     if (x->is_patient != y->is_patient)
         return y->is_patient - x->is_patient;
@@ -55,17 +56,18 @@ static int compare(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-static int32_t order(const struct aq_scheduler_slots *slots,
-                     const struct aq_scheduler_session *sessions, uint32_t count, uint32_t *ret)
+static int32_t shortest_order(const struct aq_scheduler_slots *slots,
+                              const struct aq_scheduler_session *sessions, uint32_t count,
+                              uint32_t *ret)
 {
-    struct place *places = calloc(count ? count : 1, sizeof(*places));
-    uint32_t cpu = find_slot(slots, "cpu");
+    struct shortest_place *places = calloc(count ? count : 1, sizeof(*places));
+    uint32_t cpu = shortest_find_slot(slots, "cpu");
 
     if (!places)
         return -1;
     for (uint32_t i = 0; i < count; i++)
-        places[i] = judge(&sessions[i], i, cpu, slots->count);
-    qsort(places, count, sizeof(*places), compare);
+        places[i] = shortest_judge(&sessions[i], i, cpu, slots->count);
+    qsort(places, count, sizeof(*places), shortest_compare);
     for (uint32_t i = 0; i < count; i++)
         ret[i] = places[i].index;
     free(places);
@@ -87,8 +89,8 @@ static double fullness(const struct aq_scheduler_slots *slots, const int64_t *am
     return most;
 }
 
-static int32_t choose(const struct aq_scheduler_slots *slots, const int64_t *amounts,
-                      const struct aq_scheduler_agent *agents, uint32_t count)
+static int32_t shortest_choose(const struct aq_scheduler_slots *slots, const int64_t *amounts,
+                               const struct aq_scheduler_agent *agents, uint32_t count)
 {
     int32_t best = -1;
     double most = -1;
@@ -108,6 +110,6 @@ AQ_SCHEDULER_EXPORT const struct aq_scheduler aq_scheduler = {
     .abi = AQ_SCHEDULER_ABI,
     .size = sizeof(aq_scheduler),
     .name = "shortest",
-    .order = order,
-    .choose = choose,
+    .order = shortest_order,
+    .choose = shortest_choose,
 };

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host.c - loads one plugin and serves requests to it */
 #include "accel/host.h"
 
 #include <dlfcn.h>
@@ -18,8 +20,10 @@
 static int check_plugin(const struct aq_accelerator *plugin, const char *path, struct aq_error *err)
 {
     if (plugin->abi != AQ_ACCELERATOR_ABI)
-        return aq_fail(err, ENOEXEC, "'%s' is made for version %u of the plugin interface, this is"
-                       " version %u: build it anew", path, plugin->abi, AQ_ACCELERATOR_ABI);
+        return aq_fail(err, ENOEXEC,
+                       "'%s' is made for version %u of the plugin interface, this is"
+                       " version %u: rebuild it",
+                       path, plugin->abi, AQ_ACCELERATOR_ABI);
     if (plugin->size != sizeof(*plugin))
         return aq_fail(err, ENOEXEC, "'%s': its description has %u bytes instead of %zu", path,
                        plugin->size, sizeof(*plugin));
@@ -45,8 +49,10 @@ static int open_plugin(struct host *host, const char *config, struct aq_error *e
     struct results results;
     int r;
 
-    services = (struct aq_accelerator_host){ .abi = AQ_ACCELERATOR_ABI, .size = sizeof(services),
-                                             .root = root ? root : "", .config = config,
+    services = (struct aq_accelerator_host){ .abi = AQ_ACCELERATOR_ABI,
+                                             .size = sizeof(services),
+                                             .root = root ? root : "",
+                                             .config = config,
                                              .log = log_plugin };
     results_init(&results);
     out = results_out(&results);
@@ -81,14 +87,15 @@ int host_load(const char *path, const char *config, struct host *ret, struct aq_
 
 /* ---- requests ---- */
 
-static int read_grants(const json_t *list, struct arena *arena, struct aq_accelerator_grant **ret,
-                       size_t *ret_count, struct aq_error *err)
+static int host_read_grants(const json_t *list, struct arena *arena,
+                            struct aq_accelerator_grant **ret, size_t *ret_count,
+                            struct aq_error *err)
 {
     size_t count = json_array_size(list);
     struct aq_accelerator_grant *grants = arena_array(arena, count + 1, sizeof(*grants));
 
     if (!grants)
-        return aq_fail(err, ENOMEM, "grants");
+        return aq_fail_oom(err);
     for (size_t i = 0; i < count; i++) {
         const json_t *one = json_array_get(list, i);
 
@@ -103,12 +110,13 @@ static int read_grants(const json_t *list, struct arena *arena, struct aq_accele
     return 0;
 }
 
-static int attach(struct host *host, const json_t *request, const struct aq_accelerator_out *out,
-                  struct arena *arena, struct aq_error *err)
+static int host_attach(struct host *host, const json_t *request,
+                       const struct aq_accelerator_out *out, struct arena *arena,
+                       struct aq_error *err)
 {
     struct aq_accelerator_grant *grants;
     size_t count;
-    int r = read_grants(json_object_get(request, "grants"), arena, &grants, &count, err);
+    int r = host_read_grants(json_object_get(request, "grants"), arena, &grants, &count, err);
 
     return r < 0 ? r : host->plugin->attach(host->self, grants, count, out);
 }
@@ -120,12 +128,13 @@ static int read_target(const json_t *from, struct arena *arena, struct aq_accele
     size_t count = json_array_size(list);
     int32_t *pids = arena_array(arena, count + 1, sizeof(*pids));
     struct aq_accelerator_grant *grants;
-    int r = read_grants(json_object_get(from, "grants"), arena, &grants, &ret->grant_count, err);
+    int r = host_read_grants(json_object_get(from, "grants"), arena, &grants, &ret->grant_count,
+                             err);
 
     if (r < 0)
         return r;
     if (!pids)
-        return aq_fail(err, ENOMEM, "processes");
+        return aq_fail_oom(err);
     for (size_t i = 0; i < count; i++)
         pids[i] = (int32_t)json_integer_value(json_array_get(list, i));
     ret->grants = grants;
@@ -134,13 +143,14 @@ static int read_target(const json_t *from, struct arena *arena, struct aq_accele
     return 0;
 }
 
-static int measure(struct host *host, const json_t *request, const struct aq_accelerator_out *out,
-                   struct arena *arena, struct aq_error *err)
+static int host_measure(struct host *host, const json_t *request,
+                        const struct aq_accelerator_out *out, struct arena *arena,
+                        struct aq_error *err)
 {
     const json_t *list = json_object_get(request, "targets");
     size_t count = json_array_size(list);
     struct aq_accelerator_target *targets = arena_array(arena, count + 1, sizeof(*targets));
-    int r = targets ? 0 : aq_fail(err, ENOMEM, "targets");
+    int r = targets ? 0 : aq_fail_oom(err);
 
     for (size_t i = 0; r == 0 && i < count; i++)
         r = read_target(json_array_get(list, i), arena, &targets[i], err);
@@ -160,9 +170,9 @@ static int call(struct host *host, const json_t *request, struct results *result
     if (name && strcmp(name, ACCEL_DESCRIBE) == 0)
         r = host->plugin->describe(host->self, &out);
     else if (name && strcmp(name, ACCEL_ATTACH) == 0)
-        r = attach(host, request, &out, &arena, err);
+        r = host_attach(host, request, &out, &arena, err);
     else if (name && strcmp(name, ACCEL_MEASURE) == 0)
-        r = measure(host, request, &out, &arena, err);
+        r = host_measure(host, request, &out, &arena, err);
     else
         return aq_fail(err, ENOSYS, "there is no call '%.40s'", name ? name : "");
     if (r < 0 && !err->code)
@@ -205,7 +215,7 @@ int host_answer(struct host *host, const char *line, size_t len, struct strbuf *
     strbuf_addc(out, '\n');
     results_done(&results);
     json_decref(request);
-    return strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "answer");
+    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }
 
 /* Answer every whole line in 'in' and drop it. */
@@ -237,7 +247,7 @@ int host_serve(struct host *host, int fd, struct aq_error *err)
         ssize_t got;
 
         if (!strbuf_reserve(&in, 65536))
-            return aq_fail(err, ENOMEM, "request");
+            return aq_fail_oom(err);
         got = read(fd, in.data + in.len, 65536);
         if (got == 0 || (got < 0 && errno == ECONNRESET))
             return 0;

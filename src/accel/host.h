@@ -1,4 +1,5 @@
-/* host.h - one plugin and the requests it serves */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host.h - loads one plugin and serves requests to it */
 #ifndef AQ_ACCEL_HOST_H
 #define AQ_ACCEL_HOST_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-accel - runs one accelerator plugin on behalf of the agent */
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +20,7 @@ static const char usage[] =
     "The first form is started by aliquot-agent. --describe prints what the plugin\n"
     "says about this machine, as one JSON object.\n";
 
-static int fail(int fd, const char *plugin, const struct aq_error *why)
+static int accel_fail(int fd, const char *plugin, const struct aq_error *why)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -35,7 +36,7 @@ static int fail(int fd, const char *plugin, const struct aq_error *why)
     return 1;
 }
 
-static int describe(struct host *host)
+static int accel_describe(struct host *host)
 {
     static const char request[] = "{\"id\":1,\"call\":\"" ACCEL_DESCRIBE "\"}";
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -80,10 +81,10 @@ int main(int argc, char **argv)
         bind_to_parent();
     r = host_load(argv[at], argv[at + 1], &host, &err);
     if (r < 0)
-        return fail(is_shown ? -1 : ACCEL_DESCRIPTOR, argv[at], &err);
-    r = is_shown ? describe(&host) : host_serve(&host, ACCEL_DESCRIPTOR, &err);
+        return accel_fail(is_shown ? -1 : ACCEL_DESCRIPTOR, argv[at], &err);
+    r = is_shown ? accel_describe(&host) : host_serve(&host, ACCEL_DESCRIPTOR, &err);
     if (r < 0)
-        return fail(-1, argv[at], &err);
+        return accel_fail(-1, argv[at], &err);
     host.plugin->close(host.self);
     return r;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* protocol.h - what the agent and the process of an accelerator plugin say
  *
  * "aliquot-accel PLUGIN.so [CONFIG]" loads the plugin and serves descriptor

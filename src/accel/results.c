@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* results.c - collects what a plugin hands over during a call, as JSON */
 #include "accel/results.h"
 
 #include <errno.h>
@@ -23,7 +25,7 @@ void results_done(struct results *results)
 }
 
 /* One more member of a list. */
-static struct jsonw begin(struct strbuf *list)
+static struct jsonw results_begin(struct strbuf *list)
 {
     struct jsonw w = jsonw_make(list);
 
@@ -33,13 +35,13 @@ static struct jsonw begin(struct strbuf *list)
     return w;
 }
 
-static void put_text(struct jsonw *w, const char *key, const char *text)
+static void results_put_text(struct jsonw *w, const char *key, const char *text)
 {
     if (text)
         jsonw_member_str(w, key, text);
 }
 
-static void put_int(struct jsonw *w, const char *key, int64_t value)
+static void results_put_int(struct jsonw *w, const char *key, int64_t value)
 {
     if (value)
         jsonw_member_int(w, key, value);
@@ -54,17 +56,17 @@ static void put_double(struct jsonw *w, const char *key, double value)
 static void on_identity(void *data, const struct aq_accelerator_identity *identity)
 {
     struct results *results = data;
-    struct jsonw w = begin(&results->identity);
+    struct jsonw w = results_begin(&results->identity);
 
-    put_text(&w, "key", identity->key);
-    put_text(&w, "name", identity->name);
-    put_text(&w, "version", identity->version);
-    put_int(&w, "status", identity->status);
-    put_text(&w, "status_text", identity->status_text);
+    results_put_text(&w, "key", identity->key);
+    results_put_text(&w, "name", identity->name);
+    results_put_text(&w, "version", identity->version);
+    results_put_int(&w, "status", identity->status);
+    results_put_text(&w, "status_text", identity->status_text);
     jsonw_object_end(&w);
 }
 
-static void on_info(void *data, const char *key, const char *value)
+static void results_on_info(void *data, const char *key, const char *value)
 {
     struct results *results = data;
     struct jsonw w = jsonw_make(&results->info);
@@ -77,76 +79,76 @@ static void on_info(void *data, const char *key, const char *value)
 static void on_slot(void *data, const struct aq_accelerator_slot *slot)
 {
     struct results *results = data;
-    struct jsonw w = begin(&results->slots);
+    struct jsonw w = results_begin(&results->slots);
 
-    put_text(&w, "name", slot->name);
-    put_int(&w, "type", slot->type);
-    put_int(&w, "round_length", slot->round_length);
-    put_int(&w, "quantum", slot->quantum);
-    put_text(&w, "exclusive", slot->exclusive);
-    put_text(&w, "human_name", slot->human_name);
-    put_text(&w, "description", slot->description);
-    put_text(&w, "display_unit", slot->display_unit);
-    put_text(&w, "display_icon", slot->display_icon);
+    results_put_text(&w, "name", slot->name);
+    results_put_int(&w, "type", slot->type);
+    results_put_int(&w, "round_length", slot->round_length);
+    results_put_int(&w, "quantum", slot->quantum);
+    results_put_text(&w, "exclusive", slot->exclusive);
+    results_put_text(&w, "human_name", slot->human_name);
+    results_put_text(&w, "description", slot->description);
+    results_put_text(&w, "display_unit", slot->display_unit);
+    results_put_text(&w, "display_icon", slot->display_icon);
     jsonw_object_end(&w);
 }
 
 static void on_device(void *data, const struct aq_accelerator_device *device)
 {
     struct results *results = data;
-    struct jsonw w = begin(&results->devices);
+    struct jsonw w = results_begin(&results->devices);
 
-    put_text(&w, "id", device->id);
-    put_text(&w, "slot", device->slot);
-    put_int(&w, "amount", device->amount);
-    put_int(&w, "quantum", device->quantum);
-    put_text(&w, "model", device->model);
-    put_text(&w, "location", device->location);
-    put_int(&w, "memory_bytes", (int64_t)(device->memory_bytes & INT64_MAX));
-    put_int(&w, "processors", device->processors);
+    results_put_text(&w, "id", device->id);
+    results_put_text(&w, "slot", device->slot);
+    results_put_int(&w, "amount", device->amount);
+    results_put_int(&w, "quantum", device->quantum);
+    results_put_text(&w, "model", device->model);
+    results_put_text(&w, "location", device->location);
+    results_put_int(&w, "memory_bytes", (int64_t)(device->memory_bytes & INT64_MAX));
+    results_put_int(&w, "processors", device->processors);
     jsonw_member_int(&w, "numa_node", device->numa_node);
-    put_text(&w, "parent", device->parent);
-    put_int(&w, "status", device->status);
-    put_text(&w, "status_text", device->status_text);
+    results_put_text(&w, "parent", device->parent);
+    results_put_int(&w, "status", device->status);
+    results_put_text(&w, "status_text", device->status_text);
     jsonw_object_end(&w);
 }
 
 static void on_need(void *data, const struct aq_accelerator_need *need)
 {
     struct results *results = data;
-    struct jsonw w = begin(&results->needs);
+    struct jsonw w = results_begin(&results->needs);
 
-    put_int(&w, "kind", need->kind);
-    put_int(&w, "flags", need->flags);
-    put_text(&w, "name", need->name);
-    put_text(&w, "value", need->value);
+    results_put_int(&w, "kind", need->kind);
+    results_put_int(&w, "flags", need->flags);
+    results_put_text(&w, "name", need->name);
+    results_put_text(&w, "value", need->value);
     jsonw_object_end(&w);
 }
 
-static void on_part(void *data, const struct aq_accelerator_part *part)
+static void results_on_part(void *data, const struct aq_accelerator_part *part)
 {
     struct results *results = data;
-    struct jsonw w = begin(&results->parts);
+    struct jsonw w = results_begin(&results->parts);
 
-    put_text(&w, "device", part->device);
-    put_text(&w, "model", part->model);
-    put_int(&w, "memory_bytes", (int64_t)(part->memory_bytes & INT64_MAX));
-    put_int(&w, "processors", part->processors);
-    put_int(&w, "time", part->time);
+    results_put_text(&w, "device", part->device);
+    results_put_text(&w, "model", part->model);
+    results_put_int(&w, "memory_bytes", (int64_t)(part->memory_bytes & INT64_MAX));
+    results_put_int(&w, "processors", part->processors);
+    results_put_int(&w, "time", part->time);
     jsonw_object_end(&w);
 }
 
 static void on_metric(void *data, const struct aq_accelerator_metric *metric)
 {
     struct results *results = data;
-    struct jsonw w = begin(&results->metrics);
+    struct jsonw w = results_begin(&results->metrics);
 
-    put_text(&w, "key", metric->key);
-    put_text(&w, "device", metric->device);
+    results_put_text(&w, "key", metric->key);
+    results_put_text(&w, "device", metric->device);
     if (metric->target != AQ_ACCELERATOR_NO_TARGET)
         jsonw_member_int(&w, "target", metric->target);
-    put_int(&w, "unit", metric->unit);
-    put_int(&w, "stats", metric->stats);
+    results_put_int(&w, "unit", metric->unit);
+    results_put_int(&w, "stats", metric->stats);
     put_double(&w, "value", metric->value); /* null if it is not a number */
     if (!(metric->capacity < 0))
         put_double(&w, "capacity", metric->capacity);
@@ -167,11 +169,11 @@ struct aq_accelerator_out results_out(struct results *results)
         .size = sizeof(struct aq_accelerator_out),
         .data = results,
         .identity = on_identity,
-        .info = on_info,
+        .info = results_on_info,
         .slot = on_slot,
         .device = on_device,
         .need = on_need,
-        .part = on_part,
+        .part = results_on_part,
         .metric = on_metric,
         .error = on_error,
     };
@@ -184,12 +186,9 @@ int results_write(const struct results *results, struct strbuf *out)
         const struct strbuf *list;
     } lists[] = {
         /* two identities make text that is not JSON: refused by the reader */
-        { "identity", "", "", &results->identity },
-        { "info", "{", "}", &results->info },
-        { "slots", "[", "]", &results->slots },
-        { "devices", "[", "]", &results->devices },
-        { "needs", "[", "]", &results->needs },
-        { "parts", "[", "]", &results->parts },
+        { "identity", "", "", &results->identity }, { "info", "{", "}", &results->info },
+        { "slots", "[", "]", &results->slots },     { "devices", "[", "]", &results->devices },
+        { "needs", "[", "]", &results->needs },     { "parts", "[", "]", &results->parts },
         { "metrics", "[", "]", &results->metrics },
     };
     bool is_first = true;

@@ -1,4 +1,5 @@
-/* results.h - what a plugin hands over during a call, as JSON */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* results.h - collects what a plugin hands over during a call, as JSON */
 #ifndef AQ_ACCEL_RESULTS_H
 #define AQ_ACCEL_RESULTS_H
 

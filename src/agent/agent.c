@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent.c - the life of the agent: takes its state directory over, talks with the manager, shuts down
+ */
 #include "agent/agent.h"
 
 #include <errno.h>
@@ -8,13 +11,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "agent/devices.h"
-#include "agent/joining.h"
-#include "agent/kernel.h"
-#include "agent/misuse.h"
+#include "agent/kernel/devices.h"
+#include "agent/identity.h"
+#include "agent/kernel/kernel.h"
+#include "agent/kernel/limit_violation.h"
+#include "agent/settings/net_settings.h"
 #include "agent/runtime/oci.h"
 #include "agent/ssh/ssh.h"
-#include "agent/stat/stats.h"
+#include "agent/metrics/stats_collector.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -28,7 +32,7 @@
 
 /* ---- what we tell ---- */
 
-void agent_send(struct agent *agent, const struct message *msg)
+void agent_send(struct agent_daemon *agent, const struct message *msg)
 {
     struct aq_error err = { 0 };
 
@@ -38,7 +42,7 @@ void agent_send(struct agent *agent, const struct message *msg)
 }
 
 /* As it is now. */
-static const char *describe_slots(struct agent *agent)
+static const char *describe_slots(struct agent_daemon *agent)
 {
     struct aq_error err = { 0 };
 
@@ -47,7 +51,7 @@ static const char *describe_slots(struct agent *agent)
     return agent->resources.slots_json;
 }
 
-static void send_heartbeat(struct agent *agent)
+static void send_heartbeat(struct agent_daemon *agent)
 {
     struct msg_kernel_status *kernels = calloc(agent->kernels.count + 1, sizeof(*kernels));
     struct message msg = {
@@ -82,7 +86,7 @@ static void send_heartbeat(struct agent *agent)
 /* Once it is known what kernels hold of what is not offered any more; and again
  * when they hold none of it.
  */
-static void settle_claim(struct agent *agent)
+static void settle_claim(struct agent_daemon *agent)
 {
     struct aq_error err = { 0 };
 
@@ -93,7 +97,7 @@ static void settle_claim(struct agent *agent)
 
 static void on_heartbeat(uv_timer_t *timer)
 {
-    struct agent *agent = timer->data;
+    struct agent_daemon *agent = timer->data;
 
     if (agent->has_strays && !resources_has_strays(&agent->resources))
         settle_claim(agent);
@@ -103,7 +107,7 @@ static void on_heartbeat(uv_timer_t *timer)
 
 /* ---- devices that come and go ---- */
 
-static int find_resources(struct agent *agent, bool only_former, struct resources *ret,
+static int find_resources(struct agent_daemon *agent, bool only_former, struct resources *ret,
                           struct aq_error *err)
 {
     struct resources fresh;
@@ -123,7 +127,7 @@ static int find_resources(struct agent *agent, bool only_former, struct resource
 }
 
 /* A device that another agent of this machine has is none of ours. */
-static int look_again(struct agent *agent, struct resources *ret, struct aq_error *err)
+static int agent_look_again(struct agent_daemon *agent, struct resources *ret, struct aq_error *err)
 {
     int r = find_resources(agent, false, ret, err);
 
@@ -136,10 +140,10 @@ static int look_again(struct agent *agent, struct resources *ret, struct aq_erro
 /* A new map of what there is, with what kernels hold. */
 static void on_devices_changed(void *data)
 {
-    struct agent *agent = data;
+    struct agent_daemon *agent = data;
     struct resources fresh;
     struct aq_error err = { 0 };
-    int r = look_again(agent, &fresh, &err);
+    int r = agent_look_again(agent, &fresh, &err);
 
     if (r < 0) {
         log_error("the devices of this node have changed, but stay as they were: %s", err.text);
@@ -155,7 +159,7 @@ static void on_devices_changed(void *data)
 
 /* ---- receipts: an acknowledgement covers all messages before it ---- */
 
-static void acknowledge(struct agent *agent)
+static void acknowledge(struct agent_daemon *agent)
 {
     uint64_t seq = agent->last_seq;
 
@@ -165,7 +169,7 @@ static void acknowledge(struct agent *agent)
         link_client_ack(agent->link, seq);
 }
 
-struct receipt *agent_receipt(struct agent *agent, uint64_t seq)
+struct receipt *agent_receipt(struct agent_daemon *agent, uint64_t seq)
 {
     struct receipt *receipt = calloc(1, sizeof(*receipt));
 
@@ -176,7 +180,7 @@ struct receipt *agent_receipt(struct agent *agent, uint64_t seq)
     return receipt;
 }
 
-void agent_settle(struct agent *agent, struct receipt *receipt)
+void agent_settle(struct agent_daemon *agent, struct receipt *receipt)
 {
     if (!receipt)
         return;
@@ -190,7 +194,7 @@ void agent_settle(struct agent *agent, struct receipt *receipt)
 static void on_greet(void *data, struct msg_hello *hello)
 {
     static struct utsname host; /* borrowed until the message is sent */
-    struct agent *agent = data;
+    struct agent_daemon *agent = data;
 
     (void)uname(&host);
     hello->started_usec = agent->started_usec;
@@ -202,7 +206,8 @@ static void on_greet(void *data, struct msg_hello *hello)
     hello->slots = describe_slots(agent);
     /* a greeting must be short: the first heartbeat tells of thousands of devices */
     agent->has_new_devices = strlen(agent->resources.devices_json)
-                                     + strlen(agent->resources.plugins_json) > GREETED_DEVICES_MAX;
+                                 + strlen(agent->resources.plugins_json)
+                             > GREETED_DEVICES_MAX;
     hello->devices = agent->has_new_devices ? NULL : agent->resources.devices_json;
     hello->plugins = agent->has_new_devices ? NULL : agent->resources.plugins_json;
     hello->runtime = agent->containers ? runtime_oci_version(agent->containers)
@@ -210,9 +215,9 @@ static void on_greet(void *data, struct msg_hello *hello)
     hello->runtime_notes = agent->notes;
 }
 
-static void on_connected(void *data, const struct msg_welcome *welcome)
+static void agent_on_connected(void *data, const struct msg_welcome *welcome)
 {
-    struct agent *agent = data;
+    struct agent_daemon *agent = data;
     int64_t skew = welcome->at_usec ? clock_realtime_usec() - welcome->at_usec : 0;
     int64_t usec = agent->settings->heartbeat_usec ? agent->settings->heartbeat_usec
                                                    : welcome->heartbeat_usec;
@@ -224,7 +229,7 @@ static void on_connected(void *data, const struct msg_welcome *welcome)
         log_warning("this machine's clock and the manager's differ by %lld seconds",
                     (long long)(skew / USEC_PER_SEC));
     send_heartbeat(agent);
-    image_orders_list(agent);
+    image_commands_list(agent);
     (void)uv_timer_start(&agent->heartbeat, on_heartbeat,
                          (uint64_t)(agent->heartbeat_usec / USEC_PER_MSEC),
                          (uint64_t)(agent->heartbeat_usec / USEC_PER_MSEC));
@@ -234,9 +239,9 @@ static void on_connected(void *data, const struct msg_welcome *welcome)
     }
 }
 
-static void on_message(void *data, uint64_t seq, const struct message *msg)
+static void agent_on_message(void *data, uint64_t seq, const struct message *msg)
 {
-    struct agent *agent = data;
+    struct agent_daemon *agent = data;
 
     switch (msg->type) {
     case MSG_KERNEL_CREATE:
@@ -258,8 +263,8 @@ static void on_message(void *data, uint64_t seq, const struct message *msg)
         AQ_FAULT("agent.drain.received");
         agent->is_draining = msg->drain.on;
         break;
-    case MSG_IMAGE_ORDER:
-        image_orders_take(agent, &msg->image_order);
+    case MSG_IMAGE_COMMAND:
+        image_commands_handle(agent, &msg->image_command);
         break;
     case MSG_STREAM_OPEN:
         streams_open(agent, &msg->stream_open);
@@ -276,30 +281,34 @@ static void on_message(void *data, uint64_t seq, const struct message *msg)
     }
 }
 
-static void on_disconnected(void *data, const char *why)
+static void agent_on_disconnected(void *data, const char *why)
 {
-    struct agent *agent = data;
+    struct agent_daemon *agent = data;
 
     (void)uv_timer_stop(&agent->heartbeat);
     log_warning("not connected to the manager: %s", why);
 }
 
-static void on_refused(void *data, const char *kind, const char *text)
+static void agent_on_rejected(void *data, const char *kind, const char *text)
 {
-    struct agent *agent = data;
+    struct agent_daemon *agent = data;
 
-    agent->is_refused = true; /* nothing is started any more */
-    agent->events->on_refused(agent->data, kind, text);
+    if (agent->shutdown.on_done) {
+        log_warning("the manager will not hear of what ends here (%s): %s", kind, text);
+        return;
+    }
+    agent->is_rejected = true; /* nothing is started any more */
+    agent->events->on_rejected(agent->data, kind, text);
 }
 
-static int connect_link(struct agent *agent, struct aq_error *err)
+static int connect_link(struct agent_daemon *agent, struct aq_error *err)
 {
     static const struct link_client_ops ops = {
         .on_greet = on_greet,
-        .on_connected = on_connected,
-        .on_message = on_message,
-        .on_disconnected = on_disconnected,
-        .on_refused = on_refused,
+        .on_connected = agent_on_connected,
+        .on_message = agent_on_message,
+        .on_disconnected = agent_on_disconnected,
+        .on_refused = agent_on_rejected,
     };
     struct identity identity;
     int r = identity_load(agent->settings, &identity, err);
@@ -321,10 +330,10 @@ static int connect_link(struct agent *agent, struct aq_error *err)
 
 /* ---- life ---- */
 
-static int take_lock(struct agent *agent, struct aq_error *err)
+static int agent_take_lock(struct agent_daemon *agent, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = settings_path(agent->settings, "lock");
-    int r = path ? fs_mkdirs(agent->settings->state, 0700, err) : aq_fail(err, ENOMEM, "agent");
+    int r = path ? fs_mkdirs(agent->settings->state, 0700, err) : aq_fail_oom(err);
 
     if (r < 0)
         return r;
@@ -339,10 +348,10 @@ static int take_lock(struct agent *agent, struct aq_error *err)
     return 0;
 }
 
-/* Programs run in work folders below the state folder: another user must be
+/* Programs run in work directories below the state directory: another user must be
  * able to get there, though not to look around.
  */
-static int find_user(struct agent *agent, struct aq_error *err)
+static int find_user(struct agent_daemon *agent, struct aq_error *err)
 {
     const char *name = agent->settings->user;
     const struct passwd *user = name ? getpwnam(name) : NULL;
@@ -356,25 +365,15 @@ static int find_user(struct agent *agent, struct aq_error *err)
     return 0;
 }
 
-/* NULL-terminated; NULL if memory is short. */
-static const char *const *texts_of(const struct conf_list *list, struct arena *arena)
-{
-    const char **texts = arena_array(arena, list->count + 1, sizeof(*texts));
-
-    for (size_t i = 0; texts && i < list->count; i++)
-        texts[i] = list->items[i];
-    return texts;
-}
-
-/* What people should know of this node, once all is found. */
-static void take_notes(struct agent *agent, const char *no_network)
+/* What administrators should know of this node, once all is found. */
+static void take_notes(struct agent_daemon *agent, const char *no_network)
 {
     struct strbuf notes = STRBUF_INIT;
 
     if (!agent->containers && agent->no_containers && agent->no_containers[0])
         strbuf_addf(&notes, "no containers: %s\n", agent->no_containers);
-    if (agent->containers && runtime_oci_host(agent->containers)->notes.len)
-        strbuf_addf(&notes, "%s\n", runtime_oci_host(agent->containers)->notes.data);
+    if (agent->containers)
+        oci_host_add_notes(runtime_oci_host(agent->containers), "", "\n", &notes);
     if (agent->containers && agent->settings->gpu_unenforced)
         strbuf_adds(&notes, "images without a loader get parts of GPUs that nothing holds them to "
                             "(gpu.allow-unenforced)\n");
@@ -390,28 +389,23 @@ static void take_notes(struct agent *agent, const char *no_network)
 }
 
 /* Without one containers still run, each by itself. */
-static void find_network(struct agent *agent)
+static void find_network(struct agent_daemon *agent)
 {
     const struct settings *s = agent->settings;
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    AQ_CLEANUP(aq_freep) char *folder = realpath(s->state, NULL);
-    AQ_CLEANUP(aq_freep) char *identity = folder ? aq_format("%s %s", s->id, folder) : NULL;
-    const struct net_settings settings = {
-        .identity = identity, .run_dir = s->run, .pool = s->network_pool,
-        .dns = texts_of(&s->network_dns, &arena), .denied = texts_of(&s->network_deny, &arena),
-        .allowed = texts_of(&s->network_allow, &arena), .port_min = (uint16_t)s->port_min,
-        .port_max = (uint16_t)s->port_max, .port_rest_usec = s->port_rest_usec,
-    };
+    AQ_CLEANUP(aq_freep) char *directory = realpath(s->state, NULL);
+    AQ_CLEANUP(aq_freep) char *identity = directory ? aq_format("%s %s", s->id, directory) : NULL;
+    struct net_settings settings;
     struct aq_error err = { 0 };
 
     if (!agent->containers || !s->network) {
         take_notes(agent, "");
         return;
     }
-    if (!identity || !settings.dns || !settings.denied || !settings.allowed
+    if (net_settings_fill(&settings, s, identity, &arena, &err) < 0
         || net_new(agent->loop, &settings, &agent->net, &err) < 0) {
         agent->net = NULL;
-        log_warning("containers have no network: %s", err.code ? err.text : "memory is short");
+        log_warning("containers have no network: %s", err.text);
     } else if (net_get_note(agent->net)[0]) {
         log_info("network of containers: %s", net_get_note(agent->net));
     }
@@ -419,7 +413,7 @@ static void find_network(struct agent *agent)
 }
 
 /* Sessions run without one, too. */
-static void find_ssh(struct agent *agent)
+static void find_ssh(struct agent_daemon *agent)
 {
     struct aq_error err = { 0 };
 
@@ -433,44 +427,61 @@ static void find_ssh(struct agent *agent)
         log_warning("containers have no SSH server: %s", err.text);
 }
 
-static int watch_slices(struct agent *agent, struct aq_error *err)
+static int watch_slices(struct agent_daemon *agent, struct aq_error *err)
 {
-    const struct gpu_conf conf = { .loop = agent->loop, .settings = agent->settings,
+    const struct gpu_conf conf = { .loop = agent->loop,
+                                   .settings = agent->settings,
                                    .accel = agent->accel,
                                    .folder = runtime_oci_host(agent->containers)->gpu,
                                    .cgroups = &runtime_oci_host(agent->containers)->cgroups,
-                                   .on_misuse = misuse_take, .data = agent };
+                                   .on_violation = limit_violation_handle,
+                                   .data = agent };
 
     return gpu_new(&conf, &agent->gpu, err);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void agent_on_timer_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
 
-int agent_new(uv_loop_t *loop, const struct settings *settings,
-              const struct agent_runtimes *runtimes, const struct agent_events *events, void *data, struct agent **ret,
-              struct aq_error *err)
+static void on_heartbeat_closed(uv_handle_t *handle)
 {
-    AQ_CLEANUP(agent_freep) struct agent *agent = calloc(1, sizeof(*agent));
+    struct agent_daemon *agent = handle->data;
+
+    uv_close((uv_handle_t *)&agent->shutdown_poll, agent_on_timer_closed);
+}
+
+int agent_new(uv_loop_t *loop, const struct settings *settings,
+              const struct agent_runtimes *runtimes, const struct agent_events *events, void *data,
+              struct agent_daemon **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(agent_freep) struct agent_daemon *agent = calloc(1, sizeof(*agent));
     int r;
 
     if (!agent)
-        return aq_fail(err, ENOMEM, "agent");
-    *agent = (struct agent){ .loop = loop, .settings = settings,
-                             .runtime = runtimes->process, .containers = runtimes->containers,
-                             .no_containers = runtimes->no_containers, .events = events, .data = data, .lock = -1, .uid = (uid_t)-1,
-                             .gid = (gid_t)-1, .incarnation = uuid_random(),
-                             .started_usec = clock_realtime_usec() };
+        return aq_fail_oom(err);
+    *agent = (struct agent_daemon){ .loop = loop,
+                                    .settings = settings,
+                                    .runtime = runtimes->process,
+                                    .containers = runtimes->containers,
+                                    .no_containers = runtimes->no_containers,
+                                    .events = events,
+                                    .data = data,
+                                    .lock = -1,
+                                    .uid = (uid_t)-1,
+                                    .gid = (gid_t)-1,
+                                    .incarnation = uuid_random(),
+                                    .started_usec = clock_realtime_usec() };
     list_init(&agent->receipts);
-    list_init(&agent->image_orders);
+    list_init(&agent->image_jobs);
     list_init(&agent->streams);
-    agent->heartbeat.data = agent;
+    agent->heartbeat.data = agent->shutdown_poll.data = agent;
     (void)uv_timer_init(loop, &agent->heartbeat);
-    r = take_lock(agent, err);
+    (void)uv_timer_init(loop, &agent->shutdown_poll);
+    r = agent_take_lock(agent, err);
     if (r == 0 && agent->containers) /* an agent that just stopped may have removed them */
-        r = oci_host_make_folders(runtime_oci_host(agent->containers), err);
+        r = oci_host_make_directories(runtime_oci_host(agent->containers), err);
     if (r == 0)
         r = find_user(agent, err);
     if (r == 0)
@@ -482,7 +493,7 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         r = resources_claim(&agent->resources, settings, agent->claims, true, err);
     if (r == 0)
-        r = disk_new(loop, settings->state, &agent->disk, err);
+        r = disk_worker_new(loop, settings->state, &agent->disk, err);
     if (r == 0)
         r = images_new(loop, settings, &agent->images, err);
     if (r == 0 && agent->containers)
@@ -492,15 +503,15 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         find_ssh(agent);
     if (r == 0)
-        image_orders_start(agent);
+        image_commands_start(agent);
     if (r == 0)
-        r = kept_load(agent, err);
+        r = log_retention_load(agent, err);
     if (r == 0)
         r = recover_all(agent, err);
     if (r == 0)
         settle_claim(agent);
     if (r == 0)
-        r = stats_new(agent, &agent->stats, err);
+        r = stats_collector_new(agent, &agent->stats, err);
     if (r == 0)
         r = exposition_serve(agent, err);
     if (r == 0)
@@ -511,36 +522,37 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     return 0;
 }
 
-void agent_free(struct agent *agent)
+void agent_free(struct agent_daemon *agent)
 {
     if (!agent)
         return;
     streams_free(agent);
     metrics_close(AQ_TAKE(agent->metrics));
-    stats_free(AQ_TAKE(agent->stats));
+    stats_collector_free(AQ_TAKE(agent->stats));
     link_client_free(AQ_TAKE(agent->link));
     agent->is_closing = true;
     while (agent->kernels.count)
         kernel_drop(agent->kernels.entries[0].value);
     map_done(&agent->kernels);
-    image_orders_free(agent);
+    image_commands_free(agent);
     images_free(agent->images);
     net_free(agent->net);
     ssh_free(AQ_TAKE(agent->ssh));
     gpu_free(AQ_TAKE(agent->gpu));
     free(agent->notes);
     agent->notes = NULL;
-    disk_free(agent->disk);
+    disk_worker_free(agent->disk);
     LIST_FOREACH(it, &agent->receipts) {
         list_remove(it);
         free(LIST_ENTRY(it, struct receipt, link));
     }
-    kept_done(&agent->kept);
+    log_retention_done(&agent->retained_logs);
     accel_free(AQ_TAKE(agent->accel));
     claims_free(AQ_TAKE(agent->claims));
     resources_done(&agent->resources);
     if (agent->containers && agent->lock >= 0)
-        oci_host_remove_folders(runtime_oci_host(agent->containers));
+        oci_host_remove_directories(runtime_oci_host(agent->containers));
     aq_closep(&agent->lock);
-    uv_close((uv_handle_t *)&agent->heartbeat, on_timer_closed);
+    (void)uv_timer_stop(&agent->shutdown_poll);
+    uv_close((uv_handle_t *)&agent->heartbeat, on_heartbeat_closed);
 }

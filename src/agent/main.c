@@ -1,49 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-agent - runs the kernels of one node */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/joining.h"
+#include "agent/doctor/doctor.h"
+#include "agent/identity.h"
 #include "agent/runtime/oci.h"
 #include "agent/runtime/spawn.h"
 #include "base/clock.h"
-#include "base/fs.h"
+#include "base/installed.h"
 #include "base/log.h"
 #include "base/notify.h"
 
 #define EXIT_USAGE 2
-#define EXIT_REFUSED 3 /* fenced, revoked: starting again would not help */
+#define EXIT_REFUSED 3 /* fenced, revoked: restarting would not help */
 
 static const char usage[] =
     "usage: aliquot-agent [--config FILE] [--state FOLDER] [--shared] [run]\n"
     "       aliquot-agent [--config FILE] [--state FOLDER] join MANAGER[:PORT] TOKEN\n"
+    "       aliquot-agent [--config FILE] [--state FOLDER] end\n"
+    "       aliquot-agent [--config FILE] [--state FOLDER] check [PART...]\n"
     "       aliquot-agent --print-config | --version | --help\n"
     "\n"
     "join gets this node's certificate with a one-time token (aliquot agent token).\n"
     "run (the default) connects to the manager and runs what it orders; kernels\n"
     "outlive the agent and are found again when it starts. With --shared other agents\n"
-    "of this machine may offer the same, unless the settings have an allocation-mode.\n";
+    "of this machine may offer the same, unless the settings have an allocation-mode.\n"
+    "end ends what runs here, before the agent is removed from this machine.\n"
+    "check is what 'aliquot doctor' runs: it looks whether the machine has what an agent\n"
+    "needs and writes a JSON object a line; parts are agent, containers and gpu.\n";
 
-struct options {
+struct agent_options {
     const char *config, *state, *verb;
     bool is_shared;
     char **args;
     int arg_count;
 };
 
-struct program {
+struct agent_program {
     uv_loop_t loop;
     uv_signal_t terminated, interrupted;
     uv_timer_t watchdog;
-    struct agent *agent;
+    const struct settings *settings;
+    struct agent_daemon *agent;
     int status;
 };
 
-static void stop(struct program *program)
+static void main_stop(struct agent_program *program)
 {
     notify_send("STOPPING=1");
     agent_free(AQ_TAKE(program->agent));
@@ -52,72 +61,90 @@ static void stop(struct program *program)
     uv_close((uv_handle_t *)&program->watchdog, NULL);
 }
 
-static void on_signal(uv_signal_t *handle, int signum)
+static void main_on_signal(uv_signal_t *handle, int signum)
 {
-    struct program *program = handle->data;
+    struct agent_program *program = handle->data;
 
     if (uv_is_closing((uv_handle_t *)handle))
         return;
     log_info("signal %d: the agent stops, kernels run on", signum);
-    stop(program);
+    main_stop(program);
 }
 
-static void on_ready(void *data)
+static void on_kernels_ended(void *data, size_t left)
+{
+    struct agent_program *program = data;
+
+    if (left) {
+        log_error("%zu kernels of %s/kernels have not ended", left, program->settings->state);
+        program->status = EXIT_FAILURE;
+    }
+    main_stop(program);
+}
+
+static void main_on_ready(void *data)
 {
     (void)data;
     notify_send("READY=1");
 }
 
-static void on_watchdog(uv_timer_t *timer)
+static void main_on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
     notify_send("WATCHDOG=1");
 }
 
-static void on_refused(void *data, const char *kind, const char *text)
+static void main_on_rejected(void *data, const char *kind, const char *text)
 {
-    struct program *program = data;
+    struct agent_program *program = data;
 
     log_error("the manager refuses this agent (%s): %s", kind, text);
     program->status = EXIT_REFUSED;
-    stop(program);
+    main_stop(program);
 }
 
-/* A program of ours: where the settings say, else beside the agent. */
-static char *find_program(const char *configured, const char *name)
+/* A program of ours: where the settings say, else of this installation. */
+static char *main_find_program(const char *configured, const char *name)
 {
-    static const char *const places[] = { "", "../libexec/aliquot/", "../bin/" };
-    AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
+    char *found = configured ? strdup(configured) : installed_find(name);
 
-    if (configured)
-        return strdup(configured);
-    for (size_t i = 0; folder && i < AQ_COUNT(places); i++) {
-        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s%s", folder, places[i], name);
-
-        if (path && access(path, X_OK) == 0)
-            return AQ_TAKE(path);
-    }
-    return strdup(name);
+    return found ? found : strdup(name);
 }
 
-static int run_loop(struct program *program, const struct settings *settings,
-                    const struct agent_runtimes *runtimes, struct aq_error *err)
+static int main_run_checks(const struct agent_options *options, const struct settings *settings,
+                           struct aq_error *err)
 {
-    static const struct agent_events events = { .on_ready = on_ready, .on_refused = on_refused };
+    AQ_CLEANUP(aq_freep) char *monitor = main_find_program(settings->monitor, "aliquot-monitor");
+    AQ_CLEANUP(aq_freep) char *runner = main_find_program(settings->runner, "aliquot-runner");
+
+    if (!monitor || !runner)
+        return aq_fail_oom(err);
+    return doctor_run(settings, monitor, runner, options->args, options->arg_count, err);
+}
+
+static int run_loop(struct agent_program *program, bool ends, const struct agent_runtimes *runtimes,
+                    struct aq_error *err)
+{
+    static const struct agent_events events = { .on_ready = main_on_ready,
+                                                .on_rejected = main_on_rejected };
     uint64_t watchdog_msec = (uint64_t)(notify_watchdog_usec() / USEC_PER_MSEC);
-    int r = agent_new(&program->loop, settings, runtimes, &events, program, &program->agent, err);
+    int r = agent_new(&program->loop, program->settings, runtimes, &events, program,
+                      &program->agent, err);
 
     program->terminated.data = program->interrupted.data = program;
     (void)uv_signal_init(&program->loop, &program->terminated);
     (void)uv_signal_init(&program->loop, &program->interrupted);
     (void)uv_timer_init(&program->loop, &program->watchdog);
     if (r < 0) {
-        stop(program);
+        main_stop(program);
     } else {
-        (void)uv_signal_start(&program->terminated, on_signal, SIGTERM);
-        (void)uv_signal_start(&program->interrupted, on_signal, SIGINT);
+        (void)uv_signal_start(&program->terminated, main_on_signal, SIGTERM);
+        (void)uv_signal_start(&program->interrupted, main_on_signal, SIGINT);
         if (watchdog_msec)
-            (void)uv_timer_start(&program->watchdog, on_watchdog, watchdog_msec, watchdog_msec);
+            (void)uv_timer_start(&program->watchdog, main_on_watchdog, watchdog_msec,
+                                 watchdog_msec);
+        if (ends)
+            agent_end_kernels(program->agent, on_kernels_ended);
     }
     (void)uv_run(&program->loop, UV_RUN_DEFAULT);
     return r;
@@ -127,40 +154,42 @@ static int run_loop(struct program *program, const struct settings *settings,
 static int find_containers(uv_loop_t *loop, const struct settings *settings, const char *monitor,
                            struct agent_runtimes *runtimes, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *runner = find_program(settings->runner, "aliquot-runner");
+    AQ_CLEANUP(aq_freep) char *runner = main_find_program(settings->runner, "aliquot-runner");
+    AQ_CLEANUP(strbuf_donep) struct strbuf notes = STRBUF_INIT;
     int r;
 
     if (strcmp(settings->driver, "process") == 0)
         return 0;
     r = runner ? runtime_new_oci(loop, settings, monitor, runner, &runtimes->containers, err)
-               : aq_fail(err, ENOMEM, "agent");
+               : aq_fail_oom(err);
     if (r < 0 && strcmp(settings->driver, "container") == 0)
         return r;
-    if (r < 0)
-        log_info("no containers here: %s", err->text);
-    else
-        log_info("containers by %s%s%s", runtime_oci_version(runtimes->containers),
-                 runtime_oci_host(runtimes->containers)->notes.len ? "; " : "",
-                 runtime_oci_host(runtimes->containers)->notes.data);
+    if (r < 0) {
+        log_info("no containers here: %s; see: aliquot doctor containers", err->text);
+        return 0;
+    }
+    oci_host_add_notes(runtime_oci_host(runtimes->containers), "; ", "", &notes);
+    log_info("containers by %s%s%s", runtime_oci_version(runtimes->containers), notes.data,
+             notes.len ? "; see: aliquot doctor containers" : "");
     return 0;
 }
 
-static int run(const struct settings *settings, struct aq_error *err)
+static int main_run(const struct settings *settings, bool ends, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *monitor = find_program(settings->monitor, "aliquot-monitor");
-    struct program program = { .status = 0 };
+    AQ_CLEANUP(aq_freep) char *monitor = main_find_program(settings->monitor, "aliquot-monitor");
+    struct agent_program program = { .settings = settings };
     struct aq_error why = { 0 };
     struct agent_runtimes runtimes = { .no_containers = why.text };
-    int r = monitor ? 0 : aq_fail(err, ENOMEM, "agent");
+    int r = monitor ? 0 : aq_fail_oom(err);
 
     if (uv_loop_init(&program.loop) < 0)
-        return aq_fail(err, ENOMEM, "event loop");
+        return aq_fail_oom(err);
     if (r == 0)
         r = runtime_new_process(&program.loop, monitor, &runtimes.process, err);
     if (r == 0 && find_containers(&program.loop, settings, monitor, &runtimes, &why) < 0)
         r = aq_fail(err, why.code, "%s", why.text);
     if (r == 0)
-        r = run_loop(&program, settings, &runtimes, err);
+        r = run_loop(&program, ends, &runtimes, err);
     spawned_leave();
     (void)uv_run(&program.loop, UV_RUN_DEFAULT);
     runtime_free(runtimes.containers);
@@ -170,7 +199,7 @@ static int run(const struct settings *settings, struct aq_error *err)
 }
 
 /* 0, or the status to exit with (-1 = success, but nothing more to do). */
-static int parse_options(int argc, char **argv, struct options *ret)
+static int main_parse_options(int argc, char **argv, struct agent_options *ret)
 {
     int i = 1;
 
@@ -215,31 +244,54 @@ static int parse_options(int argc, char **argv, struct options *ret)
     return 0;
 }
 
-static int act(const struct options *options, const struct settings *settings,
-               struct aq_error *err)
+static bool main_has_kernels(const struct settings *settings)
+{
+    AQ_CLEANUP(aq_freep) char *directory = settings_path(settings, "kernels");
+
+    return directory && access(directory, F_OK) == 0;
+}
+
+static int main_act(const struct agent_options *options, const struct settings *settings,
+                    struct aq_error *err)
 {
     int r;
 
     if (strcmp(options->verb, "run") == 0)
-        return run(settings, err);
-    r = joining_run(settings, options->args[0], options->args[1], err);
+        return main_run(settings, false, err);
+    if (strcmp(options->verb, "end") == 0)
+        return main_has_kernels(settings) ? main_run(settings, true, err) : 0;
+    if (strcmp(options->verb, "check") == 0)
+        return main_run_checks(options, settings, err);
+    r = identity_join(settings, options->args[0], options->args[1], err);
     if (r == 0)
         log_info("joined as '%s'; certificates are in %s", settings->id, settings->state);
     return r;
 }
 
+static bool is_understood(const struct agent_options *options)
+{
+    static const struct {
+        const char *verb;
+        int args_min, args_max;
+    } verbs[] = { { "run", 0, 0 }, { "join", 2, 2 }, { "end", 0, 0 }, { "check", 0, 3 } };
+
+    for (size_t i = 0; i < AQ_COUNT(verbs); i++)
+        if (strcmp(options->verb, verbs[i].verb) == 0)
+            return options->arg_count >= verbs[i].args_min
+                   && options->arg_count <= verbs[i].args_max;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
-    struct options options = { .config = NULL };
+    struct agent_options options = { .config = NULL };
     struct settings settings;
     struct aq_error err = { 0 };
-    int r = parse_options(argc, argv, &options);
-    bool is_join = r == 0 && strcmp(options.verb, "join") == 0;
+    int r = main_parse_options(argc, argv, &options);
 
     if (r != 0)
         return r < 0 ? 0 : r;
-    if (options.arg_count != (is_join ? 2 : 0)
-        || (!is_join && strcmp(options.verb, "run") != 0)) {
+    if (!is_understood(&options)) {
         (void)fputs(usage, stderr);
         return EXIT_USAGE;
     }
@@ -253,9 +305,11 @@ int main(int argc, char **argv)
 
         if (level >= 0)
             log_init("agent", (enum log_level)level);
-        r = level < 0 ? aq_fail(&err, EINVAL, "log-level '%s' is none of error, warning, info, "
-                                              "debug", settings.log_level)
-                      : act(&options, &settings, &err);
+        r = level < 0 ? aq_fail(&err, EINVAL,
+                                "log-level '%s' is none of error, warning, info, "
+                                "debug",
+                                settings.log_level)
+                      : main_act(&options, &settings, &err);
         settings_done(&settings);
     }
     if (r < 0)

@@ -1,22 +1,25 @@
-/* A whole kernel's request: checked, then given slot by slot, or not at all. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* allocate.c - a whole kernel's request: checked, then given slot by slot, or not at all */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "alloc/map_private.h"
+#include "alloc/alloc_map_internal.h"
 
-static int fail_argument(const struct slot_state *slot, int64_t amount, const char *why,
-                         struct aq_error *err)
+static int allocate_fail_argument(const struct map_slot *slot, int64_t amount, const char *why,
+                                  struct aq_error *err)
 {
     char text[AMOUNT_TEXT_MAX];
 
     slot_amount_format(amount, slot->type, text);
-    return aq_fail_as(err, EINVAL, "invalid-resource-argument", slot->name, "%s: %s %s",
-                      slot->name, text, why);
+    return aq_fail_as(err, EINVAL, "invalid-resource-argument", slot->name, "%s: %s %s", slot->name,
+                      text, why);
 }
 
 /* Does the quantum of any of the slot's devices divide the amount? */
-static bool is_multiple(const struct alloc_map *map, const struct slot_state *slot, int64_t amount)
+static bool allocate_is_multiple(const struct alloc_map *map, const struct map_slot *slot,
+                                 int64_t amount)
 {
     for (; slot; slot = alloc_map_next_slot(map, slot))
         if (amount % slot->quantum == 0)
@@ -29,8 +32,9 @@ static bool is_multiple(const struct alloc_map *map, const struct slot_state *sl
 /* "0.25 or 0.1" into 'text', and the nearest amounts that some device can give; *ret_below 0 if
  * there is none.
  */
-static void find_nearest(const struct alloc_map *map, const struct slot_state *slot, int64_t amount,
-                         char text[QUANTA_TEXT_MAX], int64_t *ret_below, int64_t *ret_above)
+static void allocate_find_nearest(const struct alloc_map *map, const struct map_slot *slot,
+                                  int64_t amount, char text[QUANTA_TEXT_MAX], int64_t *ret_below,
+                                  int64_t *ret_above)
 {
     char quantum[AMOUNT_TEXT_MAX];
     size_t len = 0;
@@ -50,14 +54,14 @@ static void find_nearest(const struct alloc_map *map, const struct slot_state *s
 }
 
 /* "ask for 0.2 or 0.3" */
-static int fail_quantum(const struct alloc_map *map, const struct slot_state *slot, int64_t amount,
-                        struct aq_error *err)
+static int allocate_fail_quantum(const struct alloc_map *map, const struct map_slot *slot,
+                                 int64_t amount, struct aq_error *err)
 {
     char quanta[QUANTA_TEXT_MAX] = "";
     char asked[AMOUNT_TEXT_MAX], below[AMOUNT_TEXT_MAX + 4] = "", above[AMOUNT_TEXT_MAX];
     int64_t lower, upper;
 
-    find_nearest(map, slot, amount, quanta, &lower, &upper);
+    allocate_find_nearest(map, slot, amount, quanta, &lower, &upper);
     slot_amount_format(amount, slot->type, asked);
     slot_amount_format(upper, slot->type, above);
     if (lower > 0) {
@@ -70,31 +74,32 @@ static int fail_quantum(const struct alloc_map *map, const struct slot_state *sl
                       slot->name, asked, quanta, below, above);
 }
 
-static int check_amount(const struct alloc_map *map, const struct slot_state *slot, int64_t amount,
-                        struct aq_error *err)
+static int allocate_check_amount(const struct alloc_map *map, const struct map_slot *slot,
+                                 int64_t amount, struct aq_error *err)
 {
     if (amount < 0)
-        return fail_argument(slot, amount, "is negative", err);
+        return allocate_fail_argument(slot, amount, "is negative", err);
     if (amount == AMOUNT_INFINITE)
-        return fail_argument(slot, amount, "cannot be allocated", err);
+        return allocate_fail_argument(slot, amount, "cannot be allocated", err);
     if (slot->type == SLOT_UNIFIED)
-        return fail_argument(slot, amount,
-                             "was asked for, but the device is shared by all and has no amount",
-                             err);
+        return allocate_fail_argument(
+            slot, amount, "was asked for, but the device is shared by all and has no amount", err);
     if (slot->type == SLOT_UNIQUE && amount != AMOUNT_ONE)
-        return fail_argument(slot, amount, "was asked for, but only exactly 1 can be had", err);
-    if (is_multiple(map, slot, amount))
+        return allocate_fail_argument(slot, amount, "was asked for, but only exactly 1 can be had",
+                                      err);
+    if (allocate_is_multiple(map, slot, amount))
         return 0;
     if (slot->fractional)
-        return fail_quantum(map, slot, amount, err);
-    return fail_argument(slot, amount, "is a fraction of devices that are only given whole", err);
+        return allocate_fail_quantum(map, slot, amount, err);
+    return allocate_fail_argument(slot, amount,
+                                  "is a fraction of devices that are only given whole", err);
 }
 
 /* No two slots of one exclusive set. */
-static int check_combination(const struct alloc_map *map, const struct slots *request,
-                             const struct slot_state *slot, struct aq_error *err)
+static int allocate_check_combination(const struct alloc_map *map, const struct slots *request,
+                                      const struct map_slot *slot, struct aq_error *err)
 {
-    for (const struct slot_state *other = map->slots; other < slot; other++)
+    for (const struct map_slot *other = map->slots; other < slot; other++)
         if ((other->exclusive & slot->exclusive) && other->name != slot->name
             && slots_get(request, other->name) != 0)
             return aq_fail_as(err, EINVAL, "invalid-resource-combination", slot->name,
@@ -102,8 +107,8 @@ static int check_combination(const struct alloc_map *map, const struct slots *re
     return 0;
 }
 
-static int check_request(const struct alloc_map *map, const struct slots *request,
-                         struct aq_error *err)
+static int allocate_check_request(const struct alloc_map *map, const struct slots *request,
+                                  struct aq_error *err)
 {
     int r;
 
@@ -114,21 +119,23 @@ static int check_request(const struct alloc_map *map, const struct slots *reques
             return slot_fail_unsupported(item->name, item->amount, err);
     }
     for (size_t i = 0; i < map->slot_count; i++) {
-        const struct slot_state *slot = &map->slots[i];
+        const struct map_slot *slot = &map->slots[i];
         int64_t amount = slots_get(request, slot->name);
 
         if (amount == 0 || (i > 0 && slot[-1].name == slot->name))
             continue;
-        r = check_combination(map, request, slot, err);
-        if (r < 0 || (r = check_amount(map, slot, amount, err)) < 0)
+        r = allocate_check_combination(map, request, slot, err);
+        if (r < 0 || (r = allocate_check_amount(map, slot, amount, err)) < 0)
             return r;
     }
     return 0;
 }
 
-static void append(struct alloc_map *map, const struct device *d, int64_t amount)
+static void allocate_append(struct alloc_map *map, const struct map_device *d, int64_t amount)
 {
     struct grant_item *item = &map->pending.items[map->pending.count++];
+
+    assert(map->pending.count <= map->pending.cap);
 
     item->slot_name = d->slot->name;
     item->type = d->slot->type;
@@ -144,11 +151,11 @@ static void hint_add(struct affinity_hint *hint, int node)
     hint->nodes[hint->count++] = node;
 }
 
-/* Turn what a plan noted into allocations, in the order of the devices; add
+/* Turn what distribute.c noted into allocations, in the order of the devices; add
  * their nodes to 'used'.
  */
-static void commit_plan(struct alloc_map *map, const struct slot_state *slot,
-                        struct affinity_hint *used)
+static void allocate_commit(struct alloc_map *map, const struct map_slot *slot,
+                            struct affinity_hint *used)
 {
     uint32_t end = slot->first + slot->count;
 
@@ -157,16 +164,18 @@ static void commit_plan(struct alloc_map *map, const struct slot_state *slot,
             uint32_t i = word * 64 + (uint32_t)__builtin_ctzll(map->taken[word]);
             int64_t amount = map->take[i] * slot->quantum;
 
+            assert(i < end && map->take[i] > 0 && map->take[i] <= map->devices[i].free);
+
             map->taken[word] &= map->taken[word] - 1;
             map->take[i] = 0;
-            append(map, &map->devices[i], amount);
+            allocate_append(map, &map->devices[i], amount);
             alloc_device_add(map, &map->devices[i], amount);
             hint_add(used, map->devices[i].numa_node);
         }
     }
 }
 
-static bool is_same_kind(const struct slot_state *a, const struct slot_state *b)
+static bool allocate_is_same_kind(const struct map_slot *a, const struct map_slot *b)
 {
     size_t len = slot_name_device_len(a->name);
 
@@ -176,7 +185,7 @@ static bool is_same_kind(const struct slot_state *a, const struct slot_state *b)
 /* Take the amount from the devices of the largest quantum that can give it. If
  * none can, the error tells of those of which most is free.
  */
-static int allocate_slot(struct alloc_map *map, const struct slot_state *slot,
+static int allocate_slot(struct alloc_map *map, const struct map_slot *slot,
                          const struct alloc_request *request, const struct affinity_hint *hint,
                          struct affinity_hint *used, struct aq_error *err)
 {
@@ -189,10 +198,10 @@ static int allocate_slot(struct alloc_map *map, const struct slot_state *slot,
 
         if (amount % slot->quantum)
             continue;
-        here = alloc_plan_slot(map, slot, amount / slot->quantum, request->forbid_fragmentation,
-                               hint, &why);
+        here = alloc_distribute(map, slot, amount / slot->quantum, request->forbid_fragmentation,
+                                hint, &why);
         if (here == 0) {
-            commit_plan(map, slot, used);
+            allocate_commit(map, slot, used);
             return 0;
         }
         if (slot->free * slot->quantum <= most)
@@ -208,19 +217,19 @@ static int allocate_slot(struct alloc_map *map, const struct slot_state *slot,
 /* Give every slot of the request, kind after kind. A kind that gets something
  * leaves its nodes as the hint for the next one.
  */
-static int allocate_slots(struct alloc_map *map, const struct alloc_request *request,
-                          struct aq_error *err)
+static int allocate_all_slots(struct alloc_map *map, const struct alloc_request *request,
+                              struct aq_error *err)
 {
     struct affinity_hint hint = { .nodes = map->hint_nodes };
     struct affinity_hint used = { .nodes = map->hint_nodes + map->device_count };
     int r;
 
     for (size_t i = 0; i < map->slot_count; i++) {
-        const struct slot_state *slot = &map->slots[i];
+        const struct map_slot *slot = &map->slots[i];
 
         if (i > 0 && slot[-1].name == slot->name)
             continue;
-        if (i > 0 && !is_same_kind(slot - 1, slot) && used.count) {
+        if (i > 0 && !allocate_is_same_kind(slot - 1, slot) && used.count) {
             struct affinity_hint swap = hint;
 
             hint = used;
@@ -236,27 +245,27 @@ static int allocate_slots(struct alloc_map *map, const struct alloc_request *req
 }
 
 /* Unified devices belong to every kernel. */
-static void attach_unified(struct alloc_map *map)
+static void allocate_attach_unified(struct alloc_map *map)
 {
     for (size_t i = 0; i < map->device_count; i++)
         if (map->devices[i].slot->type == SLOT_UNIFIED)
-            append(map, &map->devices[i], 0);
+            allocate_append(map, &map->devices[i], 0);
 }
 
 int alloc_map_allocate(struct alloc_map *map, const struct alloc_request *request,
                        struct alloc_grant *ret, struct aq_error *err)
 {
-    int r = check_request(map, request->slots, err);
+    int r = allocate_check_request(map, request->slots, err);
 
     if (r < 0)
         return r;
     map->pending.count = 0;
-    r = allocate_slots(map, request, err);
+    r = allocate_all_slots(map, request, err);
     if (r == 0) {
-        attach_unified(map);
+        allocate_attach_unified(map);
         if (alloc_grant_copy(ret, &map->pending) == 0)
             return 0;
-        r = aq_fail(err, ENOMEM, "granted devices");
+        r = aq_fail_oom(err);
     }
     (void)alloc_map_release(map, &map->pending, NULL);
     return r;

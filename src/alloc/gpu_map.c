@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gpu_alloc_map of the API. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "alloc/map.h"
+#include "alloc/alloc_map.h"
 
 /* The i-th device if it is a whole accelerator that holds something. */
 static bool find_counted(const struct alloc_map *map, size_t i, struct alloc_device_state *ret,

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grant.c - which devices a kernel got, and how much of each */
 #include "alloc/grant.h"
 
 #include <errno.h>
@@ -34,11 +36,10 @@ int alloc_grant_add(struct alloc_grant *grant, const char *slot_name, enum slot_
 
     if (!device_id_is_valid(device_id, id_len))
         return aq_fail_field(err, EINVAL, slot_name,
-                             "%s: '%.*s' is not a device id: 1 to %d of A-Za-z0-9._/+@-",
-                             slot_name, (int)AQ_MIN(id_len, (size_t)DEVICE_ID_MAX), device_id,
-                             DEVICE_ID_MAX);
+                             "%s: '%.*s' is not a device id: 1 to %d of A-Za-z0-9._/+@-", slot_name,
+                             (int)AQ_MIN(id_len, (size_t)DEVICE_ID_MAX), device_id, DEVICE_ID_MAX);
     if (!vec_grow(&grant->items, &grant->cap, grant->count + 1, sizeof(*grant->items)))
-        return aq_fail(err, ENOMEM, "granted devices");
+        return aq_fail_oom(err);
     item = &grant->items[grant->count++];
     *item = (struct grant_item){ .slot_name = slot_name, .type = type, .amount = amount };
     memcpy(item->device_id, device_id, id_len);
@@ -57,7 +58,7 @@ int alloc_grant_copy(struct alloc_grant *ret, const struct alloc_grant *grant)
     return 0;
 }
 
-static int64_t amount_of(const struct alloc_grant *grant, const struct grant_item *like)
+static int64_t grant_amount_of(const struct alloc_grant *grant, const struct grant_item *like)
 {
     int64_t sum = 0;
 
@@ -75,7 +76,7 @@ int alloc_grant_excess(const struct alloc_grant *a, const struct alloc_grant *b,
         return -ENOMEM;
     ret->count = 0;
     for (size_t i = 0; i < a->count; i++) {
-        int64_t more = a->items[i].amount - amount_of(b, &a->items[i]);
+        int64_t more = a->items[i].amount - grant_amount_of(b, &a->items[i]);
 
         ret->items[ret->count] = a->items[i];
         ret->items[ret->count].amount = more;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grant.h - which devices a kernel got, and how much of each
  *
  * Plain data that stands alone: it may outlive the map that made it, be
@@ -18,7 +19,7 @@
 struct grant_item {
     const char *slot_name; /* interned */
     enum slot_type type;
-    int64_t amount;        /* as in model/slot.h; 0 for SLOT_UNIFIED, which is only attached */
+    int64_t amount; /* as in model/slot.h; 0 for SLOT_UNIFIED, which is only attached */
     char device_id[DEVICE_ID_MAX + 1];
 };
 

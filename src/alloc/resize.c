@@ -1,12 +1,15 @@
-/* Other amounts of what a grant holds. The map is as if it held nothing while
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resize.c - other amounts of what a grant holds
+ *
+ * The map is as if it held nothing while
  * its parts are planned, by the rules of any request, but on its devices alone.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "alloc/map_private.h"
+#include "alloc/alloc_map_internal.h"
 
-static int64_t held_of(const struct alloc_grant *grant, const char *slot_name)
+static int64_t resize_held_of(const struct alloc_grant *grant, const char *slot_name)
 {
     int64_t sum = 0;
 
@@ -17,7 +20,7 @@ static int64_t held_of(const struct alloc_grant *grant, const char *slot_name)
 }
 
 /* Most free first, then declared first. */
-static void list_add(struct alloc_map *map, size_t count, const struct device *d)
+static void resize_list_add(struct alloc_map *map, size_t count, const struct map_device *d)
 {
     size_t at = count;
 
@@ -27,14 +30,14 @@ static void list_add(struct alloc_map *map, size_t count, const struct device *d
 }
 
 /* The devices of the slot's items into map->list; how many, or -EINVAL. */
-static int list_devices(struct alloc_map *map, const struct alloc_grant *grant, const char *name,
-                        const struct slot_state **ret, struct aq_error *err)
+static int resize_list_devices(struct alloc_map *map, const struct alloc_grant *grant,
+                               const char *name, const struct map_slot **ret, struct aq_error *err)
 {
     int count = 0;
 
     for (size_t i = 0; i < grant->count; i++) {
         const struct grant_item *item = &grant->items[i];
-        const struct device *d;
+        const struct map_device *d;
 
         if (strcmp(item->slot_name, name) != 0)
             continue;
@@ -42,30 +45,33 @@ static int list_devices(struct alloc_map *map, const struct alloc_grant *grant, 
         if (!d || !d->slot->fractional)
             return aq_fail_as(err, EINVAL, "invalid-resource-argument", name,
                               d ? "%s: device '%s' is not given in parts"
-                                : "%s: device '%s' is not here any more", name, item->device_id);
+                                : "%s: device '%s' is not here any more",
+                              name, item->device_id);
         if (count && d->slot != *ret)
-            return aq_fail_as(err, EINVAL, "invalid-resource-argument", name, "%s: the smallest "
+            return aq_fail_as(err, EINVAL, "invalid-resource-argument", name,
+                              "%s: the smallest "
                               "parts of its devices differ, so no amount can be divided over them",
                               name);
         *ret = d->slot;
-        list_add(map, (size_t)count++, d);
+        resize_list_add(map, (size_t)count++, d);
     }
     return count;
 }
 
-static int fail_quantum(const struct slot_state *slot, int64_t amount, struct aq_error *err)
+static int resize_fail_quantum(const struct map_slot *slot, int64_t amount, struct aq_error *err)
 {
     char asked[AMOUNT_TEXT_MAX], quantum[AMOUNT_TEXT_MAX];
 
-    return aq_fail_as(err, EINVAL, "not-multiple-of-quantum", slot->name, "%s: %s is not a multiple"
-                      " of %s, the smallest part of its devices", slot->name,
-                      slot_amount_format(amount, slot->type, asked),
+    return aq_fail_as(err, EINVAL, "not-multiple-of-quantum", slot->name,
+                      "%s: %s is not a multiple"
+                      " of %s, the smallest part of its devices",
+                      slot->name, slot_amount_format(amount, slot->type, asked),
                       slot_amount_format(slot->quantum, slot->type, quantum));
 }
 
 /* "ask for 0.4 or more": each device keeps one part at least. */
-static int fail_room(const struct alloc_map *map, const struct slot_state *slot, size_t count,
-                     int64_t amount, struct aq_error *err)
+static int resize_fail_space(const struct alloc_map *map, const struct map_slot *slot, size_t count,
+                             int64_t amount, struct aq_error *err)
 {
     char asked[AMOUNT_TEXT_MAX], least[AMOUNT_TEXT_MAX], most[AMOUNT_TEXT_MAX];
     int64_t room = 0;
@@ -76,42 +82,50 @@ static int fail_room(const struct alloc_map *map, const struct slot_state *slot,
     slot_amount_format((int64_t)count * slot->quantum, slot->type, least);
     slot_amount_format(room, slot->type, most);
     if (amount > room)
-        return aq_fail_as(err, ENOSPC, "insufficient-resource", slot->name, "%s: %s was asked for,"
-                          " but it stays on its %s, where it can have %s at most", slot->name,
-                          asked, count == 1 ? "device" : "devices", most);
+        return aq_fail_as(err, ENOSPC, "insufficient-resource", slot->name,
+                          "%s: %s was asked for,"
+                          " but it stays on its %s, where it can have %s at most",
+                          slot->name, asked, count == 1 ? "device" : "devices", most);
     if (amount <= 0)
-        return aq_fail_as(err, EINVAL, "invalid-resource-argument", slot->name, "%s: %s is no part"
-                          " of a device; end the session to free it", slot->name, asked);
-    return aq_fail_as(err, EINVAL, "invalid-resource-argument", slot->name, "%s: %s is too little"
-                      " for %zu devices, each of which keeps a part; ask for %s or more", slot->name,
-                      asked, count, least);
+        return aq_fail_as(err, EINVAL, "invalid-resource-argument", slot->name,
+                          "%s: %s is no part"
+                          " of a device; end the session to free it",
+                          slot->name, asked);
+    return aq_fail_as(err, EINVAL, "invalid-resource-argument", slot->name,
+                      "%s: %s is too little"
+                      " for %zu devices, each of which keeps a part; ask for %s or more",
+                      slot->name, asked, count, least);
 }
 
-static int plan(struct alloc_map *map, const struct alloc_grant *grant, const char *name,
-                int64_t amount, struct aq_error *err)
+static int resize_slot(struct alloc_map *map, const struct alloc_grant *grant, const char *name,
+                       int64_t amount, struct aq_error *err)
 {
-    const struct slot_state *slot = NULL;
-    int count = list_devices(map, grant, name, &slot, err);
+    const struct map_slot *slot = NULL;
+    int count = resize_list_devices(map, grant, name, &slot, err);
 
     if (count < 0)
         return count;
     if (count == 0)
-        return aq_fail_as(err, EINVAL, "invalid-resource-argument", name, "%s: it has none that"
-                          " could become more or less", name);
+        return aq_fail_as(err, EINVAL, "invalid-resource-argument", name,
+                          "%s: it has none that"
+                          " could become more or less",
+                          name);
     if (amount == AMOUNT_INFINITE || amount % slot->quantum)
-        return fail_quantum(slot, amount, err);
-    if (alloc_plan_over(map, slot, (size_t)count, amount / slot->quantum) < 0)
-        return fail_room(map, slot, (size_t)count, amount, err);
+        return resize_fail_quantum(slot, amount, err);
+    if (alloc_distribute_over(map, slot, (size_t)count, amount / slot->quantum) < 0)
+        return resize_fail_space(map, slot, (size_t)count, amount, err);
     return 0;
 }
 
-/* What plan() has noted becomes the parts of 'fresh'. */
-static void take_plan(struct alloc_map *map, const char *name, struct alloc_grant *fresh)
+/* What resize_slot() has noted becomes the parts of 'fresh'. */
+static void resize_take_distribution(struct alloc_map *map, const char *name,
+                                     struct alloc_grant *fresh)
 {
     for (size_t i = 0; i < fresh->count; i++) {
         struct grant_item *item = &fresh->items[i];
-        const struct device *d = strcmp(item->slot_name, name) == 0
-                                     ? alloc_map_find_device(map, item) : NULL;
+        const struct map_device *d = strcmp(item->slot_name, name) == 0
+                                         ? alloc_map_find_device(map, item)
+                                         : NULL;
         size_t at = d ? (size_t)(d - map->devices) : 0;
 
         if (!d)
@@ -122,19 +136,19 @@ static void take_plan(struct alloc_map *map, const char *name, struct alloc_gran
     }
 }
 
-static int plan_all(struct alloc_map *map, const struct alloc_grant *grant,
-                    const struct slots *wanted, struct alloc_grant *fresh, struct aq_error *err)
+static int resize_all(struct alloc_map *map, const struct alloc_grant *grant,
+                      const struct slots *wanted, struct alloc_grant *fresh, struct aq_error *err)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < wanted->count; i++) {
         const struct slot *slot = &wanted->items[i];
 
-        if (slot->amount == held_of(grant, slot->name))
+        if (slot->amount == resize_held_of(grant, slot->name))
             continue;
-        r = plan(map, grant, slot->name, slot->amount, err);
+        r = resize_slot(map, grant, slot->name, slot->amount, err);
         if (r == 0)
-            take_plan(map, slot->name, fresh);
+            resize_take_distribution(map, slot->name, fresh);
     }
     for (size_t i = 0; r == 0 && i < grant->count; i++)
         if (grant->items[i].amount && !slots_get(wanted, grant->items[i].slot_name))
@@ -151,11 +165,11 @@ int alloc_map_resize(struct alloc_map *map, const struct alloc_grant *grant,
     int r;
 
     if (alloc_grant_copy(&fresh, grant) < 0)
-        return aq_fail(err, ENOMEM, "granted devices");
+        return aq_fail_oom(err);
     r = alloc_map_release(map, grant, err);
     if (r < 0)
         return r;
-    r = plan_all(map, grant, wanted, &fresh, err);
+    r = resize_all(map, grant, wanted, &fresh, err);
     (void)alloc_map_apply(map, grant, NULL); /* what was held a moment ago has room */
     if (r == 0)
         AQ_SWAP(*ret, fresh);

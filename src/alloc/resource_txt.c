@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writing resource.txt. */
-#include "alloc/resource_txt_private.h"
+#include "alloc/resource_txt_internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -52,7 +53,8 @@ bool resource_value_is_valid(const char *value, size_t len)
     return true;
 }
 
-static int write_mounts(const struct resource_txt *rt, struct strbuf *out, struct aq_error *err)
+static int resource_txt_write_mounts(const struct resource_txt *rt, struct strbuf *out,
+                                     struct aq_error *err)
 {
     strbuf_adds(out, "MOUNTS=");
     for (size_t i = 0; i < rt->mount_count; i++) {
@@ -143,7 +145,7 @@ int resource_txt_write(const struct resource_txt *rt, const struct slot_types *t
 
     slot_amount_short(rt->scratch_bytes, SLOT_BYTES, scratch);
     strbuf_addf(out, "SCRATCH_SIZE=%s\n", rt->scratch_bytes ? scratch : "0m");
-    r = write_mounts(rt, out, err);
+    r = resource_txt_write_mounts(rt, out, err);
     if (r == 0) {
         strbuf_adds(out, "SLOTS=");
         slots_write_json(&rt->slots, types, &w);
@@ -152,13 +154,13 @@ int resource_txt_write(const struct resource_txt *rt, const struct slot_types *t
         write_shares(&rt->grant, out);
         r = write_pairs(rt, out, err);
     }
-    if (r == 0 && rt->container_id && !resource_value_is_valid(rt->container_id,
-                                                               strlen(rt->container_id)))
+    if (r == 0 && rt->container_id
+        && !resource_value_is_valid(rt->container_id, strlen(rt->container_id)))
         r = aq_fail_field(err, EINVAL, "CID", "a container's id has no control characters");
     if (r == 0 && rt->container_id)
         strbuf_addf(out, "CID=%s\n", rt->container_id);
     if (r == 0 && !strbuf_ok(out))
-        r = aq_fail(err, ENOMEM, "resource.txt");
+        r = aq_fail_oom(err);
     if (r < 0)
         strbuf_truncate(out, before);
     return r;

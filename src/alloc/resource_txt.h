@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resource.txt - what a kernel got, in a file inside its container
  *
  * The file /home/config/resource.txt that programs in Backend.AI images read,
@@ -62,7 +63,7 @@ int resource_txt_write(const struct resource_txt *rt, const struct slot_types *t
                        struct strbuf *out, struct aq_error *err);
 
 /* Read it back; lines in any order. Types not in 'types' (may be NULL) are
- * guessed, so slots of a former configuration are read too. -EINVAL with the
+ * inferred, so slots of a former configuration are read too. -EINVAL with the
  * key as field; *ret is replaced on success only.
  */
 int resource_txt_read(const char *text, size_t len, const struct slot_types *types,

@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading resource.txt. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "alloc/resource_txt_private.h"
+#include "alloc/resource_txt_internal.h"
 #include "base/map.h"
 #include "base/vec.h"
 
 #define ITEMS_MAX 65536
 
-struct reader {
+struct resource_txt_reader {
     struct resource_txt rt;
     struct resource_mount *mounts;
     struct resource_pair *pairs;
@@ -40,7 +41,7 @@ static struct text text_cut(struct text *t, char separator)
     return head;
 }
 
-static void reader_done(struct reader *rd)
+static void reader_done(struct resource_txt_reader *rd)
 {
     resource_txt_done(&rd->rt);
     free(rd->mounts);
@@ -49,13 +50,15 @@ static void reader_done(struct reader *rd)
     map_done(&rd->devices);
 }
 
-/* The slots' types: as known, else guessed by name. */
-static int read_slots(struct reader *rd, struct text value, struct aq_error *err)
+/* The slots' types: as known, else inferred from the name. */
+static int resource_txt_read_slots(struct resource_txt_reader *rd, struct text value,
+                                   struct aq_error *err)
 {
-    AQ_CLEANUP(json_decrefp) json_t *object
-        = json_loadb(value.at, value.len, JSON_REJECT_DUPLICATES, NULL);
-    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types
-        = rd->types ? slot_types_ref((struct slot_types *)rd->types) : slot_types_new();
+    AQ_CLEANUP(json_decrefp) json_t *object = json_loadb(value.at, value.len,
+                                                         JSON_REJECT_DUPLICATES, NULL);
+    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = rd->types ? slot_types_ref(
+                                                                 (struct slot_types *)rd->types)
+                                                                       : slot_types_new();
     enum slot_type unused;
     const char *name;
     json_t *amount;
@@ -63,9 +66,8 @@ static int read_slots(struct reader *rd, struct text value, struct aq_error *err
     if (!object)
         return aq_fail_field(err, EINVAL, "SLOTS", "SLOTS is not JSON");
     if (!types)
-        return aq_fail(err, ENOMEM, "slot types");
-    json_object_foreach(object, name, amount)
-    {
+        return aq_fail_oom(err);
+    json_object_foreach(object, name, amount) {
         struct slot_types *more;
 
         if (slot_types_find(types, name, &unused) == 0)
@@ -79,7 +81,7 @@ static int read_slots(struct reader *rd, struct text value, struct aq_error *err
     return slots_from_json(object, types, &rd->rt.slots, err);
 }
 
-static int read_mount(struct reader *rd, struct text entry, struct aq_error *err)
+static int read_mount(struct resource_txt_reader *rd, struct text entry, struct aq_error *err)
 {
     struct text source = text_cut(&entry, ':'), target = text_cut(&entry, ':');
     struct arena *arena = &rd->rt.arena;
@@ -93,18 +95,18 @@ static int read_mount(struct reader *rd, struct text entry, struct aq_error *err
                              "MOUNTS: an entry is not <volume or absolute path>:<absolute"
                              " path>:<ro, rw or wd>");
     if (!vec_grow(&rd->mounts, &rd->mount_cap, rd->rt.mount_count + 1, sizeof(*m)))
-        return aq_fail(err, ENOMEM, "resource.txt");
+        return aq_fail_oom(err);
     m = &rd->mounts[rd->rt.mount_count];
     m->source = arena_strndup(arena, source.at, source.len);
     m->target = arena_strndup(arena, target.at, target.len);
     m->perm = arena_strndup(arena, entry.at, entry.len);
     if (!m->source || !m->target || !m->perm)
-        return aq_fail(err, ENOMEM, "resource.txt");
+        return aq_fail_oom(err);
     rd->rt.mount_count++;
     return 0;
 }
 
-static int read_unified(struct reader *rd, struct text value, struct aq_error *err)
+static int read_unified(struct resource_txt_reader *rd, struct text value, struct aq_error *err)
 {
     AQ_CLEANUP(json_decrefp) json_t *list = json_loadb(value.at, value.len, 0, NULL);
     json_t *pair;
@@ -113,8 +115,7 @@ static int read_unified(struct reader *rd, struct text value, struct aq_error *e
 
     if (!json_is_array(list))
         return aq_fail_field(err, EINVAL, "UNIFIED_DEVICES", "UNIFIED_DEVICES is not a JSON list");
-    json_array_foreach(list, i, pair)
-    {
+    json_array_foreach(list, i, pair) {
         const char *id = json_string_value(json_array_get(pair, 0));
         const char *slot = json_string_value(json_array_get(pair, 1));
         const char *name = slot ? slot_name_intern(slot, strlen(slot)) : NULL;
@@ -147,7 +148,7 @@ static const char *slot_of_key(struct text upper)
 }
 
 /* -EINVAL if the device was named for that slot already. */
-static int note_device(struct reader *rd, const char *slot_name, struct text id,
+static int note_device(struct resource_txt_reader *rd, const char *slot_name, struct text id,
                        struct aq_error *err)
 {
     char key[SLOT_NAME_MAX + 1 + DEVICE_ID_MAX + 1];
@@ -160,11 +161,12 @@ static int note_device(struct reader *rd, const char *slot_name, struct text id,
         return aq_fail_field(err, EINVAL, slot_name, "%s: device '%.*s' is there twice", slot_name,
                              (int)id.len, id.at);
     if (map_set(&rd->devices, key, (size_t)len, rd) < 0)
-        return aq_fail(err, ENOMEM, "resource.txt");
+        return aq_fail_oom(err);
     return 0;
 }
 
-static int read_shares(struct reader *rd, struct text key, struct text value, struct aq_error *err)
+static int read_shares(struct resource_txt_reader *rd, struct text key, struct text value,
+                       struct aq_error *err)
 {
     const char *name = slot_of_key(key);
     enum slot_type type;
@@ -193,7 +195,8 @@ static int read_shares(struct reader *rd, struct text key, struct text value, st
     return 0;
 }
 
-static int read_pair(struct reader *rd, struct text key, struct text value, struct aq_error *err)
+static int resource_txt_read_pair(struct resource_txt_reader *rd, struct text key,
+                                  struct text value, struct aq_error *err)
 {
     struct resource_pair *pair;
 
@@ -202,17 +205,18 @@ static int read_pair(struct reader *rd, struct text key, struct text value, stru
                        "resource.txt: a line's key is no word or its value has a control"
                        " character");
     if (!vec_grow(&rd->pairs, &rd->pair_cap, rd->rt.pair_count + 1, sizeof(*pair)))
-        return aq_fail(err, ENOMEM, "resource.txt");
+        return aq_fail_oom(err);
     pair = &rd->pairs[rd->rt.pair_count];
     pair->key = arena_strndup(&rd->rt.arena, key.at, key.len);
     pair->value = arena_strndup(&rd->rt.arena, value.at, value.len);
     if (!pair->key || !pair->value)
-        return aq_fail(err, ENOMEM, "resource.txt");
+        return aq_fail_oom(err);
     rd->rt.pair_count++;
     return 0;
 }
 
-static int read_line(struct reader *rd, struct text key, struct text value, struct aq_error *err)
+static int resource_txt_read_line(struct resource_txt_reader *rd, struct text key,
+                                  struct text value, struct aq_error *err)
 {
     size_t suffix = strlen(RESOURCE_SHARES_SUFFIX);
     int r = 0;
@@ -221,19 +225,19 @@ static int read_line(struct reader *rd, struct text key, struct text value, stru
         return aq_fail_field(err, EINVAL, "resource.txt", "'%.*s' is there twice",
                              (int)AQ_MIN(key.len, (size_t)64), key.at);
     if (map_set(&rd->seen, key.at, key.len, rd) < 0)
-        return aq_fail(err, ENOMEM, "resource.txt");
+        return aq_fail_oom(err);
     if (text_is(key, "SCRATCH_SIZE"))
         return slot_amount_parse(value.at, value.len, SLOT_BYTES, false, "SCRATCH_SIZE",
                                  &rd->rt.scratch_bytes, err);
     if (text_is(key, "SLOTS"))
-        return read_slots(rd, value, err);
+        return resource_txt_read_slots(rd, value, err);
     if (text_is(key, "UNIFIED_DEVICES"))
         return read_unified(rd, value, err);
     if (text_is(key, "CID")) {
         if (!resource_value_is_valid(value.at, value.len))
             return aq_fail_field(err, EINVAL, "CID", "CID has a control character");
         rd->rt.container_id = arena_strndup(&rd->rt.arena, value.at, value.len);
-        return rd->rt.container_id ? 0 : aq_fail(err, ENOMEM, "resource.txt");
+        return rd->rt.container_id ? 0 : aq_fail_oom(err);
     }
     if (text_is(key, "MOUNTS")) {
         while (value.len && r == 0) {
@@ -245,10 +249,10 @@ static int read_line(struct reader *rd, struct text key, struct text value, stru
     }
     if (key.len > suffix && memcmp(key.at + key.len - suffix, RESOURCE_SHARES_SUFFIX, suffix) == 0)
         return read_shares(rd, (struct text){ key.at, key.len - suffix }, value, err);
-    return read_pair(rd, key, value, err);
+    return resource_txt_read_pair(rd, key, value, err);
 }
 
-static int read_lines(struct reader *rd, struct text rest, struct aq_error *err)
+static int read_lines(struct resource_txt_reader *rd, struct text rest, struct aq_error *err)
 {
     static const char *const mandatory[] = { "SCRATCH_SIZE", "MOUNTS", "SLOTS" };
     int r;
@@ -261,7 +265,7 @@ static int read_lines(struct reader *rd, struct text rest, struct aq_error *err)
         if (!line.len || !memchr(line.at, '=', line.len))
             continue; /* not ours */
         key = text_cut(&line, '=');
-        r = read_line(rd, key, line, err);
+        r = resource_txt_read_line(rd, key, line, err);
         if (r < 0)
             return r;
     }
@@ -273,7 +277,7 @@ static int read_lines(struct reader *rd, struct text rest, struct aq_error *err)
 }
 
 /* Move the lists to the arena, which owns all that was read. */
-static int adopt_lists(struct reader *rd, struct aq_error *err)
+static int adopt_lists(struct resource_txt_reader *rd, struct aq_error *err)
 {
     struct resource_txt *rt = &rd->rt;
     struct resource_mount *mounts;
@@ -282,7 +286,7 @@ static int adopt_lists(struct reader *rd, struct aq_error *err)
     mounts = arena_array(&rt->arena, rt->mount_count + 1, sizeof(*mounts));
     pairs = arena_array(&rt->arena, rt->pair_count + 1, sizeof(*pairs));
     if (!mounts || !pairs)
-        return aq_fail(err, ENOMEM, "resource.txt");
+        return aq_fail_oom(err);
     if (rt->mount_count)
         memcpy(mounts, rd->mounts, rt->mount_count * sizeof(*mounts));
     if (rt->pair_count)
@@ -295,7 +299,7 @@ static int adopt_lists(struct reader *rd, struct aq_error *err)
 int resource_txt_read(const char *text, size_t len, const struct slot_types *types,
                       struct resource_txt *ret, struct aq_error *err)
 {
-    AQ_CLEANUP(reader_done) struct reader rd = { .types = types };
+    AQ_CLEANUP(reader_done) struct resource_txt_reader rd = { .types = types };
     int r;
 
     if (len > RESOURCE_TXT_MAX)

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arena.c - memory that is released all at once */
 #include "base/arena.h"
 
 #include <stdalign.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.h - memory that is released all at once
  *
  * For everything that lives as long as one request. Not for threads. Blocks
@@ -19,7 +20,10 @@ struct arena {
     size_t limit;             /* arena_alloc gives NULL past this; 0 = none */
 };
 
-#define ARENA_INIT { .head = NULL }
+#define ARENA_INIT   \
+    {                \
+        .head = NULL \
+    }
 
 void arena_done(struct arena *arena);
 

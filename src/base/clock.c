@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock.c - the only source of time */
 #include "base/clock.h"
 
 #include <ctype.h>
@@ -17,7 +19,7 @@ void clock_set(const struct clock *clock)
     injected = clock;
 }
 
-static int64_t read_clock(clockid_t id)
+static int64_t clock_read(clockid_t id)
 {
     struct timespec ts;
 
@@ -52,14 +54,14 @@ int64_t clock_realtime_usec(void)
 {
     if (injected)
         return injected->realtime_usec(injected->data);
-    return read_clock(CLOCK_REALTIME) + offset_from_file(0);
+    return clock_read(CLOCK_REALTIME) + offset_from_file(0);
 }
 
 int64_t clock_monotonic_usec(void)
 {
     if (injected)
         return injected->monotonic_usec(injected->data);
-    return read_clock(CLOCK_MONOTONIC) + offset_from_file(1);
+    return clock_read(CLOCK_MONOTONIC) + offset_from_file(1);
 }
 
 char *clock_format_iso(int64_t usec, char buf[CLOCK_ISO_MAX])
@@ -82,7 +84,7 @@ char *clock_format_iso(int64_t usec, char buf[CLOCK_ISO_MAX])
 }
 
 /* Read exactly 'digits' digits within [min, max] and step over them. */
-static bool take_number(const char **at, int digits, int min, int max, int *ret)
+static bool clock_take_number(const char **at, int digits, int min, int max, int *ret)
 {
     int n = 0;
 
@@ -128,11 +130,11 @@ static bool take_zone(const char **at, int *ret_minutes)
     if (**at == '\0' || take_char(at, "Zz"))
         return true;
     sign = **at == '-' ? -1 : 1;
-    if (!take_char(at, "+-") || !take_number(at, 2, 0, 23, &hours))
+    if (!take_char(at, "+-") || !clock_take_number(at, 2, 0, 23, &hours))
         return false;
     if (**at) {
         (void)take_char(at, ":");
-        if (!take_number(at, 2, 0, 59, &minutes))
+        if (!clock_take_number(at, 2, 0, 59, &minutes))
             return false;
     }
     *ret_minutes = sign * (hours * 60 + minutes);
@@ -156,16 +158,16 @@ static bool parse_iso(const char *at, int64_t *ret_usec)
     int year, month, fraction = 0, zone = 0;
     struct tm tm = { 0 };
 
-    if (!take_number(&at, 4, 1970, 9999, &year) || !take_char(&at, "-")
-        || !take_number(&at, 2, 1, 12, &month) || !take_char(&at, "-")
-        || !take_number(&at, 2, 1, 31, &tm.tm_mday))
+    if (!clock_take_number(&at, 4, 1970, 9999, &year) || !take_char(&at, "-")
+        || !clock_take_number(&at, 2, 1, 12, &month) || !take_char(&at, "-")
+        || !clock_take_number(&at, 2, 1, 31, &tm.tm_mday))
         return false;
     if (*at
-        && (!take_char(&at, "Tt ") || !take_number(&at, 2, 0, 23, &tm.tm_hour)
-            || !take_char(&at, ":") || !take_number(&at, 2, 0, 59, &tm.tm_min)))
+        && (!take_char(&at, "Tt ") || !clock_take_number(&at, 2, 0, 23, &tm.tm_hour)
+            || !take_char(&at, ":") || !clock_take_number(&at, 2, 0, 59, &tm.tm_min)))
         return false;
     if (take_char(&at, ":")
-        && (!take_number(&at, 2, 0, 60, &tm.tm_sec) || !take_fraction(&at, &fraction)))
+        && (!clock_take_number(&at, 2, 0, 60, &tm.tm_sec) || !take_fraction(&at, &fraction)))
         return false;
     if (!take_zone(&at, &zone) || *at)
         return false;
@@ -184,17 +186,17 @@ static bool parse_rfc1123(const char *at, int64_t *ret_usec)
     if (!comma || comma[1] != ' ')
         return false;
     at = comma + 2;
-    if (!take_number(&at, 2, 1, 31, &tm.tm_mday) || !take_char(&at, " "))
+    if (!clock_take_number(&at, 2, 1, 31, &tm.tm_mday) || !take_char(&at, " "))
         return false;
     while (month < 12 && strncasecmp(months + 3 * month, at, 3) != 0)
         month++;
     if (month == 12)
         return false;
     at += 3;
-    if (!take_char(&at, " ") || !take_number(&at, 4, 1970, 9999, &year) || !take_char(&at, " ")
-        || !take_number(&at, 2, 0, 23, &tm.tm_hour) || !take_char(&at, ":")
-        || !take_number(&at, 2, 0, 59, &tm.tm_min) || !take_char(&at, ":")
-        || !take_number(&at, 2, 0, 60, &tm.tm_sec))
+    if (!take_char(&at, " ") || !clock_take_number(&at, 4, 1970, 9999, &year)
+        || !take_char(&at, " ") || !clock_take_number(&at, 2, 0, 23, &tm.tm_hour)
+        || !take_char(&at, ":") || !clock_take_number(&at, 2, 0, 59, &tm.tm_min)
+        || !take_char(&at, ":") || !clock_take_number(&at, 2, 0, 60, &tm.tm_sec))
         return false;
     if (strcasecmp(at, " GMT") != 0 && strcasecmp(at, " UTC") != 0 && strcmp(at, " +0000") != 0)
         return false;
@@ -216,12 +218,18 @@ int clock_parse_date(const char *text, int64_t *ret_usec)
 static int64_t unit_usec(char unit)
 {
     switch (unit) {
-    case 's': return USEC_PER_SEC;
-    case 'm': return 60 * USEC_PER_SEC;
-    case 'h': return 3600 * USEC_PER_SEC;
-    case 'd': return 86400 * USEC_PER_SEC;
-    case 'w': return 7 * 86400 * USEC_PER_SEC;
-    default: return 0;
+    case 's':
+        return USEC_PER_SEC;
+    case 'm':
+        return 60 * USEC_PER_SEC;
+    case 'h':
+        return 3600 * USEC_PER_SEC;
+    case 'd':
+        return 86400 * USEC_PER_SEC;
+    case 'w':
+        return 7 * 86400 * USEC_PER_SEC;
+    default:
+        return 0;
     }
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.h - the only source of time
  *
  * Microseconds everywhere. Wall-clock time is what is recorded and shown;

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* error.c - what went wrong, in the caller's own memory */
 #include "base/error.h"
 
 #include <errno.h>
@@ -24,21 +26,26 @@ static void set_error(struct aq_error *err, int code, const char *kind, const ch
 }
 
 /* Fill code, kind, field and text from the arguments of an aq_fail_*() call. */
-#define FILL(err, code, kind, field, fmt)                                                          \
-    do {                                                                                           \
-        if (err) {                                                                                 \
-            va_list args_;                                                                         \
-            set_error(err, code, kind, field);                                                     \
-            va_start(args_, fmt);                                                                  \
-            (void)vsnprintf((err)->text, sizeof((err)->text), fmt, args_);                         \
-            va_end(args_);                                                                         \
-        }                                                                                          \
+#define FILL(err, code, kind, field, fmt)                                  \
+    do {                                                                   \
+        if (err) {                                                         \
+            va_list args_;                                                 \
+            set_error(err, code, kind, field);                             \
+            va_start(args_, fmt);                                          \
+            (void)vsnprintf((err)->text, sizeof((err)->text), fmt, args_); \
+            va_end(args_);                                                 \
+        }                                                                  \
     } while (0)
 
 int aq_fail(struct aq_error *err, int code, const char *fmt, ...)
 {
     FILL(err, code, NULL, NULL, fmt);
     return -code;
+}
+
+int aq_fail_oom(struct aq_error *err)
+{
+    return aq_fail(err, ENOMEM, "out of memory");
 }
 
 int aq_fail_errno(struct aq_error *err, const char *fmt, ...)
@@ -66,8 +73,8 @@ int aq_fail_kind(struct aq_error *err, int code, const char *kind, const char *f
     return -code;
 }
 
-int aq_fail_as(struct aq_error *err, int code, const char *kind, const char *field,
-               const char *fmt, ...)
+int aq_fail_as(struct aq_error *err, int code, const char *kind, const char *field, const char *fmt,
+               ...)
 {
     FILL(err, code, kind, field, fmt);
     return -code;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* error.h - what went wrong, in the caller's own memory
  *
  * Every call that can fail returns 0 (or a count) or -errno and fills the
@@ -22,6 +23,9 @@ struct aq_error {
 /* Fill 'err' and return -code. 'code' is a positive errno. */
 int aq_fail(struct aq_error *err, int code, const char *fmt, ...) AQ_PRINTF(3, 4);
 
+/* The same for memory that there is not: ENOMEM, and one text for all of them. */
+int aq_fail_oom(struct aq_error *err);
+
 /* The same with errno as code and its text appended after ": ". */
 int aq_fail_errno(struct aq_error *err, const char *fmt, ...) AQ_PRINTF(2, 3);
 
@@ -34,8 +38,8 @@ int aq_fail_kind(struct aq_error *err, int code, const char *kind, const char *f
     AQ_PRINTF(4, 5);
 
 /* The same with a kind and a named input. */
-int aq_fail_as(struct aq_error *err, int code, const char *kind, const char *field,
-               const char *fmt, ...) AQ_PRINTF(5, 6);
+int aq_fail_as(struct aq_error *err, int code, const char *kind, const char *field, const char *fmt,
+               ...) AQ_PRINTF(5, 6);
 
 /* Put "context: " before the text that is already there; returns -err->code. */
 int aq_error_wrap(struct aq_error *err, const char *fmt, ...) AQ_PRINTF(2, 3);

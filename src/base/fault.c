@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fault.c - named places where a test may kill the process */
 #include "base/fault.h"
 
 #ifdef AQ_FAULTS
@@ -12,8 +14,9 @@
 static void note_passage(const char *name)
 {
     const char *path = getenv("ALIQUOT_FAULT_LOG");
-    AQ_CLEANUP(aq_closep) int fd =
-        path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+    AQ_CLEANUP(aq_closep) int fd = path
+                                       ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)
+                                       : -1;
     char line[128];
     size_t len = strnlen(name, sizeof(line) - 2);
 
@@ -43,8 +46,8 @@ static int is_due(const char *name, int passage)
 static int take_mark(void)
 {
     const char *path = getenv("ALIQUOT_FAULT_ONCE");
-    AQ_CLEANUP(aq_closep) int fd =
-        path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    AQ_CLEANUP(aq_closep) int fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
+                                        : -1;
 
     return !path || fd >= 0;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault.h - named places where a test may kill the process
  *
  *     AQ_FAULT("manager.create.committed");
@@ -15,10 +16,10 @@
 
 #ifdef AQ_FAULTS
 void fault_point(const char *name, int *passed);
-#define AQ_FAULT(name)                                                                             \
-    do {                                                                                           \
-        static int passed_;                                                                        \
-        fault_point(name, &passed_);                                                               \
+#define AQ_FAULT(name)               \
+    do {                             \
+        static int passed_;          \
+        fault_point(name, &passed_); \
     } while (0)
 #else
 #define AQ_FAULT(name) ((void)0)

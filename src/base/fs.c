@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fs.c - files and directories: whole reads with a limit, writes that survive a crash */
 #include "base/fs.h"
 
 #include <dirent.h>
@@ -8,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void close_dirp(DIR **dir)
+static void fs_close_dirp(DIR **dir)
 {
     if (*dir)
         (void)closedir(*dir);
@@ -24,7 +26,7 @@ int fs_read(int dirfd, const char *path, size_t limit, struct strbuf *out, struc
         return aq_fail_errno(err, "open '%s'", path);
     do {
         if (!strbuf_reserve(out, 16384))
-            return aq_fail(err, ENOMEM, "read '%s'", path);
+            return aq_fail_oom(err);
         got = read(fd, out->data + out->len, out->cap - out->len - 1);
         if (got < 0 && errno == EINTR)
             continue;
@@ -35,6 +37,24 @@ int fs_read(int dirfd, const char *path, size_t limit, struct strbuf *out, struc
             return aq_fail(err, EFBIG, "'%s' is larger than %zu bytes", path, limit);
     } while (got != 0);
     return 0;
+}
+
+char *fs_find_existing(const char *path)
+{
+    char *at = strdup(path), *slash;
+
+    while (at && access(at, F_OK) < 0 && (slash = strrchr(at, '/')))
+        *slash = '\0';
+    return at;
+}
+
+void fs_remove_folders(const char *path, const char *kept)
+{
+    AQ_CLEANUP(aq_freep) char *at = strdup(path);
+    char *slash;
+
+    while (at && strlen(at) > strlen(kept) && rmdir(at) == 0 && (slash = strrchr(at, '/')))
+        *slash = '\0';
 }
 
 int fs_write_all(int fd, const void *bytes, size_t len)
@@ -54,6 +74,13 @@ int fs_write_all(int fd, const void *bytes, size_t len)
     return 0;
 }
 
+void fs_try_chown(int fd, uid_t uid)
+{
+    int r = fchown(fd, uid, (gid_t)-1);
+
+    (void)r;
+}
+
 static int sync_parent(int dirfd, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -67,15 +94,15 @@ static int sync_parent(int dirfd, const char *path)
     return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-static int replace(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
-                   bool durable, struct aq_error *err)
+static int fs_replace(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
+                      bool durable, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *temporary = aq_format("%s.tmp.%d", path, (int)getpid());
     AQ_CLEANUP(aq_closep) int fd = -1;
     int r;
 
     if (!temporary)
-        return aq_fail(err, ENOMEM, "write '%s'", path);
+        return aq_fail_oom(err);
     fd = openat(dirfd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return aq_fail_errno(err, "create '%s'", temporary);
@@ -88,7 +115,8 @@ static int replace(int dirfd, const char *path, const void *bytes, size_t len, m
         r = sync_parent(dirfd, path);
     if (r < 0) {
         (void)unlinkat(dirfd, temporary, 0);
-        return aq_fail(err, -r, "write '%s': %s", path, strerror(-r));
+        return r == -ENOMEM ? aq_fail_oom(err)
+                            : aq_fail(err, -r, "write '%s': %s", path, strerror(-r));
     }
     return 0;
 }
@@ -96,27 +124,28 @@ static int replace(int dirfd, const char *path, const void *bytes, size_t len, m
 int fs_write_atomic(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
                     struct aq_error *err)
 {
-    return replace(dirfd, path, bytes, len, mode, true, err);
+    return fs_replace(dirfd, path, bytes, len, mode, true, err);
 }
 
 int fs_write_quick(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
                    struct aq_error *err)
 {
-    return replace(dirfd, path, bytes, len, mode, false, err);
+    return fs_replace(dirfd, path, bytes, len, mode, false, err);
 }
 
 int fs_overwrite(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
                  struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int fd =
-        openat(dirfd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
+    AQ_CLEANUP(aq_closep) int fd = openat(dirfd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                                          mode);
     struct stat st;
     int r;
 
     if (fd < 0)
         return aq_fail_errno(err, "create '%s'", path);
     r = fs_write_all(fd, bytes, len);
-    if (r == 0 && (fstat(fd, &st) < 0 || (st.st_size > (off_t)len && ftruncate(fd, (off_t)len) < 0)))
+    if (r == 0
+        && (fstat(fd, &st) < 0 || (st.st_size > (off_t)len && ftruncate(fd, (off_t)len) < 0)))
         r = -errno;
     return r < 0 ? aq_fail(err, -r, "write '%s': %s", path, strerror(-r)) : 0;
 }
@@ -126,8 +155,8 @@ int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err)
     AQ_CLEANUP(aq_freep) char *copy = strdup(path);
 
     if (!copy)
-        return aq_fail(err, ENOMEM, "mkdir '%s'", path);
-    for (char *at = copy + 1; ; at++) {
+        return aq_fail_oom(err);
+    for (char *at = copy + 1;; at++) {
         char kept = *at;
 
         if (kept != '/' && kept != '\0')
@@ -143,7 +172,7 @@ int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err)
 
 static int remove_children(int dirfd, const char *path, struct aq_error *err)
 {
-    AQ_CLEANUP(close_dirp) DIR *dir = NULL;
+    AQ_CLEANUP(fs_close_dirp) DIR *dir = NULL;
     int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct dirent *entry;
     int r;
@@ -153,7 +182,7 @@ static int remove_children(int dirfd, const char *path, struct aq_error *err)
     dir = fdopendir(fd);
     if (!dir) {
         aq_closep(&fd);
-        return aq_fail(err, ENOMEM, "open '%s'", path);
+        return aq_fail_oom(err);
     }
     while ((entry = readdir(dir))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -179,45 +208,6 @@ int fs_remove_tree(int dirfd, const char *path, struct aq_error *err)
     if (unlinkat(dirfd, path, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return aq_fail_errno(err, "remove '%s'", path);
     return 0;
-}
-
-/* $variable/aliquot, or $HOME/fallback/aliquot. */
-static char *user_dir(const char *variable, const char *fallback)
-{
-    const char *base = getenv(variable), *home = getenv("HOME");
-
-    if (base && base[0] == '/')
-        return aq_format("%s/aliquot", base);
-    return aq_format("%s/%s/aliquot", home && home[0] ? home : "/", fallback);
-}
-
-char *fs_state_dir(void)
-{
-    const char *chosen = getenv("ALIQUOT_STATE_DIR");
-
-    if (chosen && chosen[0])
-        return strdup(chosen);
-    if (geteuid() == 0 && !getenv("XDG_STATE_HOME"))
-        return strdup("/var/lib/aliquot");
-    return user_dir("XDG_STATE_HOME", ".local/state");
-}
-
-char *fs_user_config_dir(void)
-{
-    return user_dir("XDG_CONFIG_HOME", ".config");
-}
-
-char *fs_choose_readable(char *const *candidates, size_t count)
-{
-    char *found = NULL;
-
-    for (size_t i = 0; i < count; i++) {
-        if (!found && candidates[i] && access(candidates[i], R_OK) == 0)
-            found = candidates[i];
-        else
-            free(candidates[i]);
-    }
-    return found;
 }
 
 char *fs_program_dir(void)

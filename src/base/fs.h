@@ -1,4 +1,5 @@
-/* fs.h - files and folders: whole reads with a limit, writes that survive a crash */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fs.h - files and directories: whole reads with a limit, writes that survive a crash */
 #ifndef AQ_BASE_FS_H
 #define AQ_BASE_FS_H
 
@@ -28,8 +29,8 @@ int fs_write_quick(int dirfd, const char *path, const void *bytes, size_t len, m
                    struct aq_error *err);
 
 /* Overwrite a file that nobody reads meanwhile, or make it. It keeps its inode
- * and blocks, which some file systems are slow to give away and get again; whoever
- * dies in between leaves half of it.
+ * and blocks, which some file systems are slow to release and allocate again; a process
+ * that dies in between leaves half of it.
  */
 int fs_overwrite(int dirfd, const char *path, const void *bytes, size_t len, mode_t mode,
                  struct aq_error *err);
@@ -42,23 +43,32 @@ int fs_mkdirs(const char *path, mode_t mode, struct aq_error *err);
  */
 int fs_remove_tree(int dirfd, const char *path, struct aq_error *err);
 
+/* The deepest directory of an absolute path that exists. Caller frees; NULL = no memory. */
+char *fs_find_existing(const char *path);
+
+/* Remove the empty directories from 'path' upwards, down to below 'kept' (of
+ * fs_find_existing() before they were made).
+ */
+void fs_remove_folders(const char *path, const char *kept);
+
 /* All of it or -errno, EINTR and short writes handled. */
 int fs_write_all(int fd, const void *bytes, size_t len);
 
+/* Give an open file to a user if that is possible; a file from outside of the
+ * user namespace keeps its owner.
+ */
+void fs_try_chown(int fd, uid_t uid);
+
 /* $ALIQUOT_STATE_DIR, or /var/lib/aliquot for root, or
- * $XDG_STATE_HOME/aliquot (~/.local/state/aliquot). Caller frees; NULL = no memory.
+ * $XDG_STATE_HOME/aliquot (~/.local/state/aliquot; without HOME, the home of the user
+ * database). Caller frees; NULL = no memory.
  */
 char *fs_state_dir(void);
 
 /* $XDG_CONFIG_HOME/aliquot (~/.config/aliquot). Caller frees. */
 char *fs_user_config_dir(void);
 
-/* The first path that can be read; NULL = none. Takes all of them, which may be NULL;
- * caller frees.
- */
-char *fs_choose_readable(char *const *candidates, size_t count);
-
-/* The folder of the running program, from /proc/self/exe. Caller frees. */
+/* The directory of the running program, from /proc/self/exe. Caller frees. */
 char *fs_program_dir(void);
 
 #endif

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jsonw.c - append-only JSON writer */
 #include "base/jsonw.h"
 
 #include <math.h>
@@ -13,14 +15,14 @@ static void before_value(struct jsonw *w)
     w->need_comma = true;
 }
 
-static void begin(struct jsonw *w, char open)
+static void jsonw_begin(struct jsonw *w, char open)
 {
     before_value(w);
     strbuf_addc(w->out, open);
     w->need_comma = false;
 }
 
-static void end(struct jsonw *w, char close)
+static void jsonw_end(struct jsonw *w, char close)
 {
     strbuf_addc(w->out, close);
     w->need_comma = true;
@@ -28,22 +30,22 @@ static void end(struct jsonw *w, char close)
 
 void jsonw_object_begin(struct jsonw *w)
 {
-    begin(w, '{');
+    jsonw_begin(w, '{');
 }
 
 void jsonw_object_end(struct jsonw *w)
 {
-    end(w, '}');
+    jsonw_end(w, '}');
 }
 
 void jsonw_array_begin(struct jsonw *w)
 {
-    begin(w, '[');
+    jsonw_begin(w, '[');
 }
 
 void jsonw_array_end(struct jsonw *w)
 {
-    end(w, ']');
+    jsonw_end(w, ']');
 }
 
 /* Whether eight bytes have one below 0x20 or above 0x7f, or a '"' or '\\'. For

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jsonw.h - append-only JSON writer
  *
  * Writes straight into a strbuf, no tree. The writer puts commas; the caller

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list.h - intrusive doubly linked lists
  *
  * A 'struct list' is both the head and the link inside an element. An
@@ -43,8 +44,8 @@ static inline void list_remove(struct list *item)
 #define LIST_ENTRY(link, type, member) AQ_CONTAINER_OF(link, type, member)
 
 /* The loop body may remove 'it' itself, nothing else. */
-#define LIST_FOREACH(it, head)                                                                     \
-    for (struct list *it = (head)->next, *it##_next = it->next; it != (head);                      \
+#define LIST_FOREACH(it, head)                                                \
+    for (struct list *it = (head)->next, *it##_next = it->next; it != (head); \
          it = it##_next, it##_next = it->next)
 
 #endif

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log.c - one line per event on standard error */
 #include "base/log.h"
 
 #include <errno.h>
@@ -38,8 +40,10 @@ int log_parse_level(const char *text)
 
 static size_t put_prefix(char *line, size_t size, enum log_level level)
 {
-    static const char *const colours[] = { [LOG_LEVEL_ERR] = "\033[31m", [LOG_LEVEL_WARNING] = "\033[33m",
-                                           [LOG_LEVEL_INFO] = "", [LOG_LEVEL_DEBUG] = "\033[2m" };
+    static const char *const colours[] = { [LOG_LEVEL_ERR] = "\033[31m",
+                                           [LOG_LEVEL_WARNING] = "\033[33m",
+                                           [LOG_LEVEL_INFO] = "",
+                                           [LOG_LEVEL_DEBUG] = "\033[2m" };
     char when[CLOCK_ISO_MAX];
 
     if (!log_terminal)

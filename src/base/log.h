@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log.h - one line per event on standard error
  *
  * "<6>component: text key=value" when standard error is not a terminal, so
@@ -12,7 +13,12 @@
 #include "base/error.h"
 
 /* syslog(3) levels */
-enum log_level { LOG_LEVEL_ERR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+enum log_level {
+    LOG_LEVEL_ERR = 3,
+    LOG_LEVEL_WARNING = 4,
+    LOG_LEVEL_INFO = 6,
+    LOG_LEVEL_DEBUG = 7
+};
 
 /* 'component' is a static string, e.g. "manager". */
 void log_init(const char *component, enum log_level max_level);

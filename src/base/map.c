@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* map.c - a hash map from byte strings to pointers */
 #include "base/map.h"
 
 #include <errno.h>
@@ -69,7 +71,7 @@ void map_done(struct map *map)
 }
 
 /* The slot that holds the key, or the free slot where it would go. */
-static size_t find_slot(const struct map *map, const void *key, size_t key_len, uint64_t hash)
+static size_t map_find_slot(const struct map *map, const void *key, size_t key_len, uint64_t hash)
 {
     size_t mask = map->index_size - 1, slot = hash & mask;
 
@@ -88,7 +90,7 @@ void *map_get(const struct map *map, const void *key, size_t key_len)
 
     if (!map->index_size)
         return NULL;
-    slot = find_slot(map, key, key_len, aq_hash(key, key_len));
+    slot = map_find_slot(map, key, key_len, aq_hash(key, key_len));
     return map->index[slot] ? map->entries[map->index[slot] - 1].value : NULL;
 }
 
@@ -122,7 +124,7 @@ int map_set(struct map *map, const void *key, size_t key_len, void *value)
         return -ENOMEM;
     if (map->count * 4 >= map->index_size * 3 && grow_index(map) < 0)
         return -ENOMEM;
-    slot = find_slot(map, key, key_len, hash);
+    slot = map_find_slot(map, key, key_len, hash);
     if (map->index[slot]) {
         map->entries[map->index[slot] - 1].value = value;
         return 0;
@@ -141,7 +143,7 @@ int map_set(struct map *map, const void *key, size_t key_len, void *value)
 }
 
 /* Close the gap at 'slot' so that probing never meets a false end. */
-static void index_remove(struct map *map, size_t slot)
+static void map_index_remove(struct map *map, size_t slot)
 {
     size_t mask = map->index_size - 1, next = slot;
 
@@ -167,17 +169,17 @@ void *map_remove(struct map *map, const void *key, size_t key_len)
 
     if (!map->index_size)
         return NULL;
-    slot = find_slot(map, key, key_len, aq_hash(key, key_len));
+    slot = map_find_slot(map, key, key_len, aq_hash(key, key_len));
     if (!map->index[slot])
         return NULL;
     at = map->index[slot] - 1;
     value = map->entries[at].value;
     free(map->entries[at].key);
-    index_remove(map, slot);
+    map_index_remove(map, slot);
     last = --map->count;
     if (at != last) {
         struct map_entry *moved = &map->entries[last];
-        size_t moved_slot = find_slot(map, moved->key, moved->key_len, moved->hash);
+        size_t moved_slot = map_find_slot(map, moved->key, moved->key_len, moved->hash);
 
         map->index[moved_slot] = (uint32_t)(at + 1);
         map->entries[at] = *moved;

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* map.h - a hash map from byte strings to pointers
  *
  * Open addressing with a keyed hash (SipHash-1-3, a random key per process),
- * so that strangers cannot choose colliding keys. Keys are copied; values are
+ * so that untrusted input cannot choose colliding keys. Keys are copied; values are
  * borrowed. Iteration order is the order of insertion as long as nothing was
  * removed, and arbitrary afterwards; nothing may be inserted or removed while
  * iterating.
@@ -29,7 +30,10 @@ struct map {
     size_t index_size;
 };
 
-#define MAP_INIT { .entries = NULL }
+#define MAP_INIT        \
+    {                   \
+        .entries = NULL \
+    }
 
 /* Release keys and tables; values are the caller's. */
 void map_done(struct map *map);

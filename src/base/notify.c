@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notify.c - report our state to the service manager (sd_notify(3)) */
 #include "base/notify.h"
 
 #include <stddef.h>

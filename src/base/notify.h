@@ -1,4 +1,5 @@
-/* notify.h - tell whoever started us how we are (sd_notify(3))
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notify.h - report our state to the service manager (sd_notify(3))
  *
  * "READY=1", "STOPPING=1", "STATUS=text": one datagram to the socket named in
  * NOTIFY_SOCKET (a path, or '@' and an abstract name). Without that variable

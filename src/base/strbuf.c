@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* strbuf.c - a growing string, always NUL-terminated */
 #include "base/strbuf.h"
 
 #include <stdio.h>
@@ -138,8 +140,11 @@ char *strbuf_steal(struct strbuf *sb)
 {
     char *text;
 
-    if (!strbuf_reserve(sb, 0))
+    if (!strbuf_reserve(sb, 0)) {
+        strbuf_done(sb);
+        sb->failed = true;
         return NULL;
+    }
     text = sb->data;
     strbuf_init(sb);
     return text;

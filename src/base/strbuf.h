@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* strbuf.h - a growing string, always NUL-terminated
  *
  * A failed allocation is remembered: later calls do nothing and strbuf_ok()
@@ -22,7 +23,10 @@ struct strbuf {
 };
 
 extern char strbuf_empty[1];
-#define STRBUF_INIT { .data = strbuf_empty }
+#define STRBUF_INIT          \
+    {                        \
+        .data = strbuf_empty \
+    }
 
 void strbuf_init(struct strbuf *sb);
 void strbuf_done(struct strbuf *sb); /* release; usable again as empty */

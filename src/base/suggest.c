@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* suggest.c - "did you mean" */
 #include "base/suggest.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* suggest.h - "did you mean" */
 #ifndef AQ_BASE_SUGGEST_H
 #define AQ_BASE_SUGGEST_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* utf8.c - well-formed UTF-8 (RFC 3629), nothing else */
 #include "base/utf8.h"
 
 size_t utf8_decode(const char *bytes, size_t len, uint32_t *ret_code)
@@ -49,7 +51,7 @@ bool utf8_is_valid(const char *bytes, size_t len)
     return true;
 }
 
-size_t utf8_encode(uint32_t code, char out[4])
+size_t utf8_write(uint32_t code, char out[4])
 {
     if (code < 0x80) {
         out[0] = (char)code;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.h - well-formed UTF-8 (RFC 3629), nothing else */
 #ifndef AQ_BASE_UTF8_H
 #define AQ_BASE_UTF8_H
@@ -16,7 +17,7 @@ bool utf8_is_valid(const char *bytes, size_t len) AQ_UNTRUSTED;
  */
 size_t utf8_decode(const char *bytes, size_t len, uint32_t *ret_code) AQ_UNTRUSTED;
 
-/* Encode a code point (not a surrogate, <= U+10FFFF); returns 1..4. */
-size_t utf8_encode(uint32_t code, char out[4]);
+/* Encode a code point (not a surrogate, <= U+10FFFF); returns 1..4. (jansson has a utf8_encode.) */
+size_t utf8_write(uint32_t code, char out[4]);
 
 #endif

@@ -1,3 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Identifiers: made, compared, printed and read. */
+/* uuid.c - identifiers */
 #include "base/uuid.h"
 
 #include <errno.h>
@@ -72,7 +75,7 @@ char *uuid_format(const struct uuid *id, char buf[UUID_TEXT_MAX])
     return buf;
 }
 
-static int hex_value(char c)
+static int uuid_hex_value(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -92,8 +95,8 @@ int uuid_parse(const char *text, struct uuid *ret)
 
         if (dashed && dash_before(i) && *text++ != '-')
             return -EINVAL;
-        high = hex_value(*text++);
-        low = hex_value(*text++);
+        high = uuid_hex_value(*text++);
+        low = uuid_hex_value(*text++);
         if (high < 0 || low < 0)
             return -EINVAL;
         id.bytes[i] = (uint8_t)(high << 4 | low);

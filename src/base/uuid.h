@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* uuid.h - identifiers
  *
- * Random UUIDs (RFC 4122 version 4) for what people name by a prefix of its
+ * Random UUIDs (RFC 4122 version 4) for what users name by a prefix of its
  * id, as sessions: ids that are made together must differ at the front.
  */
 #ifndef AQ_BASE_UUID_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vec.c - room in growing arrays */
 #include "base/vec.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vec.h - room in growing arrays
  *
  * An array is three plain members of the struct that owns it: 'item *items',
@@ -5,7 +6,7 @@
  * frees items. No wrapper type, so elements keep their type.
  *
  *     if (!vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items)))
- *         return aq_fail(err, ENOMEM, "session list");
+ *         return aq_fail_oom(err);
  *     list->items[list->count++] = item;
  */
 #ifndef AQ_BASE_VEC_H

@@ -1,4 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole program: reads the command line, runs the command, reports errors. */
 #include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <stdarg.h>
@@ -13,19 +16,21 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/help.h"
+#include "cli/welcome.h"
 
 const struct cli_opt cli_global_opts[] = {
     { 'o', "output", CLI_CHOICE, offsetof(struct cli_globals, format), OUTPUT_FORMATS,
       "format of the result" },
     { 0, "columns", CLI_STR, offsetof(struct cli_globals, columns), "NAME,...",
       "show these columns" },
-    { 0, "sort", CLI_STR, offsetof(struct cli_globals, sort), "[-]NAME,...", "order of rows" },
+    { 0, "sort", CLI_STR, offsetof(struct cli_globals, sort), "[-]NAME,...",
+      "order of rows, e.g. status,-age" },
     { 0, "no-header", CLI_FLAG, offsetof(struct cli_globals, no_header), NULL,
       "no header line, no titles" },
     { 0, "color", CLI_CHOICE, offsetof(struct cli_globals, colour), "auto|always|never",
       "colours; auto = on a terminal" },
     { 'q', "quiet", CLI_FLAG, offsetof(struct cli_globals, quiet), NULL,
-      "no notes and no progress" },
+      "no notes and no progress; of lists the ids alone" },
     { 0, "endpoint", CLI_STR, offsetof(struct cli_globals, endpoint), "URL",
       "address of the manager" },
     { 0, "profile", CLI_STR, offsetof(struct cli_globals, profile), "NAME",
@@ -78,9 +83,9 @@ static void output_init(struct output *o, const struct cli_globals *g)
         .columns = g->columns,
         .sort = g->sort,
         .no_header = g->no_header,
-        .colour = g->colour == 2 ||
-                  (g->colour != 3 && is_terminal && !(no_colour && no_colour[0]) &&
-                   !(term && strcmp(term, "dumb") == 0)),
+        .colour = g->colour == 2
+                  || (g->colour != 3 && is_terminal && !(no_colour && no_colour[0])
+                      && !(term && strcmp(term, "dumb") == 0)),
         .ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
         .now_usec = clock_realtime_usec(),
     };
@@ -129,7 +134,7 @@ static void report_json(const struct aq_error *err, enum cli_exit status, const 
 }
 
 /* Say it; returns the exit status. */
-static int report(const struct cli *cli, const struct aq_error *err)
+static int app_report(const struct cli *cli, const struct aq_error *err)
 {
     enum cli_exit status = cli_exit_for(err);
     const char *hint = cli->hint[0] ? cli->hint : default_hint(cli, status);
@@ -185,7 +190,7 @@ static int run_verb(struct cli *cli, int argc, char **argv, struct aq_error *err
     int count, r;
 
     if (!opts)
-        return aq_fail(err, ENOMEM, "options");
+        return aq_fail_oom(err);
     r = cli_opts_parse(sets, AQ_COUNT(sets), verb->flags & CLI_STOP_AT_FIRST, argc, argv, &count,
                        err);
     if (r == 0 && cli->globals.help) {
@@ -198,13 +203,30 @@ static int run_verb(struct cli *cli, int argc, char **argv, struct aq_error *err
         if (r == 0) {
             output_init(&cli->output, &cli->globals);
             r = verb->run(cli, opts, count, argv, err);
+            if (r < 0 && !(verb->flags & (CLI_NO_CONFIG | CLI_LOGS_IN)))
+                welcome_explain(cli, err);
         }
     }
     cli_opts_done(verb->opts, opts);
     return r;
 }
 
-static int dispatch(struct cli *cli, int argc, char **argv, struct aq_error *err)
+/* No command: the way to a cluster for one who has none, else the commands. */
+static int app_welcome(struct cli *cli, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    int r = cli_config_load(&cli->config, cli->globals.endpoint, cli->globals.profile, err);
+
+    if (r < 0)
+        return r;
+    if (welcome_is_stranger(cli))
+        welcome_write(cli, &out);
+    else
+        help_overview(&out);
+    return cli_print(&out, err);
+}
+
+static int app_dispatch(struct cli *cli, int argc, char **argv, struct aq_error *err)
 {
     struct cli_opt_set globals = { cli_global_opts, &cli->globals };
     int words, r;
@@ -214,6 +236,8 @@ static int dispatch(struct cli *cli, int argc, char **argv, struct aq_error *err
     r = cli_opts_parse(&globals, 1, true, argc, argv, &argc, err);
     if (r < 0)
         return r;
+    if (argc == 0 && !cli->globals.help)
+        return app_welcome(cli, err);
     cli->verb = verb_find(argc, argv, &words);
     if (cli->verb)
         return run_verb(cli, argc - words, argv + words, err);
@@ -223,14 +247,27 @@ static int dispatch(struct cli *cli, int argc, char **argv, struct aq_error *err
     return verb_fail_unknown(argc, argv, err);
 }
 
+/* A standard descriptor that is closed would be the next file that is opened. */
+static void app_open_standard(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR); /* closed ones first; programs inherit them */
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    aq_closep(&fd);
+}
+
 int cli_main(int argc, char **argv)
 {
     struct cli cli = { .verb = NULL };
     struct aq_error err = { 0 };
-    int r = dispatch(&cli, argc - 1, argv + 1, &err);
+    int r;
 
+    app_open_standard();
+    r = app_dispatch(&cli, argc - 1, argv + 1, &err);
     if (r < 0)
-        r = report(&cli, &err);
+        r = app_report(&cli, &err);
     cli_client_free(cli.client);
     cli_config_done(&cli.config);
     return r;

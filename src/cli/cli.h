@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli.h - what every command of the command line gets, and how a command is described
  *
  * A command is one row of cli_verbs[] (verbs.c): its words, options and
@@ -14,9 +15,9 @@
 #include "base/strbuf.h"
 #include "cli/config.h"
 #include "cli/opt.h"
-#include "cli/output.h"
+#include "cli/output/output.h"
 
-/* Exit statuses; cli_exit_statuses[] in exit.c describes them. */
+/* Exit statuses; cli_exit_statuses[] in exit_status.c describes them. */
 enum cli_exit {
     CLI_EXIT_OK = 0,
     CLI_EXIT_FAILURE = 1,
@@ -27,6 +28,7 @@ enum cli_exit {
     CLI_EXIT_DENIED = 6,
     CLI_EXIT_CONFLICT = 7,
     CLI_EXIT_UNREACHABLE = 8,
+    CLI_EXIT_UNFIT = 9,
     CLI_EXIT_OWN = 125,
     CLI_EXIT_INTERRUPTED = 130,
 };
@@ -42,12 +44,12 @@ enum cli_exit cli_exit_for(const struct aq_error *err);
 
 /* Options that every command takes. */
 struct cli_globals {
-    int format;             /* enum output_format + 1; 0 = not given */
+    int format; /* enum output_format + 1; 0 = not given */
     const char *columns, *sort;
     bool no_header;
-    int colour;             /* 1 auto, 2 always, 3 never */
+    int colour; /* 1 auto, 2 always, 3 never */
     const char *endpoint, *profile;
-    const char *owner;      /* access key to act for */
+    const char *owner; /* access key to act for */
     bool quiet, help;
 };
 extern const struct cli_opt cli_global_opts[];
@@ -69,17 +71,19 @@ enum {
     CLI_RUNS_PROGRAM = 1u << 1,  /* exits as the program did, and 125 for its own errors */
     CLI_NO_CONFIG = 1u << 2,     /* does not need to know a manager */
     CLI_HIDDEN = 1u << 3,        /* not in help */
+    CLI_LOGS_IN = 1u << 4,       /* is for those who are not logged in */
 };
 
 struct cli_verb {
-    const char *name;     /* "ps" or "session create" */
-    const char *args;     /* "[OPTIONS] SESSION..." as usage shows it, without OPTIONS */
-    const char *summary;  /* one line, imperative, no full stop */
-    const char *details;  /* paragraphs for help, or NULL */
-    const char *examples; /* lines of commands, or NULL */
+    const char *name;           /* "ps" or "session create" */
+    const char *args;           /* "[OPTIONS] SESSION..." as usage shows it, without OPTIONS */
+    const char *summary;        /* one line, imperative, no full stop */
+    const char *details;        /* paragraphs for help, or NULL */
+    const char *examples;       /* lines of commands, or NULL */
+    const char *if_empty;       /* what would fill its list when it is empty, or NULL */
     const struct cli_opt *opts; /* NULL = none */
-    size_t opts_size;     /* bytes of the struct that 'opts' fills */
-    int min_args, max_args; /* -1 = any number */
+    size_t opts_size;           /* bytes of the struct that 'opts' fills */
+    int min_args, max_args;     /* -1 = any number */
     unsigned flags;
     /* Returns an exit status, or -errno with 'err' filled. 'opts' points to
      * the struct that the options filled; argv[0] is the first argument.
@@ -96,7 +100,7 @@ int cli_main(int argc, char **argv);
 /* Say what to do next if this command fails. The last one counts. */
 void cli_hint(struct cli *cli, const char *fmt, ...) AQ_PRINTF(2, 3);
 
-/* A note for people on standard error, unless --quiet. */
+/* A note for the user on standard error, unless --quiet. */
 void cli_note(const struct cli *cli, const char *fmt, ...) AQ_PRINTF(2, 3);
 
 /* Write to standard output. */
@@ -115,10 +119,7 @@ int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...) AQ_PRINTF(
 int cli_read_line(const char *prompt, bool is_secret, char line[CLI_LINE_MAX],
                   struct aq_error *err);
 
-/* Path of a program of this installation: beside this one, in
- * ../libexec/aliquot, in the folder that the build was configured with. The
- * caller frees.
- */
+/* Path of a program of this installation, base/installed.h. The caller frees. */
 char *cli_find_program(const char *name, struct aq_error *err);
 
 /* Replace this process by a program of this installation. Returns only on failure. */

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signed requests to the manager. */
 #include "cli/client.h"
 
 #include <errno.h>
@@ -16,7 +18,7 @@
 
 struct cli_client {
     struct client_sync *sync;
-    char *endpoint; /* the one in use, without a slash at its end */
+    char *endpoint;   /* the one in use, without a slash at its end */
     const char *rest; /* of the configured list: what has not been tried */
 };
 
@@ -60,14 +62,14 @@ static int next_endpoint(struct cli_client *client, struct aq_error *err)
     client->endpoint = strndup(client->rest, len);
     client->rest += len;
     if (!client->endpoint)
-        return aq_fail(err, ENOMEM, "endpoint");
+        return aq_fail_oom(err);
     while (len && client->endpoint[len - 1] == '/')
         client->endpoint[--len] = '\0';
     return 0;
 }
 
-static int make_tls(const struct cli_config *config, struct tls_context **ret,
-                    struct aq_error *err)
+static int client_make_tls(const struct cli_config *config, struct tls_context **ret,
+                           struct aq_error *err)
 {
     struct tls_options options = {
         .ca_file = cli_config_get(config, SETTING_CA_FILE),
@@ -92,14 +94,14 @@ static int client_make(struct cli *cli, struct aq_error *err)
     int r;
 
     if (!client)
-        return aq_fail(err, ENOMEM, "connection");
+        return aq_fail_oom(err);
     cli->client = client;
     client->rest = cli_config_get(config, SETTING_ENDPOINT);
     r = next_endpoint(client, err);
     if (r == -ENOENT)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the endpoint is empty");
     if (r == 0 && strncasecmp(client->endpoint, "https:", 6) == 0)
-        r = make_tls(config, &tls, err);
+        r = client_make_tls(config, &tls, err);
     options.tls = tls;
     return r < 0 ? r : client_sync_new(&options, &client->sync, err);
 }
@@ -152,13 +154,14 @@ static int write_signature(struct cli *cli, enum method method, const char *url,
         return aq_error_wrap(err, "endpoint '%s'", cli->client->endpoint);
     input.target = parsed.target;
     input.host = parsed.authority;
-    return sign_write_headers(&input, access_key, secret_key, clock_realtime_usec(),
-                              sign_tag(), headers, err);
+    return sign_write_headers(&input, access_key, secret_key, clock_realtime_usec(), sign_tag(),
+                              headers, err);
 }
 
 /* 'content_type' NULL: no such header, as for WebSockets and event streams. */
-static int prepare(struct cli *cli, enum method method, const char *path, const char *content_type,
-                   struct strbuf *url, struct strbuf *headers, struct aq_error *err)
+static int client_prepare(struct cli *cli, enum method method, const char *path,
+                          const char *content_type, struct strbuf *url, struct strbuf *headers,
+                          struct aq_error *err)
 {
     const char *domain = cli_config_get(&cli->config, SETTING_DOMAIN);
     int r;
@@ -172,7 +175,7 @@ static int prepare(struct cli *cli, enum method method, const char *path, const 
     r = write_signature(cli, method, url->data, content_type, headers, err);
     if (r < 0)
         return r;
-    return strbuf_ok(url) && strbuf_ok(headers) ? 0 : aq_fail(err, ENOMEM, "request");
+    return strbuf_ok(url) && strbuf_ok(headers) ? 0 : aq_fail_oom(err);
 }
 
 int cli_request_prepare(struct cli *cli, enum method method, const char *path, bool is_websocket,
@@ -181,12 +184,12 @@ int cli_request_prepare(struct cli *cli, enum method method, const char *path, b
     int r = client_need(cli, err);
 
     if (r == 0)
-        r = prepare(cli, method, path, NULL, url, headers, err);
+        r = client_prepare(cli, method, path, NULL, url, headers, err);
     if (r == 0 && is_websocket && strncasecmp(url->data, "http", 4) == 0) {
         AQ_CLEANUP(aq_freep) char *rest = strdup(url->data + 4);
 
         if (!rest)
-            return aq_fail(err, ENOMEM, "request");
+            return aq_fail_oom(err);
         strbuf_clear(url);
         strbuf_addf(url, "ws%s", rest);
     }
@@ -211,8 +214,8 @@ static int fetch_once(struct cli *cli, enum method method, const char *path, con
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
     struct client_request request = { .method = method, .body_max = ANSWER_MAX };
-    int r = prepare(cli, method, path, body ? "application/json" : "text/plain", &url, &headers,
-                    err);
+    int r = client_prepare(cli, method, path, body ? "application/json" : "text/plain", &url,
+                           &headers, err);
 
     if (r < 0)
         return r;
@@ -223,9 +226,8 @@ static int fetch_once(struct cli *cli, enum method method, const char *path, con
     return client_sync_fetch(cli->client->sync, &request, reply, err);
 }
 
-/* With the other endpoints when nobody listens at the first. */
-static int fetch(struct cli *cli, enum method method, const char *path, const char *body,
-                 struct client_reply *reply, struct aq_error *err)
+int cli_fetch(struct cli *cli, enum method method, const char *path, const char *body,
+              struct client_reply *reply, struct aq_error *err)
 {
     int r = client_need(cli, err);
 
@@ -248,8 +250,8 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
     int r;
 
     if (body && !text)
-        return aq_fail(err, ENOMEM, "request");
-    r = fetch(cli, method, path, text, &reply, err);
+        return aq_fail_oom(err);
+    r = cli_fetch(cli, method, path, text, &reply, err);
     if (r == 0 && (reply.status < 200 || reply.status > 299))
         r = cli_fail_status(reply.status, reply.body.data, reply.body.len, err);
     if (r == 0 && ret) {
@@ -281,10 +283,10 @@ int cli_stream(struct cli *cli, enum method method, const char *path, const json
     int r = client_need(cli, err);
 
     if (r == 0 && body && !text)
-        r = aq_fail(err, ENOMEM, "request");
+        r = aq_fail_oom(err);
     if (r == 0)
-        r = prepare(cli, method, path, body ? "application/json" : "text/plain", &url, &headers,
-                    err);
+        r = client_prepare(cli, method, path, body ? "application/json" : "text/plain", &url,
+                           &headers, err);
     if (r < 0)
         return r;
     request.url = url.data;
@@ -313,12 +315,12 @@ void cli_path_query(struct strbuf *path, const char *name, const char *value)
     url_encode(path, value);
 }
 
-int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret,
-                  size_t *ret_total, struct aq_error *err)
+int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret, size_t *ret_total,
+                  struct aq_error *err)
 {
     json_t *rows = json_array(), *page = NULL;
     size_t total, wanted, got;
-    int r = rows ? 0 : aq_fail(err, ENOMEM, "list");
+    int r = rows ? 0 : aq_fail_oom(err);
 
     do {
         AQ_CLEANUP(strbuf_donep) struct strbuf page_path = STRBUF_INIT;
@@ -334,10 +336,10 @@ int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret,
         got = json_array_size(json_object_get(page, "items"));
         total = (size_t)json_integer_value(json_object_get(page, "total"));
         if (json_array_extend(rows, json_object_get(page, "items")) < 0 && got)
-            r = aq_fail(err, ENOMEM, "list");
+            r = aq_fail_oom(err);
         json_decref(page);
-    } while (r == 0 && got == wanted && json_array_size(rows) < total &&
-             (!limit || json_array_size(rows) < limit));
+    } while (r == 0 && got == wanted && json_array_size(rows) < total
+             && (!limit || json_array_size(rows) < limit));
     if (r < 0) {
         json_decref(rows);
         return r;

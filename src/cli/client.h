@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client.h - signed requests to the manager
  *
  * The connection is made by the first request. Endpoints of the configuration
@@ -20,11 +21,17 @@ void cli_client_free(struct cli_client *client);
 int cli_call(struct cli *cli, enum method method, const char *path, const json_t *body,
              json_t **ret, struct aq_error *err);
 
+/* Send 'body' (NULL = none) and take the answer as it is, whatever its status. The
+ * other endpoints are tried when nobody listens at the first.
+ */
+int cli_fetch(struct cli *cli, enum method method, const char *path, const char *body,
+              struct client_reply *reply, struct aq_error *err);
+
 /* All rows of a list: asks for pages of "path" (which may have a query) until
  * 'limit' rows (0 = all) have come; *ret_total is how many there are.
  */
-int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret,
-                  size_t *ret_total, struct aq_error *err);
+int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret, size_t *ret_total,
+                  struct aq_error *err);
 
 /* The same with the answer given to 'on_body' as it comes; returns its result if
  * that is not 0.

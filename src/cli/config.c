@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the manager is and who is asking. */
 #include "cli/config.h"
 
 #include <errno.h>
@@ -24,8 +26,7 @@ const struct cli_setting_info cli_settings[SETTING_COUNT] = {
     [SETTING_RESOURCE_GROUP] = { "resource_group", "ALIQUOT_RESOURCE_GROUP", NULL, NULL,
                                  "resource group of new sessions; any that is allowed if not set",
                                  false },
-    [SETTING_IMAGE] = { "image", "ALIQUOT_IMAGE", NULL, "process",
-                        "image of new sessions", false },
+    [SETTING_IMAGE] = { "image", "ALIQUOT_IMAGE", NULL, "process", "image of new sessions", false },
     [SETTING_CA_FILE] = { "ca_file", "ALIQUOT_CA_FILE", NULL, NULL,
                           "certificates to trust instead of the system's", false },
     [SETTING_SKIP_VERIFY] = { "skip_verify", "ALIQUOT_SKIP_SSLCERT_VALIDATION",
@@ -54,14 +55,13 @@ static int read_profiles(const char *path, json_t **ret, struct aq_error *err)
             return aq_fail_errno(err, "stat '%s'", path);
         root = json_object();
         if (!root)
-            return aq_fail(err, ENOMEM, "read '%s'", path);
+            return aq_fail_oom(err);
         *ret = root;
         return 0;
     }
     if (st.st_mode & (S_IRWXG | S_IRWXO))
-        return aq_fail(err, EPERM,
-                       "'%s' holds secrets but others may read it; run: chmod 600 '%s'", path,
-                       path);
+        return aq_fail(err, EPERM, "'%s' holds secrets but others may read it; run: chmod 600 '%s'",
+                       path, path);
     r = fs_read(AT_FDCWD, path, PROFILES_MAX_BYTES, &text, err);
     if (r < 0)
         return r;
@@ -103,7 +103,7 @@ static int load_setting(struct cli_config *config, enum cli_setting s, const cha
         return 0;
     }
     config->values[s] = strdup(value);
-    return config->values[s] ? 0 : aq_fail(err, ENOMEM, "configuration");
+    return config->values[s] ? 0 : aq_fail_oom(err);
 }
 
 int cli_config_load(struct cli_config *config, const char *endpoint, const char *profile,
@@ -117,7 +117,7 @@ int cli_config_load(struct cli_config *config, const char *endpoint, const char 
 
     *config = (struct cli_config){ .path = folder ? aq_format("%s/profiles.json", folder) : NULL };
     if (!config->path)
-        return aq_fail(err, ENOMEM, "configuration");
+        return aq_fail_oom(err);
     r = read_profiles(config->path, &root, err);
     if (r < 0)
         return r;
@@ -125,7 +125,7 @@ int cli_config_load(struct cli_config *config, const char *endpoint, const char 
         wanted = json_string_value(json_object_get(root, "current"));
     config->profile = strdup(wanted ? wanted : "default");
     if (!config->profile)
-        r = aq_fail(err, ENOMEM, "configuration");
+        r = aq_fail_oom(err);
     settings = r == 0 ? json_object_get(json_object_get(root, "profiles"), config->profile) : NULL;
     for (int s = 0; r == 0 && s < SETTING_COUNT; s++)
         r = load_setting(config, s, s == SETTING_ENDPOINT ? endpoint : NULL, settings, err);
@@ -149,7 +149,7 @@ static int write_profiles(const char *path, const json_t *root, struct aq_error 
     int r;
 
     if (!text || !folder)
-        return aq_fail(err, ENOMEM, "write '%s'", path);
+        return aq_fail_oom(err);
     *strrchr(folder, '/') = '\0';
     r = fs_mkdirs(folder, 0700, err);
     return r < 0 ? r : fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0600, err);
@@ -173,7 +173,30 @@ int cli_profile_save(const struct cli_config *config, const json_t *settings, st
         (void)json_object_del(profiles, config->profile);
     if (r == 0 && settings)
         r = json_object_set_new(root, "current", json_string(config->profile));
-    r = r < 0 ? aq_fail(err, ENOMEM, "profile") : write_profiles(config->path, root, err);
+    r = r < 0 ? aq_fail_oom(err) : write_profiles(config->path, root, err);
+    json_decref(root);
+    return r;
+}
+
+int cli_profile_change(const struct cli_config *config, const json_t *changes, struct aq_error *err)
+{
+    json_t *root = NULL, *settings, *value;
+    const char *key;
+    int r = read_profiles(config->path, &root, err);
+
+    if (r < 0)
+        return r;
+    settings = json_object_get(json_object_get(root, "profiles"), config->profile);
+    settings = json_is_object(settings) ? json_incref(settings) : json_object();
+    json_object_foreach((json_t *)(uintptr_t)changes, key, value) {
+        if (json_is_null(value))
+            (void)json_object_del(settings, key);
+        else if (json_object_set(settings, key, value) < 0)
+            r = aq_fail_oom(err);
+    }
+    if (r == 0)
+        r = settings ? cli_profile_save(config, settings, err) : aq_fail_oom(err);
+    json_decref(settings);
     json_decref(root);
     return r;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config.h - where the manager is and who is asking
  *
  * Each setting comes from the first of: command-line option, ALIQUOT_*
@@ -58,7 +59,12 @@ static inline const char *cli_config_get(const struct cli_config *config, enum c
  * of keys from cli_settings[], NULL removes the profile. The file has mode
  * 0600 and is replaced whole.
  */
-int cli_profile_save(const struct cli_config *config, const json_t *settings,
-                     struct aq_error *err);
+int cli_profile_save(const struct cli_config *config, const json_t *settings, struct aq_error *err);
+
+/* Change settings of the profile: an object of keys, null takes one out. The
+ * others stay.
+ */
+int cli_profile_change(const struct cli_config *config, const json_t *changes,
+                       struct aq_error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "gpu run" and "gpu top": hand over to aliquot-gpu, which needs no cluster. */
 #include <errno.h>
 #include <string.h>
@@ -35,47 +36,47 @@ struct args {
     int count;
 };
 
-static void add(struct args *args, const char *one)
+static void gpu_add(struct args *args, const char *one)
 {
     args->list[args->count++] = (char *)one;
 }
 
-static void add_value(struct args *args, const char *option, const char *value)
+static void gpu_add_value(struct args *args, const char *option, const char *value)
 {
     if (value) {
-        add(args, option);
-        add(args, value);
+        gpu_add(args, option);
+        gpu_add(args, value);
     }
 }
 
-static void add_flag(struct args *args, const char *option, bool is_set)
+static void gpu_add_flag(struct args *args, const char *option, bool is_set)
 {
     if (is_set)
-        add(args, option);
+        gpu_add(args, option);
 }
 
-static int hand_over(const char *verb, const struct gpu_opts *opts, int argc, char **argv,
-                     struct aq_error *err)
+static int gpu_exec(const char *verb, const struct gpu_opts *opts, int argc, char **argv,
+                    struct aq_error *err)
 {
     struct args args = { .list = calloc((size_t)argc + 16, sizeof(char *)) };
     int r;
 
     if (!args.list)
-        return aq_fail(err, ENOMEM, "aliquot gpu");
-    add(&args, "aliquot-gpu");
-    add(&args, verb);
-    add_value(&args, "--memory", opts->memory);
-    add_value(&args, "--compute", opts->compute);
-    add_value(&args, "--device", opts->device);
-    add_flag(&args, "--work-conserving", opts->conserving);
-    add_flag(&args, "--host-memory", opts->host_memory);
-    add_flag(&args, "--stop", opts->stop);
-    add_flag(&args, "--once", opts->once);
-    add_flag(&args, "--json", opts->json);
-    add_flag(&args, "--colour", opts->colour);
-    add_flag(&args, "--", argc > 0);
+        return aq_fail_oom(err);
+    gpu_add(&args, "aliquot-gpu");
+    gpu_add(&args, verb);
+    gpu_add_value(&args, "--memory", opts->memory);
+    gpu_add_value(&args, "--compute", opts->compute);
+    gpu_add_value(&args, "--device", opts->device);
+    gpu_add_flag(&args, "--work-conserving", opts->conserving);
+    gpu_add_flag(&args, "--host-memory", opts->host_memory);
+    gpu_add_flag(&args, "--stop", opts->stop);
+    gpu_add_flag(&args, "--once", opts->once);
+    gpu_add_flag(&args, "--json", opts->json);
+    gpu_add_flag(&args, "--colour", opts->colour);
+    gpu_add_flag(&args, "--", argc > 0);
     for (int i = 0; i < argc; i++)
-        add(&args, argv[i]);
+        gpu_add(&args, argv[i]);
     r = cli_exec_program("aliquot-gpu", args.list, err);
     free(args.list);
     return r;
@@ -84,7 +85,7 @@ static int hand_over(const char *verb, const struct gpu_opts *opts, int argc, ch
 static int gpu_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     (void)cli;
-    return hand_over("run", data, argc, argv, err);
+    return gpu_exec("run", data, argc, argv, err);
 }
 
 static int gpu_top(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
@@ -96,15 +97,16 @@ static int gpu_top(struct cli *cli, void *data, int argc, char **argv, struct aq
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "slices are shown as a table or as json");
     opts->json = format == OUTPUT_JSON;
     opts->colour = cli->output.colour;
-    return hand_over("top", opts, argc, argv, err);
+    return gpu_exec("top", opts, argc, argv, err);
 }
 
 const struct cli_verb verb_gpu_run = {
     .name = "gpu run",
     .args = "PROGRAM [ARG...]",
     .summary = "Run a program on a slice of this machine's GPU",
-    .details = "Needs no cluster, only an NVIDIA driver. The program and all it starts see a GPU of\n"
-               "their own with the memory and the part of the time that is given here.",
+    .details =
+        "Needs no cluster, only an NVIDIA driver. The program and all it starts see a GPU of\n"
+        "their own with the memory and the part of the time that is given here.",
     .examples = "aliquot gpu run --memory 8g --compute 50 -- python3 train.py",
     .opts = run_opts,
     .opts_size = sizeof(struct gpu_opts),

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Usage, help and completion, made from the table of commands. */
 #include "cli/help.h"
 
 #include <errno.h>
@@ -5,17 +7,16 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "cli/spelling.h"
+#include "cli/verbs.h"
 
 #define VERBS_MAX 128
 
 /* ---- finding commands ---- */
 
-/* How many words of 'name' stand at the front of argv; *ret_all says whether
- * these are all that it has.
- */
-static int match_words(const char *name, int argc, char *const argv[], bool *ret_all)
+int verb_match_words(const char *name, int argc, char *const argv[], bool *ret_all)
 {
-    for (int words = 0; ; words++) {
+    for (int words = 0;; words++) {
         size_t len = strcspn(name, " ");
 
         *ret_all = false;
@@ -35,11 +36,11 @@ const struct cli_verb *verb_find(int argc, char *const argv[], int *ret_words)
     bool all;
 
     for (const struct cli_verb *const *v = cli_verbs; *v; v++) {
-        *ret_words = match_words((*v)->name, argc, argv, &all);
+        *ret_words = verb_match_words((*v)->name, argc, argv, &all);
         if (all)
             return *v;
     }
-    return NULL;
+    return spelling_find(argc, argv, ret_words);
 }
 
 int verb_noun_words(int argc, char *const argv[])
@@ -48,7 +49,7 @@ int verb_noun_words(int argc, char *const argv[])
     bool all;
 
     for (const struct cli_verb *const *v = cli_verbs; *v; v++)
-        most = AQ_MAX(most, match_words((*v)->name, argc, argv, &all));
+        most = AQ_MAX(most, verb_match_words((*v)->name, argc, argv, &all));
     return most;
 }
 
@@ -58,12 +59,34 @@ const char *verb_next_word(const struct cli_verb *verb, int words, char *const a
     const char *name = verb->name;
     bool all;
 
-    if (match_words(name, words, argv, &all) < words || all)
+    if (verb_match_words(name, words, argv, &all) < words || all)
         return NULL;
     for (int i = 0; i < words; i++)
         name += strcspn(name, " ") + 1;
     *ret_len = strcspn(name, " ");
     return name;
+}
+
+/* argv[0 .. words) with a blank after each. */
+static void help_write_words(struct strbuf *out, int words, char *const argv[])
+{
+    for (int i = 0; i < words; i++)
+        strbuf_addf(out, "%.40s ", argv[i]);
+}
+
+/* Words of another program: what to type instead. */
+static int verb_fail_foreign(int argc, char *const argv[], struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf theirs = STRBUF_INIT;
+    int words;
+    const char *ours = spelling_suggest(argc, argv, &words);
+
+    if (!ours)
+        return 0;
+    help_write_words(&theirs, words, argv);
+    strbuf_truncate(&theirs, theirs.len - 1);
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                        "there is no command '%s'; did you mean 'aliquot %s'?", theirs.data, ours);
 }
 
 int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err)
@@ -73,9 +96,11 @@ int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf noun = STRBUF_INIT;
     char candidates[VERBS_MAX][32];
     size_t count = 0, len;
+    int r = verb_fail_foreign(argc, argv, err);
 
-    for (int i = 0; i < words; i++)
-        strbuf_addf(&noun, "%s ", argv[i]);
+    if (r < 0)
+        return r;
+    help_write_words(&noun, words, argv);
     for (const struct cli_verb *const *v = cli_verbs; *v && count < VERBS_MAX; v++) {
         const char *word = verb_next_word(*v, words, argv, &len);
 
@@ -86,8 +111,8 @@ int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err)
     }
     if (suggest.best)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "there is no command '%s%.40s'; did you mean 'aliquot %s%s'?", noun.data,
-                            argv[words], noun.data, suggest.best);
+                            "there is no command '%s%.40s'; did you mean 'aliquot %s%s'?",
+                            noun.data, argv[words], noun.data, suggest.best);
     return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "there is no command '%s%.40s'", noun.data,
                         argv[words]);
 }
@@ -97,8 +122,8 @@ int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err)
 /* Several commands of a deeper noun as one line: "admin user ls, create, set".
  * Returns the last of them.
  */
-static const struct cli_verb *const *write_group(struct strbuf *out,
-                                                 const struct cli_verb *const *v)
+static const struct cli_verb *const *help_write_group(struct strbuf *out,
+                                                      const struct cli_verb *const *v)
 {
     size_t len = (size_t)(strrchr((*v)->name, ' ') - (*v)->name) + 1;
 
@@ -121,7 +146,7 @@ static void write_summaries(struct strbuf *out, const char *title, const char *n
         if (!strchr((*v)->name + len, ' '))
             strbuf_addf(out, "  %-20s %s\n", (*v)->name, (*v)->summary);
         else if (len)
-            v = write_group(out, v);
+            v = help_write_group(out, v);
     }
 }
 
@@ -180,7 +205,7 @@ void help_verb(const struct cli_verb *verb, struct strbuf *out)
                 verb->args[0] ? " " : "", verb->args, verb->summary);
     if (verb->examples) {
         strbuf_adds(out, "\nExamples:\n");
-        for (const char *at = verb->examples; *at; ) {
+        for (const char *at = verb->examples; *at;) {
             size_t len = strcspn(at, "\n");
 
             strbuf_addf(out, "  %.*s\n", (int)len, at);
@@ -196,7 +221,8 @@ void help_verb(const struct cli_verb *verb, struct strbuf *out)
 
 /* ---- topics ---- */
 
-const char *const help_topics[] = { "exit-codes", "environment", "output", "resources", NULL };
+const char *const help_topics[] = { "exit-codes", "environment", "output",
+                                    "resources",  "other-names", NULL };
 
 static void topic_exit_codes(struct strbuf *out)
 {
@@ -226,20 +252,21 @@ static void topic_environment(struct strbuf *out)
 
 static void topic_output(struct strbuf *out)
 {
-    strbuf_adds(out,
-                "Results go to standard output, everything else to standard error.\n\n"
-                "  -o table   for people; cut to the width of the terminal\n"
-                "  -o wide    the same with more columns\n"
-                "  -o json    one document; the members keep their names for ever\n"
-                "  -o jsonl   a line of JSON for each row\n"
-                "  -o yaml    one document\n"
-                "  -o csv     RFC 4180, with a header line\n"
-                "  -o name    names only, for use in other commands\n\n"
-                "  --columns id,name,status    these, in this order\n"
-                "  --sort status,-created_at   by these; '-' turns the order round\n"
-                "  --no-header                 without header line or titles\n\n"
-                "With -o json, jsonl or yaml an error is one JSON object on standard error:\n"
-                "  {\"error\": {\"code\", \"message\", \"hint\", \"exit_status\"}}\n");
+    strbuf_adds(out, "Results go to standard output, everything else to standard error.\n\n"
+                     "  -o table   for reading; cut to the width of the terminal\n"
+                     "  -o wide    the same with more columns\n"
+                     "  -o json    one document; the members never change their names\n"
+                     "  -o jsonl   a line of JSON for each row\n"
+                     "  -o yaml    one document\n"
+                     "  -o csv     RFC 4180, with a header line\n"
+                     "  -o name    names only, for use in other commands\n\n"
+                     "  --columns id,name,status    these, in this order\n"
+                     "  --sort status,-created_at   by these; '-' turns the order round\n"
+                     "  --no-header                 without header line or titles\n\n"
+                     "States are green if they work, yellow on their way, red if they went wrong,\n"
+                     "dim if they are over; the words say the same without colours.\n\n"
+                     "With -o json, jsonl or yaml an error is one JSON object on standard error:\n"
+                     "  {\"error\": {\"code\", \"message\", \"hint\", \"exit_status\"}}\n");
 }
 
 static void topic_resources(struct strbuf *out)
@@ -257,7 +284,7 @@ static void topic_resources(struct strbuf *out)
 bool help_topic(const char *topic, struct strbuf *out)
 {
     void (*const write[])(struct strbuf *) = { topic_exit_codes, topic_environment, topic_output,
-                                               topic_resources };
+                                               topic_resources, spelling_write_all };
 
     for (size_t i = 0; help_topics[i]; i++) {
         if (strcmp(topic, help_topics[i]) == 0) {
@@ -267,3 +294,55 @@ bool help_topic(const char *topic, struct strbuf *out)
     }
     return false;
 }
+
+/* ---- commands ---- */
+
+static int version_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    (void)cli;
+    (void)data;
+    (void)argc;
+    (void)argv;
+    strbuf_adds(&out, "aliquot " ALIQUOT_VERSION "\n");
+    return cli_print(&out, err);
+}
+
+const struct cli_verb verb_version = {
+    .name = "version",
+    .args = "",
+    .summary = "Print the version of this program",
+    .flags = CLI_NO_CONFIG,
+    .run = version_run,
+};
+
+static int help_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const struct cli_verb *verb;
+    int words;
+
+    (void)cli;
+    (void)data;
+    if (argc == 0) {
+        help_overview(&out);
+    } else if ((verb = verb_find(argc, argv, &words))) {
+        help_verb(verb, &out);
+    } else if (verb_noun_words(argc, argv) == argc) {
+        help_noun(argc, argv, &out);
+    } else if (!help_topic(argv[0], &out)) {
+        return verb_fail_unknown(argc, argv, err);
+    }
+    return cli_print(&out, err);
+}
+
+const struct cli_verb verb_help = {
+    .name = "help",
+    .args = "[COMMAND | TOPIC]",
+    .summary = "Explain a command, or exit-codes, environment, output, resources, other-names",
+    .examples = "aliquot help run\naliquot help exit-codes",
+    .max_args = -1,
+    .flags = CLI_NO_CONFIG,
+    .run = help_run,
+};

@@ -1,17 +1,23 @@
-/* help.h - usage, help and completion, made from the table of commands */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* help.h - usage and help, made from the table of commands */
 #ifndef AQ_CLI_HELP_H
 #define AQ_CLI_HELP_H
 
 #include "base/strbuf.h"
 #include "cli/cli.h"
 
-/* The command whose words are the first of argv; *ret_words says how many
- * they are. NULL if there is none.
+/* How many words of 'name' stand at the front of argv; *ret_all says whether
+ * these are all that it has.
+ */
+int verb_match_words(const char *name, int argc, char *const argv[], bool *ret_all);
+
+/* The command whose words are the first of argv, in our spelling or in another
+ * that works; *ret_words says how many they are. NULL if there is none.
  */
 const struct cli_verb *verb_find(int argc, char *const argv[], int *ret_words);
 
 /* How many words at the front of argv begin a longer command: 2 for
- * "admin user", 0 for a stranger.
+ * "admin user", 0 for an unknown one.
  */
 int verb_noun_words(int argc, char *const argv[]);
 
@@ -21,7 +27,9 @@ int verb_noun_words(int argc, char *const argv[]);
 const char *verb_next_word(const struct cli_verb *verb, int words, char *const argv[],
                            size_t *ret_len);
 
-/* Fill 'err' for words that name no command, with the nearest that does. */
+/* Fill 'err' for words that name no command: with ours, if they are another
+ * program's, or with the nearest.
+ */
 int verb_fail_unknown(int argc, char *const argv[], struct aq_error *err);
 
 void help_overview(struct strbuf *out);
@@ -31,14 +39,5 @@ void help_verb(const struct cli_verb *verb, struct strbuf *out);
 /* "exit-codes", "environment", "output", "resources"; false if there is no such topic. */
 bool help_topic(const char *topic, struct strbuf *out);
 extern const char *const help_topics[]; /* ends with NULL */
-
-/* Candidates for the last of the words, one per line with a tab and what it
- * means. 'words' are those after the program's name. *ret_dynamic becomes
- * "session" or "agent" if names from the manager belong there, too, else NULL.
- */
-void complete_words(int argc, char *const argv[], struct strbuf *out, const char **ret_dynamic);
-
-/* The script for "bash" or "zsh"; NULL for another shell. */
-const char *complete_script(const char *shell);
 
 #endif

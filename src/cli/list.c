@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands that show lists and records of the manager. */
 #include "cli/list.h"
 
 #include <errno.h>
@@ -6,58 +8,115 @@
 
 #include "base/clock.h"
 #include "cli/client.h"
+#include "cli/output/row_filter.h"
 
 #define LIMIT_DEFAULT 1000
 
-static int adapt_all(json_t *rows, list_row_fn *adapt, struct aq_error *err)
+static int list_adapt_rows(json_t *rows, list_row_fn *adapt, struct aq_error *err)
 {
     json_t *row;
     size_t i;
 
     json_array_foreach(rows, i, row)
         if (adapt && adapt(row) < 0)
-            return aq_fail(err, ENOMEM, "list");
+            return aq_fail_oom(err);
     return 0;
 }
 
-static int show_once(struct cli *cli, const char *path, const struct list_opts *opts,
-                     const struct column *columns, list_row_fn *adapt, struct aq_error *err)
+/* The ids alone, as "docker ps -q" has them; names where there are no ids. */
+static void list_choose_ids(struct cli *cli, const struct column *columns)
+{
+    const struct column *id = output_find_column(columns, "id", 2);
+
+    if (!cli->globals.quiet || cli->globals.format || cli->globals.columns)
+        return;
+    cli->output.format = OUTPUT_NAME;
+    cli->output.columns = id ? id->key : NULL;
+}
+
+/* Keep those that --filter wants, at most 'limit' of them; all that match are *ret_total. */
+static int list_filter_rows(struct cli *cli, const struct list_opts *opts,
+                            const struct column *columns, size_t limit, json_t *rows,
+                            size_t *ret_total, struct aq_error *err)
+{
+    int r = row_filter_apply(&cli->output, columns, opts->filters.items, opts->filters.count, rows,
+                             err);
+
+    *ret_total = json_array_size(rows);
+    while (limit && json_array_size(rows) > limit)
+        (void)json_array_remove(rows, json_array_size(rows) - 1);
+    return r;
+}
+
+static void list_note(const struct cli *cli, const struct list_opts *opts, size_t shown,
+                      size_t total)
+{
+    if (shown < total)
+        cli_note(cli, "%zu of %zu shown; --limit 0 shows all", shown, total);
+    else if (shown == 0 && opts->filters.count)
+        cli_note(cli, "nothing matches --filter");
+    else if (shown == 0 && cli->verb->if_empty && output_is_human(&cli->output))
+        cli_note(cli, "%s", cli->verb->if_empty);
+}
+
+static bool list_has_own_filter(const struct list_opts *opts)
+{
+    for (size_t i = 0; i < opts->filters.count; i++)
+        if (row_filter_is_ours(opts->filters.items[i]))
+            return true;
+    return false;
+}
+
+static int list_show_once(struct cli *cli, const char *path, const struct list_opts *opts,
+                          const struct column *columns, list_row_fn *adapt, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     size_t limit = opts->limit.is_set ? (size_t)opts->limit.value : LIMIT_DEFAULT, total = 0;
-    bool redraw = opts->watch.is_set && isatty(STDOUT_FILENO);
+    bool redraw = opts->watch.is_set && isatty(STDOUT_FILENO), filters = list_has_own_filter(opts);
     json_t *rows = NULL;
-    int r = cli_call_list(cli, path, limit, &rows, &total, err);
+    int r = cli_call_list(cli, path, filters ? 0 : limit, &rows, &total, err);
 
     if (r < 0)
         return r;
     cli->output.now_usec = clock_realtime_usec();
     if (redraw)
         strbuf_adds(&out, "\033[H\033[2J");
-    r = adapt_all(rows, adapt, err);
+    r = list_adapt_rows(rows, adapt, err);
+    if (r == 0 && filters)
+        r = list_filter_rows(cli, opts, columns, limit, rows, &total, err);
     if (r == 0)
         r = output_list(&cli->output, columns, rows, &out, err);
     if (r == 0)
         r = cli_print(&out, err);
-    if (r == 0 && json_array_size(rows) < total)
-        cli_note(cli, "%zu of %zu shown; --limit 0 shows all", json_array_size(rows), total);
+    if (r == 0)
+        list_note(cli, opts, json_array_size(rows), total);
     json_decref(rows);
     return r;
+}
+
+/* What is not ours of --filter, as one expression in the manager's language. */
+static void list_write_filter(const struct list_opts *opts, struct strbuf *out)
+{
+    for (size_t i = 0; i < opts->filters.count; i++)
+        if (!row_filter_is_ours(opts->filters.items[i]))
+            strbuf_addf(out, "%s(%s)", out->len ? " & " : "", opts->filters.items[i]);
 }
 
 int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
               const struct column *columns, list_row_fn *adapt, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf full = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf full = STRBUF_INIT, filter = STRBUF_INIT;
     struct timespec pause = { opts->watch.value / USEC_PER_SEC,
                               (long)(opts->watch.value % USEC_PER_SEC) * 1000 };
     int r;
 
+    list_write_filter(opts, &filter);
     strbuf_adds(&full, path);
-    cli_path_query(&full, "filter", opts->filter);
+    cli_path_query(&full, "filter", filter.len ? filter.data : NULL);
     cli_path_query(&full, "order", opts->order);
+    list_choose_ids(cli, columns);
     for (;;) {
-        r = show_once(cli, full.data, opts, columns, adapt, err);
+        r = list_show_once(cli, full.data, opts, columns, adapt, err);
         if (r < 0 || !opts->watch.is_set)
             return r;
         (void)nanosleep(&pause, NULL);
@@ -73,8 +132,8 @@ int record_print(struct cli *cli, const struct column *columns, const json_t *ro
     return r < 0 ? r : cli_print(&out, err);
 }
 
-int record_show(struct cli *cli, const char *path, const struct column *columns,
-                list_row_fn *adapt, json_t **ret_row, struct aq_error *err)
+int record_show(struct cli *cli, const char *path, const struct column *columns, list_row_fn *adapt,
+                json_t **ret_row, struct aq_error *err)
 {
     json_t *row = NULL;
     int r = cli_call(cli, METHOD_GET, path, NULL, &row, err);
@@ -82,7 +141,7 @@ int record_show(struct cli *cli, const char *path, const struct column *columns,
     if (r < 0)
         return r;
     if (adapt && adapt(row) < 0)
-        r = aq_fail(err, ENOMEM, "record");
+        r = aq_fail_oom(err);
     if (r == 0)
         r = record_print(cli, columns, row, err);
     if (r == 0 && ret_row)

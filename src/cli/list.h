@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list.h - the commands that show lists and records of the manager
  *
  * Every noun has a table of columns and a path; the rest is here.
@@ -9,30 +10,35 @@
 
 struct list_opts {
     struct cli_int limit, watch;
-    const char *filter, *order;
+    struct cli_list filters;
+    const char *order;
 };
 
 /* The rows for a struct whose member 'list' is the above. */
+/* clang-format off */
 #define LIST_OPT_ROWS(type)                                                                        \
     { 'n', "limit", CLI_INT, offsetof(type, list.limit), "N",                                      \
       "at most so many rows; 0 = all; 1000 unless given" },                                        \
-    { 0, "filter", CLI_STR, offsetof(type, list.filter), "EXPR",                                   \
-      "only rows that match, e.g. 'name ilike \"%train%\"'" },                                     \
+    { 0, "filter", CLI_LIST, offsetof(type, list.filters), "EXPR",                                 \
+      "only rows that match, e.g. status=running or 'age>2h'; repeatable" },                       \
     { 0, "order", CLI_STR, offsetof(type, list.order), "[-]FIELD",                                 \
       "the manager's order, before --limit cuts" },                                                \
     { 'w', "watch", CLI_DURATION, offsetof(type, list.watch), "TIME",                              \
       "show it again after so long, until Ctrl-C" }
+/* clang-format on */
 
 /* Change a row as it came into what the columns show; may be NULL. 0 or -ENOMEM. */
 typedef int list_row_fn(json_t *row);
 
-/* GET 'path' (with or without a query), show the rows. */
+/* GET 'path' (with or without a query), show the rows. Without rows a note says
+ * what would fill the list: the command's 'if_empty'. --quiet shows ids alone.
+ */
 int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
               const struct column *columns, list_row_fn *adapt, struct aq_error *err);
 
 /* GET 'path' and show the object; '*ret_row' (may be NULL) gets it. */
-int record_show(struct cli *cli, const char *path, const struct column *columns,
-                list_row_fn *adapt, json_t **ret_row, struct aq_error *err);
+int record_show(struct cli *cli, const char *path, const struct column *columns, list_row_fn *adapt,
+                json_t **ret_row, struct aq_error *err);
 
 /* Show an object that is at hand. */
 int record_print(struct cli *cli, const struct column *columns, const json_t *row,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who you are: login, logout, whoami. */
 #include <errno.h>
 #include <stdio.h>
@@ -28,32 +29,26 @@ static const struct cli_opt login_opts[] = {
     CLI_OPT_END,
 };
 
-static int ask(struct cli *cli, const struct login_opts *opts, const char *prompt, bool is_secret,
-               char line[CLI_LINE_MAX], struct aq_error *err)
+static int login_ask_keys(struct cli *cli, const struct login_opts *opts, const char *prompt,
+                          bool is_secret, char line[CLI_LINE_MAX], struct aq_error *err)
 {
     (void)cli;
     if (!isatty(STDIN_FILENO) && !(is_secret && opts->password_stdin))
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "there is no terminal to ask for the %s%s", prompt,
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "there is no terminal to ask for the %s%s",
+                            prompt,
                             is_secret ? "; use --password-stdin" : "; give it as an argument");
     return cli_read_line(prompt, is_secret, line, err);
 }
 
 /* The manager gives the keypair that belongs to e-mail and password. */
-static int authorize(struct cli *cli, const struct login_opts *opts, const char *email,
-                     json_t **ret, struct aq_error *err)
+static int login_authorize(struct cli *cli, const struct login_opts *opts, const char *email,
+                           json_t **ret, struct aq_error *err)
 {
-    char typed[CLI_LINE_MAX], password[CLI_LINE_MAX];
+    char password[CLI_LINE_MAX];
     json_t *body = NULL, *answer = NULL;
     const json_t *data;
-    int r = 0;
+    int r = login_ask_keys(cli, opts, "password", true, password, err);
 
-    if (!email) {
-        r = ask(cli, opts, "e-mail", false, typed, err);
-        email = typed;
-    }
-    if (r == 0)
-        r = ask(cli, opts, "password", true, password, err);
     if (r < 0)
         return r;
     body = json_pack("{s:s, s:s, s:s, s:s}", "type", "keypair", "domain",
@@ -74,20 +69,20 @@ static int authorize(struct cli *cli, const struct login_opts *opts, const char 
     return r;
 }
 
-static int use_keypair(struct cli *cli, const struct login_opts *opts, json_t **ret,
-                       struct aq_error *err)
+static int login_use_keypair(struct cli *cli, const struct login_opts *opts, const char *access_key,
+                             json_t **ret, struct aq_error *err)
 {
     char secret[CLI_LINE_MAX];
-    int r = ask(cli, opts, "secret key", true, secret, err);
+    int r = login_ask_keys(cli, opts, "secret key", true, secret, err);
 
     if (r < 0)
         return r;
-    *ret = json_pack("{s:s, s:s}", "access_key", opts->access_key, "secret_key", secret);
+    *ret = json_pack("{s:s, s:s}", "access_key", access_key, "secret_key", secret);
     explicit_bzero(secret, sizeof(secret));
     return *ret ? 0 : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the keys must be UTF-8");
 }
 
-static int use_stock_keypair(const char *endpoint, json_t **ret, struct aq_error *err)
+static int login_use_stock_keypair(const char *endpoint, json_t **ret, struct aq_error *err)
 {
     struct url url;
     int r = url_parse(endpoint, &url, err);
@@ -98,11 +93,11 @@ static int use_stock_keypair(const char *endpoint, json_t **ret, struct aq_error
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--dev is for a manager on loopback, and %s is none", endpoint);
     *ret = json_pack("{s:s, s:s}", "access_key", DEV_ACCESS_KEY, "secret_key", DEV_SECRET_KEY);
-    return *ret ? 0 : aq_fail(err, ENOMEM, "login");
+    return *ret ? 0 : aq_fail_oom(err);
 }
 
 /* Let the requests from now on be signed with these keys. */
-static int take_keys(struct cli *cli, const json_t *keys, struct aq_error *err)
+static int login_take_keys(struct cli *cli, const json_t *keys, struct aq_error *err)
 {
     static const enum cli_setting settings[] = { SETTING_ACCESS_KEY, SETTING_SECRET_KEY };
 
@@ -112,34 +107,85 @@ static int take_keys(struct cli *cli, const json_t *keys, struct aq_error *err)
         free(cli->config.values[settings[i]]);
         cli->config.values[settings[i]] = strdup(value ? value : "");
         if (!cli->config.values[settings[i]])
-            return aq_fail(err, ENOMEM, "login");
+            return aq_fail_oom(err);
     }
     return 0;
 }
 
-static int read_self(struct cli *cli, json_t **ret, struct aq_error *err);
+static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err);
 
-static int login(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+/* Who has an e-mail address has a password, who has not, an access key. */
+static int login_by_name(struct cli *cli, const struct login_opts *opts, const char *name,
+                         json_t **ret, struct aq_error *err)
 {
-    const struct login_opts *opts = data;
-    const char *endpoint = cli_config_get(&cli->config, SETTING_ENDPOINT);
-    json_t *keys = NULL, *self = NULL;
+    char typed[CLI_LINE_MAX];
+    int r = 0;
+
+    if (!name)
+        r = login_ask_keys(cli, opts, "e-mail or access key", false, typed, err);
+    if (r < 0)
+        return r;
+    name = name ? name : typed;
+    return strchr(name, '@') ? login_authorize(cli, opts, name, ret, err)
+                             : login_use_keypair(cli, opts, name, ret, err);
+}
+
+/* The URL, if the first argument is one, goes before what is configured. */
+static int login_take_url(struct cli *cli, int *argc, char ***argv, struct aq_error *err)
+{
+    char *url = *argc ? (*argv)[0] : NULL;
+    struct url parsed;
     int r;
 
+    if (!url || strchr(url, '@') || !strpbrk(url, ":/."))
+        return *argc > 1 ? aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                        "'%.60s' is one too many: aliquot login [URL] "
+                                        "[E-MAIL | ACCESS-KEY]",
+                                        (*argv)[1])
+                         : 0;
+    if (!strstr(url, "://"))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "'%.100s' is no URL; did you mean 'aliquot login https://%.100s'?", url,
+                            url);
+    r = url_parse(url, &parsed, err);
+    if (r < 0)
+        return r;
+    free(cli->config.values[SETTING_ENDPOINT]);
+    cli->config.values[SETTING_ENDPOINT] = strdup(url);
+    if (!cli->config.values[SETTING_ENDPOINT])
+        return aq_fail_oom(err);
+    cli->config.origins[SETTING_ENDPOINT] = "argument";
+    (*argv)++;
+    (*argc)--;
+    return 0;
+}
+
+static int login_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct login_opts *opts = data;
+    json_t *keys = NULL, *self = NULL;
+    const char *endpoint;
+    int r = login_take_url(cli, &argc, &argv, err);
+
+    if (r < 0)
+        return r;
+    endpoint = cli_config_get(&cli->config, SETTING_ENDPOINT);
     if (opts->dev)
-        r = use_stock_keypair(endpoint, &keys, err);
-    else if (opts->access_key)
-        r = use_keypair(cli, opts, &keys, err);
+        r = login_use_stock_keypair(endpoint, &keys, err);
     else
-        r = authorize(cli, opts, argc ? argv[0] : NULL, &keys, err);
+        r = login_by_name(cli, opts,
+                          opts->access_key ? opts->access_key
+                          : argc           ? argv[0]
+                                           : NULL,
+                          &keys, err);
     if (r == 0)
-        r = take_keys(cli, keys, err);
+        r = login_take_keys(cli, keys, err);
     if (r == 0)
-        r = read_self(cli, &self, err);
+        r = login_read_self(cli, &self, err);
     if (r == 0 && json_object_set_new(keys, "endpoint", json_string(endpoint)) < 0)
-        r = aq_fail(err, ENOMEM, "login");
+        r = aq_fail_oom(err);
     if (r == 0)
-        r = cli_profile_save(&cli->config, keys, err);
+        r = cli_profile_change(&cli->config, keys, err);
     if (r == 0)
         cli_note(cli, "Logged in to %s as %s; profile '%s' in %s", endpoint,
                  json_string_value(json_object_get(self, "user_id")), cli->config.profile,
@@ -151,20 +197,24 @@ static int login(struct cli *cli, void *data, int argc, char **argv, struct aq_e
 
 const struct cli_verb verb_login = {
     .name = "login",
-    .args = "[E-MAIL]",
+    .args = "[URL] [E-MAIL | ACCESS-KEY]",
     .summary = "Log in and remember the keypair in a profile",
-    .details = "Asks for e-mail and password. The keypair goes to a file that only you can\n"
-               "read; passwords are not kept. --profile gives the profile a name of its own.",
+    .details = "Asks for what is not given: e-mail and password, or access key and secret key,\n"
+               "and tries them. URL is the manager's address; the profile keeps it. The keypair\n"
+               "goes to a file that only you can read; passwords are not kept. --profile gives\n"
+               "the profile a name of its own.",
     .examples = "aliquot login --dev\n"
-                "aliquot login --endpoint https://cluster.example.com me@example.com\n"
+                "aliquot login https://cluster.example.com\n"
+                "aliquot login https://cluster.example.com me@example.com\n"
                 "aliquot login --access-key AKIA... --password-stdin < secret.txt",
     .opts = login_opts,
     .opts_size = sizeof(struct login_opts),
-    .max_args = 1,
-    .run = login,
+    .max_args = 2,
+    .flags = CLI_LOGS_IN,
+    .run = login_run,
 };
 
-static int logout(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int logout_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     (void)data;
     (void)argc;
@@ -177,7 +227,7 @@ const struct cli_verb verb_logout = {
     .args = "",
     .summary = "Forget the keypair of a profile",
     .examples = "aliquot logout",
-    .run = logout,
+    .run = logout_run,
 };
 
 /* ---- whoami ---- */
@@ -196,7 +246,7 @@ static const struct column self_columns[] = {
 };
 
 /* What the manager says about the caller's keypair. */
-static int read_self(struct cli *cli, json_t **ret, struct aq_error *err)
+static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err)
 {
     json_t *body, *answer = NULL, *role = NULL, *keypair;
     int r;
@@ -226,11 +276,11 @@ static int read_self(struct cli *cli, json_t **ret, struct aq_error *err)
     return r;
 }
 
-static int whoami(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int whoami_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     static const enum cli_setting settings[] = { SETTING_DOMAIN, SETTING_GROUP, SETTING_ENDPOINT };
     json_t *self = NULL;
-    int r = read_self(cli, &self, err);
+    int r = login_read_self(cli, &self, err);
 
     (void)data;
     (void)argc;
@@ -251,5 +301,5 @@ const struct cli_verb verb_whoami = {
     .args = "",
     .summary = "Show who you are and where",
     .examples = "aliquot whoami\naliquot whoami -o json",
-    .run = whoami,
+    .run = whoami_run,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot: the command line. The commands are listed in verbs.c. */
 #include "cli/cli.h"
 

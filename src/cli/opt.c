@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command-line options as tables. */
 #include "cli/opt.h"
 
 #include <ctype.h>
@@ -97,7 +99,7 @@ static int store_number(const struct cli_opt *opt, const char *value, struct cli
     return 0;
 }
 
-static int store(const struct cli_opt *opt, void *base, const char *value, struct aq_error *err)
+static int opt_store(const struct cli_opt *opt, void *base, const char *value, struct aq_error *err)
 {
     void *target = (char *)base + opt->offset;
     struct cli_list *list = target;
@@ -116,7 +118,7 @@ static int store(const struct cli_opt *opt, void *base, const char *value, struc
         return store_number(opt, value, target, err);
     case CLI_LIST:
         if (!vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items)))
-            return aq_fail(err, ENOMEM, "option --%s", opt->name);
+            return aq_fail_oom(err);
         list->items[list->count++] = value;
         return 0;
     }
@@ -124,7 +126,7 @@ static int store(const struct cli_opt *opt, void *base, const char *value, struc
 }
 
 /* What is left to read. */
-struct parser {
+struct opt_parser {
     const struct cli_opt_set *sets;
     size_t set_count;
     int argc, at;
@@ -132,16 +134,16 @@ struct parser {
 };
 
 /* 'attached' is a value in the same word, or NULL: then the next word is it. */
-static int take_value(struct parser *p, const struct cli_opt *opt, void *target,
+static int take_value(struct opt_parser *p, const struct cli_opt *opt, void *target,
                       const char *attached, struct aq_error *err)
 {
     if (!attached && p->at >= p->argc)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--%s needs a value: --%s %s", opt->name,
                             opt->name, opt->arg);
-    return store(opt, target, attached ? attached : p->argv[p->at++], err);
+    return opt_store(opt, target, attached ? attached : p->argv[p->at++], err);
 }
 
-static int parse_long(struct parser *p, const char *word, struct aq_error *err)
+static int parse_long(struct opt_parser *p, const char *word, struct aq_error *err)
 {
     size_t len = strcspn(word, "=");
     const char *attached = word[len] ? word + len + 1 : NULL;
@@ -154,13 +156,13 @@ static int parse_long(struct parser *p, const char *word, struct aq_error *err)
         if (opt->type == CLI_FLAG && attached)
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--%s takes no value", opt->name);
         if (opt->type == CLI_FLAG)
-            return store(opt, p->sets[i].target, NULL, err);
+            return opt_store(opt, p->sets[i].target, NULL, err);
         return take_value(p, opt, p->sets[i].target, attached, err);
     }
     return unknown_option(p->sets, p->set_count, word, len, err);
 }
 
-static const struct cli_opt *find_letter(const struct parser *p, char letter, void **ret_target)
+static const struct cli_opt *find_letter(const struct opt_parser *p, char letter, void **ret_target)
 {
     for (size_t i = 0; i < p->set_count; i++) {
         for (const struct cli_opt *o = p->sets[i].opts; o && o->name; o++) {
@@ -173,7 +175,7 @@ static const struct cli_opt *find_letter(const struct parser *p, char letter, vo
     return NULL;
 }
 
-static int parse_letters(struct parser *p, const char *letters, struct aq_error *err)
+static int parse_letters(struct opt_parser *p, const char *letters, struct aq_error *err)
 {
     for (; *letters; letters++) {
         void *target;
@@ -185,7 +187,7 @@ static int parse_letters(struct parser *p, const char *letters, struct aq_error 
                                 isprint((unsigned char)*letters) ? *letters : '?');
         if (opt->type != CLI_FLAG)
             return take_value(p, opt, target, letters[1] ? letters + 1 : NULL, err);
-        r = store(opt, target, NULL, err);
+        r = opt_store(opt, target, NULL, err);
         if (r < 0)
             return r;
     }
@@ -195,7 +197,7 @@ static int parse_letters(struct parser *p, const char *letters, struct aq_error 
 int cli_opts_parse(const struct cli_opt_set *sets, size_t set_count, bool stop_at_first, int argc,
                    char **argv, int *ret_count, struct aq_error *err)
 {
-    struct parser p = { sets, set_count, argc, 0, argv };
+    struct opt_parser p = { sets, set_count, argc, 0, argv };
     int count = 0, r = 0;
 
     while (r == 0 && p.at < argc) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* opt.h - command-line options as tables
  *
  * A table row says where in the caller's struct a value goes; help text,
@@ -41,7 +42,10 @@ struct cli_opt {
     const char *help; /* one line, no full stop */
 };
 
-#define CLI_OPT_END { .name = NULL }
+#define CLI_OPT_END  \
+    {                \
+        .name = NULL \
+    }
 
 /* Options and where their values go. */
 struct cli_opt_set {

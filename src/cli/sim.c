@@ -1,9 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "sim": hands over to aliquot-sim, so that this program stays small. */
 #include "cli/verbs.h"
 
 struct sim_opts {
-    const char *nodes, *tasks, *policy, *arrival, *seeds, *load, *draw, *longest, *order,
-        *svg;
+    const char *nodes, *tasks, *policy, *arrival, *seeds, *load, *draw, *longest, *order, *svg;
     bool time, json;
 };
 
@@ -34,14 +34,16 @@ static const struct cli_opt sim_opts[] = {
     CLI_OPT_END,
 };
 
-static int sim(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int sim_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct sim_opts *o = data;
-    const struct { const char *option, *value; } given[] = {
-        { "--nodes", o->nodes },   { "--tasks", o->tasks }, { "--policy", o->policy },
-        { "--arrival", o->arrival }, { "--seeds", o->seeds }, { "--load", o->load },
-        { "--draw", o->draw },     { "--longest", o->longest },
-        { "--order", o->order },   { "--svg", o->svg },
+    const struct {
+        const char *option, *value;
+    } given[] = {
+        { "--nodes", o->nodes },     { "--tasks", o->tasks },     { "--policy", o->policy },
+        { "--arrival", o->arrival }, { "--seeds", o->seeds },     { "--load", o->load },
+        { "--draw", o->draw },       { "--longest", o->longest }, { "--order", o->order },
+        { "--svg", o->svg },
     };
     const char *args[2 * AQ_COUNT(given) + 4] = { "aliquot-sim" };
     size_t count = 1;
@@ -75,5 +77,5 @@ const struct cli_verb verb_sim = {
     .opts = sim_opts,
     .opts_size = sizeof(struct sim_opts),
     .flags = CLI_NO_CONFIG,
-    .run = sim,
+    .run = sim_run,
 };

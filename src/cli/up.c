@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "up": hands over to aliquot-up, so that this program stays small. */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static const struct cli_opt up_opts[] = {
     CLI_OPT_END,
 };
 
-static int up(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int up_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct up_opts *opts = data;
     char program[] = "aliquot-up", dev[] = "--dev", state[] = "--state", port[] = "--port",
@@ -36,7 +37,7 @@ static int up(struct cli *cli, void *data, int argc, char **argv, struct aq_erro
     (void)argc;
     (void)argv;
     if (!args)
-        return aq_fail(err, ENOMEM, "arguments");
+        return aq_fail_oom(err);
     args[count++] = program;
     if (opts->dev)
         args[count++] = dev;
@@ -65,15 +66,14 @@ const struct cli_verb verb_up = {
     .name = "up",
     .args = "",
     .summary = "Start a whole cluster on this machine and watch over it",
-    .details =
-        "Starts manager and agents, joins them, prints where they are, and starts what\n"
-        "dies anew. Ctrl-C ends everything that it started; with --dev the sessions,\n"
-        "too. The state stays: the next 'aliquot up' goes on from there.",
+    .details = "Starts manager and agents, joins them, prints where they are, and restarts\n"
+               "processes that die. Ctrl-C ends everything that it started; with --dev the\n"
+               "sessions, too. The state stays: the next 'aliquot up' goes on from there.",
     .examples = "aliquot up --dev\n"
                 "aliquot up --state ~/cluster --port 9000\n"
                 "aliquot up --dev --agent first.toml --agent second.toml",
     .opts = up_opts,
     .opts_size = sizeof(struct up_opts),
     .flags = CLI_NO_CONFIG,
-    .run = up,
+    .run = up_run,
 };

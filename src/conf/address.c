@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* address.c - addresses "host:port" in settings */
 #include <errno.h>
 #include <string.h>
 
 #include "conf/conf.h"
 
 /* 1..65535, digits only. */
-static bool parse_port(const char *text, uint16_t *ret)
+static bool address_parse_port(const char *text, uint16_t *ret)
 {
     unsigned long value = 0;
 
@@ -18,7 +20,8 @@ static bool parse_port(const char *text, uint16_t *ret)
 }
 
 /* Find host and port within 'text'; *ret_port NULL when there is none. */
-static bool split(const char *text, const char **ret_host, size_t *ret_len, const char **ret_port)
+static bool address_split(const char *text, const char **ret_host, size_t *ret_len,
+                          const char **ret_port)
 {
     const char *end;
 
@@ -48,16 +51,16 @@ int conf_parse_address(const char *text, uint16_t default_port, struct conf_list
     size_t len;
     char *copy;
 
-    if (!split(text, &host, &len, &port_text) || strcspn(host, " \t\r\n/@") < len)
+    if (!address_split(text, &host, &len, &port_text) || strcspn(host, " \t\r\n/@") < len)
         return aq_fail_field(err, EINVAL, "address",
                              "'%s' is not an address like host:port or [::1]:port", text);
-    if (port_text ? !parse_port(port_text, &port) : port == 0)
+    if (port_text ? !address_parse_port(port_text, &port) : port == 0)
         return aq_fail_field(err, EINVAL, "address", "'%s' needs a port from 1 to 65535", text);
     if (len == 0 && !port_text)
         return aq_fail_field(err, EINVAL, "address", "the address is empty");
     copy = len ? strndup(host, len) : strdup("0.0.0.0");
     if (!copy)
-        return aq_fail(err, ENOMEM, "address");
+        return aq_fail_oom(err);
     *ret = (struct conf_listen){ .host = copy, .port = port };
     return 0;
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conf.c - a program's settings: a table of items over TOML files */
 #include "conf/conf.h"
 
 #include <ctype.h>
@@ -14,13 +16,13 @@
 #include "conf/toml.h"
 #include "conf/value.h"
 
-struct load {
+struct conf_load {
     const struct conf_item *items;
     const char *file;
     void *target;
 };
 
-static bool has_section(const struct conf_item *items, const char *name)
+static bool conf_has_section(const struct conf_item *items, const char *name)
 {
     size_t len = strlen(name);
 
@@ -32,8 +34,9 @@ static bool has_section(const struct conf_item *items, const char *name)
     return false;
 }
 
-static int refuse_unknown(const struct load *load, const struct conf_place *place,
-                          const struct toml_value *value, const char *full, struct aq_error *err)
+static int conf_refuse_unknown(const struct conf_load *load, const struct conf_place *place,
+                               const struct toml_value *value, const char *full,
+                               struct aq_error *err)
 {
     char name[160], known[160] = "", best[sizeof(known)] = "";
     struct suggest near;
@@ -49,15 +52,15 @@ static int refuse_unknown(const struct load *load, const struct conf_place *plac
             near.best = best;
         }
     }
-    return aq_fail_field(err, EINVAL, full, "%s:%u: unknown %s '%s'%s%s%s", load->file,
-                         value->line, value->kind == TOML_TABLE ? "section" : "key", full,
+    return aq_fail_field(err, EINVAL, full, "%s:%u: unknown %s '%s'%s%s%s", load->file, value->line,
+                         value->kind == TOML_TABLE ? "section" : "key", full,
                          near.best ? ", did you mean '" : "", near.best ? near.best : "",
                          near.best ? "'?" : "");
 }
 
 /* By section and key; an element of an array is found as the array. */
-static const struct conf_item *find_item(const struct conf_item *items, const char *section,
-                                         const char *key)
+static const struct conf_item *conf_find_item(const struct conf_item *items, const char *section,
+                                              const char *key)
 {
     size_t len = strcspn(key, "[");
 
@@ -70,7 +73,8 @@ static const struct conf_item *find_item(const struct conf_item *items, const ch
 }
 
 /* The item whose table the section is: its members have names of their own. */
-static const struct conf_item *find_container(const struct conf_item *items, const char *section)
+static const struct conf_item *conf_find_container(const struct conf_item *items,
+                                                   const char *section)
 {
     for (; items->type != CONF_END; items++) {
         const char *rest = conf_item_follow(items, section);
@@ -84,7 +88,7 @@ static const struct conf_item *find_container(const struct conf_item *items, con
 }
 
 /* A number or truth value as text; NULL if it is none. */
-static const char *scalar_text(const struct toml_value *value, char buf[40])
+static const char *conf_scalar_text(const struct toml_value *value, char buf[40])
 {
     size_t len;
 
@@ -123,20 +127,20 @@ static const char *value_text(const struct conf_item *item, const struct toml_va
         || (value->kind == TOML_INT && !is_number)
         || (value->kind == TOML_FLOAT && item->type != CONF_MICRO))
         return NULL;
-    return scalar_text(value, buf);
+    return conf_scalar_text(value, buf);
 }
 
-static int refuse_kind(const struct load *load, const struct conf_item *item,
-                       const struct toml_value *value, const char *name, struct aq_error *err)
+static int conf_refuse_kind(const struct conf_load *load, const struct conf_item *item,
+                            const struct toml_value *value, const char *name, struct aq_error *err)
 {
     return aq_fail_field(err, EINVAL, name, "%s:%u: %s wants %s", load->file, value->line, name,
                          conf_type_hint(item->type));
 }
 
 /* A value that is the item, or an element of it. */
-static int take_item(const struct load *load, const struct conf_place *place,
-                     const struct conf_item *item, const struct toml_value *value,
-                     const char *name, struct aq_error *err)
+static int conf_take_item(const struct conf_load *load, const struct conf_place *place,
+                          const struct conf_item *item, const struct toml_value *value,
+                          const char *name, struct aq_error *err)
 {
     void *member = (char *)place->target + item->offset;
     bool is_element = strchr(value->key, '[') != NULL;
@@ -151,16 +155,14 @@ static int take_item(const struct load *load, const struct conf_place *place,
         && !is_element && (value->kind == TOML_TABLE || value->kind == TOML_ARRAY))
         return 0;
     if (item->type == CONF_TABLES && is_element && value->kind == TOML_TABLE)
-        return conf_tables_add(item->table, member, NULL)
-                   ? 0 : aq_fail(err, ENOMEM, "%s: memory is short", load->file);
+        return conf_tables_add(item->table, member, NULL) ? 0 : aq_fail_oom(err);
     if (item->type == CONF_PAIRS && value->kind == TOML_TABLE && !is_element)
         return 0;
     if (item->type == CONF_LIST && is_element && value->kind == TOML_STR)
-        return conf_list_add(member, value->str, strlen(value->str)) == 0
-                   ? 0 : aq_fail(err, ENOMEM, "%s: memory is short", load->file);
+        return conf_list_add(member, value->str, strlen(value->str)) == 0 ? 0 : aq_fail_oom(err);
     text = is_element ? NULL : value_text(item, value, buf);
     if (!text)
-        return refuse_kind(load, item, value, name, err);
+        return conf_refuse_kind(load, item, value, name, err);
     r = conf_set(item, text, place->target, err);
     if (r < 0)
         (void)aq_error_wrap(err, "%s:%u%s%.*s", load->file, value->line, outer ? ": " : "",
@@ -170,9 +172,9 @@ static int take_item(const struct load *load, const struct conf_place *place,
 }
 
 /* A member of a table whose members have names of their own. */
-static int take_member(const struct load *load, const struct conf_place *place,
-                       const struct conf_item *item, const struct toml_value *value,
-                       const char *name, struct aq_error *err)
+static int conf_take_member(const struct conf_load *load, const struct conf_place *place,
+                            const struct conf_item *item, const struct toml_value *value,
+                            const char *name, struct aq_error *err)
 {
     void *member = (char *)place->target + item->offset;
     const char *text;
@@ -181,21 +183,22 @@ static int take_member(const struct load *load, const struct conf_place *place,
 
     if (item->type == CONF_TABLES) {
         if (value->kind != TOML_TABLE)
-            return refuse_kind(load, item, value, name, err);
+            return conf_refuse_kind(load, item, value, name, err);
         ok = conf_tables_add(item->table, member, value->key);
     } else {
-        text = scalar_text(value, buf);
+        text = conf_scalar_text(value, buf);
         if (!text)
-            return refuse_kind(load, item, value, name, err);
+            return conf_refuse_kind(load, item, value, name, err);
         ok = conf_pairs_set(member, value->key, text) == 0;
     }
-    return ok ? 0 : aq_fail(err, ENOMEM, "%s: memory is short", load->file);
+    return ok ? 0 : aq_fail_oom(err);
 }
 
-static int on_value(void *data, const struct toml_value *value, struct aq_error *err)
+static int conf_on_value(void *data, const struct toml_value *value, struct aq_error *err)
 {
-    const struct load *load = data;
-    struct conf_place place = { .items = load->items, .target = load->target,
+    const struct conf_load *load = data;
+    struct conf_place place = { .items = load->items,
+                                .target = load->target,
                                 .section = value->section };
     const struct conf_item *item, *container;
     char name[160], inner[160];
@@ -203,21 +206,21 @@ static int on_value(void *data, const struct toml_value *value, struct aq_error 
     (void)snprintf(name, sizeof(name), "%s%s%s", value->section, value->section[0] ? "." : "",
                    value->key);
     conf_place_find(&place);
-    item = find_item(place.items, place.section, value->key);
+    item = conf_find_item(place.items, place.section, value->key);
     if (item)
-        return take_item(load, &place, item, value, name, err);
-    container = find_container(place.items, place.section);
+        return conf_take_item(load, &place, item, value, name, err);
+    container = conf_find_container(place.items, place.section);
     if (container)
-        return take_member(load, &place, container, value, name, err);
+        return conf_take_member(load, &place, container, value, name, err);
     (void)snprintf(inner, sizeof(inner), "%s%s%s", place.section, place.section[0] ? "." : "",
                    value->key);
     if ((place.table && place.table->may_have_more)
-        || (value->kind == TOML_TABLE && has_section(place.items, inner)))
+        || (value->kind == TOML_TABLE && conf_has_section(place.items, inner)))
         return 0;
-    return refuse_unknown(load, &place, value, name, err);
+    return conf_refuse_unknown(load, &place, value, name, err);
 }
 
-static int load_file(struct load *load, const char *file, struct aq_error *err)
+static int conf_load_file(struct conf_load *load, const char *file, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r = fs_read(AT_FDCWD, file, CONF_FILE_MAX, &text, err);
@@ -225,10 +228,10 @@ static int load_file(struct load *load, const char *file, struct aq_error *err)
     if (r < 0)
         return r;
     load->file = file;
-    return toml_read(file, text.data, text.len, on_value, load, err);
+    return toml_read(file, text.data, text.len, conf_on_value, load, err);
 }
 
-static int load_drop_ins(struct load *load, const char *file, struct aq_error *err)
+static int conf_load_drop_ins(struct conf_load *load, const char *file, struct aq_error *err)
 {
     size_t len = strlen(file);
     AQ_CLEANUP(aq_freep) char *pattern = NULL;
@@ -239,16 +242,16 @@ static int load_drop_ins(struct load *load, const char *file, struct aq_error *e
         return 0;
     pattern = aq_format("%.*sconf.d/*.toml", (int)(len - 4), file);
     if (!pattern)
-        return aq_fail(err, ENOMEM, "%s", file);
+        return aq_fail_oom(err);
     if (glob(pattern, 0, NULL, &found) == GLOB_NOSPACE)
-        r = aq_fail(err, ENOMEM, "%s", pattern);
+        r = aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)
-        r = load_file(load, found.gl_pathv[i], err);
+        r = conf_load_file(load, found.gl_pathv[i], err);
     globfree(&found);
     return r;
 }
 
-static int load_environment(const struct conf_item *items, void *target, struct aq_error *err)
+static int conf_load_environment(const struct conf_item *items, void *target, struct aq_error *err)
 {
     int r = 0;
 
@@ -268,7 +271,7 @@ static int load_environment(const struct conf_item *items, void *target, struct 
     return r;
 }
 
-static int set_defaults(const struct conf_item *items, void *target, struct aq_error *err)
+static int conf_set_defaults(const struct conf_item *items, void *target, struct aq_error *err)
 {
     int r = 0;
 
@@ -283,8 +286,8 @@ static int set_defaults(const struct conf_item *items, void *target, struct aq_e
 /* Text, addresses and arrays begin with a pointer that is NULL unless they are
  * set; a number has no "unset".
  */
-static int check_required(const struct conf_item *items, const void *target, const char *within,
-                          struct aq_error *err)
+static int conf_check_required(const struct conf_item *items, const void *target,
+                               const char *within, struct aq_error *err)
 {
     int r = 0;
 
@@ -305,7 +308,7 @@ static int check_required(const struct conf_item *items, const void *target, con
                                *(char *const *)(const void *)each);
             else
                 (void)snprintf(inner, sizeof(inner), "%s%s[%zu]: ", within, name, i);
-            r = check_required(items->table->items, each, inner, err);
+            r = conf_check_required(items->table->items, each, inner, err);
         }
     }
     return r;
@@ -314,17 +317,17 @@ static int check_required(const struct conf_item *items, const void *target, con
 int conf_load(const struct conf_item *items, const char *file, bool may_be_missing, void *target,
               struct aq_error *err)
 {
-    struct load load = { .items = items, .target = target };
-    int r = set_defaults(items, target, err);
+    struct conf_load load = { .items = items, .target = target };
+    int r = conf_set_defaults(items, target, err);
 
     if (r == 0 && file && (!may_be_missing || access(file, F_OK) == 0))
-        r = load_file(&load, file, err);
+        r = conf_load_file(&load, file, err);
     if (r == 0 && file)
-        r = load_drop_ins(&load, file, err);
+        r = conf_load_drop_ins(&load, file, err);
     if (r == 0)
-        r = load_environment(items, target, err);
+        r = conf_load_environment(items, target, err);
     if (r == 0)
-        r = check_required(items, target, "", err);
+        r = conf_check_required(items, target, "", err);
     if (r < 0)
         conf_done(items, target);
     return r;
@@ -333,13 +336,13 @@ int conf_load(const struct conf_item *items, const char *file, bool may_be_missi
 int conf_load_text(const struct conf_item *items, const char *name, const char *text, size_t len,
                    void *target, struct aq_error *err)
 {
-    struct load load = { .items = items, .file = name, .target = target };
-    int r = set_defaults(items, target, err);
+    struct conf_load load = { .items = items, .file = name, .target = target };
+    int r = conf_set_defaults(items, target, err);
 
     if (r == 0)
-        r = toml_read(name, text, len, on_value, &load, err);
+        r = toml_read(name, text, len, conf_on_value, &load, err);
     if (r == 0)
-        r = check_required(items, target, "", err);
+        r = conf_check_required(items, target, "", err);
     if (r < 0)
         conf_done(items, target);
     return r;

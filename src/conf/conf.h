@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conf.h - a program's settings: a table of items over TOML files
  *
  * A program declares one struct for its settings and one table of items that
  * says where each belongs. Sources, later ones win: the table's defaults, the
- * file, the "*.toml" files of the folder beside it that is named as the file
+ * file, the "*.toml" files of the directory beside it that is named as the file
  * with "conf.d" for "toml" (agent.toml: agent.conf.d/) in name order, then
  * environment variables ALIQUOT_SECTION_KEY ("-" and "." become "_"; without
- * section ALIQUOT_KEY; not for PAIRS and TABLES). An unknown section or key is refused with file, line
- * and the nearest known name. Files are TOML 1.0, at most CONF_FILE_MAX bytes.
+ * section ALIQUOT_KEY; not for PAIRS and TABLES). An unknown section or key is refused with
+ * file, line and the nearest known name. Files are TOML 1.0, at most CONF_FILE_MAX bytes.
  */
 #ifndef AQ_CONF_CONF_H
 #define AQ_CONF_CONF_H
@@ -35,9 +36,10 @@ enum conf_type {
     CONF_TABLES,   /* struct conf_tables: an array of tables, or a table of named tables */
 };
 
-#define CONF_REQUIRED (1u << 0) /* loading fails if nobody sets it; STR, PATH, LISTEN, LIST,
+#define CONF_REQUIRED \
+    (1u << 0)                 /* loading fails if nobody sets it; STR, PATH, LISTEN, LIST,
                                  PAIRS, TABLES only */
-#define CONF_SECRET (1u << 1)   /* the value never appears in a message */
+#define CONF_SECRET (1u << 1) /* the value never appears in a message */
 
 struct conf_listen {
     char *host; /* numeric address or name; owned; NULL = not set */
@@ -74,7 +76,7 @@ struct conf_item {
     const char *initial; /* default in the form of an environment variable; NULL = zero */
     int64_t min, max;    /* INT, DURATION, SIZE, MICRO; both 0 = 0..INT64_MAX */
     unsigned flags;
-    const char *doc;     /* one line for the sample and the manual page */
+    const char *doc;                /* one line for the sample and the manual page */
     const struct conf_table *table; /* TABLES */
 };
 
@@ -82,13 +84,16 @@ struct conf_item {
  * within it. CONF_REQUIRED in it is checked for every table.
  */
 struct conf_table {
-    size_t size;         /* of the struct */
+    size_t size; /* of the struct */
     const struct conf_item *items;
-    bool is_named;       /* a table of tables; the struct begins with 'char *name' */
-    bool may_have_more;  /* unknown keys are passed over */
+    bool is_named;      /* a table of tables; the struct begins with 'char *name' */
+    bool may_have_more; /* unknown keys are passed over */
 };
 
-#define CONF_TABLE_END { .type = CONF_END }
+#define CONF_TABLE_END   \
+    {                    \
+        .type = CONF_END \
+    }
 
 /* Fill 'target' (zeroed by the caller) from all sources. 'file' NULL or a
  * missing file when 'may_be_missing' leaves defaults and environment. On
@@ -107,8 +112,8 @@ int conf_load_text(const struct conf_item *items, const char *name, const char *
 void conf_done(const struct conf_item *items, void *target);
 
 /* Set one item from text as an environment variable would. -EINVAL. */
-int conf_set(const struct conf_item *item, const char *text, void *target, struct aq_error *err)
-    AQ_UNTRUSTED;
+int conf_set(const struct conf_item *item, const char *text, void *target,
+             struct aq_error *err) AQ_UNTRUSTED;
 
 /* A commented sample file with every item, its default and its doc. */
 void conf_write_sample(const struct conf_item *items, struct strbuf *out);

@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sample.c - a commented example of all settings */
 #include <string.h>
 
 #include "conf/conf.h"
 
 /* The words of a list's default. */
-static void write_list(const char *words, struct strbuf *out)
+static void sample_write_list(const char *words, struct strbuf *out)
 {
     bool is_first = true;
 
@@ -19,21 +21,22 @@ static void write_list(const char *words, struct strbuf *out)
 }
 
 /* A default as TOML: bare for numbers and booleans, quoted otherwise. */
-static void write_value(const struct conf_item *item, struct strbuf *out)
+static void sample_write_value(const struct conf_item *item, struct strbuf *out)
 {
     const char *text = item->initial ? item->initial : "";
     bool is_digits = text[0] && text[strspn(text, "0123456789")] == '\0';
 
     if (item->type == CONF_LIST)
-        write_list(text, out);
+        sample_write_list(text, out);
     else if (item->type == CONF_PAIRS || item->type == CONF_TABLES)
         strbuf_adds(out, item->type == CONF_PAIRS ? "{}" : "[]");
     else if (item->type == CONF_BOOL)
         strbuf_adds(out, item->initial ? text : "false");
     else if (item->type != CONF_STR && item->type != CONF_PATH && is_digits)
         strbuf_adds(out, text);
-    else if (!text[0] && (item->type == CONF_INT || item->type == CONF_SIZE
-                          || item->type == CONF_DURATION || item->type == CONF_MICRO))
+    else if (!text[0]
+             && (item->type == CONF_INT || item->type == CONF_SIZE || item->type == CONF_DURATION
+                 || item->type == CONF_MICRO))
         strbuf_adds(out, "0");
     else
         strbuf_addf(out, "\"%s\"", text);
@@ -49,7 +52,7 @@ void conf_write_sample(const struct conf_item *items, struct strbuf *out)
         section = item->section;
         strbuf_addf(out, "# %s%s\n#%s = ", item->doc,
                     item->flags & CONF_REQUIRED ? " (required)" : "", item->key);
-        write_value(item, out);
+        sample_write_value(item, out);
         strbuf_addc(out, '\n');
     }
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tables.c - lists, pairs and tables as settings, inside this layer */
 #include "conf/tables.h"
 
 #include <errno.h>
@@ -77,7 +79,8 @@ void *conf_tables_add(const struct conf_table *table, struct conf_tables *tables
 {
     char *fresh, *copy = name ? strdup(name) : NULL;
 
-    if ((name && !copy) || !vec_grow(&tables->items, &tables->cap, tables->count + 1, table->size)) {
+    if ((name && !copy)
+        || !vec_grow(&tables->items, &tables->cap, tables->count + 1, table->size)) {
         free(copy);
         return NULL;
     }
@@ -124,8 +127,8 @@ const char *conf_item_follow(const struct conf_item *item, const char *text)
 /* The struct of the table that 'at' (behind the item's name) leads to; tables
  * come before their members, so it is the latest. *ret_rest is what follows.
  */
-static void *enter(const struct conf_item *item, void *target, const char *at,
-                   const char **ret_rest)
+static void *tables_enter(const struct conf_item *item, void *target, const char *at,
+                          const char **ret_rest)
 {
     struct conf_tables *tables = (void *)((char *)target + item->offset);
     size_t len;
@@ -156,14 +159,15 @@ void conf_place_find(struct conf_place *place)
     while (item->type != CONF_END) {
         const char *at = item->type == CONF_TABLES ? conf_item_follow(item, place->section) : NULL;
         const char *rest;
-        void *target = at && *at ? enter(item, place->target, at, &rest) : NULL;
+        void *target = at && *at ? tables_enter(item, place->target, at, &rest) : NULL;
 
         if (!target) {
             item++;
             continue;
         }
-        *place = (struct conf_place){ .items = item->table->items, .table = item->table,
-                                      .target = target, .section = rest };
+        *place = (struct conf_place){
+            .items = item->table->items, .table = item->table, .target = target, .section = rest
+        };
         item = place->items;
     }
 }

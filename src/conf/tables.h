@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tables.h - lists, pairs and tables as settings, inside this layer */
 #ifndef AQ_CONF_TABLES_H
 #define AQ_CONF_TABLES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* toml.h - TOML as a flat run of values, for conf.c only
  *
  * The parser is toml++ behind one extern "C" call; no C++ type and no

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* value.c - one value of a setting: read, checked and written */
 #include "conf/value.h"
 
 #include <errno.h>
@@ -8,7 +10,7 @@
 #include "base/clock.h"
 #include "conf/tables.h"
 
-static void *member(const struct conf_item *item, void *target)
+static void *conf_value_member(const struct conf_item *item, void *target)
 {
     return (char *)target + item->offset;
 }
@@ -38,7 +40,7 @@ const char *conf_type_hint(enum conf_type type)
 }
 
 /* Whole decimal number with an optional sign; false on anything else. */
-static bool parse_integer(const char *text, int64_t *ret)
+static bool value_parse_integer(const char *text, int64_t *ret)
 {
     char *end;
     long long value;
@@ -53,12 +55,12 @@ static bool parse_integer(const char *text, int64_t *ret)
     return true;
 }
 
-static bool parse_bool(const char *text, bool *ret)
+static bool value_parse_bool(const char *text, bool *ret)
 {
     static const struct {
         const char *text;
         bool value;
-    } words[] = { { "true", true }, { "1", true }, { "yes", true }, { "on", true },
+    } words[] = { { "true", true },   { "1", true },  { "yes", true }, { "on", true },
                   { "false", false }, { "0", false }, { "no", false }, { "off", false } };
 
     for (size_t i = 0; i < AQ_COUNT(words); i++) {
@@ -71,7 +73,7 @@ static bool parse_bool(const char *text, bool *ret)
 }
 
 /* "16", "16k", "16 MiB", "1gb": powers of 1024. */
-static bool parse_size(const char *text, int64_t *ret)
+static bool value_parse_size(const char *text, int64_t *ret)
 {
     static const char scales[] = "kmgtpe";
     char *end;
@@ -102,7 +104,7 @@ static bool parse_size(const char *text, int64_t *ret)
 }
 
 /* "12", "0.25": exact, at most six decimals. */
-static bool parse_micro(const char *text, int64_t *ret)
+static bool value_parse_micro(const char *text, int64_t *ret)
 {
     const char *point = strchr(text, '.');
     size_t decimals = point ? strlen(point + 1) : 0;
@@ -113,31 +115,32 @@ static bool parse_micro(const char *text, int64_t *ret)
         return false;
     (void)snprintf(digits, sizeof(digits), "%.*s%s%.*s", point ? (int)(point - text) : 20, text,
                    point ? point + 1 : "", (int)(6 - decimals), "000000");
-    if (digits[0] == '-' || digits[strspn(digits, "0123456789")] || !parse_integer(digits, &value))
+    if (digits[0] == '-' || digits[strspn(digits, "0123456789")]
+        || !value_parse_integer(digits, &value))
         return false;
     *ret = value;
     return true;
 }
 
-static bool parse_number(enum conf_type type, const char *text, int64_t *ret)
+static bool conf_value_parse_number(enum conf_type type, const char *text, int64_t *ret)
 {
     if (type == CONF_INT)
-        return parse_integer(text, ret);
+        return value_parse_integer(text, ret);
     if (type == CONF_SIZE)
-        return parse_size(text, ret);
+        return value_parse_size(text, ret);
     if (type == CONF_MICRO)
-        return parse_micro(text, ret);
+        return value_parse_micro(text, ret);
     return clock_parse_duration(text, ret) == 0;
 }
 
-static int set_number(const struct conf_item *item, const char *text, void *target,
-                      struct aq_error *err, const char *name)
+static int conf_value_set_number(const struct conf_item *item, const char *text, void *target,
+                                 struct aq_error *err, const char *name)
 {
     int64_t low = item->min, high = item->max, value;
 
     if (low == 0 && high == 0)
         high = INT64_MAX;
-    if (!parse_number(item->type, text, &value))
+    if (!conf_value_parse_number(item->type, text, &value))
         return aq_fail_field(err, EINVAL, name, "%s: '%s' is not %s", name,
                              item->flags & CONF_SECRET ? "..." : text, conf_type_hint(item->type));
     if (value < low || value > high) {
@@ -150,14 +153,14 @@ static int set_number(const struct conf_item *item, const char *text, void *targ
                              (long long)(low / unit), (long long)(high / unit),
                              item->type == CONF_DURATION ? " seconds" : "");
     }
-    *(int64_t *)member(item, target) = value;
+    *(int64_t *)conf_value_member(item, target) = value;
     return 0;
 }
 
-static int set_text(const struct conf_item *item, const char *text, void *target,
-                    struct aq_error *err, const char *name)
+static int conf_value_set_text(const struct conf_item *item, const char *text, void *target,
+                               struct aq_error *err, const char *name)
 {
-    char **place = member(item, target), *copy;
+    char **place = conf_value_member(item, target), *copy;
     const char *home = getenv("HOME");
 
     if (item->type == CONF_PATH && text[0] == '~' && text[1] == '/' && home && home[0] == '/')
@@ -167,16 +170,16 @@ static int set_text(const struct conf_item *item, const char *text, void *target
     else
         copy = strdup(text);
     if (!copy)
-        return aq_fail_field(err, ENOMEM, name, "%s: memory is short", name);
+        return aq_fail_oom(err);
     free(*place);
     *place = copy;
     return 0;
 }
 
-static int set_listen(const struct conf_item *item, const char *text, void *target,
-                      struct aq_error *err, const char *name)
+static int value_set_listen(const struct conf_item *item, const char *text, void *target,
+                            struct aq_error *err, const char *name)
 {
-    struct conf_listen *place = member(item, target), parsed;
+    struct conf_listen *place = conf_value_member(item, target), parsed;
     int r = conf_parse_address(text, 0, &parsed, err);
 
     if (r < 0) {
@@ -199,30 +202,30 @@ int conf_set(const struct conf_item *item, const char *text, void *target, struc
     switch (item->type) {
     case CONF_STR:
     case CONF_PATH:
-        return set_text(item, text, target, err, name);
+        return conf_value_set_text(item, text, target, err, name);
     case CONF_LISTEN:
-        return set_listen(item, text, target, err, name);
+        return value_set_listen(item, text, target, err, name);
     case CONF_BOOL:
-        if (!parse_bool(text, &flag))
+        if (!value_parse_bool(text, &flag))
             return aq_fail_field(err, EINVAL, name, "%s: '%s' is not %s", name, text,
                                  conf_type_hint(item->type));
-        *(bool *)member(item, target) = flag;
+        *(bool *)conf_value_member(item, target) = flag;
         return 0;
     case CONF_LIST:
-        conf_list_done(member(item, target));
-        return conf_list_add_words(member(item, target), text) == 0
-                   ? 0 : aq_fail_field(err, ENOMEM, name, "%s: memory is short", name);
+        conf_list_done(conf_value_member(item, target));
+        return conf_list_add_words(conf_value_member(item, target), text) == 0 ? 0
+                                                                               : aq_fail_oom(err);
     case CONF_PAIRS:
     case CONF_TABLES:
         return aq_fail_field(err, EINVAL, name, "%s can only be set in a file", name);
     default:
-        return set_number(item, text, target, err, name);
+        return conf_value_set_number(item, text, target, err, name);
     }
 }
 
 void conf_clear(const struct conf_item *item, void *target)
 {
-    void *place = member(item, target);
+    void *place = conf_value_member(item, target);
 
     switch (item->type) {
     case CONF_STR:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* value.h - one setting from text into its place, inside this layer */
 #ifndef AQ_CONF_VALUE_H
 #define AQ_CONF_VALUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* charge.h - how much device memory a container and each process of it hold
  *
  * The container's counter of a device changes by one compare-and-swap, which
@@ -5,11 +6,11 @@
  * afterwards it must be known whether the last change of the dead process
  * took effect. So a process first writes down what it is about to add
  * ('intent', operation N), the swap marks the counter with (slot, N), and
- * whoever replaces such a mark notes in the other's slot that it was 'seen'.
+ * a process that replaces such a mark notes in the other's slot that it was 'seen'.
  * An operation has taken effect if its mark stands in the counter or was seen.
  *
  * One operation at a time per slot and device: the caller serialises its
- * threads. Memory that a stranger scribbled over gives wrong numbers, never
+ * threads. Memory that another process corrupted gives wrong numbers, never
  * a fault. Words are described in aliquot/gpu_region.h.
  */
 #ifndef AQ_GPU_CHARGE_H
@@ -27,7 +28,7 @@ static inline uint64_t charge_granules(uint64_t bytes)
 }
 
 /* Reserve 'granules' more for 'slot' unless the container's sum would pass
- * 'limit' granules. False = refused, nothing changed.
+ * 'limit' granules. False = rejected, nothing changed.
  */
 bool charge_reserve(struct aq_gpu_usage *usage, uint32_t slot, uint32_t device, uint64_t granules,
                     uint64_t limit);

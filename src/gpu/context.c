@@ -1,18 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* context.c - contexts and code: made first, measured, and undone if they do not fit
  *
  * A context that is gone takes its allocations with it. The driver says which
- * those were only by no longer counting them, so the books of a device are
+ * those were only by no longer counting them, so the ledger of a device is
  * brought to zero when its last context is gone (cuDevicePrimaryCtxReset, or
  * the last release or destroy).
  */
 #include "gpu/device.h"
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
-#include "gpu/loan.h"
+#include "gpu/shared_alloc.h"
 #include "gpu/overhead.h"
 #include "gpu/throttle.h"
 
-static bool is_refused(CUdevice device)
+static bool context_is_denied(CUdevice device)
 {
     return gpu_device_index(device) < 0;
 }
@@ -23,7 +24,7 @@ CUresult on_primary_retain(fn_cuDevicePrimaryCtxRetain *real, CUcontext *context
     int active = 0;
     CUresult result;
 
-    if (is_refused(device))
+    if (context_is_denied(device))
         return CUDA_ERROR_INVALID_DEVICE;
     if (gpu_real.cuDevicePrimaryCtxGetState)
         (void)gpu_real.cuDevicePrimaryCtxGetState(device, &flags, &active);
@@ -37,67 +38,67 @@ CUresult on_primary_retain(fn_cuDevicePrimaryCtxRetain *real, CUcontext *context
                                : gpu_real.cuDevicePrimaryCtxRelease(device));
 }
 
-/* Give back what stands in the books for 'device' of one kind. */
-struct sweep {
+/* Give back what the ledger has for 'device' of one kind. */
+struct context_sweep {
     struct ledger_entry entries[256];
     int count, device;
 };
 
-static void collect(const struct ledger_entry *entry, void *data)
+static void context_collect(const struct ledger_entry *entry, void *data)
 {
-    struct sweep *sweep = data;
+    struct context_sweep *sweep = data;
 
     if (entry->device == sweep->device
         && sweep->count < (int)(sizeof(sweep->entries) / sizeof(sweep->entries[0])))
         sweep->entries[sweep->count++] = *entry;
 }
 
-static void forget_kind(enum ledger_kind kind, int device)
+static void context_drop_kind(enum ledger_kind kind, int device)
 {
-    struct sweep sweep;
+    struct context_sweep sweep;
     struct ledger_entry entry;
 
     do {
         sweep.count = 0;
         sweep.device = device;
-        ledger_each(kind, collect, &sweep);
+        ledger_each(kind, context_collect, &sweep);
         for (int i = 0; i < sweep.count; i++)
             if (ledger_take(kind, sweep.entries[i].key, &entry) && kind != LEDGER_POOL_MEMORY)
-                loan_release(&entry);
+                shared_alloc_release(&entry);
     } while (sweep.count == (int)(sizeof(sweep.entries) / sizeof(sweep.entries[0])));
 }
 
 /* Physical handles and pools belong to the process, not to a context. */
-static void forget_allocations(int device)
+static void context_drop_allocations(int device)
 {
     static const enum ledger_kind kinds[] = { LEDGER_MEMORY, LEDGER_ARRAY, LEDGER_MIPMAP,
                                               LEDGER_OPENED };
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        forget_kind(kinds[i], device);
+        context_drop_kind(kinds[i], device);
 }
 
-static bool has_contexts(CUdevice device)
+static bool context_exists(CUdevice device)
 {
     unsigned int flags;
     int active = 1, index = gpu_device_index(device);
-    struct sweep sweep = { .device = index };
+    struct context_sweep sweep = { .device = index };
 
     if (gpu_real.cuDevicePrimaryCtxGetState)
         (void)gpu_real.cuDevicePrimaryCtxGetState(device, &flags, &active);
-    ledger_each(LEDGER_CONTEXT, collect, &sweep);
+    ledger_each(LEDGER_CONTEXT, context_collect, &sweep);
     return active || sweep.count;
 }
 
-static void after_end(CUdevice device)
+static void context_after_end(CUdevice device)
 {
     int index = gpu_device_index(device);
 
     if (index < 0)
         return;
-    if (!has_contexts(device)) {
-        forget_allocations(index);
-        throttle_forget_device(index);
+    if (!context_exists(device)) {
+        context_drop_allocations(index);
+        throttle_drop_device(index);
     }
     (void)overhead_follow(index);
 }
@@ -111,7 +112,7 @@ CUresult on_primary_release(fn_cuDevicePrimaryCtxRelease *real, CUdevice device)
     if (gpu_real.cuDevicePrimaryCtxGetState)
         (void)gpu_real.cuDevicePrimaryCtxGetState(device, &flags, &active);
     if (result == CUDA_SUCCESS && !active)
-        after_end(device);
+        context_after_end(device);
     return result;
 }
 
@@ -120,12 +121,12 @@ CUresult on_primary_reset(fn_cuDevicePrimaryCtxReset *real, CUdevice device)
     CUresult result = real(device);
 
     if (result == CUDA_SUCCESS)
-        after_end(device);
+        context_after_end(device);
     return result;
 }
 
 /* 'result' is of making *context on 'device'. */
-static CUresult entered(CUresult result, const CUcontext *context, CUdevice device)
+static CUresult context_entered(CUresult result, const CUcontext *context, CUdevice device)
 {
     int index = gpu_device_index(device);
 
@@ -144,25 +145,25 @@ static CUresult entered(CUresult result, const CUcontext *context, CUdevice devi
 CUresult on_ctx_create(fn_cuCtxCreate *real, CUcontext *context, unsigned int flags,
                        CUdevice device)
 {
-    if (is_refused(device))
+    if (context_is_denied(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    return entered(real(context, flags, device), context, device);
+    return context_entered(real(context, flags, device), context, device);
 }
 
 CUresult on_ctx_create_v3(fn_cuCtxCreate_v3 *real, CUcontext *context, void *affinity, int count,
                           unsigned int flags, CUdevice device)
 {
-    if (is_refused(device))
+    if (context_is_denied(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    return entered(real(context, affinity, count, flags, device), context, device);
+    return context_entered(real(context, affinity, count, flags, device), context, device);
 }
 
 CUresult on_ctx_create_v4(fn_cuCtxCreate_v4 *real, CUcontext *context, void *params,
                           unsigned int flags, CUdevice device)
 {
-    if (is_refused(device))
+    if (context_is_denied(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    return entered(real(context, params, flags, device), context, device);
+    return context_entered(real(context, params, flags, device), context, device);
 }
 
 CUresult on_ctx_destroy(fn_cuCtxDestroy *real, CUcontext context)
@@ -175,11 +176,11 @@ CUresult on_ctx_destroy(fn_cuCtxDestroy *real, CUcontext context)
     if (known && result != CUDA_SUCCESS)
         (void)ledger_add(LEDGER_CONTEXT, entry.key, entry.device, 0, 0);
     else if (known && gpu_device_handle(entry.device, &device))
-        after_end(device);
+        context_after_end(device);
     return result;
 }
 
-/* Heaps for malloc, printf and stacks in kernels. */
+/* Heaps for malloc, printf and stacks in GPU kernels. */
 CUresult on_ctx_set_limit(fn_cuCtxSetLimit *real, int limit, size_t value)
 {
     int device = gpu_device_current();
@@ -199,7 +200,7 @@ CUresult on_green_ctx_create(fn_cuGreenCtxCreate *real, CUgreenCtx *context,
 {
     CUresult result;
 
-    if (is_refused(device))
+    if (context_is_denied(device))
         return CUDA_ERROR_INVALID_DEVICE;
     result = real(context, resources, device, flags);
     if (overhead_stands(result, gpu_device_index(device)))
@@ -218,7 +219,7 @@ CUresult on_green_ctx_destroy(fn_cuGreenCtxDestroy *real, CUgreenCtx context)
     return result;
 }
 
-static CUresult keep_module(CUresult result, const CUmodule *module)
+static CUresult context_keep_module(CUresult result, const CUmodule *module)
 {
     return overhead_stands(result, gpu_device_current())
                ? result
@@ -227,18 +228,18 @@ static CUresult keep_module(CUresult result, const CUmodule *module)
 
 CUresult on_module_load(fn_cuModuleLoad *real, CUmodule *module, const char *path)
 {
-    return keep_module(real(module, path), module);
+    return context_keep_module(real(module, path), module);
 }
 
 CUresult on_module_load_data(fn_cuModuleLoadData *real, CUmodule *module, const void *image)
 {
-    return keep_module(real(module, image), module);
+    return context_keep_module(real(module, image), module);
 }
 
 CUresult on_module_load_data_ex(fn_cuModuleLoadDataEx *real, CUmodule *module, const void *image,
                                 unsigned int count, int *options, void **values)
 {
-    return keep_module(real(module, image, count, options, values), module);
+    return context_keep_module(real(module, image, count, options, values), module);
 }
 
 CUresult on_module_unload(fn_cuModuleUnload *real, CUmodule module)
@@ -247,13 +248,13 @@ CUresult on_module_unload(fn_cuModuleUnload *real, CUmodule module)
     CUresult result = real(module);
 
     if (result == CUDA_SUCCESS && device >= 0) {
-        throttle_forget_costs();
+        throttle_drop_costs();
         (void)overhead_follow(device);
     }
     return result;
 }
 
-static CUresult keep_library(CUresult result, const CUlibrary *library)
+static CUresult context_keep_library(CUresult result, const CUlibrary *library)
 {
     return overhead_stands(result, gpu_device_current())
                ? result
@@ -264,7 +265,7 @@ CUresult on_library_load_data(fn_cuLibraryLoadData *real, CUlibrary *library, co
                               int *jit, void **jit_values, unsigned int jit_count, int *options,
                               void **values, unsigned int count)
 {
-    return keep_library(
+    return context_keep_library(
         real(library, code, jit, jit_values, jit_count, options, values, count), library);
 }
 
@@ -272,7 +273,7 @@ CUresult on_library_load_file(fn_cuLibraryLoadFromFile *real, CUlibrary *library
                               int *jit, void **jit_values, unsigned int jit_count, int *options,
                               void **values, unsigned int count)
 {
-    return keep_library(
+    return context_keep_library(
         real(library, path, jit, jit_values, jit_count, options, values, count), library);
 }
 
@@ -282,7 +283,7 @@ CUresult on_library_unload(fn_cuLibraryUnload *real, CUlibrary library)
     CUresult result = real(library);
 
     if (result == CUDA_SUCCESS && device >= 0) {
-        throttle_forget_costs();
+        throttle_drop_costs();
         (void)overhead_follow(device);
     }
     return result;

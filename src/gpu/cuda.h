@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda.h - the part of the public CUDA driver interface that sharing needs
  *
  * Types, structures and numbers as the driver's own documentation of the

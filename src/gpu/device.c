@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device.c - which device of the slice a driver's device is */
 #include "gpu/device.h"
 
 #include <string.h>
@@ -11,7 +13,7 @@
 
 static signed char cached[CACHED_DEVICES];
 
-static int index_of_uuid(const void *uuid)
+static int device_index_of_uuid(const void *uuid)
 {
     if (!gpu_region_is_attached())
         return -1;
@@ -21,10 +23,10 @@ static int index_of_uuid(const void *uuid)
     return -1;
 }
 
-static bool uuid_of(CUdevice device, CUuuid *ret)
+static bool device_uuid(CUdevice device, CUuuid *ret)
 {
-    fn_cuDeviceGetUuid *get =
-        gpu_real.cuDeviceGetUuid_v2 ? gpu_real.cuDeviceGetUuid_v2 : gpu_real.cuDeviceGetUuid;
+    fn_cuDeviceGetUuid *get = gpu_real.cuDeviceGetUuid_v2 ? gpu_real.cuDeviceGetUuid_v2
+                                                          : gpu_real.cuDeviceGetUuid;
 
     return get && get(ret, device) == CUDA_SUCCESS;
 }
@@ -39,9 +41,9 @@ int gpu_device_index(CUdevice device)
     index = __atomic_load_n(&cached[device], __ATOMIC_RELAXED);
     if (index != NOT_ASKED)
         return index - 2;
-    if (!uuid_of(device, &uuid))
+    if (!device_uuid(device, &uuid))
         return -1;
-    index = index_of_uuid(uuid.bytes);
+    index = device_index_of_uuid(uuid.bytes);
     __atomic_store_n(&cached[device], (signed char)(index + 2), __ATOMIC_RELAXED);
     return index;
 }
@@ -78,13 +80,14 @@ int gpu_device_of_nvml(nvmlDevice_t handle)
     if (gpu_real.nvmlDeviceGetUUID(handle, text, sizeof(text)) != NVML_SUCCESS
         || !gpu_uuid_read(text, uuid))
         return -1;
-    return index_of_uuid(uuid);
+    return device_index_of_uuid(uuid);
 }
 
 bool gpu_device_nvml_handle(int index, nvmlDevice_t *ret)
 {
-    fn_nvmlDeviceGetCount *get_count =
-        gpu_real.nvmlDeviceGetCount_v2 ? gpu_real.nvmlDeviceGetCount_v2 : gpu_real.nvmlDeviceGetCount;
+    fn_nvmlDeviceGetCount *get_count = gpu_real.nvmlDeviceGetCount_v2
+                                           ? gpu_real.nvmlDeviceGetCount_v2
+                                           : gpu_real.nvmlDeviceGetCount;
     fn_nvmlDeviceGetHandleByIndex *get = gpu_real.nvmlDeviceGetHandleByIndex_v2
                                              ? gpu_real.nvmlDeviceGetHandleByIndex_v2
                                              : gpu_real.nvmlDeviceGetHandleByIndex;

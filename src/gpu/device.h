@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.h - which of the driver's devices are in the slice
  *
  * Devices are told apart by UUID; the driver's own numbering depends on
- * environment and kernel, the slice's on what the agent granted.
+ * the environment and the machine, the slice's on what the agent granted.
  */
 #ifndef AQ_GPU_DEVICE_H
 #define AQ_GPU_DEVICE_H

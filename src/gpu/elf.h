@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* elf.h - symbols of loaded objects, found without the dynamic loader's help
  *
  * The library stands in front of dlsym itself, so it cannot ask dlsym where

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fork.c - what is reset in the child after fork */
 #include "gpu/fork.h"
 
 #include <stdbool.h>
@@ -6,19 +8,19 @@
 
 #include "gpu/elf.h"
 #include "gpu/ledger.h"
-#include "gpu/loan.h"
+#include "gpu/shared_alloc.h"
 #include "gpu/throttle.h"
 #include "gpu/region.h"
 
-static void on_child(void)
+static void fork_on_child(void)
 {
-    gpu_region_forget();
-    ledger_forget();
-    loan_forget();
-    throttle_forget();
+    gpu_region_after_fork();
+    ledger_after_fork();
+    shared_alloc_after_fork();
+    throttle_after_fork();
 }
 
-static bool has_atfork(const struct elf_object *object, void *data)
+static bool fork_has_atfork(const struct elf_object *object, void *data)
 {
     (void)data;
     return elf_symbol(object, "__register_atfork") || elf_symbol(object, "pthread_atfork");
@@ -36,12 +38,12 @@ void gpu_fork_watch(void)
     int (*musl)(void (*)(void), void (*)(void), void (*)(void));
 
     if (__atomic_exchange_n(&is_watched, true, __ATOMIC_ACQ_REL)
-        || !elf_find(has_atfork, NULL, &object))
+        || !elf_find(fork_has_atfork, NULL, &object))
         return;
     *(void **)&glibc = elf_symbol(&object, "__register_atfork");
     *(void **)&musl = elf_symbol(&object, "pthread_atfork");
     if (glibc)
-        (void)glibc(NULL, NULL, on_child, NULL);
+        (void)glibc(NULL, NULL, fork_on_child, NULL);
     else
-        (void)musl(NULL, NULL, on_child);
+        (void)musl(NULL, NULL, fork_on_child);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fork.h - a child starts without its parent's memory, locks and place */
 #ifndef AQ_GPU_FORK_H
 #define AQ_GPU_FORK_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ledger.c - the table of what this process holds, and its charges */
 #include "gpu/ledger.h"
 
 #include <string.h>
@@ -23,18 +25,18 @@ static struct table table;
 static uint64_t small_bytes[AQ_GPU_DEVICES_MAX];
 static uint64_t overhead_bytes[AQ_GPU_DEVICES_MAX];
 
-static bool reserve_granules(uint32_t device, uint64_t granules)
+static bool ledger_reserve_granules(uint32_t device, uint64_t granules)
 {
     return charge_reserve(gpu_region.usage, gpu_region.slot, device, granules,
                           gpu_region_limit(device));
 }
 
-static void release_granules(uint32_t device, uint64_t granules)
+static void ledger_release_granules(uint32_t device, uint64_t granules)
 {
     charge_release(gpu_region.usage, gpu_region.slot, device, granules);
 }
 
-static void count_refusal(uint32_t device)
+static void ledger_count_rejection(uint32_t device)
 {
     struct aq_gpu_usage_device *shared = &gpu_region.usage->devices[device];
 
@@ -43,30 +45,30 @@ static void count_refusal(uint32_t device)
     gpu_region_renew();
 }
 
-static bool has_device(uint32_t device)
+static bool ledger_has_device(uint32_t device)
 {
     return gpu_region_is_attached() && device < gpu_region.device_count;
 }
 
-static uint64_t round_small(uint64_t bytes)
+static uint64_t ledger_round_small(uint64_t bytes)
 {
     return (bytes + SMALL_ROUND - 1) & ~(uint64_t)(SMALL_ROUND - 1);
 }
 
 /* Replace a charge of 'from' bytes by one of 'to'; false = no room, unchanged. */
-static bool recharge(uint32_t device, uint64_t from, uint64_t to)
+static bool ledger_recharge(uint32_t device, uint64_t from, uint64_t to)
 {
-    uint64_t small = small_bytes[device], less = from < LEDGER_LARGE ? round_small(from) : 0;
+    uint64_t small = small_bytes[device], less = from < LEDGER_LARGE ? ledger_round_small(from) : 0;
     uint64_t old = charge_granules(small) + (from < LEDGER_LARGE ? 0 : charge_granules(from));
     uint64_t new;
 
     small = small > less ? small - less : 0;
-    small += to < LEDGER_LARGE ? round_small(to) : 0;
+    small += to < LEDGER_LARGE ? ledger_round_small(to) : 0;
     new = charge_granules(small) + (to < LEDGER_LARGE ? 0 : charge_granules(to));
-    if (new > old && !reserve_granules(device, new - old))
+    if (new > old && !ledger_reserve_granules(device, new - old))
         return false;
     if (new < old)
-        release_granules(device, old - new);
+        ledger_release_granules(device, old - new);
     small_bytes[device] = small;
     return true;
 }
@@ -75,23 +77,23 @@ bool ledger_reserve(uint32_t device, uint64_t bytes)
 {
     bool reserved;
 
-    if (!has_device(device))
+    if (!ledger_has_device(device))
         return false;
     gpu_region_renew(); /* an agent that came back may have granted more, or less */
     gpu_lock_take(&lock);
-    reserved = recharge(device, 0, bytes);
+    reserved = ledger_recharge(device, 0, bytes);
     gpu_lock_give(&lock);
     if (!reserved)
-        count_refusal(device);
+        ledger_count_rejection(device);
     return reserved;
 }
 
 void ledger_release(uint32_t device, uint64_t bytes)
 {
-    if (!has_device(device))
+    if (!ledger_has_device(device))
         return;
     gpu_lock_take(&lock);
-    (void)recharge(device, bytes, 0);
+    (void)ledger_recharge(device, bytes, 0);
     gpu_lock_give(&lock);
 }
 
@@ -99,13 +101,13 @@ bool ledger_resize(uint32_t device, uint64_t from, uint64_t to)
 {
     bool resized;
 
-    if (!has_device(device))
+    if (!ledger_has_device(device))
         return false;
     gpu_lock_take(&lock);
-    resized = recharge(device, from, to);
+    resized = ledger_recharge(device, from, to);
     gpu_lock_give(&lock);
     if (!resized)
-        count_refusal(device);
+        ledger_count_rejection(device);
     return resized;
 }
 
@@ -114,14 +116,14 @@ bool ledger_set_overhead(uint32_t device, uint64_t bytes)
     uint64_t old, new_granules = charge_granules(bytes);
     bool set = true;
 
-    if (!has_device(device))
+    if (!ledger_has_device(device))
         return false;
     gpu_lock_take(&lock);
     old = charge_granules(overhead_bytes[device]);
     if (new_granules > old)
-        set = reserve_granules(device, new_granules - old);
+        set = ledger_reserve_granules(device, new_granules - old);
     else
-        release_granules(device, old - new_granules);
+        ledger_release_granules(device, old - new_granules);
     if (set) {
         overhead_bytes[device] = bytes;
         __atomic_store_n(&gpu_region.usage->slots[gpu_region.slot].devices[device].contexts, bytes,
@@ -129,7 +131,7 @@ bool ledger_set_overhead(uint32_t device, uint64_t bytes)
     }
     gpu_lock_give(&lock);
     if (!set)
-        count_refusal(device);
+        ledger_count_rejection(device);
     return set;
 }
 
@@ -140,30 +142,30 @@ uint64_t ledger_overhead(uint32_t device)
 
 uint64_t ledger_charged(uint32_t device)
 {
-    return has_device(device) ? charge_of_slot(gpu_region.usage, gpu_region.slot, device)
-                                    << AQ_GPU_GRANULE_SHIFT
-                              : 0;
+    return ledger_has_device(device)
+               ? charge_of_slot(gpu_region.usage, gpu_region.slot, device) << AQ_GPU_GRANULE_SHIFT
+               : 0;
 }
 
-static uint64_t place_of(enum ledger_kind kind, uint64_t key)
+static uint64_t ledger_index_of(enum ledger_kind kind, uint64_t key)
 {
     return ((key ^ kind) * UINT64_C(0x9e3779b97f4a7c15)) >> 20 & (table.capacity - 1);
 }
 
-static struct ledger_entry *find(enum ledger_kind kind, uint64_t key)
+static struct ledger_entry *ledger_find(enum ledger_kind kind, uint64_t key)
 {
     if (!table.count)
         return NULL;
-    for (uint64_t i = place_of(kind, key); table.entries[i].is_used;
+    for (uint64_t i = ledger_index_of(kind, key); table.entries[i].is_used;
          i = (i + 1) & (table.capacity - 1))
         if (table.entries[i].key == key && table.entries[i].kind == kind)
             return &table.entries[i];
     return NULL;
 }
 
-static void insert(const struct ledger_entry *entry)
+static void ledger_insert(const struct ledger_entry *entry)
 {
-    uint64_t i = place_of((enum ledger_kind)entry->kind, entry->key);
+    uint64_t i = ledger_index_of((enum ledger_kind)entry->kind, entry->key);
 
     while (table.entries[i].is_used)
         i = (i + 1) & (table.capacity - 1);
@@ -171,7 +173,7 @@ static void insert(const struct ledger_entry *entry)
     table.count++;
 }
 
-static bool grow(void)
+static bool ledger_grow(void)
 {
     struct table old = table;
     uint64_t capacity = old.capacity ? old.capacity * 2 : FIRST_CAPACITY;
@@ -183,19 +185,20 @@ static bool grow(void)
     table = (struct table){ .entries = fresh, .capacity = capacity };
     for (uint64_t i = 0; i < old.capacity; i++)
         if (old.entries[i].is_used)
-            insert(&old.entries[i]);
+            ledger_insert(&old.entries[i]);
     if (old.entries)
         (void)munmap(old.entries, old.capacity * sizeof(*old.entries));
     return true;
 }
 
 /* Close the gap, so that probing needs no marks of what was there. */
-static void erase(struct ledger_entry *entry)
+static void ledger_erase(struct ledger_entry *entry)
 {
     uint64_t mask = table.capacity - 1, gap = (uint64_t)(entry - table.entries);
 
     for (uint64_t i = (gap + 1) & mask; table.entries[i].is_used; i = (i + 1) & mask) {
-        uint64_t home = place_of((enum ledger_kind)table.entries[i].kind, table.entries[i].key);
+        uint64_t home = ledger_index_of((enum ledger_kind)table.entries[i].kind,
+                                        table.entries[i].key);
 
         if (((i - home) & mask) >= ((i - gap) & mask)) {
             table.entries[gap] = table.entries[i];
@@ -208,49 +211,56 @@ static void erase(struct ledger_entry *entry)
 
 bool ledger_add(enum ledger_kind kind, uint64_t key, uint32_t device, uint64_t bytes, uint64_t link)
 {
-    const struct ledger_entry entry = { .key = key, .bytes = bytes, .link = link, .refs = 1,
-                                        .kind = (uint8_t)kind, .device = (uint8_t)device,
+    const struct ledger_entry entry = { .key = key,
+                                        .bytes = bytes,
+                                        .link = link,
+                                        .refs = 1,
+                                        .kind = (uint8_t)kind,
+                                        .device = (uint8_t)device,
                                         .is_used = 1 };
     bool added;
 
     gpu_lock_take(&lock);
-    added = table.count * 2 < table.capacity || grow();
+    added = table.count * 2 < table.capacity || ledger_grow();
     if (added)
-        insert(&entry);
+        ledger_insert(&entry);
     gpu_lock_give(&lock);
     return added;
 }
 
 /* Room in the last granule of small allocations, after 'bytes' more or fewer. */
-static bool keeps_granules(uint32_t device, uint64_t bytes, bool more)
+static bool ledger_keeps_granules(uint32_t device, uint64_t bytes, bool more)
 {
     uint64_t small = __atomic_load_n(&small_bytes[device], __ATOMIC_RELAXED);
-    uint64_t after = more ? small + round_small(bytes) : small - round_small(bytes);
+    uint64_t after = more ? small + ledger_round_small(bytes) : small - ledger_round_small(bytes);
 
-    return bytes < LEDGER_LARGE && (more || small >= round_small(bytes))
+    return bytes < LEDGER_LARGE && (more || small >= ledger_round_small(bytes))
            && charge_granules(after) == charge_granules(small);
 }
 
 bool ledger_fits_small(uint32_t device, uint64_t bytes)
 {
-    return has_device(device) && keeps_granules(device, bytes, true);
+    return ledger_has_device(device) && ledger_keeps_granules(device, bytes, true);
 }
 
 bool ledger_add_small(uint64_t key, uint32_t device, uint64_t bytes)
 {
-    const struct ledger_entry entry = { .key = key, .bytes = bytes, .refs = 1,
-                                        .kind = LEDGER_MEMORY, .device = (uint8_t)device,
+    const struct ledger_entry entry = { .key = key,
+                                        .bytes = bytes,
+                                        .refs = 1,
+                                        .kind = LEDGER_MEMORY,
+                                        .device = (uint8_t)device,
                                         .is_used = 1 };
     bool added;
 
     gpu_lock_take(&lock);
-    added = table.count * 2 < table.capacity || grow();
-    if (added && keeps_granules(device, bytes, true))
-        small_bytes[device] += round_small(bytes);
+    added = table.count * 2 < table.capacity || ledger_grow();
+    if (added && ledger_keeps_granules(device, bytes, true))
+        small_bytes[device] += ledger_round_small(bytes);
     else
-        added = added && has_device(device) && recharge(device, 0, bytes);
+        added = added && ledger_has_device(device) && ledger_recharge(device, 0, bytes);
     if (added)
-        insert(&entry);
+        ledger_insert(&entry);
     gpu_lock_give(&lock);
     return added;
 }
@@ -261,13 +271,13 @@ bool ledger_take_plain(uint64_t key, struct ledger_entry *ret, bool *ret_release
 
     *ret_released = false;
     gpu_lock_take(&lock);
-    entry = find(LEDGER_MEMORY, key);
+    entry = ledger_find(LEDGER_MEMORY, key);
     if (entry) {
         *ret = *entry;
-        erase(entry);
-        *ret_released = !ret->link && keeps_granules(ret->device, ret->bytes, false);
+        ledger_erase(entry);
+        *ret_released = !ret->link && ledger_keeps_granules(ret->device, ret->bytes, false);
         if (*ret_released)
-            small_bytes[ret->device] -= round_small(ret->bytes);
+            small_bytes[ret->device] -= ledger_round_small(ret->bytes);
     }
     gpu_lock_give(&lock);
     return entry != NULL;
@@ -278,7 +288,7 @@ bool ledger_get(enum ledger_kind kind, uint64_t key, struct ledger_entry *ret)
     const struct ledger_entry *entry;
 
     gpu_lock_take(&lock);
-    entry = find(kind, key);
+    entry = ledger_find(kind, key);
     if (entry)
         *ret = *entry;
     gpu_lock_give(&lock);
@@ -290,10 +300,10 @@ bool ledger_take(enum ledger_kind kind, uint64_t key, struct ledger_entry *ret)
     struct ledger_entry *entry;
 
     gpu_lock_take(&lock);
-    entry = find(kind, key);
+    entry = ledger_find(kind, key);
     if (entry) {
         *ret = *entry;
-        erase(entry);
+        ledger_erase(entry);
     }
     gpu_lock_give(&lock);
     return entry != NULL;
@@ -304,7 +314,7 @@ bool ledger_set(enum ledger_kind kind, uint64_t key, uint64_t bytes, uint64_t li
     struct ledger_entry *entry;
 
     gpu_lock_take(&lock);
-    entry = find(kind, key);
+    entry = ledger_find(kind, key);
     if (entry) {
         entry->bytes = bytes;
         entry->link = link;
@@ -319,13 +329,13 @@ bool ledger_follow(enum ledger_kind kind, uint64_t key, uint64_t bytes, uint64_t
     bool followed = false;
 
     gpu_lock_take(&lock);
-    entry = find(kind, key);
-    if (entry && has_device(entry->device)) {
-        followed = recharge(entry->device, entry->bytes + spare, bytes);
+    entry = ledger_find(kind, key);
+    if (entry && ledger_has_device(entry->device)) {
+        followed = ledger_recharge(entry->device, entry->bytes + spare, bytes);
         if (followed)
             entry->bytes = bytes;
         else
-            (void)recharge(entry->device, spare, 0);
+            (void)ledger_recharge(entry->device, spare, 0);
     }
     gpu_lock_give(&lock);
     return followed;
@@ -336,7 +346,7 @@ bool ledger_ref(enum ledger_kind kind, uint64_t key)
     struct ledger_entry *entry;
 
     gpu_lock_take(&lock);
-    entry = find(kind, key);
+    entry = ledger_find(kind, key);
     if (entry)
         entry->refs++;
     gpu_lock_give(&lock);
@@ -349,11 +359,11 @@ bool ledger_unref(enum ledger_kind kind, uint64_t key, struct ledger_entry *ret)
     bool last;
 
     gpu_lock_take(&lock);
-    entry = find(kind, key);
+    entry = ledger_find(kind, key);
     last = entry && --entry->refs == 0;
     if (last) {
         *ret = *entry;
-        erase(entry);
+        ledger_erase(entry);
     }
     gpu_lock_give(&lock);
     return last;
@@ -386,7 +396,7 @@ void ledger_each(enum ledger_kind kind, void (*visit)(const struct ledger_entry 
     gpu_lock_give(&lock);
 }
 
-void ledger_forget(void)
+void ledger_after_fork(void)
 {
     if (table.entries)
         (void)munmap(table.entries, table.capacity * sizeof(*table.entries));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ledger.h - what this process holds on its devices
  *
  * Reserve before the driver allocates; enter the object afterwards, or
@@ -24,17 +25,18 @@ enum ledger_kind {
     LEDGER_ARRAY,
     LEDGER_MIPMAP,
     LEDGER_CONTEXT,
-    LEDGER_GRAPH, /* an executable graph; 'bytes': what its memory nodes need at once */
+    LEDGER_GRAPH,    /* an executable graph; 'bytes': what its memory nodes need at once */
     LEDGER_OPENED,   /* another process's memory, by its pointer here */
     LEDGER_EXTERNAL, /* of another interface */
-    LEDGER_LOAN, /* held with other processes, by its token (loan.h); 'link': bytes that others pay */
-    LEDGER_OWED, /* a loan that this process has left, and the agent may not know it */
+    /* held with other processes, by its token (shared_alloc.h); 'link': bytes charged to others */
+    LEDGER_SHARED,
+    LEDGER_PENDING_RELEASE, /* left, but the agent has not acknowledged it */
 };
 
 struct ledger_entry {
     uint64_t key;
     uint64_t bytes; /* charged, as reserved */
-    uint64_t link;  /* of memory: the token of the loan that is charged in its place, or 0 */
+    uint64_t link;  /* of memory: the token of the shared allocation that is charged for it, or 0 */
     uint32_t refs;
     uint8_t kind;
     uint8_t device;
@@ -42,7 +44,7 @@ struct ledger_entry {
 };
 
 /* Charge 'bytes' on 'device'; false = it would pass the slice, or there is no
- * region. Refusals are counted where the agent sees them.
+ * region. Rejections are counted where the agent sees them.
  */
 bool ledger_reserve(uint32_t device, uint64_t bytes);
 void ledger_release(uint32_t device, uint64_t bytes);
@@ -66,7 +68,7 @@ bool ledger_add(enum ledger_kind kind, uint64_t key, uint32_t device, uint64_t b
 /* Small allocations in granules that are charged already, with one lock less:
  * would 'bytes' fit? Then enter the object and charge it; false = no memory for
  * the table, or another thread was quicker and the slice is full. Take a plain
- * allocation out; '*ret_released' = it was small, is not lent and leaves no granule
+ * allocation out; '*ret_released' = it was small, is not shared and leaves no granule
  * empty, so its charge is gone already.
  */
 bool ledger_fits_small(uint32_t device, uint64_t bytes);
@@ -101,6 +103,6 @@ void ledger_each(enum ledger_kind kind, void (*visit)(const struct ledger_entry 
                  void *data);
 
 /* In the child after fork. */
-void ledger_forget(void);
+void ledger_after_fork(void);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lock.h - a lock inside one process
  *
  * Held for a few instructions, never across a call into the driver. Giving it

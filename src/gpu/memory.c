@@ -1,4 +1,5 @@
-/* memory.c - plain device memory, and what the slice looks like
+/* SPDX-License-Identifier: Apache-2.0 */
+/* memory.c - plain device memory, and the memory sizes that programs see
  *
  * Every allocation: reserve the real size, call the driver, enter the pointer;
  * what fails on the way is undone. NULL pointers and sizes of 0 go to the
@@ -8,7 +9,7 @@
 #include "gpu/device.h"
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
-#include "gpu/loan.h"
+#include "gpu/shared_alloc.h"
 #include "gpu/pool.h"
 #include "gpu/region.h"
 
@@ -18,7 +19,7 @@
 /* With the slice full and host memory allowed: managed memory, which is not
  * charged because the device may evict it.
  */
-static CUresult alloc_in_host(int device, CUdeviceptr *pointer, size_t bytes)
+static CUresult memory_alloc_managed(int device, CUdeviceptr *pointer, size_t bytes)
 {
     uint32_t flags = device < 0 || !gpu_region_is_attached()
                          ? 0
@@ -29,14 +30,14 @@ static CUresult alloc_in_host(int device, CUdeviceptr *pointer, size_t bytes)
     return gpu_real.cuMemAllocManaged(pointer, bytes, CU_MEM_ATTACH_GLOBAL);
 }
 
-static bool reserve_here(int device, uint64_t bytes)
+static bool memory_reserve_here(int device, uint64_t bytes)
 {
-    loan_settle(); /* it may make room */
+    shared_alloc_sync(); /* it may make room */
     return device >= 0 && ledger_reserve((uint32_t)device, bytes);
 }
 
 /* No current context: the driver says so better than "out of memory". */
-static bool has_context(void)
+static bool memory_has_context(void)
 {
     CUdevice device;
 
@@ -44,7 +45,7 @@ static bool has_context(void)
 }
 
 /* The allocation exists but cannot be entered; 'bytes' are reserved for it. */
-static CUresult give_up(CUdeviceptr *pointer, int device, uint64_t bytes)
+static CUresult memory_give_up(CUdeviceptr *pointer, int device, uint64_t bytes)
 {
     if (gpu_real.cuMemFree_v2)
         (void)gpu_real.cuMemFree_v2(*pointer);
@@ -57,14 +58,14 @@ static CUresult give_up(CUdeviceptr *pointer, int device, uint64_t bytes)
 /* The driver's answer to an allocation of 'bytes', which are 'reserved' or need
  * no granule of their own: enter it, or undo.
  */
-static CUresult entered(CUresult result, CUdeviceptr *pointer, int device, uint64_t bytes,
-                        bool reserved)
+static CUresult memory_entered(CUresult result, CUdeviceptr *pointer, int device, uint64_t bytes,
+                               bool reserved)
 {
     if (result == CUDA_SUCCESS) {
         if (reserved ? ledger_add(LEDGER_MEMORY, *pointer, (uint32_t)device, bytes, 0)
                      : ledger_add_small(*pointer, (uint32_t)device, bytes))
             return CUDA_SUCCESS;
-        return give_up(pointer, device, reserved ? bytes : 0);
+        return memory_give_up(pointer, device, reserved ? bytes : 0);
     }
     if (reserved)
         ledger_release((uint32_t)device, bytes);
@@ -79,9 +80,10 @@ CUresult on_mem_alloc(fn_cuMemAlloc_v2 *real, CUdeviceptr *pointer, size_t bytes
     if (!pointer || !bytes)
         return real(pointer, bytes);
     reserved = device < 0 || !ledger_fits_small((uint32_t)device, bytes);
-    if (reserved && !reserve_here(device, bytes))
-        return has_context() ? alloc_in_host(device, pointer, bytes) : real(pointer, bytes);
-    return entered(real(pointer, bytes), pointer, device, bytes, reserved);
+    if (reserved && !memory_reserve_here(device, bytes))
+        return memory_has_context() ? memory_alloc_managed(device, pointer, bytes)
+                                    : real(pointer, bytes);
+    return memory_entered(real(pointer, bytes), pointer, device, bytes, reserved);
 }
 
 CUresult on_mem_alloc_managed(fn_cuMemAllocManaged *real, CUdeviceptr *pointer, size_t bytes,
@@ -91,35 +93,36 @@ CUresult on_mem_alloc_managed(fn_cuMemAllocManaged *real, CUdeviceptr *pointer, 
 
     if (!pointer || !bytes)
         return real(pointer, bytes, flags);
-    if (!reserve_here(device, bytes))
-        return has_context() ? alloc_in_host(device, pointer, bytes) : real(pointer, bytes, flags);
-    return entered(real(pointer, bytes, flags), pointer, device, bytes, true);
+    if (!memory_reserve_here(device, bytes))
+        return memory_has_context() ? memory_alloc_managed(device, pointer, bytes)
+                                    : real(pointer, bytes, flags);
+    return memory_entered(real(pointer, bytes, flags), pointer, device, bytes, true);
 }
 
 CUresult on_mem_alloc_pitch(fn_cuMemAllocPitch_v2 *real, CUdeviceptr *pointer, size_t *pitch,
                             size_t width, size_t height, unsigned int element)
 {
     int device = gpu_device_current();
-    size_t row = (width + PITCH_ALIGN - 1) & ~(size_t)(PITCH_ALIGN - 1), guess, real_size;
+    size_t row = (width + PITCH_ALIGN - 1) & ~(size_t)(PITCH_ALIGN - 1), estimate, real_size;
     CUresult result;
 
     if (!pointer || !pitch || !width || !height)
         return real(pointer, pitch, width, height, element);
-    if (row < width || __builtin_mul_overflow(row, height, &guess))
+    if (row < width || __builtin_mul_overflow(row, height, &estimate))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!reserve_here(device, guess))
-        return has_context() ? CUDA_ERROR_OUT_OF_MEMORY
-                             : real(pointer, pitch, width, height, element);
+    if (!memory_reserve_here(device, estimate))
+        return memory_has_context() ? CUDA_ERROR_OUT_OF_MEMORY
+                                    : real(pointer, pitch, width, height, element);
     result = real(pointer, pitch, width, height, element);
     if (result != CUDA_SUCCESS) {
-        ledger_release((uint32_t)device, guess);
+        ledger_release((uint32_t)device, estimate);
         return result;
     }
     real_size = *pitch * height;
-    if (!ledger_resize((uint32_t)device, guess, real_size))
-        return give_up(pointer, device, guess);
+    if (!ledger_resize((uint32_t)device, estimate, real_size))
+        return memory_give_up(pointer, device, estimate);
     if (!ledger_add(LEDGER_MEMORY, *pointer, (uint32_t)device, real_size, 0))
-        return give_up(pointer, device, real_size);
+        return memory_give_up(pointer, device, real_size);
     return CUDA_SUCCESS;
 }
 
@@ -137,7 +140,7 @@ CUresult on_mem_free(fn_cuMemFree_v2 *real, CUdeviceptr pointer)
     result = real(pointer);
     if (result == CUDA_SUCCESS) {
         if (!released)
-            loan_release(&entry);
+            shared_alloc_release(&entry);
     } else if (!released || !ledger_add_small(pointer, entry.device, entry.bytes)) {
         (void)ledger_add(LEDGER_MEMORY, pointer, entry.device, released ? 0 : entry.bytes,
                          entry.link);
@@ -151,7 +154,7 @@ CUresult on_mem_free_v1(fn_cuMemFree *real, unsigned int pointer)
 }
 
 /* What is left of the slice. Never an error, and never more than the slice. */
-static void show(int device, size_t *free_bytes, size_t *total)
+static void memory_report(int device, size_t *free_bytes, size_t *total)
 {
     uint64_t limit = 0, used = 0;
 
@@ -169,9 +172,9 @@ CUresult on_mem_get_info(fn_cuMemGetInfo_v2 *real, size_t *free_bytes, size_t *t
 {
     int device = gpu_device_current();
 
-    if (!has_context())
+    if (!memory_has_context())
         return real(free_bytes, total);
-    show(device, free_bytes, total);
+    memory_report(device, free_bytes, total);
     return CUDA_SUCCESS;
 }
 
@@ -180,12 +183,12 @@ CUresult on_device_total_mem(fn_cuDeviceTotalMem_v2 *real, size_t *bytes, CUdevi
     CUresult result = real(bytes, device);
 
     if (result == CUDA_SUCCESS && bytes)
-        show(gpu_device_index(device), NULL, bytes);
+        memory_report(gpu_device_index(device), NULL, bytes);
     return result;
 }
 
 /* The old forms have 32 bits. */
-static unsigned int clip(size_t bytes)
+static unsigned int memory_clip(size_t bytes)
 {
     return bytes > 0xffffffffu ? 0xffffffffu : (unsigned int)bytes;
 }
@@ -197,11 +200,11 @@ CUresult on_mem_get_info_v1(fn_cuMemGetInfo *real, unsigned int *free_bytes, uns
 
     if (result != CUDA_SUCCESS)
         return result;
-    show(gpu_device_current(), &left, &all);
+    memory_report(gpu_device_current(), &left, &all);
     if (free_bytes)
-        *free_bytes = clip(left);
+        *free_bytes = memory_clip(left);
     if (total)
-        *total = clip(all);
+        *total = memory_clip(all);
     return CUDA_SUCCESS;
 }
 
@@ -211,8 +214,8 @@ CUresult on_device_total_mem_v1(fn_cuDeviceTotalMem *real, unsigned int *bytes, 
     size_t all = 0;
 
     if (result == CUDA_SUCCESS && bytes) {
-        show(gpu_device_index(device), NULL, &all);
-        *bytes = clip(all);
+        memory_report(gpu_device_index(device), NULL, &all);
+        *bytes = memory_clip(all);
     }
     return result;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nvml.h - the part of the public NVML interface that sharing needs
  *
  * As cuda.h: types, structures and numbers of NVIDIA's documented interface,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nvml_device.c - NVML shows the granted devices and no others
  *
  * Handles are the driver's own. Without a region there is no device; NVML
@@ -19,7 +20,7 @@ nvmlReturn_t on_nvml_init_flags(fn_nvmlInitWithFlags *real, unsigned int flags)
     return real(flags);
 }
 
-static fn_nvmlDeviceGetHandleByIndex *real_by_index(void)
+static fn_nvmlDeviceGetHandleByIndex *nvml_device_real_by_index(void)
 {
     return gpu_real.nvmlDeviceGetHandleByIndex_v2 ? gpu_real.nvmlDeviceGetHandleByIndex_v2
                                                   : gpu_real.nvmlDeviceGetHandleByIndex;
@@ -31,10 +32,11 @@ nvmlReturn_t on_nvml_count(fn_nvmlDeviceGetCount *real, unsigned int *count)
     unsigned int granted = 0;
     nvmlDevice_t handle;
 
-    if (result != NVML_SUCCESS || !count || !real_by_index())
+    if (result != NVML_SUCCESS || !count || !nvml_device_real_by_index())
         return result;
     for (unsigned int i = 0; i < *count; i++)
-        if (real_by_index()(i, &handle) == NVML_SUCCESS && gpu_device_of_nvml(handle) >= 0)
+        if (nvml_device_real_by_index()(i, &handle) == NVML_SUCCESS
+            && gpu_device_of_nvml(handle) >= 0)
             granted++;
     *count = granted;
     return NVML_SUCCESS;
@@ -51,8 +53,7 @@ nvmlReturn_t on_nvml_by_index(fn_nvmlDeviceGetHandleByIndex *real, unsigned int 
         return real(index, handle);
     for (unsigned int i = 0;; i++) {
         result = real(i, &candidate);
-        if (result == NVML_ERROR_INVALID_ARGUMENT || result == NVML_ERROR_UNINITIALIZED
-            || i > 1024)
+        if (result == NVML_ERROR_INVALID_ARGUMENT || result == NVML_ERROR_UNINITIALIZED || i > 1024)
             return result == NVML_SUCCESS ? NVML_ERROR_INVALID_ARGUMENT : result;
         if (result != NVML_SUCCESS || gpu_device_of_nvml(candidate) < 0 || granted++ < index)
             continue;
@@ -61,7 +62,8 @@ nvmlReturn_t on_nvml_by_index(fn_nvmlDeviceGetHandleByIndex *real, unsigned int 
     }
 }
 
-static nvmlReturn_t granted_only(nvmlReturn_t result, nvmlDevice_t found, nvmlDevice_t *handle)
+static nvmlReturn_t nvml_device_granted_only(nvmlReturn_t result, nvmlDevice_t found,
+                                             nvmlDevice_t *handle)
 {
     if (result != NVML_SUCCESS)
         return result;
@@ -76,7 +78,8 @@ nvmlReturn_t on_nvml_by_text(fn_nvmlDeviceGetHandleByUUID *real, const char *tex
 {
     nvmlDevice_t found = NULL;
 
-    return handle ? granted_only(real(text, &found), found, handle) : real(text, handle);
+    return handle ? nvml_device_granted_only(real(text, &found), found, handle)
+                  : real(text, handle);
 }
 
 nvmlReturn_t on_nvml_by_uuidv(fn_nvmlDeviceGetHandleByUUIDV *real, const nvmlUUID_v1_t *uuid,
@@ -84,7 +87,8 @@ nvmlReturn_t on_nvml_by_uuidv(fn_nvmlDeviceGetHandleByUUIDV *real, const nvmlUUI
 {
     nvmlDevice_t found = NULL;
 
-    return handle ? granted_only(real(uuid, &found), found, handle) : real(uuid, handle);
+    return handle ? nvml_device_granted_only(real(uuid, &found), found, handle)
+                  : real(uuid, handle);
 }
 
 /* The number under which on_nvml_by_index gives this handle. */
@@ -95,10 +99,11 @@ nvmlReturn_t on_nvml_get_index(fn_nvmlDeviceGetIndex *real, nvmlDevice_t handle,
     unsigned int granted = 0;
     nvmlDevice_t candidate;
 
-    if (result != NVML_SUCCESS || !index || !real_by_index())
+    if (result != NVML_SUCCESS || !index || !nvml_device_real_by_index())
         return result;
     for (unsigned int i = 0; i < *index; i++)
-        if (real_by_index()(i, &candidate) == NVML_SUCCESS && gpu_device_of_nvml(candidate) >= 0)
+        if (nvml_device_real_by_index()(i, &candidate) == NVML_SUCCESS
+            && gpu_device_of_nvml(candidate) >= 0)
             granted++;
     *index = granted;
     return NVML_SUCCESS;

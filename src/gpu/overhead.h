@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* overhead.h - memory that the driver takes for itself: contexts, code, heaps
  *
  * No call says how much it is. The driver's process list does: what it shows
@@ -11,12 +12,12 @@
 
 #include "gpu/cuda.h"
 
-/* Look again; false = it does not fit into the slice, and the charge stayed.
+/* Read the list again; false = it does not fit into the slice, and the charge stayed.
  * Without NVML, or where its list does not show this process, nothing changes.
  */
 bool overhead_follow(int device);
 
-/* After a call that made a context or loaded code: true = its result stands, as nothing
+/* After a call that made a context or loaded code: true = its result is kept, as nothing
  * was made or what was made fits; else the caller undoes it.
  */
 static inline bool overhead_stands(CUresult result, int device)

@@ -1,20 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pool.c - memory pools, which are charged for what they have reserved */
 #include "gpu/pool.h"
 
 #include "gpu/device.h"
 #include "gpu/ledger.h"
-#include "gpu/loan.h"
+#include "gpu/shared_alloc.h"
 #include "gpu/region.h"
 #include "gpu/throttle.h"
 
-#define POOLS_MAX 64 /* looked at after a synchronisation */
+#define POOLS_MAX 64 /* checked after a synchronisation */
 
-/* Some pool has freed memory since it was last looked at. */
+/* Some pool has freed memory since it was last checked. */
 static bool is_dirty;
 
 /* Pools made by the program are entered at creation, the devices' own ones when
  * they are first used.
  */
-static bool find_pool(CUmemoryPool pool, int device, struct ledger_entry *ret)
+static bool pool_find(CUmemoryPool pool, int device, struct ledger_entry *ret)
 {
     if (ledger_get(LEDGER_POOL, (uintptr_t)pool, ret))
         return true;
@@ -22,7 +24,7 @@ static bool find_pool(CUmemoryPool pool, int device, struct ledger_entry *ret)
            && ledger_get(LEDGER_POOL, (uintptr_t)pool, ret);
 }
 
-static bool reserved_by(CUmemoryPool pool, uint64_t *ret)
+static bool pool_reserved_bytes(CUmemoryPool pool, uint64_t *ret)
 {
     return gpu_real.cuMemPoolGetAttribute
            && gpu_real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, ret)
@@ -30,7 +32,7 @@ static bool reserved_by(CUmemoryPool pool, uint64_t *ret)
 }
 
 /* Whole granules, so that a pool never shares one with plain allocations. */
-static uint64_t whole(uint64_t bytes)
+static uint64_t pool_whole_granules(uint64_t bytes)
 {
     uint64_t rounded = (bytes + AQ_GPU_GRANULE - 1) & ~(AQ_GPU_GRANULE - 1);
 
@@ -38,31 +40,31 @@ static uint64_t whole(uint64_t bytes)
 }
 
 /* Follow the driver; 'spare' was reserved for it beforehand. */
-static bool follow(CUmemoryPool pool, uint64_t spare)
+static bool pool_follow(CUmemoryPool pool, uint64_t spare)
 {
     struct ledger_entry entry;
     uint64_t reserved;
 
-    if (!reserved_by(pool, &reserved)) {
+    if (!pool_reserved_bytes(pool, &reserved)) {
         if (!ledger_get(LEDGER_POOL, (uintptr_t)pool, &entry))
             return false;
         reserved = entry.bytes + spare;
     }
-    return ledger_follow(LEDGER_POOL, (uintptr_t)pool, whole(reserved), spare);
+    return ledger_follow(LEDGER_POOL, (uintptr_t)pool, pool_whole_granules(reserved), spare);
 }
 
 /* It holds granules that nobody uses, and may let go of them at any synchronisation. */
-static bool keeps_freed(CUmemoryPool pool)
+static bool pool_keeps_freed(CUmemoryPool pool)
 {
     uint64_t reserved, used = 0;
 
-    return reserved_by(pool, &reserved)
+    return pool_reserved_bytes(pool, &reserved)
            && gpu_real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used)
                   == CUDA_SUCCESS
-           && whole(used) < reserved;
+           && pool_whole_granules(used) < reserved;
 }
 
-static void collect(const struct ledger_entry *entry, void *data)
+static void pool_collect(const struct ledger_entry *entry, void *data)
 {
     struct ledger_entry *list = data;
 
@@ -82,12 +84,12 @@ void pool_settle(void)
     __atomic_store_n(&is_dirty, false, __ATOMIC_RELAXED);
     for (int i = 0; i < POOLS_MAX; i++)
         list[i].is_used = 0;
-    ledger_each(LEDGER_POOL, collect, list);
+    ledger_each(LEDGER_POOL, pool_collect, list);
     for (int i = 0; i < POOLS_MAX && list[i].is_used; i++) {
         CUmemoryPool pool = (CUmemoryPool)(uintptr_t)list[i].key;
 
-        (void)follow(pool, 0);
-        if (keeps_freed(pool))
+        (void)pool_follow(pool, 0);
+        if (pool_keeps_freed(pool))
             __atomic_store_n(&is_dirty, true, __ATOMIC_RELAXED);
     }
 }
@@ -95,30 +97,31 @@ void pool_settle(void)
 /* The most that the pool may have to grow for 'bytes' is reserved beforehand,
  * and made exact afterwards.
  */
-static CUresult allocate(fn_cuMemAllocFromPoolAsync *real, fn_cuMemAllocAsync *real_current,
-                         CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
+static CUresult pool_allocate(fn_cuMemAllocFromPoolAsync *real, fn_cuMemAllocAsync *real_current,
+                              CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
+                              CUstream stream)
 {
     struct ledger_entry entry;
-    uint64_t guess = whole(bytes), reserved, room = 0;
+    uint64_t estimate = pool_whole_granules(bytes), reserved, room = 0;
     CUresult result;
 
-    if (!find_pool(pool, gpu_device_current(), &entry))
+    if (!pool_find(pool, gpu_device_current(), &entry))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (gpu_real.cuMemPoolGetAttribute && reserved_by(pool, &reserved)
+    if (gpu_real.cuMemPoolGetAttribute && pool_reserved_bytes(pool, &reserved)
         && gpu_real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &room)
                == CUDA_SUCCESS)
         room = reserved > room ? reserved - room : 0;
     if (bytes <= room)
-        guess = 0; /* the pool has it, if it is in one piece */
-    if (guess && !ledger_reserve(entry.device, guess))
+        estimate = 0; /* the pool has it, if it is in one piece */
+    if (estimate && !ledger_reserve(entry.device, estimate))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = real ? real(pointer, bytes, pool, stream) : real_current(pointer, bytes, stream);
     if (result != CUDA_SUCCESS) {
-        if (guess)
-            ledger_release(entry.device, guess);
+        if (estimate)
+            ledger_release(entry.device, estimate);
         return result;
     }
-    if (!follow(pool, guess)
+    if (!pool_follow(pool, estimate)
         || !ledger_add(LEDGER_POOL_MEMORY, *pointer, entry.device, bytes, (uintptr_t)pool)) {
         if (gpu_real.cuMemFreeAsync)
             (void)gpu_real.cuMemFreeAsync(*pointer, stream);
@@ -133,7 +136,7 @@ CUresult on_mem_alloc_from_pool(fn_cuMemAllocFromPoolAsync *real, CUdeviceptr *p
 {
     if (!pointer || !bytes || !pool || throttle_is_capturing(stream))
         return real(pointer, bytes, pool, stream);
-    return allocate(real, NULL, pointer, bytes, pool, stream);
+    return pool_allocate(real, NULL, pointer, bytes, pool, stream);
 }
 
 CUresult on_mem_alloc_async(fn_cuMemAllocAsync *real, CUdeviceptr *pointer, size_t bytes,
@@ -147,7 +150,7 @@ CUresult on_mem_alloc_async(fn_cuMemAllocAsync *real, CUdeviceptr *pointer, size
     if (!gpu_real.cuDeviceGetMemPool || gpu_real.cuCtxGetDevice(&device) != CUDA_SUCCESS
         || gpu_real.cuDeviceGetMemPool(&pool, device) != CUDA_SUCCESS)
         return real(pointer, bytes, stream);
-    return allocate(NULL, real, pointer, bytes, pool, stream);
+    return pool_allocate(NULL, real, pointer, bytes, pool, stream);
 }
 
 CUresult pool_free(fn_cuMemFree_v2 *real, CUdeviceptr pointer)
@@ -181,7 +184,7 @@ CUresult on_mem_free_async(fn_cuMemFreeAsync *real, CUdeviceptr pointer, CUstrea
         return result;
     }
     if (plain)
-        loan_release(&entry);
+        shared_alloc_release(&entry);
     if (pooled)
         __atomic_store_n(&is_dirty, true, __ATOMIC_RELAXED);
     return result;
@@ -227,7 +230,7 @@ CUresult on_pool_trim_to(fn_cuMemPoolTrimTo *real, CUmemoryPool pool, size_t kee
     CUresult result = real(pool, keep);
 
     if (result == CUDA_SUCCESS)
-        (void)follow(pool, 0);
+        (void)pool_follow(pool, 0);
     return result;
 }
 
@@ -237,6 +240,6 @@ CUresult on_pool_set_attribute(fn_cuMemPoolSetAttribute *real, CUmemoryPool pool
     CUresult result = real(pool, attribute, value);
 
     if (result == CUDA_SUCCESS && attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
-        (void)follow(pool, 0);
+        (void)pool_follow(pool, 0);
     return result;
 }

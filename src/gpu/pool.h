@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pool.h - memory pools: charged by what they have reserved, not by what is in use
  *
  * A pool keeps memory that its users have freed, so only the driver knows how

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* region.c - asking the agent for the memory files, and mapping them */
 #include "gpu/region.h"
 
 #include <errno.h>
@@ -29,7 +31,7 @@ struct gpu_region gpu_region;
 static struct gpu_lock lock;
 static int64_t tried_ns;
 
-static int64_t own_clock_ns(void)
+static int64_t region_monotonic_ns(void)
 {
     struct timespec now;
 
@@ -39,11 +41,11 @@ static int64_t own_clock_ns(void)
 
 int64_t gpu_now_ns(void)
 {
-    return own_clock_ns() + gpu_region.clock_shift;
+    return region_monotonic_ns() + gpu_region.clock_shift;
 }
 
 /* The fixed path wins wherever it exists. */
-static bool find_socket(struct sockaddr_un *address)
+static bool region_find_socket(struct sockaddr_un *address)
 {
     const char *path = AQ_GPU_SOCKET;
 
@@ -56,12 +58,12 @@ static bool find_socket(struct sockaddr_un *address)
     return true;
 }
 
-static int connect_to_agent(void)
+static int region_connect(void)
 {
     struct sockaddr_un address;
     int fd;
 
-    if (!find_socket(&address))
+    if (!region_find_socket(&address))
         return -1;
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
@@ -71,27 +73,29 @@ static int connect_to_agent(void)
     return fd;
 }
 
-static bool say_hello(int fd, uint32_t slot)
+static bool region_send_hello(int fd, uint32_t slot)
 {
     const struct aq_gpu_hello hello = {
         .magic = AQ_GPU_MAGIC,
         .version = AQ_GPU_VERSION,
         .own_pid = (int32_t)syscall(SYS_getpid), /* old C libraries remember the parent's */
         .slot = slot,
-        .now_ns = own_clock_ns(),
+        .now_ns = region_monotonic_ns(),
     };
 
     return send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello);
 }
 
-static int receive(int fd, struct aq_gpu_welcome *ret, int fds[2])
+static int region_receive(int fd, struct aq_gpu_welcome *ret, int fds[2])
 {
     union {
         char bytes[CMSG_SPACE(2 * sizeof(int))];
         struct cmsghdr align;
     } control;
     struct iovec part = { ret, sizeof(*ret) };
-    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = &control,
                               .msg_controllen = sizeof(control) };
     struct pollfd readable = { .fd = fd, .events = POLLIN };
     const struct cmsghdr *rights;
@@ -113,40 +117,41 @@ static int receive(int fd, struct aq_gpu_welcome *ret, int fds[2])
     return got == sizeof(*ret) ? 0 : -1;
 }
 
-static bool send_order(int fd, const struct aq_gpu_loan_order *order, struct aq_gpu_loan_reply *ret)
+static bool region_send_request(int fd, const struct aq_gpu_loan_order *request,
+                                struct aq_gpu_loan_reply *ret)
 {
     struct pollfd readable = { .fd = fd, .events = POLLIN };
     int got;
 
-    if (send(fd, order, sizeof(*order), MSG_NOSIGNAL) != sizeof(*order))
+    if (send(fd, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
         return false;
     do
         got = poll(&readable, 1, REPLY_TIMEOUT_MS);
     while (got < 0 && errno == EINTR);
-    return got > 0 && recv(fd, ret, sizeof(*ret), 0) == sizeof(*ret)
-           && ret->magic == AQ_GPU_MAGIC && ret->version == AQ_GPU_VERSION;
+    return got > 0 && recv(fd, ret, sizeof(*ret), 0) == sizeof(*ret) && ret->magic == AQ_GPU_MAGIC
+           && ret->version == AQ_GPU_VERSION;
 }
 
-bool gpu_region_order(const struct aq_gpu_loan_order *order, struct aq_gpu_loan_reply *ret)
+bool gpu_region_request(const struct aq_gpu_loan_order *request, struct aq_gpu_loan_reply *ret)
 {
     static int64_t failed_ns;
     int64_t failed = __atomic_load_n(&failed_ns, __ATOMIC_RELAXED);
     int saved = errno, fd;
     bool done;
 
-    if (!gpu_region_is_attached() || (failed && own_clock_ns() - failed < SILENT_NS))
+    if (!gpu_region_is_attached() || (failed && region_monotonic_ns() - failed < SILENT_NS))
         return false;
-    fd = connect_to_agent();
-    done = fd >= 0 && send_order(fd, order, ret);
+    fd = region_connect();
+    done = fd >= 0 && region_send_request(fd, request, ret);
     if (fd >= 0)
         (void)close(fd);
-    __atomic_store_n(&failed_ns, done ? 0 : own_clock_ns(), __ATOMIC_RELAXED);
+    __atomic_store_n(&failed_ns, done ? 0 : region_monotonic_ns(), __ATOMIC_RELAXED);
     errno = saved;
     return done;
 }
 
-/* A file that could shrink would kill whoever reads it. */
-static void *map_sealed(int fd, size_t size, int prot)
+/* A file that could shrink would kill its readers. */
+static void *region_map_sealed(int fd, size_t size, int prot)
 {
     int seals = fcntl(fd, F_GET_SEALS);
     off_t end = lseek(fd, 0, SEEK_END);
@@ -159,10 +164,10 @@ static void *map_sealed(int fd, size_t size, int prot)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-static bool take(const struct aq_gpu_welcome *welcome, const int fds[2])
+static bool region_map(const struct aq_gpu_welcome *welcome, const int fds[2])
 {
-    const struct aq_gpu_limits *limits = map_sealed(fds[0], sizeof(*limits), PROT_READ);
-    struct aq_gpu_usage *usage = map_sealed(fds[1], sizeof(*usage), PROT_READ | PROT_WRITE);
+    const struct aq_gpu_limits *limits = region_map_sealed(fds[0], sizeof(*limits), PROT_READ);
+    struct aq_gpu_usage *usage = region_map_sealed(fds[1], sizeof(*usage), PROT_READ | PROT_WRITE);
 
     if (!limits || !usage || limits->magic != AQ_GPU_MAGIC || limits->version != AQ_GPU_VERSION
         || limits->size != sizeof(*limits) || limits->device_count > AQ_GPU_DEVICES_MAX
@@ -177,7 +182,7 @@ static bool take(const struct aq_gpu_welcome *welcome, const int fds[2])
     gpu_region.usage = usage;
     gpu_region.slot = welcome->slot;
     gpu_region.device_count = limits->device_count;
-    gpu_region.clock_shift = welcome->now_ns - own_clock_ns();
+    gpu_region.clock_shift = welcome->now_ns - region_monotonic_ns();
     /* two clocks of one kind differ by the packet's way; a namespace by more */
     if (gpu_region.clock_shift > -1000000000 && gpu_region.clock_shift < 1000000000)
         gpu_region.clock_shift = 0;
@@ -185,13 +190,14 @@ static bool take(const struct aq_gpu_welcome *welcome, const int fds[2])
     return true;
 }
 
-static bool shake_hands(uint32_t slot)
+static bool region_handshake(uint32_t slot)
 {
     struct aq_gpu_welcome welcome = { 0 };
-    int fd = connect_to_agent(), fds[2] = { -1, -1 };
+    int fd = region_connect(), fds[2] = { -1, -1 };
     bool attached;
 
-    attached = fd >= 0 && say_hello(fd, slot) && receive(fd, &welcome, fds) == 0 && take(&welcome, fds);
+    attached = fd >= 0 && region_send_hello(fd, slot) && region_receive(fd, &welcome, fds) == 0
+               && region_map(&welcome, fds);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -209,10 +215,10 @@ bool gpu_region_attach(void)
         return true;
     gpu_fork_watch();
     gpu_lock_take(&lock);
-    now = own_clock_ns();
+    now = region_monotonic_ns();
     if (!gpu_region_is_attached() && (!tried_ns || now - tried_ns >= RETRY_NS)) {
-        (void)shake_hands(0);
-        tried_ns = own_clock_ns();
+        (void)region_handshake(0);
+        tried_ns = region_monotonic_ns();
     }
     gpu_lock_give(&lock);
     errno = saved;
@@ -235,8 +241,8 @@ void gpu_region_renew(void)
         || gpu_now_ns() - __atomic_load_n(&tried_ns, __ATOMIC_RELAXED) < SILENT_NS)
         return;
     gpu_lock_take(&lock);
-    tried_ns = own_clock_ns();
-    (void)shake_hands(gpu_region.slot);
+    tried_ns = region_monotonic_ns();
+    (void)region_handshake(gpu_region.slot);
     gpu_lock_give(&lock);
     errno = saved;
 }
@@ -250,7 +256,7 @@ void gpu_region_count_unknown(void)
 /* The parent's mappings stay until the child attaches or ends: another thread
  * of the parent may have been anywhere when it forked.
  */
-void gpu_region_forget(void)
+void gpu_region_after_fork(void)
 {
     gpu_region = (struct gpu_region){ 0 };
     lock.taken = 0;

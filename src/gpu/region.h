@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* region.h - this process's place in its container's GPU slice
  *
  * The region comes over a unix socket: AQ_GPU_SOCKET, or, only where that path
@@ -30,18 +31,17 @@ bool gpu_region_attach(void);
 /* If the agent has been silent for a second, ask for the limits of its successor. */
 void gpu_region_renew(void);
 
-/* The agent has looked after this container within the last second. */
+/* The agent has updated the clocks of this container within the last second. */
 bool gpu_region_is_alive(void);
 
-/* Ask the agent to write down a loan. False = nobody answers; then nobody is asked for
- * the next second. errno stays.
+/* Send a request about a shared allocation to the agent. False = no answer; then none is
+ * sent for the next second. errno stays.
  */
-bool gpu_region_order(const struct aq_gpu_loan_order *order, struct aq_gpu_loan_reply *ret);
+bool gpu_region_request(const struct aq_gpu_loan_order *request, struct aq_gpu_loan_reply *ret);
 
 static inline bool gpu_region_is_attached(void)
 {
-    return __builtin_expect(
-        __atomic_load_n(&gpu_region.limits, __ATOMIC_ACQUIRE) != (void *)0, 1);
+    return __builtin_expect(__atomic_load_n(&gpu_region.limits, __ATOMIC_ACQUIRE) != (void *)0, 1);
 }
 
 /* The agent's CLOCK_MONOTONIC, nanoseconds. */
@@ -58,6 +58,6 @@ static inline uint64_t gpu_region_limit(uint32_t device)
 void gpu_region_count_unknown(void);
 
 /* In the child after fork. */
-void gpu_region_forget(void);
+void gpu_region_after_fork(void);
 
 #endif

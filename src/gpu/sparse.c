@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sparse.c - physical memory behind tiles of sparse arrays
  *
  * A tile keeps its handle's memory alive after the handle was released, so it
@@ -7,11 +8,11 @@
 
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
-#include "gpu/loan.h"
+#include "gpu/shared_alloc.h"
 
 #define TILES_AT_ONCE 64
 
-static uint64_t mix(uint64_t key, uint64_t value)
+static uint64_t sparse_mix(uint64_t key, uint64_t value)
 {
     return (key ^ value) * UINT64_C(0x9e3779b97f4a7c15) + (key >> 29);
 }
@@ -19,40 +20,40 @@ static uint64_t mix(uint64_t key, uint64_t value)
 /* A tile has no address: its place in its array is its key. Bytes between the
  * members may be anything, so not all of the struct is taken.
  */
-static uint64_t key_of(const CUarrayMapInfo *tile)
+static uint64_t sparse_key_of(const CUarrayMapInfo *tile)
 {
-    uint64_t key = mix((uintptr_t)tile->resource.array, (uint64_t)tile->subresourceType);
+    uint64_t key = sparse_mix((uintptr_t)tile->resource.array, (uint64_t)tile->subresourceType);
 
     if (tile->subresourceType) {
-        key = mix(key, tile->subresource.miptail.layer);
-        return mix(key, tile->subresource.miptail.offset);
+        key = sparse_mix(key, tile->subresource.miptail.layer);
+        return sparse_mix(key, tile->subresource.miptail.offset);
     }
-    key = mix(key, tile->subresource.sparseLevel.level);
-    key = mix(key, tile->subresource.sparseLevel.layer);
-    key = mix(key, tile->subresource.sparseLevel.offsetX);
-    key = mix(key, tile->subresource.sparseLevel.offsetY);
-    return mix(key, tile->subresource.sparseLevel.offsetZ);
+    key = sparse_mix(key, tile->subresource.sparseLevel.level);
+    key = sparse_mix(key, tile->subresource.sparseLevel.layer);
+    key = sparse_mix(key, tile->subresource.sparseLevel.offsetX);
+    key = sparse_mix(key, tile->subresource.sparseLevel.offsetY);
+    return sparse_mix(key, tile->subresource.sparseLevel.offsetZ);
 }
 
-static void forget(uint64_t key)
+static void sparse_drop_tile(uint64_t key)
 {
-    struct ledger_entry tile, gone;
+    struct ledger_entry tile, freed;
 
-    if (ledger_take(LEDGER_TILE, key, &tile) && ledger_unref(LEDGER_HANDLE, tile.link, &gone))
-        loan_release(&gone);
+    if (ledger_take(LEDGER_TILE, key, &tile) && ledger_unref(LEDGER_HANDLE, tile.link, &freed))
+        shared_alloc_release(&freed);
 }
 
-/* A tile that is mapped anew loses what was behind it. One that cannot be entered
+/* A tile that is mapped again loses what was behind it. One that cannot be entered
  * stays an owner: charged for too long, never too short.
  */
-static void remember(const CUarrayMapInfo *tile)
+static void sparse_remember(const CUarrayMapInfo *tile)
 {
     bool is_map = tile->memOperationType == CU_MEM_OPERATION_TYPE_MAP;
     bool is_ours = is_map && ledger_ref(LEDGER_HANDLE, tile->memHandle);
 
-    forget(key_of(tile));
+    sparse_drop_tile(sparse_key_of(tile));
     if (is_ours)
-        (void)ledger_add(LEDGER_TILE, key_of(tile), 0, (uintptr_t)tile->resource.array,
+        (void)ledger_add(LEDGER_TILE, sparse_key_of(tile), 0, (uintptr_t)tile->resource.array,
                          tile->memHandle);
 }
 
@@ -62,7 +63,7 @@ CUresult on_map_array(fn_cuMemMapArrayAsync *real, CUarrayMapInfo *list, unsigne
     CUresult result = real(list, count, stream);
 
     for (unsigned int i = 0; list && result == CUDA_SUCCESS && i < count; i++)
-        remember(&list[i]);
+        sparse_remember(&list[i]);
     return result;
 }
 
@@ -71,7 +72,7 @@ struct tiles {
     int count;
 };
 
-static void collect(const struct ledger_entry *entry, void *data)
+static void sparse_collect(const struct ledger_entry *entry, void *data)
 {
     struct tiles *tiles = data;
 
@@ -79,15 +80,15 @@ static void collect(const struct ledger_entry *entry, void *data)
         tiles->keys[tiles->count++] = entry->key;
 }
 
-void sparse_forget(const void *array)
+void sparse_drop_array(const void *array)
 {
     struct tiles tiles;
 
     do {
         tiles.array = (uintptr_t)array;
         tiles.count = 0;
-        ledger_each(LEDGER_TILE, collect, &tiles);
+        ledger_each(LEDGER_TILE, sparse_collect, &tiles);
         for (int i = 0; i < tiles.count; i++)
-            forget(tiles.keys[i]);
+            sparse_drop_tile(tiles.keys[i]);
     } while (tiles.count == TILES_AT_ONCE);
 }

@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* throttle.h - launches under a share of the device's time
  *
  * A launch whose cost is known takes it from this process's credit, a small
- * part of the container's bucket taken in advance (pace.h): no system call, no
+ * part of the container's bucket taken in advance (rate_limit.h): no system call, no
  * clock, one atomic operation. When the credit is used up, or the cost is not
  * known, or it is time to measure again, the slow way: settle measurements
  * that are done, wait while the container is in debt, take new credit, and
- * put an event before and after the launch (sample.h).
+ * put an event before and after the launch (launch_timing.h).
  *
- * Waiting is bounded by the debt at its begin and 100 ms, so kernels that wait
- * for kernels not launched yet cannot hang. Who does not know what its launch costs,
- * because the first one of the kernel is under way, waits no longer either; it then
+ * Waiting is bounded by the debt at its begin and 100 ms, so GPU kernels that wait
+ * for GPU kernels not launched yet cannot hang. Who does not know what its launch costs,
+ * because the first one of the GPU kernel is under way, waits no longer either; it then
  * pays what that one has taken so far, and more as it takes more. A stream that is being captured
  * is left alone: its graph pays when it is launched.
  */
@@ -18,13 +19,13 @@
 
 #include <stdbool.h>
 
-#include "gpu/cost.h"
+#include "gpu/launch_cost.h"
 #include "gpu/hooks.h"
 #include "gpu/region.h"
 
 /* What a launch carries from before to after the driver's call. */
 struct throttle_launch {
-    struct throttle_sample *sample; /* NULL = not measured */
+    struct launch_timing *sample; /* NULL = not measured */
     CUstream stream;
 };
 
@@ -47,14 +48,14 @@ extern struct throttle_credit throttle_credits[AQ_GPU_DEVICES_MAX];
 extern int throttle_captures; /* streams that are being captured */
 
 /* Is this launch paid from the credit, and need not be measured? */
-static inline bool throttle_pass(uint64_t key)
+static inline bool throttle_try_credit(uint64_t key)
 {
-    struct cost *cost;
+    struct launch_cost *cost;
     int64_t *credit = &throttle_credits[0].ns;
 
     if (gpu_region.device_count != 1 || __atomic_load_n(&throttle_captures, __ATOMIC_RELAXED))
         return false;
-    cost = cost_find(key);
+    cost = launch_cost_find(key);
     if (!cost->ns || cost->left <= 1)
         return false;
     if (__atomic_sub_fetch(credit, (int64_t)cost->ns, __ATOMIC_RELAXED) < 0) {
@@ -85,7 +86,7 @@ static inline void throttle_end(struct throttle_launch *launch, CUresult result)
 /* Measurements may be done, as after a call that ends work. */
 void throttle_settle(void);
 
-/* Before and after a call that waits for the device: the wait is this process's wish for
+/* Before and after a call that waits for the device: the wait is this process's demand for
  * time, and afterwards work is not outstanding. Begin returns what end is given.
  */
 int64_t throttle_wait_begin(void);
@@ -96,10 +97,10 @@ bool throttle_is_capturing(CUstream stream);
 void throttle_count_capture(int change);
 
 /* Contexts or code are gone, and with them events and function addresses. */
-void throttle_forget_device(int device);
-void throttle_forget_costs(void);
+void throttle_drop_device(int device);
+void throttle_drop_costs(void);
 
 /* In the child after fork. */
-void throttle_forget(void);
+void throttle_after_fork(void);
 
 #endif

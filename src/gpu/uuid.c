@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uuid.c - UUIDs of devices, as text and as bytes */
 #include "gpu/uuid.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static int digit(char c)
+static int uuid_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -15,7 +17,7 @@ bool gpu_uuid_read(const char *text, uint8_t ret[16])
     if (strncmp(text, "GPU-", 4) == 0 || strncmp(text, "MIG-", 4) == 0)
         text += 4;
     for (; *text && count < 32; text++) {
-        int value = digit(*text);
+        int value = uuid_digit(*text);
 
         if (*text == '-')
             continue;

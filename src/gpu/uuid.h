@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* uuid.h - how drivers name devices: "GPU-513a5f0e-7721-...", or "MIG-..." */
 #ifndef AQ_GPU_UUID_H
 #define AQ_GPU_UUID_H

@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vmm.c - physical memory of cuMemCreate, on the device it names
  *
  * The driver frees a handle's memory when its last owner and its last mapping
- * are gone, in whatever process (import.c); so is the charge. Address ranges cost
+ * are freed, in whatever process (ipc.c); so is the charge. Address ranges cost
  * nothing. Memory in the host and multicast objects are not charged: the host's is
  * not device memory, and what is bound to the others is charged for itself.
  */
 #include "gpu/device.h"
 #include "gpu/hooks.h"
 #include "gpu/ledger.h"
-#include "gpu/loan.h"
+#include "gpu/shared_alloc.h"
 #include "gpu/region.h"
 
 CUresult on_vmm_create(fn_cuMemCreate *real, CUmemGenericAllocationHandle *handle, size_t bytes,
@@ -20,7 +21,7 @@ CUresult on_vmm_create(fn_cuMemCreate *real, CUmemGenericAllocationHandle *handl
     if (!handle || !bytes || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return real(handle, bytes, prop, flags);
     device = gpu_device_index(prop->location.id);
-    loan_settle();
+    shared_alloc_sync();
     if (device < 0 || !ledger_reserve((uint32_t)device, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = real(handle, bytes, prop, flags);
@@ -34,12 +35,12 @@ CUresult on_vmm_create(fn_cuMemCreate *real, CUmemGenericAllocationHandle *handl
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void drop(CUmemGenericAllocationHandle handle)
+static void vmm_drop(CUmemGenericAllocationHandle handle)
 {
-    struct ledger_entry gone;
+    struct ledger_entry freed;
 
-    if (ledger_unref(LEDGER_HANDLE, handle, &gone))
-        loan_release(&gone);
+    if (ledger_unref(LEDGER_HANDLE, handle, &freed))
+        shared_alloc_release(&freed);
 }
 
 CUresult on_vmm_release(fn_cuMemRelease *real, CUmemGenericAllocationHandle handle)
@@ -47,12 +48,12 @@ CUresult on_vmm_release(fn_cuMemRelease *real, CUmemGenericAllocationHandle hand
     CUresult result = real(handle);
 
     if (result == CUDA_SUCCESS)
-        drop(handle);
+        vmm_drop(handle);
     return result;
 }
 
 /* An imported handle that nobody pays for is charged what is mapped of it. */
-static bool pay_for_import(CUmemGenericAllocationHandle handle, uint64_t end)
+static bool vmm_charge_import(CUmemGenericAllocationHandle handle, uint64_t end)
 {
     struct ledger_entry entry;
 
@@ -67,12 +68,12 @@ CUresult on_vmm_map(fn_cuMemMap *real, CUdeviceptr address, size_t bytes, size_t
 {
     CUresult result;
 
-    if (bytes + offset >= bytes && !pay_for_import(handle, bytes + offset))
+    if (bytes + offset >= bytes && !vmm_charge_import(handle, bytes + offset))
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = real(address, bytes, offset, handle, flags);
     if (result == CUDA_SUCCESS && ledger_ref(LEDGER_HANDLE, handle)
         && !ledger_add(LEDGER_MAPPING, address, 0, bytes, handle)) {
-        drop(handle);
+        vmm_drop(handle);
         if (gpu_real.cuMemUnmap)
             (void)gpu_real.cuMemUnmap(address, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -93,7 +94,7 @@ CUresult on_vmm_unmap(fn_cuMemUnmap *real, CUdeviceptr address, size_t bytes)
             at += AQ_GPU_GRANULE; /* an imported handle's */
             continue;
         }
-        drop(mapping.link);
+        vmm_drop(mapping.link);
         at += mapping.bytes ? mapping.bytes : AQ_GPU_GRANULE;
     }
     return result;

@@ -1,9 +1,10 @@
-/* aliquot-gpu: what `aliquot gpu` runs */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - aliquot-gpu, the program behind `aliquot gpu` */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "gpuhost/program.h"
+#include "gpuhost/commands.h"
 
 static const char help[] =
     "usage: aliquot gpu run [OPTIONS] [--] PROGRAM [ARGUMENT...]\n"
@@ -21,21 +22,21 @@ static const char help[] =
 int main(int argc, char **argv)
 {
     struct aq_error err = { 0 };
-    const char *verb = argc > 1 ? argv[1] : "";
+    const char *command = argc > 1 ? argv[1] : "";
     int r;
 
-    if (strcmp(verb, "--help") == 0 || (argc > 2 && strcmp(argv[2], "--help") == 0)) {
+    if (strcmp(command, "--help") == 0 || (argc > 2 && strcmp(argv[2], "--help") == 0)) {
         (void)fputs(help, stdout);
         return 0;
     }
-    if (strcmp(verb, "run") == 0)
-        r = program_run(argc - 1, argv + 1, &err);
-    else if (strcmp(verb, "top") == 0)
-        r = program_top(argc - 1, argv + 1, &err);
-    else if (strcmp(verb, "watch") == 0) /* the agent's */
-        r = program_watch(argc - 1, argv + 1, &err);
+    if (strcmp(command, "run") == 0)
+        r = run_command(argc - 1, argv + 1, &err);
+    else if (strcmp(command, "top") == 0)
+        r = top_command(argc - 1, argv + 1, &err);
+    else if (strcmp(command, "watch") == 0) /* the agent's */
+        r = watch_command(argc - 1, argv + 1, &err);
     else
-        r = aq_fail(&err, EINVAL, "'%s' is no verb of 'aliquot gpu': run or top", verb);
+        r = aq_fail(&err, EINVAL, "'%s' is no verb of 'aliquot gpu': run or top", command);
     if (r < 0)
         (void)fprintf(stderr, "aliquot gpu: %s\n", err.text);
     return r >= 0 ? r : err.code == EINVAL ? 2 : 125;

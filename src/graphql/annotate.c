@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the schema says about each part of a document. */
 #include "graphql/annotate.h"
 
 struct annotator {
     const struct gql_schema *schema;
     struct arena *arena;
-    struct usage **next_usage;
+    struct variable_usage **next_usage;
     bool no_memory;
 };
 
@@ -21,16 +23,17 @@ const struct gql_field_def *schema_field(const struct gql_schema *schema,
     return gql_field_find(type, name->text, name->len);
 }
 
-static void note_usage(struct annotator *a, const struct ast_value *value, struct gql_ref type,
-                       bool has_default, const struct gql_type *parent)
+static void annotate_note_usage(struct annotator *a, const struct ast_value *value,
+                                struct gql_ref type, bool has_default,
+                                const struct gql_type *parent)
 {
-    struct usage *usage = arena_alloc(a->arena, sizeof(*usage));
+    struct variable_usage *usage = arena_alloc(a->arena, sizeof(*usage));
 
     if (!usage) {
         a->no_memory = true;
         return;
     }
-    *usage = (struct usage){ value, type, has_default, parent, NULL };
+    *usage = (struct variable_usage){ value, type, has_default, parent, NULL };
     *a->next_usage = usage;
     a->next_usage = &usage->next;
 }
@@ -43,7 +46,7 @@ static void annotate_value(struct annotator *a, struct ast_value *value, struct 
                            bool has_default, const struct gql_type *parent)
 {
     if (value->kind == AST_VARIABLE) {
-        note_usage(a, value, type, has_default, parent);
+        annotate_note_usage(a, value, type, has_default, parent);
     } else if (value->kind == AST_LIST) {
         struct gql_ref item = type.type ? ref_item(type) : type;
         const struct gql_type *around = type.type && !type.wraps ? type.type : NULL;
@@ -159,7 +162,7 @@ static void annotate_definition(struct annotator *a, struct ast_definition *def)
 }
 
 bool document_annotate(struct gql_document *doc, const struct gql_schema *schema,
-                       struct arena *arena, struct usage **usages)
+                       struct arena *arena, struct variable_usage **usages)
 {
     struct annotator a = { .schema = schema, .arena = arena };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annotate.h - what the schema says about each part of a document
  *
  * Fills the members marked "validated" in ast.h, and notes where variables
@@ -9,24 +10,23 @@
 #include "graphql/ast.h"
 
 /* One use of a variable, in the order of the text. */
-struct usage {
+struct variable_usage {
     const struct ast_value *value;
     struct gql_ref type;           /* that is expected; type NULL = unknown */
     bool has_default;              /* the place has a default value */
     const struct gql_type *parent; /* the type of the value around it, NULL = none */
-    struct usage *next;
+    struct variable_usage *next;
 };
 
 /* 'usages' gets one list for each definition of the document, by index, in
  * 'arena'. False if memory is short.
  */
 bool document_annotate(struct gql_document *doc, const struct gql_schema *schema,
-                       struct arena *arena, struct usage **usages);
+                       struct arena *arena, struct variable_usage **usages);
 
 /* A field of a composite type, the meta fields included. NULL 'type' is fine. */
 const struct gql_field_def *schema_field(const struct gql_schema *schema,
-                                         const struct gql_type *type,
-                                         const struct symbol *name);
+                                         const struct gql_type *type, const struct symbol *name);
 
 static inline bool type_is_composite(const struct gql_type *type)
 {

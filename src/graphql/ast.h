@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ast.h - a parsed document
  *
  * Everything lies in the document's arena and is linked by 'next' in the
@@ -15,7 +16,7 @@
 struct ast_fragment;
 
 struct symbol {
-    uint32_t len, index; /* index: 0.. in the order of first appearance */
+    uint32_t len, index;           /* index: 0.. in the order of first appearance */
     struct ast_fragment *fragment; /* the (last) fragment of this name, or NULL */
     char text[];                   /* NUL-terminated */
 };
@@ -194,9 +195,9 @@ struct ast_schema_def {
 };
 
 struct ast_definition {
-    uint8_t kind; /* enum ast_definition_kind */
-    bool extends; /* "extend ..." */
-    uint32_t at, index; /* index: 0.. in the order of the text */
+    uint8_t kind;         /* enum ast_definition_kind */
+    bool extends;         /* "extend ..." */
+    uint32_t at, index;   /* index: 0.. in the order of the text */
     struct ast_name name; /* symbol NULL: anonymous operation, schema */
     const struct ast_value *description;
     struct ast_directive *directives;

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Validated documents by their text. */
 #include "graphql/cache.h"
 
 #include "base/map.h"
@@ -18,12 +20,12 @@ struct cache *cache_new(size_t max)
     return cache;
 }
 
-static size_t bytes_of(const struct gql_document *doc)
+static size_t cache_bytes_of(const struct gql_document *doc)
 {
     return sizeof(*doc) + doc->arena.used;
 }
 
-static void unlink_document(struct cache *cache, struct gql_document *doc)
+static void cache_unlink(struct cache *cache, struct gql_document *doc)
 {
     if (doc->newer)
         doc->newer->older = doc->older;
@@ -36,7 +38,7 @@ static void unlink_document(struct cache *cache, struct gql_document *doc)
     doc->newer = doc->older = NULL;
 }
 
-static void link_newest(struct cache *cache, struct gql_document *doc)
+static void cache_link_newest(struct cache *cache, struct gql_document *doc)
 {
     doc->older = cache->newest;
     if (cache->newest)
@@ -46,12 +48,12 @@ static void link_newest(struct cache *cache, struct gql_document *doc)
     cache->newest = doc;
 }
 
-static void drop(struct cache *cache, struct gql_document *doc)
+static void cache_drop(struct cache *cache, struct gql_document *doc)
 {
     (void)map_remove(&cache->documents, &doc->hash, sizeof(doc->hash));
-    unlink_document(cache, doc);
+    cache_unlink(cache, doc);
     cache->stats.documents--;
-    cache->stats.bytes -= bytes_of(doc);
+    cache->stats.bytes -= cache_bytes_of(doc);
     document_unref(doc);
 }
 
@@ -60,7 +62,7 @@ void cache_free(struct cache *cache)
     if (!cache)
         return;
     while (cache->newest)
-        drop(cache, cache->newest);
+        cache_drop(cache, cache->newest);
     map_done(&cache->documents);
     free(cache);
 }
@@ -80,8 +82,8 @@ struct gql_document *cache_find(struct cache *cache, const char *text, size_t le
     }
     cache->stats.hits++;
     if (doc != cache->newest) {
-        unlink_document(cache, doc);
-        link_newest(cache, doc);
+        cache_unlink(cache, doc);
+        cache_link_newest(cache, doc);
     }
     return document_ref(doc);
 }
@@ -90,19 +92,19 @@ void cache_add(struct cache *cache, struct gql_document *doc)
 {
     struct gql_document *same;
 
-    if (cache->max == 0 || bytes_of(doc) > DOCUMENT_BYTES_MAX)
+    if (cache->max == 0 || cache_bytes_of(doc) > DOCUMENT_BYTES_MAX)
         return;
     doc->hash = aq_hash(doc->text, doc->len);
     same = map_get(&cache->documents, &doc->hash, sizeof(doc->hash));
     if (same)
-        drop(cache, same);
+        cache_drop(cache, same);
     if (map_set(&cache->documents, &doc->hash, sizeof(doc->hash), doc) < 0)
         return;
-    link_newest(cache, document_ref(doc));
+    cache_link_newest(cache, document_ref(doc));
     cache->stats.documents++;
-    cache->stats.bytes += bytes_of(doc);
+    cache->stats.bytes += cache_bytes_of(doc);
     if (cache->stats.documents > cache->max)
-        drop(cache, cache->oldest);
+        cache_drop(cache, cache->oldest);
 }
 
 void cache_get_stats(const struct cache *cache, struct gql_stats *ret)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cache.h - validated documents by their text
  *
  * Least recently used ones go first. Found by a keyed hash of the text; the

@@ -1,4 +1,5 @@
-/* Literals. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Literals and JSON into values of a type. */
 #include "graphql/coerce.h"
 
 #include <errno.h>
@@ -10,8 +11,8 @@
 #include "graphql/print.h"
 #include "graphql/hint.h"
 
-static const char *parse_bigint(struct arena *arena, const struct gql_value *in,
-                                struct gql_value *ret)
+static const char *coerce_parse_bigint(struct arena *arena, const struct gql_value *in,
+                                       struct gql_value *ret)
 {
     int64_t whole;
 
@@ -25,8 +26,8 @@ static const char *parse_bigint(struct arena *arena, const struct gql_value *in,
     return NULL;
 }
 
-static const char *parse_datetime(struct arena *arena, const struct gql_value *in,
-                                  struct gql_value *ret)
+static const char *coerce_parse_datetime(struct arena *arena, const struct gql_value *in,
+                                         struct gql_value *ret)
 {
     int64_t usec;
 
@@ -38,8 +39,8 @@ static const char *parse_datetime(struct arena *arena, const struct gql_value *i
     return NULL;
 }
 
-static const char *parse_jsonstring(struct arena *arena, const struct gql_value *in,
-                                    struct gql_value *ret)
+static const char *coerce_parse_jsonstring(struct arena *arena, const struct gql_value *in,
+                                           struct gql_value *ret)
 {
     json_t *json;
 
@@ -54,8 +55,8 @@ static const char *parse_jsonstring(struct arena *arena, const struct gql_value 
     return NULL;
 }
 
-static const char *parse_uuid(struct arena *arena, const struct gql_value *in,
-                              struct gql_value *ret)
+static const char *coerce_parse_uuid(struct arena *arena, const struct gql_value *in,
+                                     struct gql_value *ret)
 {
     struct uuid id;
     char *text;
@@ -73,25 +74,25 @@ gql_scalar_fn coerce_builtin(enum gql_scalar_kind kind)
 {
     switch (kind) {
     case GQL_SCALAR_BIGINT:
-        return parse_bigint;
+        return coerce_parse_bigint;
     case GQL_SCALAR_DATETIME:
-        return parse_datetime;
+        return coerce_parse_datetime;
     case GQL_SCALAR_JSONSTRING:
-        return parse_jsonstring;
+        return coerce_parse_jsonstring;
     case GQL_SCALAR_UUID:
-        return parse_uuid;
+        return coerce_parse_uuid;
     default:
         return NULL;
     }
 }
 
-static struct gql_value lost(struct coerce *c)
+static struct gql_value coerce_no_memory(struct coerce *c)
 {
     c->no_memory = true;
     return gql_null();
 }
 
-static struct gql_value number_of(const struct ast_value *value)
+static struct gql_value coerce_number_of(const struct ast_value *value)
 {
     char *end;
     long long whole;
@@ -103,17 +104,17 @@ static struct gql_value number_of(const struct ast_value *value)
     return gql_float(strtod(value->text, NULL));
 }
 
-static struct gql_value untyped(struct coerce *c, const struct ast_value *value);
+static struct gql_value coerce_untyped(struct coerce *c, const struct ast_value *value);
 
-static struct gql_value untyped_fields(struct coerce *c, const struct ast_value *value)
+static struct gql_value coerce_untyped_fields(struct coerce *c, const struct ast_value *value)
 {
     struct gql_member *members = arena_array(c->arena, value->count, sizeof(*members));
     uint32_t count = 0;
 
     if (!members)
-        return lost(c);
+        return coerce_no_memory(c);
     for (const struct ast_argument *field = value->fields; field; field = field->next) {
-        struct gql_value v = untyped(c, field->value);
+        struct gql_value v = coerce_untyped(c, field->value);
 
         if (v.kind != GQL_ABSENT)
             members[count++] = (struct gql_member){ field->name.symbol->text, v };
@@ -121,15 +122,15 @@ static struct gql_value untyped_fields(struct coerce *c, const struct ast_value 
     return (struct gql_value){ .kind = GQL_MAP, .count = count, .members = members };
 }
 
-static struct gql_value untyped_list(struct coerce *c, const struct ast_value *value)
+static struct gql_value coerce_untyped_list(struct coerce *c, const struct ast_value *value)
 {
     struct gql_value *items = arena_array(c->arena, value->count, sizeof(*items));
     uint32_t count = 0;
 
     if (!items)
-        return lost(c);
+        return coerce_no_memory(c);
     for (const struct ast_value *item = value->items; item; item = item->next) {
-        items[count] = untyped(c, item);
+        items[count] = coerce_untyped(c, item);
         if (items[count].kind == GQL_ABSENT)
             items[count] = gql_null();
         count++;
@@ -138,7 +139,7 @@ static struct gql_value untyped_list(struct coerce *c, const struct ast_value *v
 }
 
 /* The literal as JSON would have it, for scalars that are not the language's own. */
-static struct gql_value untyped(struct coerce *c, const struct ast_value *value)
+static struct gql_value coerce_untyped(struct coerce *c, const struct ast_value *value)
 {
     switch ((enum ast_value_kind)value->kind) {
     case AST_VARIABLE:
@@ -146,7 +147,7 @@ static struct gql_value untyped(struct coerce *c, const struct ast_value *value)
                             : (struct gql_value){ .kind = GQL_ABSENT };
     case AST_INT:
     case AST_FLOAT:
-        return number_of(value);
+        return coerce_number_of(value);
     case AST_STRING:
     case AST_BLOCK_STRING:
         return gql_textn(value->text, value->count);
@@ -155,17 +156,17 @@ static struct gql_value untyped(struct coerce *c, const struct ast_value *value)
     case AST_ENUM:
         return gql_textn(value->symbol->text, value->symbol->len);
     case AST_LIST:
-        return untyped_list(c, value);
+        return coerce_untyped_list(c, value);
     case AST_OBJECT:
-        return untyped_fields(c, value);
+        return coerce_untyped_fields(c, value);
     case AST_NULL:
         break;
     }
     return gql_null();
 }
 
-static bool wrong(const struct ast_value *value, const char *what, struct strbuf *message,
-                  bool *ret_whole)
+static bool coerce_refuse(const struct ast_value *value, const char *what, struct strbuf *message,
+                          bool *ret_whole)
 {
     *ret_whole = true;
     strbuf_adds(message, what);
@@ -173,8 +174,8 @@ static bool wrong(const struct ast_value *value, const char *what, struct strbuf
     return false;
 }
 
-static bool enum_literal(const struct ast_value *value, const struct gql_type *type,
-                         struct gql_value *ret, struct strbuf *message, bool *ret_whole)
+static bool coerce_enum_literal(const struct ast_value *value, const struct gql_type *type,
+                                struct gql_value *ret, struct strbuf *message, bool *ret_whole)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf printed = STRBUF_INIT;
     struct hint hint;
@@ -202,28 +203,28 @@ static bool enum_literal(const struct ast_value *value, const struct gql_type *t
     return false;
 }
 
-static bool int_literal(const struct ast_value *value, struct gql_value *ret,
-                        struct strbuf *message, bool *ret_whole)
+static bool coerce_int_literal(const struct ast_value *value, struct gql_value *ret,
+                               struct strbuf *message, bool *ret_whole)
 {
     struct gql_value number;
 
     if (value->kind != AST_INT)
-        return wrong(value, "Int cannot represent non-integer value: ", message, ret_whole);
-    number = number_of(value);
+        return coerce_refuse(value, "Int cannot represent non-integer value: ", message, ret_whole);
+    number = coerce_number_of(value);
     if (number.kind != GQL_INT || number.integer > INT32_MAX || number.integer < INT32_MIN)
-        return wrong(value, "Int cannot represent non 32-bit signed integer value: ", message,
-                     ret_whole);
+        return coerce_refuse(
+            value, "Int cannot represent non 32-bit signed integer value: ", message, ret_whole);
     *ret = number;
     return true;
 }
 
-static bool custom_literal(struct coerce *c, const struct ast_value *value,
-                           const struct gql_type *type, struct gql_value *ret,
-                           struct strbuf *message, bool *ret_whole)
+static bool coerce_custom_literal(struct coerce *c, const struct ast_value *value,
+                                  const struct gql_type *type, struct gql_value *ret,
+                                  struct strbuf *message, bool *ret_whole)
 {
     gql_scalar_fn parse = c->scalars ? c->scalars[type->id - 1]
                                      : coerce_builtin((enum gql_scalar_kind)type->scalar);
-    struct gql_value in = untyped(c, value);
+    struct gql_value in = coerce_untyped(c, value);
     const char *problem = NULL;
 
     if (in.kind == GQL_NULL || !parse)
@@ -238,52 +239,54 @@ static bool custom_literal(struct coerce *c, const struct ast_value *value,
 }
 
 bool coerce_leaf_literal(struct coerce *c, const struct ast_value *value,
-                         const struct gql_type *type, struct gql_value *ret,
-                         struct strbuf *message, bool *ret_whole)
+                         const struct gql_type *type, struct gql_value *ret, struct strbuf *message,
+                         bool *ret_whole)
 {
     bool is_string = value->kind == AST_STRING || value->kind == AST_BLOCK_STRING;
 
     if (type->kind == GQL_TYPE_ENUM)
-        return enum_literal(value, type, ret, message, ret_whole);
+        return coerce_enum_literal(value, type, ret, message, ret_whole);
     switch ((enum gql_scalar_kind)type->scalar) {
     case GQL_SCALAR_INT:
-        return int_literal(value, ret, message, ret_whole);
+        return coerce_int_literal(value, ret, message, ret_whole);
     case GQL_SCALAR_FLOAT:
         if (value->kind != AST_INT && value->kind != AST_FLOAT)
-            return wrong(value, "Float cannot represent non numeric value: ", message, ret_whole);
+            return coerce_refuse(value, "Float cannot represent non numeric value: ", message,
+                                 ret_whole);
         *ret = gql_float(strtod(value->text, NULL));
         return true;
     case GQL_SCALAR_STRING:
         if (!is_string)
-            return wrong(value, "String cannot represent a non string value: ", message, ret_whole);
+            return coerce_refuse(value, "String cannot represent a non string value: ", message,
+                                 ret_whole);
         *ret = gql_textn(value->text, value->count);
         return true;
     case GQL_SCALAR_BOOLEAN:
         if (value->kind != AST_BOOLEAN)
-            return wrong(value, "Boolean cannot represent a non boolean value: ", message,
-                         ret_whole);
+            return coerce_refuse(value, "Boolean cannot represent a non boolean value: ", message,
+                                 ret_whole);
         *ret = gql_bool(value->boolean);
         return true;
     case GQL_SCALAR_ID:
         if (!is_string && value->kind != AST_INT)
-            return wrong(value, "ID cannot represent a non-string and non-integer value: ",
-                         message, ret_whole);
+            return coerce_refuse(value, "ID cannot represent a non-string and non-integer value: ",
+                                 message, ret_whole);
         *ret = gql_textn(value->text, value->count);
         return true;
     default:
-        return custom_literal(c, value, type, ret, message, ret_whole);
+        return coerce_custom_literal(c, value, type, ret, message, ret_whole);
     }
 }
 
 /* A variable that was not given. */
-static bool is_missing(const struct coerce *c, const struct ast_value *value)
+static bool coerce_is_missing(const struct coerce *c, const struct ast_value *value)
 {
     return value->kind == AST_VARIABLE
            && (!c->variables || c->variables[value->symbol->index].kind == GQL_ABSENT);
 }
 
-static bool list_literal(struct coerce *c, const struct ast_value *value, struct gql_ref item,
-                         struct gql_value *ret)
+static bool coerce_list_literal(struct coerce *c, const struct ast_value *value,
+                                struct gql_ref item, struct gql_value *ret)
 {
     bool single = value->kind != AST_LIST;
     uint32_t count = single ? 1 : value->count, i = 0;
@@ -296,7 +299,7 @@ static bool list_literal(struct coerce *c, const struct ast_value *value, struct
     if (single && !coerce_literal(c, value, item, &items[0]))
         return false;
     for (const struct ast_value *v = single ? NULL : value->items; v; v = v->next, i++) {
-        if (is_missing(c, v) && !gql_ref_is_non_null(item))
+        if (coerce_is_missing(c, v) && !gql_ref_is_non_null(item))
             items[i] = gql_null();
         else if (!coerce_literal(c, v, item, &items[i]))
             return false;
@@ -305,7 +308,8 @@ static bool list_literal(struct coerce *c, const struct ast_value *value, struct
     return true;
 }
 
-static const struct ast_argument *field_named(const struct ast_argument *fields, const char *name)
+static const struct ast_argument *coerce_field_named(const struct ast_argument *fields,
+                                                     const char *name)
 {
     const struct ast_argument *found = NULL;
 
@@ -315,8 +319,8 @@ static const struct ast_argument *field_named(const struct ast_argument *fields,
     return found;
 }
 
-static bool input_literal(struct coerce *c, const struct ast_value *value,
-                          const struct gql_type *type, struct gql_value *ret)
+static bool coerce_input_literal(struct coerce *c, const struct ast_value *value,
+                                 const struct gql_type *type, struct gql_value *ret)
 {
     struct gql_value *items;
     uint32_t given = 0;
@@ -331,9 +335,9 @@ static bool input_literal(struct coerce *c, const struct ast_value *value,
     }
     for (uint32_t i = 0; i < type->input_count; i++) {
         const struct gql_input_def *def = &type->inputs[i];
-        const struct ast_argument *field = field_named(value->fields, def->name);
+        const struct ast_argument *field = coerce_field_named(value->fields, def->name);
 
-        if (!field || is_missing(c, field->value)) {
+        if (!field || coerce_is_missing(c, field->value)) {
             items[i] = def->default_value;
             if (items[i].kind == GQL_ABSENT && gql_ref_is_non_null(def->type))
                 return false;
@@ -356,7 +360,7 @@ bool coerce_literal(struct coerce *c, const struct ast_value *value, struct gql_
     bool whole;
 
     if (value->kind == AST_VARIABLE) {
-        if (is_missing(c, value))
+        if (coerce_is_missing(c, value))
             return false;
         *ret = c->variables[value->symbol->index];
         return !(ret->kind == GQL_NULL && gql_ref_is_non_null(type));
@@ -371,15 +375,15 @@ bool coerce_literal(struct coerce *c, const struct ast_value *value, struct gql_
         return true;
     }
     if (gql_ref_is_list(type))
-        return list_literal(c, value, gql_ref_inner(type), ret);
+        return coerce_list_literal(c, value, gql_ref_inner(type), ret);
     if (type.type->kind == GQL_TYPE_INPUT)
-        return input_literal(c, value, type.type, ret);
+        return coerce_input_literal(c, value, type.type, ret);
     return coerce_leaf_literal(c, value, type.type, ret, &message, &whole);
 }
 
 /* What is said about an argument that has no value; false if there is nothing to say. */
-static bool missing_argument(const struct gql_input_def *def, const struct ast_value *value,
-                             struct strbuf *message)
+static bool coerce_missing_argument(const struct gql_input_def *def, const struct ast_value *value,
+                                    struct strbuf *message)
 {
     if (!gql_ref_is_non_null(def->type))
         return false;
@@ -400,9 +404,9 @@ static bool coerce_argument(struct coerce *c, const struct gql_input_def *def,
 {
     bool is_null;
 
-    if (!value || is_missing(c, value)) {
+    if (!value || coerce_is_missing(c, value)) {
         *ret = def->default_value;
-        return ret->kind != GQL_ABSENT || !missing_argument(def, value, message);
+        return ret->kind != GQL_ABSENT || !coerce_missing_argument(def, value, message);
     }
     is_null = value->kind == AST_NULL
               || (value->kind == AST_VARIABLE
@@ -426,7 +430,7 @@ bool coerce_arguments(struct coerce *c, const struct gql_input_def *defs, uint32
                       struct strbuf *message, uint32_t *ret_at)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const struct ast_argument *arg = field_named(args, defs[i].name);
+        const struct ast_argument *arg = coerce_field_named(args, defs[i].name);
 
         if (!coerce_argument(c, &defs[i], arg ? arg->value : NULL, &ret[i], message)) {
             *ret_at = arg ? arg->value->at : at;

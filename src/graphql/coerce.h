@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* coerce.h - literals and JSON into values of a type
  *
  * By the rules of graphql-js: a single value is a list of one where a list is
@@ -13,8 +14,8 @@
 
 struct coerce {
     struct arena *arena;
-    const gql_scalar_fn *scalars;       /* by type id - 1; NULL = only what is built in */
-    const struct gql_value *variables;  /* by symbol index; NULL = there are none */
+    const gql_scalar_fn *scalars;      /* by type id - 1; NULL = only what is built in */
+    const struct gql_value *variables; /* by symbol index; NULL = there are none */
     bool no_memory;
 };
 
@@ -35,8 +36,8 @@ bool coerce_literal(struct coerce *c, const struct ast_value *value, struct gql_
  * the whole error or only its reason.
  */
 bool coerce_leaf_literal(struct coerce *c, const struct ast_value *value,
-                         const struct gql_type *type, struct gql_value *ret,
-                         struct strbuf *message, bool *ret_whole);
+                         const struct gql_type *type, struct gql_value *ret, struct strbuf *message,
+                         bool *ret_whole);
 
 /* Variables of an operation: values by symbol index ('count' of them, all
  * GQL_ABSENT at first). 'json' is an object or NULL. Errors are added.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Variables, from JSON. */
 #include <math.h>
 
@@ -8,16 +9,16 @@
 /* After so many errors the rest is not looked at. */
 #define VARIABLE_ERRORS_MAX 50
 
-struct reader {
+struct coerce_json_reader {
     struct coerce *coerce;
     struct errors *errors;
     const struct ast_variable *variable;
     bool stopped;
 };
 
-static void show_json(const json_t *json, unsigned depth, struct strbuf *out);
+static void coerce_json_show(const json_t *json, unsigned depth, struct strbuf *out);
 
-static void show_object(const json_t *json, unsigned depth, struct strbuf *out)
+static void coerce_json_show_object(const json_t *json, unsigned depth, struct strbuf *out)
 {
     const char *key, *before = "{ ";
     json_t *member;
@@ -30,15 +31,15 @@ static void show_object(const json_t *json, unsigned depth, struct strbuf *out)
         strbuf_adds(out, "[Object]");
         return;
     }
-    json_object_foreach ((json_t *)json, key, member) {
+    json_object_foreach((json_t *)json, key, member) {
         strbuf_addf(out, "%s%s: ", before, key);
-        show_json(member, depth + 1, out);
+        coerce_json_show(member, depth + 1, out);
         before = ", ";
     }
     strbuf_adds(out, " }");
 }
 
-static void show_array(const json_t *json, unsigned depth, struct strbuf *out)
+static void coerce_json_show_array(const json_t *json, unsigned depth, struct strbuf *out)
 {
     size_t size = json_array_size(json);
 
@@ -49,7 +50,7 @@ static void show_array(const json_t *json, unsigned depth, struct strbuf *out)
     strbuf_addc(out, '[');
     for (size_t i = 0; i < AQ_MIN(size, (size_t)10); i++) {
         strbuf_adds(out, i ? ", " : "");
-        show_json(json_array_get(json, i), depth + 1, out);
+        coerce_json_show(json_array_get(json, i), depth + 1, out);
     }
     if (size == 11)
         strbuf_adds(out, ", ... 1 more item");
@@ -61,7 +62,7 @@ static void show_array(const json_t *json, unsigned depth, struct strbuf *out)
 /* A value in a message, as graphql-js's inspect() shows it: two levels deep,
  * ten elements wide.
  */
-static void show_json(const json_t *json, unsigned depth, struct strbuf *out)
+static void coerce_json_show(const json_t *json, unsigned depth, struct strbuf *out)
 {
     char number[NUMBER_TEXT_MAX];
     struct jsonw w = jsonw_make(out);
@@ -70,10 +71,10 @@ static void show_json(const json_t *json, unsigned depth, struct strbuf *out)
         return; /* it is cut there anyway */
     switch (json_typeof(json)) {
     case JSON_OBJECT:
-        show_object(json, depth, out);
+        coerce_json_show_object(json, depth, out);
         break;
     case JSON_ARRAY:
-        show_array(json, depth, out);
+        coerce_json_show_array(json, depth, out);
         break;
     case JSON_STRING:
         jsonw_strn(&w, json_string_value(json), json_string_length(json));
@@ -90,11 +91,11 @@ static void show_json(const json_t *json, unsigned depth, struct strbuf *out)
     }
 }
 
-static void show_path(const struct path *path, struct strbuf *out)
+static void coerce_json_show_path(const struct path *path, struct strbuf *out)
 {
     if (!path)
         return;
-    show_path(path->parent, out);
+    coerce_json_show_path(path->parent, out);
     if (path->key)
         strbuf_addf(out, ".%s", path->key);
     else
@@ -102,7 +103,7 @@ static void show_path(const struct path *path, struct strbuf *out)
 }
 
 /* An error about a variable as a whole. */
-static void report(struct reader *r, uint32_t at, const struct strbuf *text)
+static void coerce_json_report(struct coerce_json_reader *r, uint32_t at, const struct strbuf *text)
 {
     if (r->stopped)
         return;
@@ -117,34 +118,35 @@ static void report(struct reader *r, uint32_t at, const struct strbuf *text)
 }
 
 /* 'Variable "$x" got invalid value V at "x.path"; problem' */
-static bool invalid(struct reader *r, const struct path *path, const json_t *json,
-                    const char *problem)
+static bool coerce_json_invalid(struct coerce_json_reader *r, const struct path *path,
+                                const json_t *json, const char *problem)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     strbuf_addf(&text, "Variable \"$%s\" got invalid value ", r->variable->name.symbol->text);
-    show_json(json, 0, &text);
+    coerce_json_show(json, 0, &text);
     if (path) {
         strbuf_addf(&text, " at \"%s", r->variable->name.symbol->text);
-        show_path(path, &text);
+        coerce_json_show_path(path, &text);
         strbuf_addc(&text, '"');
     }
     strbuf_addf(&text, "; %s", problem);
-    report(r, r->variable->at, &text);
+    coerce_json_report(r, r->variable->at, &text);
     return false;
 }
 
-static bool invalid_shown(struct reader *r, const struct path *path, const json_t *json,
-                          const char *problem)
+static bool coerce_json_invalid_shown(struct coerce_json_reader *r, const struct path *path,
+                                      const json_t *json, const char *problem)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     strbuf_adds(&text, problem);
-    show_json(json, 0, &text);
-    return invalid(r, path, json, text.data);
+    coerce_json_show(json, 0, &text);
+    return coerce_json_invalid(r, path, json, text.data);
 }
 
-static struct gql_value copy_text(struct reader *r, const char *text, size_t len)
+static struct gql_value coerce_json_copy_text(struct coerce_json_reader *r, const char *text,
+                                              size_t len)
 {
     char *copy = arena_strndup(r->coerce->arena, text, len);
 
@@ -153,9 +155,9 @@ static struct gql_value copy_text(struct reader *r, const char *text, size_t len
     return copy ? gql_textn(copy, len) : gql_null();
 }
 
-static struct gql_value any_json(struct reader *r, const json_t *json);
+static struct gql_value coerce_json_any(struct coerce_json_reader *r, const json_t *json);
 
-static struct gql_value any_list(struct reader *r, const json_t *json)
+static struct gql_value coerce_json_any_list(struct coerce_json_reader *r, const json_t *json)
 {
     size_t count = json_array_size(json);
     struct gql_value *items = arena_array(r->coerce->arena, count, sizeof(*items));
@@ -165,11 +167,11 @@ static struct gql_value any_list(struct reader *r, const json_t *json)
         return gql_null();
     }
     for (size_t i = 0; i < count; i++)
-        items[i] = any_json(r, json_array_get(json, i));
+        items[i] = coerce_json_any(r, json_array_get(json, i));
     return gql_list(items, (uint32_t)count);
 }
 
-static struct gql_value any_map(struct reader *r, const json_t *json)
+static struct gql_value coerce_json_any_map(struct coerce_json_reader *r, const json_t *json)
 {
     size_t count = json_object_size(json), i = 0;
     struct gql_member *members = arena_array(r->coerce->arena, count, sizeof(*members));
@@ -180,24 +182,24 @@ static struct gql_value any_map(struct reader *r, const json_t *json)
         r->coerce->no_memory = true;
         return gql_null();
     }
-    json_object_foreach ((json_t *)json, key, member) {
+    json_object_foreach((json_t *)json, key, member) {
         members[i].name = arena_strdup(r->coerce->arena, key);
-        members[i].value = any_json(r, member);
+        members[i].value = coerce_json_any(r, member);
         r->coerce->no_memory |= !members[i].name;
         i++;
     }
     return (struct gql_value){ .kind = GQL_MAP, .count = (uint32_t)count, .members = members };
 }
 
-static struct gql_value any_json(struct reader *r, const json_t *json)
+static struct gql_value coerce_json_any(struct coerce_json_reader *r, const json_t *json)
 {
     switch (json_typeof(json)) {
     case JSON_OBJECT:
-        return any_map(r, json);
+        return coerce_json_any_map(r, json);
     case JSON_ARRAY:
-        return any_list(r, json);
+        return coerce_json_any_list(r, json);
     case JSON_STRING:
-        return copy_text(r, json_string_value(json), json_string_length(json));
+        return coerce_json_copy_text(r, json_string_value(json), json_string_length(json));
     case JSON_INTEGER:
         return gql_int(json_integer_value(json));
     case JSON_REAL:
@@ -210,8 +212,9 @@ static struct gql_value any_json(struct reader *r, const json_t *json)
     }
 }
 
-static bool read_enum(struct reader *r, const json_t *json, const struct gql_type *type,
-                      const struct path *path, struct gql_value *ret)
+static bool coerce_json_read_enum(struct coerce_json_reader *r, const json_t *json,
+                                  const struct gql_type *type, const struct path *path,
+                                  struct gql_value *ret)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf shown = STRBUF_INIT, text = STRBUF_INIT;
     struct hint hint;
@@ -226,7 +229,7 @@ static bool read_enum(struct reader *r, const json_t *json, const struct gql_typ
         strbuf_add(&shown, json_string_value(json), json_string_length(json));
         strbuf_addf(&text, "Value \"%s\" does not exist in \"%s\" enum.", shown.data, type->name);
     } else {
-        show_json(json, 0, &shown);
+        coerce_json_show(json, 0, &shown);
         strbuf_addf(&text, "Enum \"%s\" cannot represent non-string value: %s.", type->name,
                     shown.data);
     }
@@ -234,50 +237,51 @@ static bool read_enum(struct reader *r, const json_t *json, const struct gql_typ
     for (uint32_t i = 0; i < type->value_count; i++)
         hint_offer(&hint, type->values[i].name);
     hint_print(&hint, "the enum value", &text);
-    return invalid(r, path, json, text.data);
+    return coerce_json_invalid(r, path, json, text.data);
 }
 
-static bool read_int(struct reader *r, const json_t *json, const struct path *path,
-                     struct gql_value *ret)
+static bool coerce_json_read_int(struct coerce_json_reader *r, const json_t *json,
+                                 const struct path *path, struct gql_value *ret)
 {
     int64_t whole = json_integer_value(json);
     bool is_whole = json_is_integer(json)
                     || (json_is_real(json) && number_is_integer(json_real_value(json), &whole));
 
     if (!is_whole && !(json_is_real(json) && floor(json_real_value(json)) == json_real_value(json)))
-        return invalid_shown(r, path, json, "Int cannot represent non-integer value: ");
+        return coerce_json_invalid_shown(r, path, json, "Int cannot represent non-integer value: ");
     if (!is_whole || whole > INT32_MAX || whole < INT32_MIN)
-        return invalid_shown(r, path, json,
-                             "Int cannot represent non 32-bit signed integer value: ");
+        return coerce_json_invalid_shown(r, path, json,
+                                         "Int cannot represent non 32-bit signed integer value: ");
     *ret = gql_int(whole);
     return true;
 }
 
-static bool read_id(struct reader *r, const json_t *json, const struct path *path,
-                    struct gql_value *ret)
+static bool coerce_json_read_id(struct coerce_json_reader *r, const json_t *json,
+                                const struct path *path, struct gql_value *ret)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     if (json_is_string(json)) {
-        *ret = copy_text(r, json_string_value(json), json_string_length(json));
+        *ret = coerce_json_copy_text(r, json_string_value(json), json_string_length(json));
         return true;
     }
     if (!json_is_integer(json)
         && !(json_is_real(json) && floor(json_real_value(json)) == json_real_value(json)))
-        return invalid_shown(r, path, json, "ID cannot represent value: ");
-    show_json(json, 0, &text);
-    *ret = copy_text(r, text.data, text.len);
+        return coerce_json_invalid_shown(r, path, json, "ID cannot represent value: ");
+    coerce_json_show(json, 0, &text);
+    *ret = coerce_json_copy_text(r, text.data, text.len);
     return true;
 }
 
-static bool read_custom(struct reader *r, const json_t *json, const struct gql_type *type,
-                        const struct path *path, struct gql_value *ret)
+static bool coerce_json_read_custom(struct coerce_json_reader *r, const json_t *json,
+                                    const struct gql_type *type, const struct path *path,
+                                    struct gql_value *ret)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct coerce *c = r->coerce;
     gql_scalar_fn parse = c->scalars ? c->scalars[type->id - 1]
                                      : coerce_builtin((enum gql_scalar_kind)type->scalar);
-    struct gql_value in = any_json(r, json);
+    struct gql_value in = coerce_json_any(r, json);
     const char *problem = NULL;
 
     if (parse)
@@ -287,44 +291,50 @@ static bool read_custom(struct reader *r, const json_t *json, const struct gql_t
     if (!problem)
         return true;
     strbuf_addf(&text, "Expected type \"%s\". %s", type->name, problem);
-    return invalid(r, path, json, text.data);
+    return coerce_json_invalid(r, path, json, text.data);
 }
 
-static bool read_leaf(struct reader *r, const json_t *json, const struct gql_type *type,
-                      const struct path *path, struct gql_value *ret)
+static bool coerce_json_read_leaf(struct coerce_json_reader *r, const json_t *json,
+                                  const struct gql_type *type, const struct path *path,
+                                  struct gql_value *ret)
 {
     if (type->kind == GQL_TYPE_ENUM)
-        return read_enum(r, json, type, path, ret);
+        return coerce_json_read_enum(r, json, type, path, ret);
     switch ((enum gql_scalar_kind)type->scalar) {
     case GQL_SCALAR_INT:
-        return read_int(r, json, path, ret);
+        return coerce_json_read_int(r, json, path, ret);
     case GQL_SCALAR_FLOAT:
         if (!json_is_number(json))
-            return invalid_shown(r, path, json, "Float cannot represent non numeric value: ");
+            return coerce_json_invalid_shown(r, path, json,
+                                             "Float cannot represent non numeric value: ");
         *ret = gql_float(json_number_value(json));
         return true;
     case GQL_SCALAR_STRING:
         if (!json_is_string(json))
-            return invalid_shown(r, path, json, "String cannot represent a non string value: ");
-        *ret = copy_text(r, json_string_value(json), json_string_length(json));
+            return coerce_json_invalid_shown(r, path, json,
+                                             "String cannot represent a non string value: ");
+        *ret = coerce_json_copy_text(r, json_string_value(json), json_string_length(json));
         return true;
     case GQL_SCALAR_BOOLEAN:
         if (!json_is_boolean(json))
-            return invalid_shown(r, path, json, "Boolean cannot represent a non boolean value: ");
+            return coerce_json_invalid_shown(r, path, json,
+                                             "Boolean cannot represent a non boolean value: ");
         *ret = gql_bool(json_is_true(json));
         return true;
     case GQL_SCALAR_ID:
-        return read_id(r, json, path, ret);
+        return coerce_json_read_id(r, json, path, ret);
     default:
-        return read_custom(r, json, type, path, ret);
+        return coerce_json_read_custom(r, json, type, path, ret);
     }
 }
 
-static bool read_value(struct reader *r, const json_t *json, struct gql_ref type,
-                       const struct path *path, struct gql_value *ret);
+static bool coerce_json_read_value(struct coerce_json_reader *r, const json_t *json,
+                                   struct gql_ref type, const struct path *path,
+                                   struct gql_value *ret);
 
-static bool read_list(struct reader *r, const json_t *json, struct gql_ref item,
-                      const struct path *path, struct gql_value *ret)
+static bool coerce_json_read_list(struct coerce_json_reader *r, const json_t *json,
+                                  struct gql_ref item, const struct path *path,
+                                  struct gql_value *ret)
 {
     bool single = !json_is_array(json), ok = true;
     size_t count = single ? 1 : json_array_size(json);
@@ -336,24 +346,24 @@ static bool read_list(struct reader *r, const json_t *json, struct gql_ref item,
     }
     *ret = gql_list(items, (uint32_t)count);
     if (single)
-        return read_value(r, json, item, path, &items[0]);
+        return coerce_json_read_value(r, json, item, path, &items[0]);
     for (size_t i = 0; i < count && !r->stopped; i++) {
         struct path step = { path, NULL, (uint32_t)i };
 
-        ok &= read_value(r, json_array_get(json, i), item, &step, &items[i]);
+        ok &= coerce_json_read_value(r, json_array_get(json, i), item, &step, &items[i]);
     }
     return ok;
 }
 
 /* Members that the type does not have. */
-static bool refuse_unknown(struct reader *r, const json_t *json, const struct gql_type *type,
-                           const struct path *path)
+static bool coerce_json_refuse_unknown(struct coerce_json_reader *r, const json_t *json,
+                                       const struct gql_type *type, const struct path *path)
 {
     const char *key;
     json_t *member;
     bool ok = true;
 
-    json_object_foreach ((json_t *)json, key, member) {
+    json_object_foreach((json_t *)json, key, member) {
         AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
         struct hint hint = hint_make(key, strlen(key));
 
@@ -363,31 +373,33 @@ static bool refuse_unknown(struct reader *r, const json_t *json, const struct gq
         for (uint32_t i = 0; i < type->input_count; i++)
             hint_offer(&hint, type->inputs[i].name);
         hint_print(&hint, "", &text);
-        ok = invalid(r, path, json, text.data);
+        ok = coerce_json_invalid(r, path, json, text.data);
     }
     return ok;
 }
 
-static bool read_field(struct reader *r, const json_t *json, const struct gql_input_def *def,
-                       const struct path *path, struct gql_value *ret)
+static bool coerce_json_read_field(struct coerce_json_reader *r, const json_t *json,
+                                   const struct gql_input_def *def, const struct path *path,
+                                   struct gql_value *ret)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const json_t *member = json_object_get(json, def->name);
     struct path step = { path, def->name, 0 };
 
     if (member)
-        return read_value(r, member, def->type, &step, ret);
+        return coerce_json_read_value(r, member, def->type, &step, ret);
     *ret = def->default_value;
     if (ret->kind != GQL_ABSENT || !gql_ref_is_non_null(def->type))
         return true;
     strbuf_addf(&text, "Field \"%s\" of required type \"", def->name);
     gql_ref_print(def->type, &text);
     strbuf_adds(&text, "\" was not provided.");
-    return invalid(r, path, json, text.data);
+    return coerce_json_invalid(r, path, json, text.data);
 }
 
-static bool check_one_of(struct reader *r, const json_t *json, const struct gql_type *type,
-                         const struct gql_value *items, const struct path *path)
+static bool coerce_json_check_one_of(struct coerce_json_reader *r, const json_t *json,
+                                     const struct gql_type *type, const struct gql_value *items,
+                                     const struct path *path)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     uint32_t given = 0, first = 0;
@@ -401,7 +413,7 @@ static bool check_one_of(struct reader *r, const json_t *json, const struct gql_
     }
     if (given != 1) {
         strbuf_addf(&text, "Exactly one key must be specified for OneOf type \"%s\".", type->name);
-        ok = invalid(r, path, json, text.data);
+        ok = coerce_json_invalid(r, path, json, text.data);
     }
     if (given > 0 && items[first].kind == GQL_NULL) {
         struct path step = { path, type->inputs[first].name, 0 };
@@ -409,13 +421,14 @@ static bool check_one_of(struct reader *r, const json_t *json, const struct gql_
 
         strbuf_clear(&text);
         strbuf_addf(&text, "Field \"%s\" must be non-null.", type->inputs[first].name);
-        ok = invalid(r, &step, null, text.data);
+        ok = coerce_json_invalid(r, &step, null, text.data);
     }
     return ok;
 }
 
-static bool read_input(struct reader *r, const json_t *json, const struct gql_type *type,
-                       const struct path *path, struct gql_value *ret)
+static bool coerce_json_read_input(struct coerce_json_reader *r, const json_t *json,
+                                   const struct gql_type *type, const struct path *path,
+                                   struct gql_value *ret)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct gql_value *items;
@@ -423,7 +436,7 @@ static bool read_input(struct reader *r, const json_t *json, const struct gql_ty
 
     if (!json_is_object(json)) {
         strbuf_addf(&text, "Expected type \"%s\" to be an object.", type->name);
-        return invalid(r, path, json, text.data);
+        return coerce_json_invalid(r, path, json, text.data);
     }
     items = arena_array(r->coerce->arena, type->input_count, sizeof(*items));
     if (!items) {
@@ -431,16 +444,17 @@ static bool read_input(struct reader *r, const json_t *json, const struct gql_ty
         return false;
     }
     for (uint32_t i = 0; i < type->input_count && !r->stopped; i++)
-        ok &= read_field(r, json, &type->inputs[i], path, &items[i]);
-    ok &= refuse_unknown(r, json, type, path);
+        ok &= coerce_json_read_field(r, json, &type->inputs[i], path, &items[i]);
+    ok &= coerce_json_refuse_unknown(r, json, type, path);
     if (type->one_of)
-        ok &= check_one_of(r, json, type, items, path);
+        ok &= coerce_json_check_one_of(r, json, type, items, path);
     *ret = (struct gql_value){ .kind = GQL_INPUT, .count = type->input_count, .items = items };
     return ok;
 }
 
-static bool read_value(struct reader *r, const json_t *json, struct gql_ref type,
-                       const struct path *path, struct gql_value *ret)
+static bool coerce_json_read_value(struct coerce_json_reader *r, const json_t *json,
+                                   struct gql_ref type, const struct path *path,
+                                   struct gql_value *ret)
 {
     if (gql_ref_is_non_null(type)) {
         if (json_is_null(json)) {
@@ -449,7 +463,7 @@ static bool read_value(struct reader *r, const json_t *json, struct gql_ref type
             strbuf_adds(&text, "Expected non-nullable type \"");
             gql_ref_print(type, &text);
             strbuf_adds(&text, "\" not to be null.");
-            return invalid(r, path, json, text.data);
+            return coerce_json_invalid(r, path, json, text.data);
         }
         type = gql_ref_inner(type);
     }
@@ -458,26 +472,27 @@ static bool read_value(struct reader *r, const json_t *json, struct gql_ref type
         return true;
     }
     if (gql_ref_is_list(type))
-        return read_list(r, json, gql_ref_inner(type), path, ret);
+        return coerce_json_read_list(r, json, gql_ref_inner(type), path, ret);
     if (type.type->kind == GQL_TYPE_INPUT)
-        return read_input(r, json, type.type, path, ret);
-    return read_leaf(r, json, type.type, path, ret);
+        return coerce_json_read_input(r, json, type.type, path, ret);
+    return coerce_json_read_leaf(r, json, type.type, path, ret);
 }
 
-static void refuse_variable(struct reader *r, const char *prefix, const char *suffix)
+static void coerce_json_refuse_variable(struct coerce_json_reader *r, const char *prefix,
+                                        const char *suffix)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     strbuf_addf(&text, "Variable \"$%s\" of %s type \"", r->variable->name.symbol->text, prefix);
     gql_ref_print(r->variable->ref, &text);
     strbuf_addf(&text, "\" %s.", suffix);
-    report(r, r->variable->at, &text);
+    coerce_json_report(r, r->variable->at, &text);
 }
 
 void coerce_variables(struct coerce *c, const struct ast_variable *variables, const json_t *json,
                       struct gql_value *values, struct errors *errors)
 {
-    struct reader r = { .coerce = c, .errors = errors };
+    struct coerce_json_reader r = { .coerce = c, .errors = errors };
 
     for (const struct ast_variable *v = variables; v && !r.stopped; v = v->next) {
         struct gql_value *ret = &values[v->name.symbol->index];
@@ -488,11 +503,11 @@ void coerce_variables(struct coerce *c, const struct ast_variable *variables, co
             if (!coerce_literal(c, v->default_value, v->ref, ret))
                 *ret = (struct gql_value){ .kind = GQL_ABSENT };
         } else if (!given && gql_ref_is_non_null(v->ref)) {
-            refuse_variable(&r, "required", "was not provided");
+            coerce_json_refuse_variable(&r, "required", "was not provided");
         } else if (given && json_is_null(given) && gql_ref_is_non_null(v->ref)) {
-            refuse_variable(&r, "non-null", "must not be null");
+            coerce_json_refuse_variable(&r, "non-null", "must not be null");
         } else if (given) {
-            (void)read_value(&r, given, v->ref, NULL, ret);
+            (void)coerce_json_read_value(&r, given, v->ref, NULL, ret);
         }
     }
 }

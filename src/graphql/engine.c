@@ -1,11 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public functions: a request is parsed, validated, planned and executed. */
 #include <errno.h>
 
 #include "graphql/cache.h"
 #include "graphql/limits.h"
 #include "graphql/request.h"
-#include "graphql/validate.h"
+#include "graphql/validate/validate.h"
 
-static gql_scalar_fn *make_scalars(const struct gql_conf *conf)
+static gql_scalar_fn *engine_make_scalars(const struct gql_conf *conf)
 {
     gql_scalar_fn *scalars = calloc(conf->schema->type_count, sizeof(*scalars));
 
@@ -22,7 +24,7 @@ static gql_scalar_fn *make_scalars(const struct gql_conf *conf)
     return scalars;
 }
 
-static int check_resolvers(const struct gql_conf *conf, struct aq_error *err)
+static int engine_check_resolvers(const struct gql_conf *conf, struct aq_error *err)
 {
     for (uint32_t i = 0; i < conf->schema->type_count; i++) {
         const struct gql_type *type = conf->schema->types[i];
@@ -42,21 +44,21 @@ static int check_resolvers(const struct gql_conf *conf, struct aq_error *err)
 int gql_engine_new(const struct gql_conf *conf, struct gql_engine **ret, struct aq_error *err)
 {
     AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = NULL;
-    int r = check_resolvers(conf, err);
+    int r = engine_check_resolvers(conf, err);
 
     if (r < 0)
         return r;
     engine = calloc(1, sizeof(*engine));
     if (!engine)
-        return aq_fail(err, ENOMEM, "GraphQL engine: out of memory");
+        return aq_fail_oom(err);
     engine->conf = *conf;
     engine->skip = gql_directive_find(conf->schema, "skip", 4);
     engine->include = gql_directive_find(conf->schema, "include", 7);
-    engine->scalars = make_scalars(conf);
+    engine->scalars = engine_make_scalars(conf);
     engine->resolvers = introspection_resolvers(conf->schema);
     engine->cache = cache_new(conf->cache_documents);
     if (!engine->scalars || !engine->resolvers || !engine->cache)
-        return aq_fail(err, ENOMEM, "GraphQL engine: out of memory");
+        return aq_fail_oom(err);
     *ret = AQ_TAKE(engine);
     return 0;
 }
@@ -103,8 +105,8 @@ int gql_params_from_json(const json_t *body, struct gql_params *ret, struct aq_e
 }
 
 /* The validated document, from the cache or new; NULL with errors. */
-static struct gql_document *get_document(struct gql_engine *engine, const char *text, size_t len,
-                                         struct errors *errors)
+static struct gql_document *engine_get_document(struct gql_engine *engine, const char *text,
+                                                size_t len, struct errors *errors)
 {
     const struct gql_conf *conf = &engine->conf;
     struct gql_document *doc = cache_find(engine->cache, text, len);
@@ -123,8 +125,8 @@ static struct gql_document *get_document(struct gql_engine *engine, const char *
 }
 
 /* The operation to run; NULL with an error. */
-static const struct ast_definition *choose_operation(const struct gql_document *doc,
-                                                     const char *name, struct errors *errors)
+static const struct ast_definition *engine_choose_operation(const struct gql_document *doc,
+                                                            const char *name, struct errors *errors)
 {
     const struct ast_definition *found = NULL;
 
@@ -146,7 +148,7 @@ static const struct ast_definition *choose_operation(const struct gql_document *
     return found;
 }
 
-static bool prepare_variables(struct gql_request *r, const json_t *json)
+static bool engine_prepare_variables(struct gql_request *r, const json_t *json)
 {
     struct coerce c = { .arena = &r->arena, .scalars = r->engine->scalars };
     uint32_t symbols = r->doc->symbol_count, fragments = r->doc->fragment_count;
@@ -165,17 +167,17 @@ static bool prepare_variables(struct gql_request *r, const json_t *json)
 }
 
 /* Everything that can be refused before the first resolver runs. */
-static bool prepare(struct gql_request *r, const struct gql_params *params)
+static bool engine_prepare(struct gql_request *r, const struct gql_params *params)
 {
-    r->doc = get_document(r->engine, params->query, params->query_len, &r->errors);
+    r->doc = engine_get_document(r->engine, params->query, params->query_len, &r->errors);
     if (!r->doc)
         return false;
-    r->operation = choose_operation(r->doc, params->operation, &r->errors);
-    return r->operation && prepare_variables(r, params->variables) && limits_check_cost(r);
+    r->operation = engine_choose_operation(r->doc, params->operation, &r->errors);
+    return r->operation && engine_prepare_variables(r, params->variables) && limits_check_cost(r);
 }
 
-static void write_refusal(const struct errors *errors, const char *text, size_t len,
-                          struct strbuf *out)
+static void engine_write_refusal(const struct errors *errors, const char *text, size_t len,
+                                 struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
 
@@ -185,12 +187,12 @@ static void write_refusal(const struct errors *errors, const char *text, size_t 
 }
 
 /* The request ends before anything ran. */
-static void refuse(struct gql_request *r, const struct gql_params *params)
+static void engine_refuse(struct gql_request *r, const struct gql_params *params)
 {
     struct gql_result result = { .errors = r->errors.count };
 
     if (!r->no_memory && !r->errors.no_memory && r->errors.count)
-        write_refusal(&r->errors, params->query, params->query_len, r->out);
+        engine_write_refusal(&r->errors, params->query, params->query_len, r->out);
     else
         result.code = -ENOMEM;
     if (!strbuf_ok(r->out))
@@ -223,10 +225,10 @@ struct gql_request *gql_execute(struct gql_engine *engine, const struct gql_para
     r->done = done;
     r->data = data;
     r->gone = &gone;
-    if (prepare(r, params))
+    if (engine_prepare(r, params))
         request_run(r);
     else
-        refuse(r, params);
+        engine_refuse(r, params);
     if (gone)
         return NULL;
     r->gone = NULL;
@@ -239,11 +241,11 @@ int gql_check(struct gql_engine *engine, const char *query, size_t len, struct s
     AQ_CLEANUP(document_unrefp) struct gql_document *doc = NULL;
     struct errors errors = { .arena = &arena };
 
-    doc = get_document(engine, query, len, &errors);
+    doc = engine_get_document(engine, query, len, &errors);
     if (doc)
         return 0;
     if (errors.no_memory || !errors.count)
         return -ENOMEM;
-    write_refusal(&errors, query, len, out);
+    engine_write_refusal(&errors, query, len, out);
     return strbuf_ok(out) ? (int)errors.count : -ENOMEM;
 }

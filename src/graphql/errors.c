@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The errors of one request, and how a reply shows them. */
 #include "graphql/errors.h"
 
 #include <stdarg.h>
@@ -65,8 +67,8 @@ void error_add_place(struct errors *errors, struct error *error, uint32_t at)
     if (!error)
         return;
     /* room grows at powers of two: 4, 8, 16, ... */
-    if (error->at_count == 0 || (error->at_count >= FIRST_PLACES
-                                 && (error->at_count & (error->at_count - 1)) == 0)) {
+    if (error->at_count == 0
+        || (error->at_count >= FIRST_PLACES && (error->at_count & (error->at_count - 1)) == 0)) {
         size_t cap = error->at_count ? (size_t)error->at_count * 2 : FIRST_PLACES;
         uint32_t *grown = arena_array(errors->arena, cap, sizeof(*grown));
 
@@ -101,14 +103,14 @@ void error_set_path(struct errors *errors, struct error *error, const struct pat
 }
 
 /* Where a walk over the text has come to. */
-struct place {
+struct errors_place {
     uint32_t at, line, column;
 };
 
-static void walk_to(const char *text, size_t len, uint32_t at, struct place *place)
+static void errors_walk_to(const char *text, size_t len, uint32_t at, struct errors_place *place)
 {
     if (at < place->at)
-        *place = (struct place){ 0, 1, 1 };
+        *place = (struct errors_place){ 0, 1, 1 };
     while (place->at < at && place->at < len) {
         unsigned char c = (unsigned char)text[place->at++];
 
@@ -123,23 +125,22 @@ static void walk_to(const char *text, size_t len, uint32_t at, struct place *pla
     }
 }
 
-void gql_locate(const char *text, size_t len, uint32_t at, uint32_t *ret_line,
-                uint32_t *ret_column)
+void gql_locate(const char *text, size_t len, uint32_t at, uint32_t *ret_line, uint32_t *ret_column)
 {
-    struct place place = { 0, 1, 1 };
+    struct errors_place place = { 0, 1, 1 };
 
-    walk_to(text, len, at, &place);
+    errors_walk_to(text, len, at, &place);
     *ret_line = place.line;
     *ret_column = place.column;
 }
 
-static void write_places(const struct error *error, const char *text, size_t len,
-                         struct place *place, struct jsonw *w)
+static void errors_write_places(const struct error *error, const char *text, size_t len,
+                                struct errors_place *place, struct jsonw *w)
 {
     jsonw_key(w, "locations");
     jsonw_array_begin(w);
     for (uint32_t i = 0; i < error->at_count; i++) {
-        walk_to(text, len, error->at[i], place);
+        errors_walk_to(text, len, error->at[i], place);
         jsonw_object_begin(w);
         jsonw_member_int(w, "line", place->line);
         jsonw_member_int(w, "column", place->column);
@@ -150,7 +151,7 @@ static void write_places(const struct error *error, const char *text, size_t len
 
 void errors_write(const struct errors *errors, const char *text, size_t len, struct jsonw *w)
 {
-    struct place place = { 0, 1, 1 };
+    struct errors_place place = { 0, 1, 1 };
 
     jsonw_key(w, "errors");
     jsonw_array_begin(w);
@@ -159,7 +160,7 @@ void errors_write(const struct errors *errors, const char *text, size_t len, str
         jsonw_key(w, "message");
         jsonw_strn(w, error->message, error->len);
         if (error->at_count)
-            write_places(error, text, len, &place, w);
+            errors_write_places(error, text, len, &place, w);
         if (error->has_path) {
             jsonw_key(w, "path");
             jsonw_array_begin(w);

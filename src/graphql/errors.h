@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* errors.h - the errors of one request, and how a reply shows them
  *
  * {"message": ..., "locations": [{"line", "column"}], "path": [...]}. Lines

@@ -1,10 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Level by level: call resolvers for batches, make batches of what they give. */
 #include "graphql/request.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-
 
 /* Objects of one type that a field gave, while they are gathered. */
 struct gather {
@@ -15,7 +15,7 @@ struct gather {
     unsigned next_child;
 };
 
-static void enqueue(struct gql_request *r, struct batch *batch)
+static void execute_enqueue(struct gql_request *r, struct batch *batch)
 {
     if (r->queue_last)
         r->queue_last->next = batch;
@@ -24,7 +24,7 @@ static void enqueue(struct gql_request *r, struct batch *batch)
     r->queue_last = batch;
 }
 
-static struct batch *find_child(struct gather *g, const struct gql_type *type)
+static struct batch *execute_find_child(struct gather *g, const struct gql_type *type)
 {
     struct batch *child;
 
@@ -38,12 +38,12 @@ static struct batch *find_child(struct gather *g, const struct gql_type *type)
     if (!child->plan)
         return NULL;
     g->children[g->next_child++ % AQ_COUNT(g->children)] = child;
-    enqueue(g->request, child);
+    execute_enqueue(g->request, child);
     return child;
 }
 
 /* Room for 'more' further objects. */
-static bool grow_batch(struct gql_request *r, struct batch *batch, uint32_t more)
+static bool execute_grow_batch(struct gql_request *r, struct batch *batch, uint32_t more)
 {
     size_t need = (size_t)batch->count + more, cap;
     const void **grown;
@@ -63,22 +63,22 @@ static bool grow_batch(struct gql_request *r, struct batch *batch, uint32_t more
     return true;
 }
 
-static struct gql_value gather_object(struct gather *g, const struct gql_type *type,
-                                      const void *object)
+static struct gql_value execute_gather_object(struct gather *g, const struct gql_type *type,
+                                              const void *object)
 {
-    struct batch *child = find_child(g, type);
+    struct batch *child = execute_find_child(g, type);
 
-    if (!child || !grow_batch(g->request, child, 1))
+    if (!child || !execute_grow_batch(g->request, child, 1))
         return gql_null();
     ((const void **)child->objects)[child->count] = object;
     return (struct gql_value){ .kind = GQL_OBJECT, .count = child->count++, .object = child };
 }
 
 /* A list of rows: their array is the batch's when it can be. */
-static struct gql_value gather_rows(struct gather *g, struct gql_value value)
+static struct gql_value execute_gather_rows(struct gather *g, struct gql_value value)
 {
     struct gql_request *r = g->request;
-    struct batch *child = find_child(g, g->field->def->type.type);
+    struct batch *child = execute_find_child(g, g->field->def->type.type);
     struct span *span = request_alloc(r, 1, sizeof(*span));
     uint32_t live = 0;
 
@@ -90,7 +90,7 @@ static struct gql_value gather_rows(struct gather *g, struct gql_value value)
     if (child->count == 0 && live == value.count) {
         child->objects = value.rows;
         child->count = value.count;
-    } else if (grow_batch(r, child, live)) {
+    } else if (execute_grow_batch(r, child, live)) {
         for (uint32_t i = 0; i < value.count; i++)
             if (value.rows[i])
                 ((const void **)child->objects)[child->count++] = value.rows[i];
@@ -99,8 +99,8 @@ static struct gql_value gather_rows(struct gather *g, struct gql_value value)
 }
 
 /* The object type of a value where the schema says 'declared', or NULL with *ret_error. */
-static const struct gql_type *runtime_type(const struct gather *g, struct gql_value value,
-                                           struct gql_value *ret_error)
+static const struct gql_type *execute_runtime_type(const struct gather *g, struct gql_value value,
+                                                   struct gql_value *ret_error)
 {
     const struct gql_schema *schema = g->request->engine->conf.schema;
     const struct gql_field_def *def = g->field->def;
@@ -126,23 +126,26 @@ static const struct gql_type *runtime_type(const struct gather *g, struct gql_va
     return NULL;
 }
 
-static struct gql_value gather_value(struct gather *g, struct gql_value value, struct gql_ref type);
+static struct gql_value execute_gather_value(struct gather *g, struct gql_value value,
+                                             struct gql_ref type);
 
-static struct gql_value gather_list(struct gather *g, struct gql_value value, struct gql_ref item)
+static struct gql_value execute_gather_list(struct gather *g, struct gql_value value,
+                                            struct gql_ref item)
 {
     struct gql_value *items = request_alloc(g->request, value.count, sizeof(*items));
 
     if (!items)
         return gql_null();
     for (uint32_t i = 0; i < value.count; i++)
-        items[i] = gather_value(g, value.items[i], item);
+        items[i] = execute_gather_value(g, value.items[i], item);
     return gql_list(items, value.count);
 }
 
 /* The same value with its objects replaced by their places in batches. What
  * does not fit the type becomes an error.
  */
-static struct gql_value gather_value(struct gather *g, struct gql_value value, struct gql_ref type)
+static struct gql_value execute_gather_value(struct gather *g, struct gql_value value,
+                                             struct gql_ref type)
 {
     const struct gql_field_def *def = g->field->def;
     struct gql_value error;
@@ -155,10 +158,10 @@ static struct gql_value gather_value(struct gather *g, struct gql_value value, s
         struct gql_ref item = gql_ref_inner(type);
 
         if (value.kind == GQL_LIST)
-            return gather_list(g, value, item);
+            return execute_gather_list(g, value, item);
         if (value.kind == GQL_ROWS && !gql_ref_is_list(gql_ref_nullable(item))
             && item.type->kind == GQL_TYPE_OBJECT)
-            return gather_rows(g, value);
+            return execute_gather_rows(g, value);
         return gql_error(&g->request->arena,
                          "Expected Iterable, but did not find one for field \"%s.%s\".",
                          g->batch->plan->type->name, def->name);
@@ -166,12 +169,12 @@ static struct gql_value gather_value(struct gather *g, struct gql_value value, s
     if (value.kind != GQL_OBJECT)
         return gql_error(&g->request->arena, "Expected an object for field \"%s.%s\".",
                          g->batch->plan->type->name, def->name);
-    object_type = runtime_type(g, value, &error);
-    return object_type ? gather_object(g, object_type, value.object) : error;
+    object_type = execute_runtime_type(g, value, &error);
+    return object_type ? execute_gather_object(g, object_type, value.object) : error;
 }
 
 /* What a finished column of objects leads to. */
-static void expand(struct gql_request *r, struct batch *batch, uint32_t index)
+static void execute_expand(struct gql_request *r, struct batch *batch, uint32_t index)
 {
     struct plan_field *field = &batch->plan->fields[index];
     struct gather g = { .request = r, .batch = batch, .field = field };
@@ -180,10 +183,10 @@ static void expand(struct gql_request *r, struct batch *batch, uint32_t index)
     if (!type_is_composite(field->def->type.type))
         return;
     for (uint32_t i = 0; i < batch->count && !r->no_memory; i++)
-        column[i] = gather_value(&g, column[i], field->def->type);
+        column[i] = execute_gather_value(&g, column[i], field->def->type);
 }
 
-static void start_call(struct gql_request *r, struct batch *batch, uint32_t index)
+static void execute_start_call(struct gql_request *r, struct batch *batch, uint32_t index)
 {
     struct plan_field *field = &batch->plan->fields[index];
     struct call *call = request_alloc(r, 1, sizeof(*call));
@@ -208,13 +211,13 @@ static void start_call(struct gql_request *r, struct batch *batch, uint32_t inde
     call->returned = true;
     if (call->done) {
         r->pending--;
-        expand(r, batch, index);
+        execute_expand(r, batch, index);
     }
 }
 
 /* A member of a struct as the object of a field. */
-static struct gql_value read_object(struct gql_request *r, const struct plan_field *field,
-                                    const void *object)
+static struct gql_value execute_read_object(struct gql_request *r, const struct plan_field *field,
+                                            const void *object)
 {
     const void *member = object ? (const char *)object + field->resolver->offset : NULL;
 
@@ -236,7 +239,7 @@ static struct gql_value read_object(struct gql_request *r, const struct plan_fie
     }
 }
 
-static void resolve_field(struct gql_request *r, struct batch *batch, uint32_t index)
+static void execute_resolve_field(struct gql_request *r, struct batch *batch, uint32_t index)
 {
     struct plan_field *field = &batch->plan->fields[index];
     struct gql_value *column;
@@ -247,30 +250,30 @@ static void resolve_field(struct gql_request *r, struct batch *batch, uint32_t i
     if (!column)
         return;
     if (field->resolver->how == GQL_HOW_CALL) {
-        start_call(r, batch, index);
+        execute_start_call(r, batch, index);
         return;
     }
     for (uint32_t i = 0; i < batch->count; i++)
-        column[i] = read_object(r, field, batch->objects[i]);
-    expand(r, batch, index);
+        column[i] = execute_read_object(r, field, batch->objects[i]);
+    execute_expand(r, batch, index);
 }
 
-static bool open_batch(struct gql_request *r, struct batch *batch)
+static bool execute_open_batch(struct gql_request *r, struct batch *batch)
 {
     batch->columns = request_alloc(r, batch->plan->count, sizeof(*batch->columns));
     return batch->columns && !batch->plan->refusal.message;
 }
 
-static void resolve_batch(struct gql_request *r, struct batch *batch)
+static void execute_resolve_batch(struct gql_request *r, struct batch *batch)
 {
-    if (!open_batch(r, batch))
+    if (!execute_open_batch(r, batch))
         return;
     for (uint32_t i = 0; i < batch->plan->count && !r->no_memory && !r->cancelled; i++)
-        resolve_field(r, batch, i);
+        execute_resolve_field(r, batch, i);
 }
 
 /* All that can be done until a call answers. */
-static void drain(struct gql_request *r)
+static void execute_drain(struct gql_request *r)
 {
     while (!r->no_memory && !r->cancelled && (r->queue || r->finished)) {
         struct call *call = r->finished;
@@ -278,13 +281,13 @@ static void drain(struct gql_request *r)
 
         if (call) {
             r->finished = call->next;
-            expand(r, call->batch, call->field);
+            execute_expand(r, call->batch, call->field);
             continue;
         }
         r->queue = batch->next;
         if (!r->queue)
             r->queue_last = NULL;
-        resolve_batch(r, batch);
+        execute_resolve_batch(r, batch);
     }
 }
 
@@ -301,7 +304,7 @@ void request_free(struct gql_request *r)
     free(r);
 }
 
-static void finish(struct gql_request *r)
+static void execute_finish(struct gql_request *r)
 {
     struct gql_result result = { .executed = true };
 
@@ -317,7 +320,7 @@ static void finish(struct gql_request *r)
 }
 
 /* Mutations: the next field, once all of the one before is done and written. */
-static bool next_mutation(struct gql_request *r)
+static bool execute_start_next_mutation(struct gql_request *r)
 {
     if (r->operation->kind != AST_MUTATION || r->no_memory || r->data_is_null)
         return false;
@@ -325,24 +328,24 @@ static bool next_mutation(struct gql_request *r)
         write_top_field(r, r->next_field - 1);
     if (r->data_is_null || r->next_field == r->top->plan->count)
         return false;
-    resolve_field(r, r->top, r->next_field++);
+    execute_resolve_field(r, r->top, r->next_field++);
     return true;
 }
 
 /* Go on as far as possible; the end frees the request. */
-static void pump(struct gql_request *r)
+static void execute_pump(struct gql_request *r)
 {
     if (r->pumping)
         return;
     r->pumping = true;
     do
-        drain(r);
-    while (!r->cancelled && r->pending == 0 && !r->finished && next_mutation(r));
+        execute_drain(r);
+    while (!r->cancelled && r->pending == 0 && !r->finished && execute_start_next_mutation(r));
     r->pumping = false;
     if (r->pending > 0)
         return;
     if (!r->cancelled)
-        finish(r);
+        execute_finish(r);
     request_free(r);
 }
 
@@ -353,11 +356,11 @@ void gql_call_done(struct gql_call *pub)
 
     call->done = true;
     if (!call->returned)
-        return; /* start_call() sees it */
+        return; /* execute_start_call() sees it */
     r->pending--;
     call->next = r->finished;
     r->finished = call;
-    pump(r);
+    execute_pump(r);
 }
 
 bool gql_call_is_cancelled(const struct gql_call *pub)
@@ -380,7 +383,7 @@ int gql_call_fail(struct gql_call *call, const char *fmt, ...)
     return GQL_DONE;
 }
 
-static bool selects(struct gql_request *r, const struct ast_set *set, const char *name)
+static bool execute_selects(struct gql_request *r, const struct ast_set *set, const char *name)
 {
     struct refusal refusal = { NULL, 0 };
 
@@ -393,11 +396,11 @@ static bool selects(struct gql_request *r, const struct ast_set *set, const char
             return true;
         if (s->kind == AST_SPREAD)
             fragment = s->name.symbol->fragment;
-        if (s->kind == AST_INLINE && selects(r, s->set, name))
+        if (s->kind == AST_INLINE && execute_selects(r, s->set, name))
             return true;
         if (fragment && r->fragment_marks[fragment->index] != r->mark) {
             r->fragment_marks[fragment->index] = r->mark;
-            if (selects(r, fragment->definition->set, name))
+            if (execute_selects(r, fragment->definition->set, name))
                 return true;
         }
     }
@@ -410,8 +413,8 @@ bool gql_call_selects(const struct gql_call *pub, const char *name)
     struct gql_request *r = call->request;
 
     r->mark++;
-    for (const struct node *n = call->batch->plan->fields[call->field].nodes; n; n = n->next)
-        if (selects(r, n->field->set, name))
+    for (const struct plan_node *n = call->batch->plan->fields[call->field].nodes; n; n = n->next)
+        if (execute_selects(r, n->field->set, name))
             return true;
     return false;
 }
@@ -438,10 +441,10 @@ void request_run(struct gql_request *r)
         top->count = 1;
         top->plan = root ? plan_new(r, root, NULL, r->operation->set) : NULL;
         if (top->plan && r->operation->kind == AST_MUTATION)
-            (void)open_batch(r, top);
+            (void)execute_open_batch(r, top);
         else if (top->plan)
-            enqueue(r, top);
+            execute_enqueue(r, top);
     }
     write_begin(r);
-    pump(r);
+    execute_pump(r);
 }

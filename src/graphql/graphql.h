@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphql.h - GraphQL requests over static type tables
  *
  * The October 2021 specification with the messages, locations and error order
@@ -76,12 +77,14 @@ struct gql_limits {
     size_t memory;       /* of one request, without document and reply */
 };
 
+/* clang-format off */
 #define GQL_LIMITS_DEFAULT                                                                         \
     {                                                                                              \
         .bytes = 1 << 20, .tokens = 20000, .nesting = 200, .depth = 20, .fields = 5000,            \
         .aliases = 1000, .directives = 1000, .cost = 1000000, .work = 500000,                      \
         .memory = 256 << 20                                                                        \
     }
+/* clang-format on */
 
 struct gql_conf {
     const struct gql_schema *schema;
@@ -102,10 +105,10 @@ AQ_DEFINE_CLEANUP(struct gql_engine, gql_engine_free)
 struct gql_params {
     const char *query;
     size_t query_len;
-    const char *operation; /* which operation of the document; NULL = its only one */
+    const char *operation;   /* which operation of the document; NULL = its only one */
     const json_t *variables; /* an object, or NULL; not needed after gql_execute() */
-    void *context;         /* for resolvers */
-    const void *root;      /* the parent object of root fields; may be NULL */
+    void *context;           /* for resolvers */
+    const void *root;        /* the parent object of root fields; may be NULL */
 };
 
 /* {"query", "variables", "operationName" or "operation_name"} of a request's

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "Did you mean ...?" as graphql-js says it. */
 #include "graphql/hint.h"
 
 #include <stdint.h>
@@ -7,27 +9,27 @@
 /* Names longer than this get no suggestions: the distance takes length times length. */
 #define NAME_MAX_LEN 128
 
-static bool is_digit(char c)
+static bool hint_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static uint64_t take_number(const char **at)
+static uint64_t hint_take_number(const char **at)
 {
     uint64_t value = 0;
 
     /* a zero ends a number, so that leading zeros count */
     do
         value = value * 10 + (uint64_t)(*(*at)++ - '0');
-    while (is_digit(**at) && value > 0);
+    while (hint_is_digit(**at) && value > 0);
     return value;
 }
 
 int hint_compare(const char *a, const char *b)
 {
     while (*a && *b) {
-        if (is_digit(*a) && is_digit(*b)) {
-            uint64_t x = take_number(&a), y = take_number(&b);
+        if (hint_is_digit(*a) && hint_is_digit(*b)) {
+            uint64_t x = hint_take_number(&a), y = hint_take_number(&b);
 
             if (x != y)
                 return x < y ? -1 : 1;
@@ -41,12 +43,12 @@ int hint_compare(const char *a, const char *b)
     return *a ? 1 : *b ? -1 : 0;
 }
 
-static char lower(char c)
+static char hint_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static unsigned min3(unsigned a, unsigned b, unsigned c)
+static unsigned hint_min3(unsigned a, unsigned b, unsigned c)
 {
     unsigned least = a < b ? a : b;
 
@@ -56,8 +58,8 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 /* Edits (insert, delete, substitute, swap of neighbours) between the two in
  * lower case; anything above 'threshold' if there are more.
  */
-static unsigned edit_distance(const char *a, size_t a_len, const char *b, size_t b_len,
-                              unsigned threshold)
+static unsigned hint_edit_distance(const char *a, size_t a_len, const char *b, size_t b_len,
+                                   unsigned threshold)
 {
     unsigned rows[3][NAME_MAX_LEN + 1];
 
@@ -67,11 +69,11 @@ static unsigned edit_distance(const char *a, size_t a_len, const char *b, size_t
         unsigned *up = rows[(i - 1) % 3], *row = rows[i % 3], smallest = row[0] = i;
 
         for (unsigned j = 1; j <= b_len; j++) {
-            unsigned cost = lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1;
+            unsigned cost = hint_lower(a[i - 1]) == hint_lower(b[j - 1]) ? 0 : 1;
 
-            row[j] = min3(up[j] + 1, row[j - 1] + 1, up[j - 1] + cost);
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2])
-                && lower(a[i - 2]) == lower(b[j - 1])) {
+            row[j] = hint_min3(up[j] + 1, row[j - 1] + 1, up[j - 1] + cost);
+            if (i > 1 && j > 1 && hint_lower(a[i - 1]) == hint_lower(b[j - 2])
+                && hint_lower(a[i - 2]) == hint_lower(b[j - 1])) {
                 unsigned swapped = rows[(i - 2) % 3][j - 2] + 1;
 
                 row[j] = swapped < row[j] ? swapped : row[j];
@@ -84,7 +86,7 @@ static unsigned edit_distance(const char *a, size_t a_len, const char *b, size_t
     return rows[a_len % 3][b_len];
 }
 
-static bool is_near(const struct hint *hint, const char *name, unsigned *ret_distance)
+static bool hint_is_near(const struct hint *hint, const char *name, unsigned *ret_distance)
 {
     size_t len = strlen(name), longer = len > hint->len ? len : hint->len;
     unsigned threshold = (unsigned)(hint->len * 2 / 5) + 1;
@@ -100,8 +102,8 @@ static bool is_near(const struct hint *hint, const char *name, unsigned *ret_dis
     if (longer > NAME_MAX_LEN || longer - (len + hint->len - longer) > threshold)
         return false;
     *ret_distance = len < hint->len
-                        ? edit_distance(hint->input, hint->len, name, len, threshold)
-                        : edit_distance(name, len, hint->input, hint->len, threshold);
+                        ? hint_edit_distance(hint->input, hint->len, name, len, threshold)
+                        : hint_edit_distance(name, len, hint->input, hint->len, threshold);
     return *ret_distance <= threshold;
 }
 
@@ -109,7 +111,7 @@ void hint_offer(struct hint *hint, const char *name)
 {
     unsigned distance, at;
 
-    if (!is_near(hint, name, &distance))
+    if (!hint_is_near(hint, name, &distance))
         return;
     at = hint->count < HINT_MAX ? hint->count : HINT_MAX;
     hint->count++;
@@ -127,8 +129,7 @@ void hint_offer(struct hint *hint, const char *name)
     }
 }
 
-void hint_print_names(const char *const *names, size_t count, const char *what,
-                         struct strbuf *out)
+void hint_print_names(const char *const *names, size_t count, const char *what, struct strbuf *out)
 {
     count = count < HINT_MAX ? count : HINT_MAX;
     if (count == 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hint.h - "Did you mean ...?" as graphql-js says it */
 #ifndef AQ_GRAPHQL_HINT_H
 #define AQ_GRAPHQL_HINT_H
@@ -29,8 +30,7 @@ void hint_offer(struct hint *hint, const char *name);
 void hint_print(const struct hint *hint, const char *what, struct strbuf *out);
 
 /* The same for names that are already chosen and in order. */
-void hint_print_names(const char *const *names, size_t count, const char *what,
-                         struct strbuf *out);
+void hint_print_names(const char *const *names, size_t count, const char *what, struct strbuf *out);
 
 /* Order of names in which digits count as numbers: <0, 0, >0. */
 int hint_compare(const char *a, const char *b);

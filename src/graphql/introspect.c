@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* __schema and __type, over the same tables as everything else.
  *
  * The objects of these types: __Schema is a struct gql_schema, __Type a
@@ -8,12 +9,12 @@
 #include "graphql/request.h"
 
 /* The engine's schema, where a resolver gets no object to find it by. */
-static const struct gql_schema *schema_of(const struct gql_call *call)
+static const struct gql_schema *introspect_schema_of(const struct gql_call *call)
 {
     return ((const struct call *)(const void *)call)->request->engine->conf.schema;
 }
 
-static struct gql_value new_ref(struct arena *arena, struct gql_ref ref)
+static struct gql_value introspect_new_ref(struct arena *arena, struct gql_ref ref)
 {
     struct gql_ref *copy = arena_alloc(arena, sizeof(*copy));
 
@@ -23,8 +24,8 @@ static struct gql_value new_ref(struct arena *arena, struct gql_ref ref)
     return gql_object(copy);
 }
 
-static struct gql_value named_types(struct arena *arena, const struct gql_type *const *types,
-                                    uint32_t count)
+static struct gql_value introspect_named_types(struct arena *arena,
+                                               const struct gql_type *const *types, uint32_t count)
 {
     struct gql_ref *refs = arena_array(arena, count, sizeof(*refs));
 
@@ -36,8 +37,8 @@ static struct gql_value named_types(struct arena *arena, const struct gql_type *
 }
 
 /* Rows of an array, those with a reason to be deprecated only if they are asked for. */
-static struct gql_value live_rows(struct gql_get *get, const void *array, uint32_t count,
-                                  size_t size, size_t deprecated_offset)
+static struct gql_value introspect_live_rows(struct gql_get *get, const void *array, uint32_t count,
+                                             size_t size, size_t deprecated_offset)
 {
     bool all = get->args[0].kind == GQL_BOOL && get->args[0].boolean;
     const void **rows = arena_array(get->arena, count, sizeof(*rows));
@@ -54,50 +55,50 @@ static struct gql_value live_rows(struct gql_get *get, const void *array, uint32
     return gql_rows(rows, live);
 }
 
-static int resolve_schema(struct gql_call *call)
+static int introspect_resolve_schema(struct gql_call *call)
 {
-    call->results[0] = gql_object(schema_of(call));
+    call->results[0] = gql_object(introspect_schema_of(call));
     return GQL_DONE;
 }
 
-static int resolve_type(struct gql_call *call)
+static int introspect_resolve_type(struct gql_call *call)
 {
-    const struct gql_type *type =
-        gql_type_find(schema_of(call), call->args[0].text, call->args[0].count);
+    const struct gql_type *type = gql_type_find(introspect_schema_of(call), call->args[0].text,
+                                                call->args[0].count);
 
     if (type)
-        call->results[0] = new_ref(call->arena, (struct gql_ref){ type, 0 });
+        call->results[0] = introspect_new_ref(call->arena, (struct gql_ref){ type, 0 });
     return GQL_DONE;
 }
 
-static struct gql_value schema_types(struct gql_get *get, const void *object)
+static struct gql_value introspect_schema_types(struct gql_get *get, const void *object)
 {
     const struct gql_schema *schema = object;
 
-    return named_types(get->arena, schema->types, schema->type_count);
+    return introspect_named_types(get->arena, schema->types, schema->type_count);
 }
 
-static struct gql_value root_type(struct gql_get *get, const struct gql_type *type)
+static struct gql_value introspect_root_type(struct gql_get *get, const struct gql_type *type)
 {
-    return type ? new_ref(get->arena, (struct gql_ref){ type, 0 }) : gql_null();
+    return type ? introspect_new_ref(get->arena, (struct gql_ref){ type, 0 }) : gql_null();
 }
 
-static struct gql_value schema_query(struct gql_get *get, const void *object)
+static struct gql_value introspect_schema_query(struct gql_get *get, const void *object)
 {
-    return root_type(get, ((const struct gql_schema *)object)->query);
+    return introspect_root_type(get, ((const struct gql_schema *)object)->query);
 }
 
-static struct gql_value schema_mutation(struct gql_get *get, const void *object)
+static struct gql_value introspect_schema_mutation(struct gql_get *get, const void *object)
 {
-    return root_type(get, ((const struct gql_schema *)object)->mutation);
+    return introspect_root_type(get, ((const struct gql_schema *)object)->mutation);
 }
 
-static struct gql_value schema_subscription(struct gql_get *get, const void *object)
+static struct gql_value introspect_schema_subscription(struct gql_get *get, const void *object)
 {
-    return root_type(get, ((const struct gql_schema *)object)->subscription);
+    return introspect_root_type(get, ((const struct gql_schema *)object)->subscription);
 }
 
-static struct gql_value schema_directives(struct gql_get *get, const void *object)
+static struct gql_value introspect_schema_directives(struct gql_get *get, const void *object)
 {
     const struct gql_schema *schema = object;
 
@@ -106,19 +107,19 @@ static struct gql_value schema_directives(struct gql_get *get, const void *objec
 }
 
 /* The named type behind a __Type, NULL for lists and non-null types. */
-static const struct gql_type *bare(const void *object)
+static const struct gql_type *introspect_bare_type(const void *object)
 {
     const struct gql_ref *ref = object;
 
     return ref->wraps ? NULL : ref->type;
 }
 
-static struct gql_value type_kind(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_kind(struct gql_get *get, const void *object)
 {
     static const char *const names[] = {
-        [GQL_TYPE_SCALAR] = "SCALAR", [GQL_TYPE_OBJECT] = "OBJECT",
+        [GQL_TYPE_SCALAR] = "SCALAR",       [GQL_TYPE_OBJECT] = "OBJECT",
         [GQL_TYPE_INTERFACE] = "INTERFACE", [GQL_TYPE_UNION] = "UNION",
-        [GQL_TYPE_ENUM] = "ENUM", [GQL_TYPE_INPUT] = "INPUT_OBJECT",
+        [GQL_TYPE_ENUM] = "ENUM",           [GQL_TYPE_INPUT] = "INPUT_OBJECT",
     };
     const struct gql_ref *ref = object;
 
@@ -128,135 +129,137 @@ static struct gql_value type_kind(struct gql_get *get, const void *object)
     return gql_text(names[ref->type->kind]);
 }
 
-static struct gql_value type_name(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_name(struct gql_get *get, const void *object)
 {
-    const struct gql_type *type = bare(object);
+    const struct gql_type *type = introspect_bare_type(object);
 
     (void)get;
     return gql_text(type ? type->name : NULL);
 }
 
-static struct gql_value type_description(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_description(struct gql_get *get, const void *object)
 {
-    const struct gql_type *type = bare(object);
+    const struct gql_type *type = introspect_bare_type(object);
 
     (void)get;
     return gql_text(type ? type->description : NULL);
 }
 
-static struct gql_value type_specified_by(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_specified_by(struct gql_get *get, const void *object)
 {
-    const struct gql_type *type = bare(object);
+    const struct gql_type *type = introspect_bare_type(object);
 
     (void)get;
     return gql_text(type ? type->specified_by : NULL);
 }
 
-static bool has_fields(const struct gql_type *type)
+static bool introspect_has_fields(const struct gql_type *type)
 {
     return type && (type->kind == GQL_TYPE_OBJECT || type->kind == GQL_TYPE_INTERFACE);
 }
 
-static struct gql_value type_fields(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_fields(struct gql_get *get, const void *object)
 {
-    const struct gql_type *type = bare(object);
+    const struct gql_type *type = introspect_bare_type(object);
 
-    return has_fields(type) ? live_rows(get, type->fields, type->field_count, sizeof(*type->fields),
-                                        offsetof(struct gql_field_def, deprecated))
-                            : gql_null();
+    return introspect_has_fields(type)
+               ? introspect_live_rows(get, type->fields, type->field_count, sizeof(*type->fields),
+                                      offsetof(struct gql_field_def, deprecated))
+               : gql_null();
 }
 
-static struct gql_value type_interfaces(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_interfaces(struct gql_get *get, const void *object)
 {
-    const struct gql_type *type = bare(object);
+    const struct gql_type *type = introspect_bare_type(object);
 
-    return has_fields(type) ? named_types(get->arena, type->interfaces, type->interface_count)
-                            : gql_null();
+    return introspect_has_fields(type)
+               ? introspect_named_types(get->arena, type->interfaces, type->interface_count)
+               : gql_null();
 }
 
-static struct gql_value type_possible(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_possible(struct gql_get *get, const void *object)
 {
-    const struct gql_type *type = bare(object);
+    const struct gql_type *type = introspect_bare_type(object);
 
     if (!type || (type->kind != GQL_TYPE_INTERFACE && type->kind != GQL_TYPE_UNION))
         return gql_null();
-    return named_types(get->arena, type->possible, type->possible_count);
+    return introspect_named_types(get->arena, type->possible, type->possible_count);
 }
 
-static struct gql_value type_values(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_values(struct gql_get *get, const void *object)
 {
-    const struct gql_type *type = bare(object);
+    const struct gql_type *type = introspect_bare_type(object);
 
     if (!type || type->kind != GQL_TYPE_ENUM)
         return gql_null();
-    return live_rows(get, type->values, type->value_count, sizeof(*type->values),
-                     offsetof(struct gql_enum_def, deprecated));
+    return introspect_live_rows(get, type->values, type->value_count, sizeof(*type->values),
+                                offsetof(struct gql_enum_def, deprecated));
 }
 
-static struct gql_value type_inputs(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_inputs(struct gql_get *get, const void *object)
 {
-    const struct gql_type *type = bare(object);
+    const struct gql_type *type = introspect_bare_type(object);
 
     if (!type || type->kind != GQL_TYPE_INPUT)
         return gql_null();
-    return live_rows(get, type->inputs, type->input_count, sizeof(*type->inputs),
-                     offsetof(struct gql_input_def, deprecated));
+    return introspect_live_rows(get, type->inputs, type->input_count, sizeof(*type->inputs),
+                                offsetof(struct gql_input_def, deprecated));
 }
 
-static struct gql_value type_of_type(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_of_type(struct gql_get *get, const void *object)
 {
     const struct gql_ref *ref = object;
 
-    return ref->wraps ? new_ref(get->arena, gql_ref_inner(*ref)) : gql_null();
+    return ref->wraps ? introspect_new_ref(get->arena, gql_ref_inner(*ref)) : gql_null();
 }
 
-static struct gql_value type_one_of(struct gql_get *get, const void *object)
+static struct gql_value introspect_type_one_of(struct gql_get *get, const void *object)
 {
-    const struct gql_type *type = bare(object);
+    const struct gql_type *type = introspect_bare_type(object);
 
     (void)get;
     return type && type->kind == GQL_TYPE_INPUT ? gql_bool(type->one_of) : gql_null();
 }
 
-static struct gql_value field_args(struct gql_get *get, const void *object)
+static struct gql_value introspect_field_args(struct gql_get *get, const void *object)
 {
     const struct gql_field_def *field = object;
 
-    return live_rows(get, field->args, field->arg_count, sizeof(*field->args),
-                     offsetof(struct gql_input_def, deprecated));
+    return introspect_live_rows(get, field->args, field->arg_count, sizeof(*field->args),
+                                offsetof(struct gql_input_def, deprecated));
 }
 
-static struct gql_value field_type(struct gql_get *get, const void *object)
+static struct gql_value introspect_field_type(struct gql_get *get, const void *object)
 {
     (void)get;
     return gql_object(&((const struct gql_field_def *)object)->type);
 }
 
-static struct gql_value field_is_deprecated(struct gql_get *get, const void *object)
+static struct gql_value introspect_field_is_deprecated(struct gql_get *get, const void *object)
 {
     (void)get;
     return gql_bool(((const struct gql_field_def *)object)->deprecated != NULL);
 }
 
-static struct gql_value input_type(struct gql_get *get, const void *object)
+static struct gql_value introspect_input_type(struct gql_get *get, const void *object)
 {
     (void)get;
     return gql_object(&((const struct gql_input_def *)object)->type);
 }
 
-static struct gql_value input_is_deprecated(struct gql_get *get, const void *object)
+static struct gql_value introspect_input_is_deprecated(struct gql_get *get, const void *object)
 {
     (void)get;
     return gql_bool(((const struct gql_input_def *)object)->deprecated != NULL);
 }
 
-static struct gql_value enum_is_deprecated(struct gql_get *get, const void *object)
+static struct gql_value introspect_enum_is_deprecated(struct gql_get *get, const void *object)
 {
     (void)get;
     return gql_bool(((const struct gql_enum_def *)object)->deprecated != NULL);
 }
 
-static struct gql_value directive_locations(struct gql_get *get, const void *object)
+static struct gql_value introspect_directive_locations(struct gql_get *get, const void *object)
 {
     const struct gql_directive_def *directive = object;
     struct gql_value *items = arena_array(get->arena, directive->location_count, sizeof(*items));
@@ -268,12 +271,13 @@ static struct gql_value directive_locations(struct gql_get *get, const void *obj
     return gql_list(items, directive->location_count);
 }
 
-static struct gql_value directive_args(struct gql_get *get, const void *object)
+static struct gql_value introspect_directive_args(struct gql_get *get, const void *object)
 {
     const struct gql_directive_def *directive = object;
 
-    return live_rows(get, directive->args, directive->arg_count, sizeof(*directive->args),
-                     offsetof(struct gql_input_def, deprecated));
+    return introspect_live_rows(get, directive->args, directive->arg_count,
+                                sizeof(*directive->args),
+                                offsetof(struct gql_input_def, deprecated));
 }
 
 static const struct {
@@ -281,50 +285,50 @@ static const struct {
     struct gql_resolver resolver;
 } entries[] = {
     { NULL, "__typename", { .how = GQL_HOW_CONST } }, /* write_field() knows it */
-    { NULL, "__schema", GQL_CALL(resolve_schema) },
-    { NULL, "__type", GQL_CALL(resolve_type) },
+    { NULL, "__schema", GQL_CALL(introspect_resolve_schema) },
+    { NULL, "__type", GQL_CALL(introspect_resolve_type) },
     { "__Schema", "description", GQL_TEXT_AT(struct gql_schema, description) },
-    { "__Schema", "types", GQL_GET(schema_types) },
-    { "__Schema", "queryType", GQL_GET(schema_query) },
-    { "__Schema", "mutationType", GQL_GET(schema_mutation) },
-    { "__Schema", "subscriptionType", GQL_GET(schema_subscription) },
-    { "__Schema", "directives", GQL_GET(schema_directives) },
-    { "__Type", "kind", GQL_GET(type_kind) },
-    { "__Type", "name", GQL_GET(type_name) },
-    { "__Type", "description", GQL_GET(type_description) },
-    { "__Type", "specifiedByURL", GQL_GET(type_specified_by) },
-    { "__Type", "fields", GQL_GET(type_fields) },
-    { "__Type", "interfaces", GQL_GET(type_interfaces) },
-    { "__Type", "possibleTypes", GQL_GET(type_possible) },
-    { "__Type", "enumValues", GQL_GET(type_values) },
-    { "__Type", "inputFields", GQL_GET(type_inputs) },
-    { "__Type", "ofType", GQL_GET(type_of_type) },
-    { "__Type", "isOneOf", GQL_GET(type_one_of) },
+    { "__Schema", "types", GQL_GET(introspect_schema_types) },
+    { "__Schema", "queryType", GQL_GET(introspect_schema_query) },
+    { "__Schema", "mutationType", GQL_GET(introspect_schema_mutation) },
+    { "__Schema", "subscriptionType", GQL_GET(introspect_schema_subscription) },
+    { "__Schema", "directives", GQL_GET(introspect_schema_directives) },
+    { "__Type", "kind", GQL_GET(introspect_type_kind) },
+    { "__Type", "name", GQL_GET(introspect_type_name) },
+    { "__Type", "description", GQL_GET(introspect_type_description) },
+    { "__Type", "specifiedByURL", GQL_GET(introspect_type_specified_by) },
+    { "__Type", "fields", GQL_GET(introspect_type_fields) },
+    { "__Type", "interfaces", GQL_GET(introspect_type_interfaces) },
+    { "__Type", "possibleTypes", GQL_GET(introspect_type_possible) },
+    { "__Type", "enumValues", GQL_GET(introspect_type_values) },
+    { "__Type", "inputFields", GQL_GET(introspect_type_inputs) },
+    { "__Type", "ofType", GQL_GET(introspect_type_of_type) },
+    { "__Type", "isOneOf", GQL_GET(introspect_type_one_of) },
     { "__Field", "name", GQL_TEXT_AT(struct gql_field_def, name) },
     { "__Field", "description", GQL_TEXT_AT(struct gql_field_def, description) },
-    { "__Field", "args", GQL_GET(field_args) },
-    { "__Field", "type", GQL_GET(field_type) },
-    { "__Field", "isDeprecated", GQL_GET(field_is_deprecated) },
+    { "__Field", "args", GQL_GET(introspect_field_args) },
+    { "__Field", "type", GQL_GET(introspect_field_type) },
+    { "__Field", "isDeprecated", GQL_GET(introspect_field_is_deprecated) },
     { "__Field", "deprecationReason", GQL_TEXT_AT(struct gql_field_def, deprecated) },
     { "__InputValue", "name", GQL_TEXT_AT(struct gql_input_def, name) },
     { "__InputValue", "description", GQL_TEXT_AT(struct gql_input_def, description) },
-    { "__InputValue", "type", GQL_GET(input_type) },
+    { "__InputValue", "type", GQL_GET(introspect_input_type) },
     { "__InputValue", "defaultValue", GQL_TEXT_AT(struct gql_input_def, default_text) },
-    { "__InputValue", "isDeprecated", GQL_GET(input_is_deprecated) },
+    { "__InputValue", "isDeprecated", GQL_GET(introspect_input_is_deprecated) },
     { "__InputValue", "deprecationReason", GQL_TEXT_AT(struct gql_input_def, deprecated) },
     { "__EnumValue", "name", GQL_TEXT_AT(struct gql_enum_def, name) },
     { "__EnumValue", "description", GQL_TEXT_AT(struct gql_enum_def, description) },
-    { "__EnumValue", "isDeprecated", GQL_GET(enum_is_deprecated) },
+    { "__EnumValue", "isDeprecated", GQL_GET(introspect_enum_is_deprecated) },
     { "__EnumValue", "deprecationReason", GQL_TEXT_AT(struct gql_enum_def, deprecated) },
     { "__Directive", "name", GQL_TEXT_AT(struct gql_directive_def, name) },
     { "__Directive", "description", GQL_TEXT_AT(struct gql_directive_def, description) },
     { "__Directive", "isRepeatable", GQL_BOOL_AT(struct gql_directive_def, repeatable) },
-    { "__Directive", "locations", GQL_GET(directive_locations) },
-    { "__Directive", "args", GQL_GET(directive_args) },
+    { "__Directive", "locations", GQL_GET(introspect_directive_locations) },
+    { "__Directive", "args", GQL_GET(introspect_directive_args) },
 };
 
-static const struct gql_field_def *find_field(const struct gql_schema *schema, const char *type,
-                                              const char *field)
+static const struct gql_field_def *introspect_find_field(const struct gql_schema *schema,
+                                                         const char *type, const char *field)
 {
     const struct gql_type *t;
 
@@ -337,11 +341,12 @@ static const struct gql_field_def *find_field(const struct gql_schema *schema, c
 
 struct gql_resolver *introspection_resolvers(const struct gql_schema *schema)
 {
-    struct gql_resolver *resolvers =
-        calloc(schema->all_field_count - schema->field_count, sizeof(*resolvers));
+    struct gql_resolver *resolvers = calloc(schema->all_field_count - schema->field_count,
+                                            sizeof(*resolvers));
 
     for (size_t i = 0; resolvers && i < AQ_COUNT(entries); i++) {
-        const struct gql_field_def *def = find_field(schema, entries[i].type, entries[i].field);
+        const struct gql_field_def *def = introspect_find_field(schema, entries[i].type,
+                                                                entries[i].field);
 
         if (def)
             resolvers[def->id - schema->field_count] = entries[i].resolver;

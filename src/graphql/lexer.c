@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GraphQL text into tokens. */
 #include "graphql/lexer.h"
 
 #include <stdarg.h>
@@ -7,7 +9,7 @@
 
 enum { C_OTHER, C_NAME, C_DIGIT, C_IGNORED };
 
-static uint8_t class_of(unsigned char c)
+static uint8_t lexer_class_of(unsigned char c)
 {
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_')
         return C_NAME;
@@ -18,12 +20,12 @@ static uint8_t class_of(unsigned char c)
     return C_OTHER;
 }
 
-static bool is_name_start(unsigned char c)
+static bool lexer_is_name_start(unsigned char c)
 {
-    return class_of(c) == C_NAME;
+    return lexer_class_of(c) == C_NAME;
 }
 
-static bool is_digit(unsigned char c)
+static bool lexer_is_digit(unsigned char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -41,7 +43,7 @@ bool syntax_error(struct errors *errors, uint32_t at, const char *fmt, ...)
     return false;
 }
 
-const char *token_kind_text(enum token_kind kind)
+const char *token_kind_text(enum lexer_token kind)
 {
     static const char *const texts[] = {
         [TOKEN_START] = "<SOF>",
@@ -75,7 +77,7 @@ struct shown {
     char text[16];
 };
 
-static struct shown show_char(const struct lexer *lexer, uint32_t at)
+static struct shown lexer_show_char(const struct lexer *lexer, uint32_t at)
 {
     struct shown shown = { "<EOF>" };
     uint32_t code;
@@ -93,29 +95,29 @@ static struct shown show_char(const struct lexer *lexer, uint32_t at)
     return shown;
 }
 
-static bool lex_name(struct lexer *lexer, struct token *ret)
+static bool lexer_name(struct lexer *lexer, struct token *ret)
 {
     uint32_t start = lexer->at, at = start + 1;
 
-    while (is_name_start((unsigned char)lexer->text[at])
-           || is_digit((unsigned char)lexer->text[at]))
+    while (lexer_is_name_start((unsigned char)lexer->text[at])
+           || lexer_is_digit((unsigned char)lexer->text[at]))
         at++;
     *ret = (struct token){ TOKEN_NAME, start, at - start, lexer->text + start };
     lexer->at = at;
     return true;
 }
 
-static bool lex_digits(struct lexer *lexer, uint32_t *at)
+static bool lexer_digits(struct lexer *lexer, uint32_t *at)
 {
-    if (!is_digit((unsigned char)lexer->text[*at]))
+    if (!lexer_is_digit((unsigned char)lexer->text[*at]))
         return syntax_error(lexer->errors, *at, "Invalid number, expected digit but got: %s.",
-                            show_char(lexer, *at).text);
-    while (is_digit((unsigned char)lexer->text[*at]))
+                            lexer_show_char(lexer, *at).text);
+    while (lexer_is_digit((unsigned char)lexer->text[*at]))
         (*at)++;
     return true;
 }
 
-static bool lex_number(struct lexer *lexer, struct token *ret)
+static bool lexer_number(struct lexer *lexer, struct token *ret)
 {
     const char *text = lexer->text;
     uint32_t start = lexer->at, at = start;
@@ -125,16 +127,16 @@ static bool lex_number(struct lexer *lexer, struct token *ret)
         at++;
     if (text[at] == '0') {
         at++;
-        if (is_digit((unsigned char)text[at]))
+        if (lexer_is_digit((unsigned char)text[at]))
             return syntax_error(lexer->errors, at, "Invalid number, unexpected digit after 0: %s.",
-                                show_char(lexer, at).text);
-    } else if (!lex_digits(lexer, &at)) {
+                                lexer_show_char(lexer, at).text);
+    } else if (!lexer_digits(lexer, &at)) {
         return false;
     }
     if (text[at] == '.') {
         is_float = true;
         at++;
-        if (!lex_digits(lexer, &at))
+        if (!lexer_digits(lexer, &at))
             return false;
     }
     if (text[at] == 'e' || text[at] == 'E') {
@@ -142,18 +144,18 @@ static bool lex_number(struct lexer *lexer, struct token *ret)
         at++;
         if (text[at] == '+' || text[at] == '-')
             at++;
-        if (!lex_digits(lexer, &at))
+        if (!lexer_digits(lexer, &at))
             return false;
     }
-    if (text[at] == '.' || is_name_start((unsigned char)text[at]))
+    if (text[at] == '.' || lexer_is_name_start((unsigned char)text[at]))
         return syntax_error(lexer->errors, at, "Invalid number, expected digit but got: %s.",
-                            show_char(lexer, at).text);
+                            lexer_show_char(lexer, at).text);
     *ret = (struct token){ is_float ? TOKEN_FLOAT : TOKEN_INT, start, at - start, text + start };
     lexer->at = at;
     return true;
 }
 
-static int hex_digit(char c)
+static int lexer_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -165,12 +167,12 @@ static int hex_digit(char c)
 }
 
 /* The number of four hexadecimal digits, -1 if they are not. The text's NUL ends it. */
-static int32_t hex4(const char *text)
+static int32_t lexer_hex4(const char *text)
 {
     int32_t code = 0;
 
     for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(text[i]);
+        int digit = lexer_hex_digit(text[i]);
 
         if (digit < 0)
             return -1;
@@ -180,7 +182,7 @@ static int32_t hex4(const char *text)
 }
 
 /* The end of 'count' characters (UTF-16 units) from 'at', for messages. */
-static int chars_len(const struct lexer *lexer, uint32_t at, uint32_t count)
+static int lexer_chars_len(const struct lexer *lexer, uint32_t at, uint32_t count)
 {
     uint32_t end = at;
 
@@ -194,21 +196,21 @@ static int chars_len(const struct lexer *lexer, uint32_t at, uint32_t count)
     return (int)(end - at);
 }
 
-static bool bad_escape(struct lexer *lexer, uint32_t at, uint32_t count)
+static bool lexer_bad_escape(struct lexer *lexer, uint32_t at, uint32_t count)
 {
     return syntax_error(lexer->errors, at, "Invalid Unicode escape sequence: \"%.*s\".",
-                        chars_len(lexer, at, count), lexer->text + at);
+                        lexer_chars_len(lexer, at, count), lexer->text + at);
 }
 
 /* \u{...} at 'at' */
-static bool lex_escape_braced(struct lexer *lexer, uint32_t at, uint32_t *ret_code,
-                              uint32_t *ret_len)
+static bool lexer_escape_braced(struct lexer *lexer, uint32_t at, uint32_t *ret_code,
+                                uint32_t *ret_len)
 {
     uint32_t code = 0, size = 3;
 
     while (size < 12) {
         char c = lexer->text[at + size];
-        int digit = hex_digit(c);
+        int digit = lexer_hex_digit(c);
 
         size++;
         if (c == '}') {
@@ -222,18 +224,18 @@ static bool lex_escape_braced(struct lexer *lexer, uint32_t at, uint32_t *ret_co
             break;
         code = code << 4 | (uint32_t)digit;
     }
-    return bad_escape(lexer, at, size);
+    return lexer_bad_escape(lexer, at, size);
 }
 
 /* \uXXXX at 'at', or a pair of them */
-static bool lex_escape_fixed(struct lexer *lexer, uint32_t at, uint32_t *ret_code,
-                             uint32_t *ret_len)
+static bool lexer_escape_fixed(struct lexer *lexer, uint32_t at, uint32_t *ret_code,
+                               uint32_t *ret_len)
 {
     const char *text = lexer->text + at;
-    int32_t code = hex4(text + 2);
+    int32_t code = lexer_hex4(text + 2);
 
     if (code >= 0xd800 && code < 0xdc00 && text[6] == '\\' && text[7] == 'u') {
-        int32_t low = hex4(text + 8);
+        int32_t low = lexer_hex4(text + 8);
 
         if (low >= 0xdc00 && low < 0xe000) {
             *ret_code = 0x10000 + ((uint32_t)(code - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
@@ -242,15 +244,15 @@ static bool lex_escape_fixed(struct lexer *lexer, uint32_t at, uint32_t *ret_cod
         }
     }
     if (code < 0 || (code >= 0xd800 && code < 0xe000))
-        return bad_escape(lexer, at, 6);
+        return lexer_bad_escape(lexer, at, 6);
     *ret_code = (uint32_t)code;
     *ret_len = 6;
     return true;
 }
 
 /* One escape sequence at 'at' in its decoded form. */
-static bool lex_escape(struct lexer *lexer, uint32_t at, char out[4], size_t *ret_out_len,
-                       uint32_t *ret_len)
+static bool lexer_escape(struct lexer *lexer, uint32_t at, char out[4], size_t *ret_out_len,
+                         uint32_t *ret_len)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     char c = lexer->text[at + 1];
@@ -258,17 +260,17 @@ static bool lex_escape(struct lexer *lexer, uint32_t at, char out[4], size_t *re
     uint32_t code = 0;
 
     if (c == 'u') {
-        bool ok = lexer->text[at + 2] == '{' ? lex_escape_braced(lexer, at, &code, ret_len)
-                                             : lex_escape_fixed(lexer, at, &code, ret_len);
+        bool ok = lexer->text[at + 2] == '{' ? lexer_escape_braced(lexer, at, &code, ret_len)
+                                             : lexer_escape_fixed(lexer, at, &code, ret_len);
 
         if (ok)
-            *ret_out_len = utf8_encode(code, out);
+            *ret_out_len = utf8_write(code, out);
         return ok;
     }
     found = c ? strchr(from, c) : NULL;
     if (!found)
         return syntax_error(lexer->errors, at, "Invalid character escape sequence: \"%.*s\".",
-                            chars_len(lexer, at, 2), lexer->text + at);
+                            lexer_chars_len(lexer, at, 2), lexer->text + at);
     out[0] = to[found - from];
     *ret_out_len = 1;
     *ret_len = 2;
@@ -278,7 +280,7 @@ static bool lex_escape(struct lexer *lexer, uint32_t at, char out[4], size_t *re
 /* The closing quote of a string whose first character is at 'at', and whether
  * there are escapes on the way.
  */
-static bool find_quote(struct lexer *lexer, uint32_t at, uint32_t *ret_end, bool *ret_escapes)
+static bool lexer_find_quote(struct lexer *lexer, uint32_t at, uint32_t *ret_end, bool *ret_escapes)
 {
     *ret_escapes = false;
     for (; at < lexer->len && lexer->text[at] != '\n' && lexer->text[at] != '\r'; at++) {
@@ -292,7 +294,7 @@ static bool find_quote(struct lexer *lexer, uint32_t at, uint32_t *ret_end, bool
             uint32_t len;
 
             *ret_escapes = true;
-            if (!lex_escape(lexer, at, out, &out_len, &len))
+            if (!lexer_escape(lexer, at, out, &out_len, &len))
                 return false;
             at += len - 1;
         }
@@ -300,24 +302,24 @@ static bool find_quote(struct lexer *lexer, uint32_t at, uint32_t *ret_end, bool
     return syntax_error(lexer->errors, at, "Unterminated string.");
 }
 
-static bool no_memory(struct lexer *lexer)
+static bool lexer_no_memory(struct lexer *lexer)
 {
     lexer->errors->no_memory = true;
     return false;
 }
 
-static bool lex_string(struct lexer *lexer, struct token *ret)
+static bool lexer_string(struct lexer *lexer, struct token *ret)
 {
     uint32_t start = lexer->at, at = start + 1, end = at;
     bool escapes;
     char *value;
     size_t len = 0;
 
-    if (!find_quote(lexer, at, &end, &escapes))
+    if (!lexer_find_quote(lexer, at, &end, &escapes))
         return false;
     value = arena_strndup(lexer->arena, lexer->text + at, end - at);
     if (!value)
-        return no_memory(lexer);
+        return lexer_no_memory(lexer);
     if (!escapes)
         len = end - at;
     while (escapes && at < end) { /* an escape is never shorter than what it means */
@@ -325,7 +327,7 @@ static bool lex_string(struct lexer *lexer, struct token *ret)
         size_t out_len = 1;
 
         if (lexer->text[at] == '\\')
-            (void)lex_escape(lexer, at, value + len, &out_len, &step);
+            (void)lexer_escape(lexer, at, value + len, &out_len, &step);
         else
             value[len] = lexer->text[at];
         at += step;
@@ -337,12 +339,12 @@ static bool lex_string(struct lexer *lexer, struct token *ret)
     return true;
 }
 
-struct line {
+struct lexer_line {
     uint32_t at, len;
 };
 
 /* Leading white space of a line; its whole length if there is nothing else. */
-static uint32_t indent_of(const char *text, uint32_t len)
+static uint32_t lexer_indent_of(const char *text, uint32_t len)
 {
     uint32_t n = 0;
 
@@ -352,7 +354,7 @@ static uint32_t indent_of(const char *text, uint32_t len)
 }
 
 /* The length of the line at 'text' and of the line end after it. */
-static size_t line_len(const char *text, size_t len, size_t *ret_break)
+static size_t lexer_line_len(const char *text, size_t len, size_t *ret_break)
 {
     size_t n = 0;
 
@@ -366,14 +368,14 @@ static size_t line_len(const char *text, size_t len, size_t *ret_break)
  * and blank lines at both ends are taken away, line ends become \n. Returns
  * the new length.
  */
-static size_t dedent(char *text, size_t len)
+static size_t lexer_dedent(char *text, size_t len)
 {
     size_t common = SIZE_MAX, at = 0, end_break, out = 0, kept_end = 0;
     size_t line = 0, first = SIZE_MAX, last = 0;
 
     for (at = 0;; line++) {
-        size_t n = line_len(text + at, len - at, &end_break);
-        size_t indent = indent_of(text + at, (uint32_t)n);
+        size_t n = lexer_line_len(text + at, len - at, &end_break);
+        size_t indent = lexer_indent_of(text + at, (uint32_t)n);
 
         if (indent < n) {
             first = AQ_MIN(first, line);
@@ -388,7 +390,7 @@ static size_t dedent(char *text, size_t len)
     if (first == SIZE_MAX)
         return 0;
     for (at = 0, line = 0; line <= last; line++) {
-        size_t n = line_len(text + at, len - at, &end_break);
+        size_t n = lexer_line_len(text + at, len - at, &end_break);
         size_t cut = line == 0 ? 0 : AQ_MIN(common, n);
 
         if (line >= first) {
@@ -402,7 +404,7 @@ static size_t dedent(char *text, size_t len)
     return kept_end;
 }
 
-static bool lex_block_string(struct lexer *lexer, struct token *ret)
+static bool lexer_block_string(struct lexer *lexer, struct token *ret)
 {
     const char *text = lexer->text;
     uint32_t start = lexer->at, at = start + 3;
@@ -415,26 +417,26 @@ static bool lex_block_string(struct lexer *lexer, struct token *ret)
         return syntax_error(lexer->errors, lexer->len, "Unterminated string.");
     value = arena_alloc(lexer->arena, at - start - 3 + 2);
     if (!value)
-        return no_memory(lexer);
+        return lexer_no_memory(lexer);
     for (uint32_t i = start + 3; i < at; i++) {
         if (strncmp(text + i, "\\\"\"\"", 4) == 0)
             continue; /* skip only the slash; the quotes follow */
         value[len++] = text[i];
     }
-    len = dedent(value, len);
+    len = lexer_dedent(value, len);
     value[len] = '\0';
     *ret = (struct token){ TOKEN_BLOCK_STRING, start, (uint32_t)len, value };
     lexer->at = at + 3;
     return true;
 }
 
-static bool lex_punctuator(struct lexer *lexer, struct token *ret)
+static bool lexer_punctuator(struct lexer *lexer, struct token *ret)
 {
     static const uint8_t kinds[128] = {
-        ['!'] = TOKEN_BANG,      ['$'] = TOKEN_DOLLAR,    ['&'] = TOKEN_AMP,
-        ['('] = TOKEN_PAREN_L,   [')'] = TOKEN_PAREN_R,   [':'] = TOKEN_COLON,
-        ['='] = TOKEN_EQUALS,    ['@'] = TOKEN_AT,        ['['] = TOKEN_BRACKET_L,
-        [']'] = TOKEN_BRACKET_R, ['{'] = TOKEN_BRACE_L,   ['|'] = TOKEN_PIPE,
+        ['!'] = TOKEN_BANG,      ['$'] = TOKEN_DOLLAR,  ['&'] = TOKEN_AMP,
+        ['('] = TOKEN_PAREN_L,   [')'] = TOKEN_PAREN_R, [':'] = TOKEN_COLON,
+        ['='] = TOKEN_EQUALS,    ['@'] = TOKEN_AT,      ['['] = TOKEN_BRACKET_L,
+        [']'] = TOKEN_BRACKET_R, ['{'] = TOKEN_BRACE_L, ['|'] = TOKEN_PIPE,
         ['}'] = TOKEN_BRACE_R,
     };
     unsigned char c = (unsigned char)lexer->text[lexer->at];
@@ -454,22 +456,22 @@ static bool lex_punctuator(struct lexer *lexer, struct token *ret)
                             "Unexpected single quote character ('), did you mean to use a double "
                             "quote (\")?");
     return syntax_error(lexer->errors, lexer->at, "Unexpected character: %s.",
-                        show_char(lexer, lexer->at).text);
+                        lexer_show_char(lexer, lexer->at).text);
 }
 
 /* Past white space, commas, comments and byte order marks. */
-static void skip_ignored(struct lexer *lexer)
+static void lexer_skip_ignored(struct lexer *lexer)
 {
     const char *text = lexer->text;
 
     for (;;) {
-        while (class_of((unsigned char)text[lexer->at]) == C_IGNORED)
+        while (lexer_class_of((unsigned char)text[lexer->at]) == C_IGNORED)
             lexer->at++;
         if (text[lexer->at] == '#') {
             while (lexer->at < lexer->len && text[lexer->at] != '\n' && text[lexer->at] != '\r')
                 lexer->at++;
-        } else if (memcmp(text + lexer->at, "\xef\xbb\xbf",
-                          AQ_MIN(3u, lexer->len - lexer->at + 1)) == 0) {
+        } else if (memcmp(text + lexer->at, "\xef\xbb\xbf", AQ_MIN(3u, lexer->len - lexer->at + 1))
+                   == 0) {
             lexer->at += 3;
         } else {
             return;
@@ -481,18 +483,18 @@ bool lexer_next(struct lexer *lexer, struct token *ret)
 {
     unsigned char c;
 
-    skip_ignored(lexer);
+    lexer_skip_ignored(lexer);
     if (lexer->at >= lexer->len) {
         *ret = (struct token){ TOKEN_END, lexer->len, 0, NULL };
         return true;
     }
     c = (unsigned char)lexer->text[lexer->at];
-    if (is_name_start(c))
-        return lex_name(lexer, ret);
-    if (is_digit(c) || c == '-')
-        return lex_number(lexer, ret);
+    if (lexer_is_name_start(c))
+        return lexer_name(lexer, ret);
+    if (lexer_is_digit(c) || c == '-')
+        return lexer_number(lexer, ret);
     if (c == '"')
-        return strncmp(lexer->text + lexer->at, "\"\"\"", 3) == 0 ? lex_block_string(lexer, ret)
-                                                                  : lex_string(lexer, ret);
-    return lex_punctuator(lexer, ret);
+        return strncmp(lexer->text + lexer->at, "\"\"\"", 3) == 0 ? lexer_block_string(lexer, ret)
+                                                                  : lexer_string(lexer, ret);
+    return lexer_punctuator(lexer, ret);
 }

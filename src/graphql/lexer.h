@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lexer.h - GraphQL text into tokens */
 #ifndef AQ_GRAPHQL_LEXER_H
 #define AQ_GRAPHQL_LEXER_H
 
 #include "graphql/errors.h"
 
-enum token_kind {
+enum lexer_token {
     TOKEN_START, /* before the first */
     TOKEN_END,
     TOKEN_BANG,
@@ -29,15 +30,15 @@ enum token_kind {
 };
 
 struct token {
-    uint8_t kind; /* enum token_kind */
+    uint8_t kind; /* enum lexer_token */
     uint32_t at;
     uint32_t len;     /* of the text */
     const char *text; /* name, number: in the source; strings: their value, in the arena */
 };
 
 struct lexer {
-    const char *text; /* valid UTF-8, NUL-terminated */
-    uint32_t len, at; /* 'at': where to go on */
+    const char *text;    /* valid UTF-8, NUL-terminated */
+    uint32_t len, at;    /* 'at': where to go on */
     struct arena *arena; /* for values of strings */
     struct errors *errors;
 };
@@ -49,6 +50,6 @@ bool lexer_next(struct lexer *lexer, struct token *ret) AQ_UNTRUSTED;
 bool syntax_error(struct errors *errors, uint32_t at, const char *fmt, ...) AQ_PRINTF(3, 4);
 
 /* How messages name a kind: "\"{\"" or "Name". */
-const char *token_kind_text(enum token_kind kind);
+const char *token_kind_text(enum lexer_token kind);
 
 #endif

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much work a document asks for, fragments spread. */
 #include "graphql/limits.h"
 
 /* What a selection set amounts to. A fragment is measured once, however often
@@ -17,43 +19,43 @@ struct measure {
     struct size *fragments;      /* by index */
 };
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t limits_add(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-static uint64_t multiply(uint64_t a, uint64_t b)
+static uint64_t limits_multiply(uint64_t a, uint64_t b)
 {
     return b && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
 
-static bool exceeded(struct measure *m, uint32_t at, const char *what, uint64_t max)
+static bool limits_exceeded(struct measure *m, uint32_t at, const char *what, uint64_t max)
 {
     (void)errors_add(m->errors, at, "Query has %s: at most %llu are allowed.", what,
                      (unsigned long long)max);
     return false;
 }
 
-static bool check(struct measure *m, const struct size *size, uint32_t at)
+static bool limits_check(struct measure *m, const struct size *size, uint32_t at)
 {
     const struct gql_limits *l = m->limits;
 
     if (m->request)
         return !l->cost || size->cost <= l->cost
-               || exceeded(m, at, "too high a cost of list sizes and fields", l->cost);
+               || limits_exceeded(m, at, "too high a cost of list sizes and fields", l->cost);
     if (l->depth && size->depth > l->depth)
-        return exceeded(m, at, "too many levels of fields", l->depth);
+        return limits_exceeded(m, at, "too many levels of fields", l->depth);
     if (l->fields && size->fields > l->fields)
-        return exceeded(m, at, "too many fields", l->fields);
+        return limits_exceeded(m, at, "too many fields", l->fields);
     if (l->aliases && size->aliases > l->aliases)
-        return exceeded(m, at, "too many aliases", l->aliases);
+        return limits_exceeded(m, at, "too many aliases", l->aliases);
     if (l->directives && size->directives > l->directives)
-        return exceeded(m, at, "too many directives", l->directives);
+        return limits_exceeded(m, at, "too many directives", l->directives);
     return true;
 }
 
 /* How many rows a field may give: its argument first, last or limit. */
-static uint64_t rows_of(const struct measure *m, const struct ast_selection *s)
+static uint64_t limits_rows_of(const struct measure *m, const struct ast_selection *s)
 {
     static const char *const names[] = { "first", "last", "limit" };
     struct coerce c = { &m->request->arena, m->request->engine->scalars, m->request->variables,
@@ -83,7 +85,7 @@ static uint64_t rows_of(const struct measure *m, const struct ast_selection *s)
     return rows;
 }
 
-static uint64_t own_cost(const struct measure *m, const struct ast_selection *s)
+static uint64_t limits_own_cost(const struct measure *m, const struct ast_selection *s)
 {
     const struct gql_conf *conf = &m->request->engine->conf;
 
@@ -92,24 +94,28 @@ static uint64_t own_cost(const struct measure *m, const struct ast_selection *s)
     return AQ_MAX(conf->resolvers[s->def->id].cost, 1u);
 }
 
-static bool measure_set(struct measure *m, const struct ast_set *set, struct size *size);
+static bool limits_measure_set(struct measure *m, const struct ast_set *set, struct size *size);
 
-static bool measure_field(struct measure *m, const struct ast_selection *s, struct size *size)
+static bool limits_measure_field(struct measure *m, const struct ast_selection *s,
+                                 struct size *size)
 {
     struct size below = { .depth = 0 };
 
-    if (s->set && !measure_set(m, s->set, &below))
+    if (s->set && !limits_measure_set(m, s->set, &below))
         return false;
     size->depth = AQ_MAX(size->depth, below.depth + 1);
-    size->fields = add(size->fields, add(below.fields, 1));
-    size->aliases = add(size->aliases, add(below.aliases, s->has_alias));
-    size->directives = add(size->directives, below.directives);
+    size->fields = limits_add(size->fields, limits_add(below.fields, 1));
+    size->aliases = limits_add(size->aliases, limits_add(below.aliases, s->has_alias));
+    size->directives = limits_add(size->directives, below.directives);
     if (m->request)
-        size->cost = add(size->cost, add(own_cost(m, s), multiply(below.cost, rows_of(m, s))));
-    return check(m, size, s->at);
+        size->cost = limits_add(
+            size->cost,
+            limits_add(limits_own_cost(m, s), limits_multiply(below.cost, limits_rows_of(m, s))));
+    return limits_check(m, size, s->at);
 }
 
-static bool measure_fragment(struct measure *m, const struct ast_selection *s, struct size *size)
+static bool limits_measure_fragment(struct measure *m, const struct ast_selection *s,
+                                    struct size *size)
 {
     const struct ast_fragment *fragment = s->name.symbol->fragment;
     struct size *known;
@@ -119,44 +125,44 @@ static bool measure_fragment(struct measure *m, const struct ast_selection *s, s
     known = &m->fragments[fragment->index];
     if (!known->known) {
         known->known = true;
-        if (!measure_set(m, fragment->definition->set, known))
+        if (!limits_measure_set(m, fragment->definition->set, known))
             return false;
     }
     size->depth = AQ_MAX(size->depth, known->depth);
-    size->fields = add(size->fields, known->fields);
-    size->aliases = add(size->aliases, known->aliases);
-    size->directives = add(size->directives, known->directives);
-    size->cost = add(size->cost, known->cost);
-    return check(m, size, s->at);
+    size->fields = limits_add(size->fields, known->fields);
+    size->aliases = limits_add(size->aliases, known->aliases);
+    size->directives = limits_add(size->directives, known->directives);
+    size->cost = limits_add(size->cost, known->cost);
+    return limits_check(m, size, s->at);
 }
 
-static bool measure_set(struct measure *m, const struct ast_set *set, struct size *size)
+static bool limits_measure_set(struct measure *m, const struct ast_set *set, struct size *size)
 {
     for (const struct ast_selection *s = set->first; s; s = s->next) {
         struct size inner = { .depth = 0 };
 
         for (const struct ast_directive *d = s->directives; d; d = d->next)
-            size->directives = add(size->directives, 1);
-        if (s->kind == AST_FIELD && !measure_field(m, s, size))
+            size->directives = limits_add(size->directives, 1);
+        if (s->kind == AST_FIELD && !limits_measure_field(m, s, size))
             return false;
-        if (s->kind == AST_SPREAD && !measure_fragment(m, s, size))
+        if (s->kind == AST_SPREAD && !limits_measure_fragment(m, s, size))
             return false;
         if (s->kind == AST_INLINE) {
-            if (!measure_set(m, s->set, &inner))
+            if (!limits_measure_set(m, s->set, &inner))
                 return false;
             size->depth = AQ_MAX(size->depth, inner.depth);
-            size->fields = add(size->fields, inner.fields);
-            size->aliases = add(size->aliases, inner.aliases);
-            size->directives = add(size->directives, inner.directives);
-            size->cost = add(size->cost, inner.cost);
-            if (!check(m, size, s->at))
+            size->fields = limits_add(size->fields, inner.fields);
+            size->aliases = limits_add(size->aliases, inner.aliases);
+            size->directives = limits_add(size->directives, inner.directives);
+            size->cost = limits_add(size->cost, inner.cost);
+            if (!limits_check(m, size, s->at))
                 return false;
         }
     }
     return true;
 }
 
-static bool has_room(struct measure *m, struct arena *arena)
+static bool limits_has_room(struct measure *m, struct arena *arena)
 {
     m->fragments = arena_array(arena, m->doc->fragment_count, sizeof(*m->fragments));
     m->errors->no_memory |= !m->fragments;
@@ -170,12 +176,12 @@ bool limits_check_size(const struct gql_document *doc, const struct gql_limits *
 
     if (!limits->depth && !limits->fields && !limits->aliases && !limits->directives)
         return true;
-    if (!has_room(&m, errors->arena))
+    if (!limits_has_room(&m, errors->arena))
         return false;
     for (const struct ast_definition *def = doc->first; def; def = def->next) {
         struct size size = { .depth = 0 };
 
-        if (ast_is_operation(def) && !measure_set(&m, def->set, &size))
+        if (ast_is_operation(def) && !limits_measure_set(&m, def->set, &size))
             return false;
     }
     return true;
@@ -188,5 +194,5 @@ bool limits_check_cost(struct gql_request *r)
     struct size size = { .depth = 0 };
 
     return !limits->cost
-           || (has_room(&m, &r->arena) && measure_set(&m, r->operation->set, &size));
+           || (limits_has_room(&m, &r->arena) && limits_measure_set(&m, r->operation->set, &size));
 }

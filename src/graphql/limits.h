@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* limits.h - how much work a document asks for, fragments spread */
 #ifndef AQ_GRAPHQL_LIMITS_H
 #define AQ_GRAPHQL_LIMITS_H

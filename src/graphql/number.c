@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers as ECMAScript writes them, for messages and default values. */
 #include "graphql/number.h"
 
 #include <math.h>
@@ -17,7 +19,7 @@ bool number_is_integer(double value, int64_t *ret)
 /* The fewest decimal digits that read back as 'value' (finite, above 0), and
  * the exponent n so that the value is 0.digits times ten to the n.
  */
-static int shortest_digits(double value, char digits[18], int *ret_exponent)
+static int number_shortest_digits(double value, char digits[18], int *ret_exponent)
 {
     char text[32];
     int count = 0;
@@ -48,7 +50,7 @@ char *number_format(double value, char buf[NUMBER_TEXT_MAX])
     }
     if (value == 0)
         return strcpy(buf, "0");
-    count = shortest_digits(fabs(value), digits, &n);
+    count = number_shortest_digits(fabs(value), digits, &n);
     if (count <= n && n <= 21)
         (void)snprintf(buf, NUMBER_TEXT_MAX, "%s%.*s%.*s", sign, count, digits, n - count,
                        "000000000000000000000");

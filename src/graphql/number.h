@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* number.h - numbers as ECMAScript writes them, for messages and default values */
 #ifndef AQ_GRAPHQL_NUMBER_H
 #define AQ_GRAPHQL_NUMBER_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens into a document. */
 #include "graphql/parser.h"
 
 #include "base/map.h"
@@ -29,7 +31,7 @@ void *parser_alloc(struct parser *p, size_t size)
 }
 
 /* What a message says about a token: Name "x" */
-static void describe(const struct token *token, struct strbuf *out)
+static void parser_describe(const struct token *token, struct strbuf *out)
 {
     strbuf_adds(out, token_kind_text(token->kind));
     if (token->text) {
@@ -44,18 +46,18 @@ bool parser_unexpected(struct parser *p)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     strbuf_adds(&text, "Syntax Error: Unexpected ");
-    describe(&p->token, &text);
+    parser_describe(&p->token, &text);
     strbuf_addc(&text, '.');
     (void)errors_add_text(p->errors, p->token.at, &text);
     return false;
 }
 
-static bool expected(struct parser *p, const char *what)
+static bool parser_expected(struct parser *p, const char *what)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     strbuf_addf(&text, "Syntax Error: Expected %s, found ", what);
-    describe(&p->token, &text);
+    parser_describe(&p->token, &text);
     strbuf_addc(&text, '.');
     (void)errors_add_text(p->errors, p->token.at, &text);
     return false;
@@ -74,10 +76,10 @@ bool parser_advance(struct parser *p)
     return true;
 }
 
-bool parser_expect(struct parser *p, enum token_kind kind)
+bool parser_expect(struct parser *p, enum lexer_token kind)
 {
     if (p->token.kind != kind)
-        return expected(p, token_kind_text(kind));
+        return parser_expected(p, token_kind_text(kind));
     return parser_advance(p);
 }
 
@@ -94,10 +96,10 @@ bool parser_expect_word(struct parser *p, const char *word)
     if (parser_is_word(p, word))
         return parser_advance(p);
     (void)snprintf(quoted, sizeof(quoted), "\"%s\"", word);
-    return expected(p, quoted);
+    return parser_expected(p, quoted);
 }
 
-static bool enter(struct parser *p)
+static bool parser_enter(struct parser *p)
 {
     uint32_t max = p->limits->nesting && p->limits->nesting < NESTING_MAX ? p->limits->nesting
                                                                           : NESTING_MAX;
@@ -108,12 +110,12 @@ static bool enter(struct parser *p)
                         max);
 }
 
-static void leave(struct parser *p)
+static void parser_leave(struct parser *p)
 {
     p->nesting--;
 }
 
-static bool grow_symbols(struct parser *p)
+static bool parser_grow_symbols(struct parser *p)
 {
     uint32_t cap = p->symbol_cap ? p->symbol_cap * 2 : FIRST_SYMBOLS;
     struct symbol **grown = calloc(cap, sizeof(*grown));
@@ -140,12 +142,12 @@ static bool grow_symbols(struct parser *p)
 }
 
 /* The document's one symbol of that name; NULL if memory is short. */
-static struct symbol *intern(struct parser *p, const char *text, uint32_t len)
+static struct symbol *parser_intern(struct parser *p, const char *text, uint32_t len)
 {
     struct symbol *symbol;
     uint32_t slot;
 
-    if (p->doc->symbol_count * 2 >= p->symbol_cap && !grow_symbols(p))
+    if (p->doc->symbol_count * 2 >= p->symbol_cap && !parser_grow_symbols(p))
         return NULL;
     slot = (uint32_t)aq_hash(text, len) & (p->symbol_cap - 1);
     while ((symbol = p->symbols[slot])) {
@@ -165,9 +167,9 @@ static struct symbol *intern(struct parser *p, const char *text, uint32_t len)
 bool parse_name(struct parser *p, struct ast_name *ret)
 {
     if (!parser_at(p, TOKEN_NAME))
-        return expected(p, token_kind_text(TOKEN_NAME));
+        return parser_expected(p, token_kind_text(TOKEN_NAME));
     ret->at = p->token.at;
-    ret->symbol = intern(p, p->token.text, p->token.len);
+    ret->symbol = parser_intern(p, p->token.text, p->token.len);
     return ret->symbol && parser_advance(p);
 }
 
@@ -176,10 +178,10 @@ bool parse_type(struct parser *p, struct ast_type *ret)
     uint32_t at = p->token.at;
 
     if (parser_at(p, TOKEN_BRACKET_L)) {
-        if (!enter(p) || !parser_advance(p) || !parse_type(p, ret)
+        if (!parser_enter(p) || !parser_advance(p) || !parse_type(p, ret)
             || !parser_expect(p, TOKEN_BRACKET_R))
             return false;
-        leave(p);
+        parser_leave(p);
         if (ret->wraps >> (2 * GQL_WRAPS_MAX - 4))
             return syntax_error(p->errors, at, "Type has more than %d wrappers.",
                                 GQL_WRAPS_MAX - 2);
@@ -196,8 +198,8 @@ bool parse_type(struct parser *p, struct ast_type *ret)
     return parser_advance(p);
 }
 
-static bool parse_arguments(struct parser *p, bool constant, enum token_kind close,
-                            struct ast_argument **ret, uint32_t *ret_count)
+static bool parser_arguments(struct parser *p, bool constant, enum lexer_token close,
+                             struct ast_argument **ret, uint32_t *ret_count)
 {
     struct ast_argument **next = ret;
 
@@ -215,7 +217,7 @@ static bool parse_arguments(struct parser *p, bool constant, enum token_kind clo
 }
 
 /* "(" ... ")", or nothing */
-static bool parse_optional_arguments(struct parser *p, bool constant, struct ast_argument **ret)
+static bool parser_optional_arguments(struct parser *p, bool constant, struct ast_argument **ret)
 {
     uint32_t count = 0;
 
@@ -224,16 +226,16 @@ static bool parse_optional_arguments(struct parser *p, bool constant, struct ast
     if (!parser_advance(p))
         return false;
     if (parser_at(p, TOKEN_PAREN_R))
-        return expected(p, token_kind_text(TOKEN_NAME));
-    return parse_arguments(p, constant, TOKEN_PAREN_R, ret, &count);
+        return parser_expected(p, token_kind_text(TOKEN_NAME));
+    return parser_arguments(p, constant, TOKEN_PAREN_R, ret, &count);
 }
 
-static bool parse_list(struct parser *p, bool constant, struct ast_value *value)
+static bool parser_list_value(struct parser *p, bool constant, struct ast_value *value)
 {
     struct ast_value **next = &value->items;
 
     value->kind = AST_LIST;
-    if (!enter(p) || !parser_advance(p))
+    if (!parser_enter(p) || !parser_advance(p))
         return false;
     while (!parser_at(p, TOKEN_BRACKET_R)) {
         if (!parse_value(p, constant, next))
@@ -241,21 +243,21 @@ static bool parse_list(struct parser *p, bool constant, struct ast_value *value)
         next = &(*next)->next;
         value->count++;
     }
-    leave(p);
+    parser_leave(p);
     return parser_advance(p);
 }
 
-static bool parse_object(struct parser *p, bool constant, struct ast_value *value)
+static bool parser_object_value(struct parser *p, bool constant, struct ast_value *value)
 {
     value->kind = AST_OBJECT;
-    if (!enter(p) || !parser_advance(p)
-        || !parse_arguments(p, constant, TOKEN_BRACE_R, &value->fields, &value->count))
+    if (!parser_enter(p) || !parser_advance(p)
+        || !parser_arguments(p, constant, TOKEN_BRACE_R, &value->fields, &value->count))
         return false;
-    leave(p);
+    parser_leave(p);
     return true;
 }
 
-static bool parse_word_value(struct parser *p, struct ast_value *value)
+static bool parser_word_value(struct parser *p, struct ast_value *value)
 {
     if (parser_is_word(p, "true") || parser_is_word(p, "false")) {
         value->kind = AST_BOOLEAN;
@@ -267,11 +269,11 @@ static bool parse_word_value(struct parser *p, struct ast_value *value)
         return parser_advance(p);
     }
     value->kind = AST_ENUM;
-    value->symbol = intern(p, p->token.text, p->token.len);
+    value->symbol = parser_intern(p, p->token.text, p->token.len);
     return value->symbol && parser_advance(p);
 }
 
-static bool parse_text_value(struct parser *p, struct ast_value *value)
+static bool parser_text_value(struct parser *p, struct ast_value *value)
 {
     static const uint8_t kinds[] = {
         [TOKEN_INT] = AST_INT,
@@ -290,7 +292,7 @@ static bool parse_text_value(struct parser *p, struct ast_value *value)
     return value->text && parser_advance(p);
 }
 
-static bool parse_variable_value(struct parser *p, bool constant, struct ast_value *value)
+static bool parser_variable_value(struct parser *p, bool constant, struct ast_value *value)
 {
     struct ast_name name;
     struct token dollar = p->token;
@@ -299,8 +301,8 @@ static bool parse_variable_value(struct parser *p, bool constant, struct ast_val
         return false;
     if (constant && parser_at(p, TOKEN_NAME))
         return syntax_error(p->errors, dollar.at,
-                            "Unexpected variable \"$%.*s\" in constant value.",
-                            (int)p->token.len, p->token.text);
+                            "Unexpected variable \"$%.*s\" in constant value.", (int)p->token.len,
+                            p->token.text);
     if (constant) {
         p->token = dollar;
         return parser_unexpected(p);
@@ -322,18 +324,18 @@ bool parse_value(struct parser *p, bool constant, struct ast_value **ret)
     *ret = value;
     switch (p->token.kind) {
     case TOKEN_BRACKET_L:
-        return parse_list(p, constant, value);
+        return parser_list_value(p, constant, value);
     case TOKEN_BRACE_L:
-        return parse_object(p, constant, value);
+        return parser_object_value(p, constant, value);
     case TOKEN_INT:
     case TOKEN_FLOAT:
     case TOKEN_STRING:
     case TOKEN_BLOCK_STRING:
-        return parse_text_value(p, value);
+        return parser_text_value(p, value);
     case TOKEN_NAME:
-        return parse_word_value(p, value);
+        return parser_word_value(p, value);
     case TOKEN_DOLLAR:
-        return parse_variable_value(p, constant, value);
+        return parser_variable_value(p, constant, value);
     default:
         return parser_unexpected(p);
     }
@@ -348,7 +350,7 @@ bool parse_directives(struct parser *p, bool constant, struct ast_directive **re
             return false;
         directive->at = p->token.at;
         if (!parser_advance(p) || !parse_name(p, &directive->name)
-            || !parse_optional_arguments(p, constant, &directive->args))
+            || !parser_optional_arguments(p, constant, &directive->args))
             return false;
         *ret = directive;
         ret = &directive->next;
@@ -368,9 +370,9 @@ bool parse_description(struct parser *p, const struct ast_value **ret)
     return true;
 }
 
-static bool parse_set(struct parser *p, struct ast_set **ret);
+static bool parser_set(struct parser *p, struct ast_set **ret);
 
-static bool parse_fragment_name(struct parser *p, struct ast_name *ret)
+static bool parser_fragment_name(struct parser *p, struct ast_name *ret)
 {
     if (parser_is_word(p, "on"))
         return parser_unexpected(p);
@@ -378,7 +380,7 @@ static bool parse_fragment_name(struct parser *p, struct ast_name *ret)
 }
 
 /* after "..." */
-static bool parse_spread(struct parser *p, struct ast_selection *selection)
+static bool parser_spread(struct parser *p, struct ast_selection *selection)
 {
     bool typed = parser_is_word(p, "on");
 
@@ -386,16 +388,15 @@ static bool parse_spread(struct parser *p, struct ast_selection *selection)
         return false;
     if (!typed && parser_at(p, TOKEN_NAME)) {
         selection->kind = AST_SPREAD;
-        return parse_fragment_name(p, &selection->name)
+        return parser_fragment_name(p, &selection->name)
                && parse_directives(p, false, &selection->directives);
     }
     selection->kind = AST_INLINE;
     return (!typed || parse_name(p, &selection->name))
-           && parse_directives(p, false, &selection->directives)
-           && parse_set(p, &selection->set);
+           && parse_directives(p, false, &selection->directives) && parser_set(p, &selection->set);
 }
 
-static bool parse_field(struct parser *p, struct ast_selection *selection)
+static bool parser_field(struct parser *p, struct ast_selection *selection)
 {
     selection->kind = AST_FIELD;
     if (!parse_name(p, &selection->key))
@@ -406,17 +407,17 @@ static bool parse_field(struct parser *p, struct ast_selection *selection)
         if (!parser_advance(p) || !parse_name(p, &selection->name))
             return false;
     }
-    return parse_optional_arguments(p, false, &selection->args)
+    return parser_optional_arguments(p, false, &selection->args)
            && parse_directives(p, false, &selection->directives)
-           && (!parser_at(p, TOKEN_BRACE_L) || parse_set(p, &selection->set));
+           && (!parser_at(p, TOKEN_BRACE_L) || parser_set(p, &selection->set));
 }
 
-static bool parse_set(struct parser *p, struct ast_set **ret)
+static bool parser_set(struct parser *p, struct ast_set **ret)
 {
     struct ast_set *set = parser_alloc(p, sizeof(*set));
     struct ast_selection **next;
 
-    if (!set || !enter(p))
+    if (!set || !parser_enter(p))
         return false;
     set->at = p->token.at;
     set->index = p->doc->set_count++;
@@ -430,18 +431,19 @@ static bool parse_set(struct parser *p, struct ast_set **ret)
         if (!selection)
             return false;
         selection->at = p->token.at;
-        if (spread ? !parser_advance(p) || !parse_spread(p, selection) : !parse_field(p, selection))
+        if (spread ? !parser_advance(p) || !parser_spread(p, selection)
+                   : !parser_field(p, selection))
             return false;
         *next = selection;
         next = &selection->next;
         set->count++;
     } while (!parser_at(p, TOKEN_BRACE_R));
-    leave(p);
+    parser_leave(p);
     *ret = set;
     return parser_advance(p);
 }
 
-static bool parse_variable(struct parser *p, struct ast_variable *variable)
+static bool parser_variable(struct parser *p, struct ast_variable *variable)
 {
     variable->at = p->token.at;
     if (!parser_expect(p, TOKEN_DOLLAR) || !parse_name(p, &variable->name)
@@ -453,7 +455,7 @@ static bool parse_variable(struct parser *p, struct ast_variable *variable)
     return parse_directives(p, true, &variable->directives);
 }
 
-static bool parse_variables(struct parser *p, struct ast_variable **next)
+static bool parser_variables(struct parser *p, struct ast_variable **next)
 {
     if (!parser_at(p, TOKEN_PAREN_L))
         return true;
@@ -461,32 +463,32 @@ static bool parse_variables(struct parser *p, struct ast_variable **next)
         return false;
     do {
         *next = parser_alloc(p, sizeof(**next));
-        if (!*next || !parse_variable(p, *next))
+        if (!*next || !parser_variable(p, *next))
             return false;
         next = &(*next)->next;
     } while (!parser_at(p, TOKEN_PAREN_R));
     return parser_advance(p);
 }
 
-static bool parse_operation(struct parser *p, struct ast_definition *def)
+static bool parser_operation(struct parser *p, struct ast_definition *def)
 {
     def->kind = parser_is_word(p, "mutation")       ? AST_MUTATION
                 : parser_is_word(p, "subscription") ? AST_SUBSCRIPTION
                                                     : AST_QUERY;
     p->doc->operation_count++;
     if (parser_at(p, TOKEN_BRACE_L))
-        return parse_set(p, &def->set);
+        return parser_set(p, &def->set);
     return parser_advance(p) && (!parser_at(p, TOKEN_NAME) || parse_name(p, &def->name))
-           && parse_variables(p, &def->operation.variables)
-           && parse_directives(p, false, &def->directives) && parse_set(p, &def->set);
+           && parser_variables(p, &def->operation.variables)
+           && parse_directives(p, false, &def->directives) && parser_set(p, &def->set);
 }
 
-static bool parse_fragment(struct parser *p, struct ast_definition *def)
+static bool parser_fragment(struct parser *p, struct ast_definition *def)
 {
     def->kind = AST_FRAGMENT;
-    if (!parser_advance(p) || !parse_fragment_name(p, &def->name)
-        || !parser_expect_word(p, "on") || !parse_name(p, &def->fragment.condition)
-        || !parse_directives(p, false, &def->directives) || !parse_set(p, &def->set))
+    if (!parser_advance(p) || !parser_fragment_name(p, &def->name) || !parser_expect_word(p, "on")
+        || !parse_name(p, &def->fragment.condition) || !parse_directives(p, false, &def->directives)
+        || !parser_set(p, &def->set))
         return false;
     def->fragment.definition = def;
     def->fragment.index = p->doc->fragment_count++;
@@ -494,7 +496,7 @@ static bool parse_fragment(struct parser *p, struct ast_definition *def)
     return true;
 }
 
-static bool parse_definition(struct parser *p, struct ast_definition *def)
+static bool parser_definition(struct parser *p, struct ast_definition *def)
 {
     if (!parse_description(p, &def->description))
         return false;
@@ -502,13 +504,13 @@ static bool parse_definition(struct parser *p, struct ast_definition *def)
         return parse_type_system(p, def);
     if (parser_at(p, TOKEN_BRACE_L) || parser_is_word(p, "query") || parser_is_word(p, "mutation")
         || parser_is_word(p, "subscription"))
-        return parse_operation(p, def);
+        return parser_operation(p, def);
     if (parser_is_word(p, "fragment"))
-        return parse_fragment(p, def);
+        return parser_fragment(p, def);
     return parse_type_system(p, def);
 }
 
-static bool parse_document(struct parser *p)
+static bool parser_document(struct parser *p)
 {
     struct ast_definition **next = &p->doc->first;
 
@@ -521,7 +523,7 @@ static bool parse_document(struct parser *p)
             return false;
         def->at = p->token.at;
         def->index = p->doc->definition_count++;
-        if (!parse_definition(p, def))
+        if (!parser_definition(p, def))
             return false;
         *next = def;
         next = &def->next;
@@ -530,7 +532,7 @@ static bool parse_document(struct parser *p)
 }
 
 /* The offset of the first byte that is not UTF-8; 'len' if there is none. */
-static size_t find_invalid(const char *text, size_t len)
+static size_t parser_find_invalid(const char *text, size_t len)
 {
     size_t at = 0;
 
@@ -545,13 +547,13 @@ static size_t find_invalid(const char *text, size_t len)
     return at;
 }
 
-static bool check_text(const char *text, size_t len, size_t max, struct errors *errors)
+static bool parser_check_text(const char *text, size_t len, size_t max, struct errors *errors)
 {
     size_t bad;
 
     if (max && len > max)
         return syntax_error(errors, 0, "Document of %zu bytes is larger than %zu bytes.", len, max);
-    bad = find_invalid(text, len);
+    bad = parser_find_invalid(text, len);
     if (bad == len)
         return true;
     return syntax_error(errors, (uint32_t)bad, "Invalid UTF-8: byte 0x%02X.",
@@ -566,7 +568,7 @@ struct gql_document *document_parse(const char *text, size_t len, const struct g
     struct parser p = { .errors = errors, .limits = limits };
     bool ok;
 
-    if (!check_text(text, len, max, errors))
+    if (!parser_check_text(text, len, max, errors))
         return NULL;
     doc = calloc(1, sizeof(*doc));
     if (doc)
@@ -580,7 +582,7 @@ struct gql_document *document_parse(const char *text, size_t len, const struct g
     doc->refs = 1;
     p.doc = doc;
     p.lexer = (struct lexer){ doc->text, doc->len, 0, &doc->arena, errors };
-    ok = parse_document(&p);
+    ok = parser_document(&p);
     free(p.symbols);
     if (ok)
         return doc;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parser.h - tokens into a document */
 #ifndef AQ_GRAPHQL_PARSER_H
 #define AQ_GRAPHQL_PARSER_H
@@ -21,7 +22,7 @@ struct gql_document *document_ref(struct gql_document *doc);
 void document_unref(struct gql_document *doc);
 AQ_DEFINE_CLEANUP(struct gql_document, document_unref)
 
-/* What the halves of the parser (parser.c, parser_sdl.c) share. All parse_
+/* What the halves of the parser (parser.c, sdl/parse_definitions.c) share. All parse_
  * functions return false after an error.
  */
 struct parser {
@@ -37,7 +38,7 @@ struct parser {
 
 void *parser_alloc(struct parser *p, size_t size);
 bool parser_advance(struct parser *p);
-bool parser_expect(struct parser *p, enum token_kind kind);
+bool parser_expect(struct parser *p, enum lexer_token kind);
 bool parser_unexpected(struct parser *p);
 bool parser_is_word(const struct parser *p, const char *word);
 bool parser_expect_word(struct parser *p, const char *word);
@@ -48,7 +49,7 @@ bool parse_directives(struct parser *p, bool constant, struct ast_directive **re
 bool parse_description(struct parser *p, const struct ast_value **ret);
 
 /* Whether the next token is of this kind. */
-static inline bool parser_at(const struct parser *p, enum token_kind kind)
+static inline bool parser_at(const struct parser *p, enum lexer_token kind)
 {
     return p->token.kind == kind;
 }

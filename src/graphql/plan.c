@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a selection set amounts to for one type: its fields, merged, with arguments. */
 #include "graphql/request.h"
 
 void *request_alloc(struct gql_request *r, size_t count, size_t size)
@@ -9,8 +11,8 @@ void *request_alloc(struct gql_request *r, size_t count, size_t size)
     return memory;
 }
 
-static void refuse(struct gql_request *r, struct refusal *refusal, const struct strbuf *message,
-                   uint32_t at)
+static void plan_refuse(struct gql_request *r, struct refusal *refusal,
+                        const struct strbuf *message, uint32_t at)
 {
     refusal->message = arena_strndup(&r->arena, message->data, message->len);
     refusal->at = at;
@@ -19,8 +21,8 @@ static void refuse(struct gql_request *r, struct refusal *refusal, const struct 
 }
 
 /* The 'if' of a condition; false with a refusal if it has no value. */
-static bool read_condition(struct gql_request *r, const struct ast_directive *directive,
-                           bool *ret, struct refusal *refusal)
+static bool plan_read_condition(struct gql_request *r, const struct ast_directive *directive,
+                                bool *ret, struct refusal *refusal)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf message = STRBUF_INIT;
     struct coerce c = { &r->arena, r->engine->scalars, r->variables, false };
@@ -30,7 +32,7 @@ static bool read_condition(struct gql_request *r, const struct ast_directive *di
     if (!coerce_arguments(&c, directive->def->args, 1, directive->args, directive->at, &value,
                           &message, &at)) {
         r->no_memory |= c.no_memory;
-        refuse(r, refusal, &message, at);
+        plan_refuse(r, refusal, &message, at);
         return false;
     }
     *ret = value.kind == GQL_BOOL && value.boolean;
@@ -49,23 +51,23 @@ bool plan_includes(struct gql_request *r, const struct ast_directive *directives
         if (d->def == r->engine->include && !include)
             include = d;
     }
-    if (skip && skip->def && (!read_condition(r, skip, &value, refusal) || value))
+    if (skip && skip->def && (!plan_read_condition(r, skip, &value, refusal) || value))
         return false;
-    if (include && include->def && (!read_condition(r, include, &value, refusal) || !value))
+    if (include && include->def && (!plan_read_condition(r, include, &value, refusal) || !value))
         return false;
     return true;
 }
 
-static const struct gql_resolver *resolver_of(const struct gql_engine *engine,
-                                              const struct gql_field_def *def)
+static const struct gql_resolver *plan_resolver_of(const struct gql_engine *engine,
+                                                   const struct gql_field_def *def)
 {
     uint32_t own = engine->conf.schema->field_count;
 
     return def->id < own ? &engine->conf.resolvers[def->id] : &engine->resolvers[def->id - own];
 }
 
-static void set_arguments(struct gql_request *r, struct plan_field *field,
-                          const struct ast_selection *s)
+static void plan_set_arguments(struct gql_request *r, struct plan_field *field,
+                               const struct ast_selection *s)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf message = STRBUF_INIT;
     struct coerce c = { &r->arena, r->engine->scalars, r->variables, false };
@@ -75,11 +77,11 @@ static void set_arguments(struct gql_request *r, struct plan_field *field,
     if (field->args
         && !coerce_arguments(&c, field->def->args, field->def->arg_count, s->args, s->at,
                              field->args, &message, &at))
-        refuse(r, &field->refusal, &message, at);
+        plan_refuse(r, &field->refusal, &message, at);
     r->no_memory |= c.no_memory;
 }
 
-static const char *make_label(struct gql_request *r, const struct symbol *key)
+static const char *plan_make_label(struct gql_request *r, const struct symbol *key)
 {
     char *label = request_alloc(r, key->len + 3u, 1);
 
@@ -91,7 +93,7 @@ static const char *make_label(struct gql_request *r, const struct symbol *key)
     return label;
 }
 
-static struct plan_field *grow_plan(struct gql_request *r, struct plan *plan)
+static struct plan_field *plan_grow(struct gql_request *r, struct field_plan *plan)
 {
     if (plan->count == plan->cap) {
         uint32_t cap = plan->cap ? plan->cap * 2 : 8;
@@ -108,11 +110,12 @@ static struct plan_field *grow_plan(struct gql_request *r, struct plan *plan)
 }
 
 /* Fields that the type does not have are left out, as graphql-js does. */
-static void add_field(struct gql_request *r, struct plan *plan, const struct ast_selection *s)
+static void plan_add_field(struct gql_request *r, struct field_plan *plan,
+                           const struct ast_selection *s)
 {
     const struct gql_schema *schema = r->engine->conf.schema;
     uint32_t symbol = s->key.symbol->index;
-    struct node *node = request_alloc(r, 1, sizeof(*node));
+    struct plan_node *node = request_alloc(r, 1, sizeof(*node));
     struct plan_field *field;
 
     if (!node)
@@ -124,31 +127,31 @@ static void add_field(struct gql_request *r, struct plan *plan, const struct ast
         field->last_node = node;
         return;
     }
-    field = grow_plan(r, plan);
+    field = plan_grow(r, plan);
     if (!field)
         return;
     field->def = s->type == plan->type ? s->def : schema_field(schema, plan->type, s->name.symbol);
     if (!field->def)
         return;
     field->key = s->key.symbol->text;
-    field->label = make_label(r, s->key.symbol);
+    field->label = plan_make_label(r, s->key.symbol);
     field->label_len = s->key.symbol->len + 3;
     field->nodes = field->last_node = node;
-    field->resolver = resolver_of(r->engine, field->def);
+    field->resolver = plan_resolver_of(r->engine, field->def);
     field->has_column = type_is_composite(field->def->type.type)
                         || field->resolver->how == GQL_HOW_CALL;
     if (field->def->arg_count)
-        set_arguments(r, field, s);
+        plan_set_arguments(r, field, s);
     r->symbol_marks[symbol] = r->mark;
     r->symbol_fields[symbol] = plan->count++;
 }
 
-static bool applies(const struct gql_type *condition, const struct gql_type *type)
+static bool plan_applies(const struct gql_type *condition, const struct gql_type *type)
 {
     return !condition || gql_type_is_subtype(type, condition);
 }
 
-static void collect(struct gql_request *r, struct plan *plan, const struct ast_set *set)
+static void plan_collect(struct gql_request *r, struct field_plan *plan, const struct ast_set *set)
 {
     for (const struct ast_selection *s = set->first; s && !plan->refusal.message; s = s->next) {
         const struct ast_fragment *fragment = NULL;
@@ -161,38 +164,39 @@ static void collect(struct gql_request *r, struct plan *plan, const struct ast_s
         if (s->directives && !plan_includes(r, s->directives, &plan->refusal))
             continue;
         if (s->kind == AST_FIELD) {
-            add_field(r, plan, s);
+            plan_add_field(r, plan, s);
         } else if (s->kind == AST_INLINE) {
-            if (!s->name.symbol || applies(s->type, plan->type))
-                collect(r, plan, s->set);
+            if (!s->name.symbol || plan_applies(s->type, plan->type))
+                plan_collect(r, plan, s->set);
         } else {
             r->fragment_marks[fragment->index] = r->mark;
-            if (applies(fragment->type, plan->type))
-                collect(r, plan, fragment->definition->set);
+            if (plan_applies(fragment->type, plan->type))
+                plan_collect(r, plan, fragment->definition->set);
         }
     }
 }
 
-struct plan *plan_new(struct gql_request *r, const struct gql_type *type, const struct node *nodes,
-                      const struct ast_set *set)
+struct field_plan *plan_new(struct gql_request *r, const struct gql_type *type,
+                            const struct plan_node *nodes, const struct ast_set *set)
 {
-    struct plan *plan = request_alloc(r, 1, sizeof(*plan));
+    struct field_plan *plan = request_alloc(r, 1, sizeof(*plan));
 
     if (!plan)
         return NULL;
     plan->type = type;
     r->mark++;
     if (set)
-        collect(r, plan, set);
+        plan_collect(r, plan, set);
     for (; nodes; nodes = nodes->next)
         if (nodes->field->set)
-            collect(r, plan, nodes->field->set);
+            plan_collect(r, plan, nodes->field->set);
     return r->no_memory ? NULL : plan;
 }
 
-struct plan *plan_find(struct gql_request *r, struct plan_field *field, const struct gql_type *type)
+struct field_plan *plan_find(struct gql_request *r, struct plan_field *field,
+                             const struct gql_type *type)
 {
-    struct plan **at = &field->plans;
+    struct field_plan **at = &field->plans;
 
     while (*at && (*at)->type != type)
         at = &(*at)->next;

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values and strings as GraphQL text, in the form of graphql-js. */
 #include "graphql/print.h"
 
 #include <ctype.h>
@@ -53,7 +55,7 @@ bool print_fits_block_string(const char *text, size_t len)
 }
 
 /* Whether every line but the first is empty or begins with white space. */
-static bool is_indented(const char *text, size_t len)
+static bool print_is_indented(const char *text, size_t len)
 {
     bool many = false;
 
@@ -70,7 +72,7 @@ static bool is_indented(const char *text, size_t len)
 }
 
 /* Length in UTF-16 units, for the same line breaks as graphql-js. */
-static size_t utf16_len(const char *text, size_t len)
+static size_t print_utf16_len(const char *text, size_t len)
 {
     size_t n = 0;
 
@@ -85,11 +87,11 @@ static size_t utf16_len(const char *text, size_t len)
 void print_block_string(const char *text, size_t len, struct strbuf *out)
 {
     bool single = !memchr(text, '\n', len) && !memchr(text, '\r', len);
-    bool force_leading = is_indented(text, len);
+    bool force_leading = print_is_indented(text, len);
     bool quotes = len >= 3 && memcmp(text + len - 3, "\"\"\"", 3) == 0;
-    bool force_trailing = len > 0
-                          && ((text[len - 1] == '"' && !quotes) || text[len - 1] == '\\');
-    bool many = !single || utf16_len(text, len) > 70 || force_trailing || force_leading || quotes;
+    bool force_trailing = len > 0 && ((text[len - 1] == '"' && !quotes) || text[len - 1] == '\\');
+    bool many = !single || print_utf16_len(text, len) > 70 || force_trailing || force_leading
+                || quotes;
     bool skip_leading = single && len > 0 && (text[0] == ' ' || text[0] == '\t');
 
     strbuf_adds(out, "\"\"\"");
@@ -158,7 +160,7 @@ void print_value(const struct ast_value *value, struct strbuf *out)
     }
 }
 
-static bool is_integer_text(const char *text)
+static bool print_is_integer_text(const char *text)
 {
     if (*text == '-')
         text++;
@@ -215,7 +217,7 @@ void print_default(struct gql_value value, struct gql_ref type, struct strbuf *o
         strbuf_adds(out, number_format(value.real, number));
         break;
     case GQL_STRING:
-        if (type.type && type.type->scalar == GQL_SCALAR_ID && is_integer_text(value.text))
+        if (type.type && type.type->scalar == GQL_SCALAR_ID && print_is_integer_text(value.text))
             strbuf_adds(out, value.text);
         else
             print_string(value.text, value.count, out);

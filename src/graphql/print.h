@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print.h - values and strings as GraphQL text, in the form of graphql-js */
 #ifndef AQ_GRAPHQL_PRINT_H
 #define AQ_GRAPHQL_PRINT_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Global ids, cursors and pages of Relay's specifications. */
 #include "graphql/relay.h"
 
 #include <errno.h>
@@ -32,7 +34,7 @@ const char *relay_global_id(struct arena *arena, const char *type, const char *i
 /* Standard or URL-safe base64, with or without padding, into 'out', which is
  * as long as 'text'. Returns the length, or -1.
  */
-static ssize_t decode(const char *text, char *out)
+static ssize_t relay_decode(const char *text, char *out)
 {
     size_t len = strlen(text), n = 0;
     uint32_t bits = 0;
@@ -57,7 +59,7 @@ static ssize_t decode(const char *text, char *out)
     return len % 4 == 1 ? -1 : (ssize_t)n;
 }
 
-static bool is_name(const char *text, size_t len)
+static bool relay_is_name(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         char c = text[i];
@@ -78,9 +80,9 @@ const char *relay_global_id_parse(struct arena *arena, const char *text, const c
     if (!out)
         return NULL;
     *ret_type = "";
-    len = decode(text, out);
+    len = relay_decode(text, out);
     colon = len > 0 ? memchr(out, ':', (size_t)len) : NULL;
-    if (!colon || !is_name(out, (size_t)(colon - out)) || colon + 1 == out + len
+    if (!colon || !relay_is_name(out, (size_t)(colon - out)) || colon + 1 == out + len
         || memchr(out, '\0', (size_t)len) || !utf8_is_valid(out, (size_t)len))
         return arena_strdup(arena, text);
     out[len] = '\0';
@@ -98,8 +100,8 @@ const struct gql_type *relay_node_type(const struct gql_schema *schema, const ch
                                                                                             : NULL;
 }
 
-static int read_count(struct gql_value value, const char *name, int64_t max, int64_t *ret,
-                      struct aq_error *err)
+static int relay_read_count(struct gql_value value, const char *name, int64_t max, int64_t *ret,
+                            struct aq_error *err)
 {
     *ret = -1;
     if (!gql_is_given(value))
@@ -112,8 +114,8 @@ static int read_count(struct gql_value value, const char *name, int64_t max, int
     return 0;
 }
 
-static int read_cursor(struct arena *arena, struct gql_value value, const char **ret,
-                       struct aq_error *err)
+static int relay_read_cursor(struct arena *arena, struct gql_value value, const char **ret,
+                             struct aq_error *err)
 {
     const char *type;
 
@@ -121,7 +123,7 @@ static int read_cursor(struct arena *arena, struct gql_value value, const char *
     if (!gql_is_given(value))
         return 0;
     *ret = relay_global_id_parse(arena, value.text, &type);
-    return *ret ? 0 : aq_fail(err, ENOMEM, "out of memory");
+    return *ret ? 0 : aq_fail_oom(err);
 }
 
 int relay_args_parse(struct arena *arena, struct gql_value first, struct gql_value after,
@@ -131,17 +133,18 @@ int relay_args_parse(struct arena *arena, struct gql_value first, struct gql_val
     struct relay_args args;
     int r;
 
-    if ((r = read_count(first, "first", max, &args.first, err)) < 0
-        || (r = read_count(last, "last", max, &args.last, err)) < 0
-        || (r = read_count(offset, "offset", 0, &args.offset, err)) < 0
-        || (r = read_cursor(arena, after, &args.after, err)) < 0
-        || (r = read_cursor(arena, before, &args.before, err)) < 0)
+    if ((r = relay_read_count(first, "first", max, &args.first, err)) < 0
+        || (r = relay_read_count(last, "last", max, &args.last, err)) < 0
+        || (r = relay_read_count(offset, "offset", 0, &args.offset, err)) < 0
+        || (r = relay_read_cursor(arena, after, &args.after, err)) < 0
+        || (r = relay_read_cursor(arena, before, &args.before, err)) < 0)
         return r;
     if (args.first >= 0 && args.last >= 0)
         return aq_fail_field(err, EINVAL, "last", "first and last cannot be used together");
     if (args.before && (args.first >= 0 || args.after))
-        return aq_fail_field(err, EINVAL, "before", "before goes with last, not with first or "
-                                                    "after");
+        return aq_fail_field(err, EINVAL, "before",
+                             "before goes with last, not with first or "
+                             "after");
     if (args.after && args.last >= 0)
         return aq_fail_field(err, EINVAL, "after", "after goes with first, not with last");
     if (args.before && args.last < 0)

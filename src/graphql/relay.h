@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* relay.h - global ids, cursors and pages of Relay's specifications
  *
  * A global id is base64("Type:id"), a cursor base64("Type:id") too or any

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* request.h - one request under way: what the files of the executor share
  *
  * A plan is the merged selection for objects of one type at one place of the
@@ -28,9 +29,9 @@ struct refusal {
     uint32_t at;
 };
 
-struct node {
+struct plan_node {
     const struct ast_selection *field;
-    struct node *next;
+    struct plan_node *next;
 };
 
 struct plan_field {
@@ -39,25 +40,25 @@ struct plan_field {
     const char *key;
     const struct gql_field_def *def;
     const struct gql_resolver *resolver;
-    struct node *nodes, *last_node; /* all fields of this key, in order */
+    struct plan_node *nodes, *last_node; /* all fields of this key, in order */
     struct gql_value *args;
     struct refusal refusal; /* the arguments have no value */
     bool has_column;
-    struct plan *plans; /* of what this field gives, by type */
+    struct field_plan *plans; /* of what this field gives, by type */
 };
 
-struct plan {
+struct field_plan {
     const struct gql_type *type;
     struct plan_field *fields;
     uint32_t count, cap;
-    struct refusal refusal; /* a condition has no value */
-    struct plan *next;      /* of the same field, other types */
+    struct refusal refusal;  /* a condition has no value */
+    struct field_plan *next; /* of the same field, other types */
 };
 
 struct batch {
-    struct plan *plan;
+    struct field_plan *plan;
     const void *const *objects;
-    uint32_t count, cap; /* cap 0: 'objects' belongs to someone else */
+    uint32_t count, cap;        /* cap 0: 'objects' belongs to someone else */
     struct gql_value **columns; /* by field; NULL where there is no column */
     struct batch *next;         /* to be resolved */
 };
@@ -116,9 +117,10 @@ void *request_alloc(struct gql_request *r, size_t count, size_t size);
 /* plan.c */
 
 /* The plan for objects of 'type' where the fields 'nodes' are; NULL if memory is short. */
-struct plan *plan_find(struct gql_request *r, struct plan_field *field, const struct gql_type *type);
-struct plan *plan_new(struct gql_request *r, const struct gql_type *type, const struct node *nodes,
-                      const struct ast_set *set);
+struct field_plan *plan_find(struct gql_request *r, struct plan_field *field,
+                             const struct gql_type *type);
+struct field_plan *plan_new(struct gql_request *r, const struct gql_type *type,
+                            const struct plan_node *nodes, const struct ast_set *set);
 
 /* Whether @skip and @include let a selection in. False with a refusal if a condition has no value. */
 bool plan_includes(struct gql_request *r, const struct ast_directive *directives,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resolver.h - where the values of fields come from
  *
  * A table with one entry for each field of an object type, by the ids of the
@@ -55,7 +56,7 @@ struct gql_get {
 typedef struct gql_value (*gql_get_fn)(struct gql_get *get, const void *parent);
 
 enum gql_how {
-    GQL_HOW_NONE,   /* no resolver: gql_engine_new() refuses */
+    GQL_HOW_NONE, /* no resolver: gql_engine_new() refuses */
     GQL_HOW_CALL,
     GQL_HOW_GET,
     GQL_HOW_CONST,  /* 'value' for every object; all-zero is null */
@@ -85,11 +86,26 @@ struct gql_resolver {
     };
 };
 
-#define GQL_AT(what, type, member) { .how = (what), .offset = (uint32_t)offsetof(type, member) }
-#define GQL_CALL(fn) { .how = GQL_HOW_CALL, .call = (fn) }
-#define GQL_GET(fn) { .how = GQL_HOW_GET, .get = (fn) }
-#define GQL_ALWAYS_NULL { .how = GQL_HOW_CONST }
-#define GQL_SELF { .how = GQL_HOW_SELF }
+#define GQL_AT(what, type, member)                                \
+    {                                                             \
+        .how = (what), .offset = (uint32_t)offsetof(type, member) \
+    }
+#define GQL_CALL(fn)                      \
+    {                                     \
+        .how = GQL_HOW_CALL, .call = (fn) \
+    }
+#define GQL_GET(fn)                     \
+    {                                   \
+        .how = GQL_HOW_GET, .get = (fn) \
+    }
+#define GQL_ALWAYS_NULL      \
+    {                        \
+        .how = GQL_HOW_CONST \
+    }
+#define GQL_SELF            \
+    {                       \
+        .how = GQL_HOW_SELF \
+    }
 #define GQL_TEXT_AT(type, member) GQL_AT(GQL_HOW_TEXT, type, member)
 #define GQL_CHARS_AT(type, member) GQL_AT(GQL_HOW_CHARS, type, member)
 #define GQL_BOOL_AT(type, member) GQL_AT(GQL_HOW_BOOL, type, member)

@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks types, fields and directives up in a schema. */
 #include "graphql/schema.h"
 
-static int compare_name(const char *have, const char *name, size_t len)
+static int schema_compare_name(const char *have, const char *name, size_t len)
 {
     int r = strncmp(have, name, len);
 
@@ -14,7 +16,7 @@ const struct gql_type *gql_type_find(const struct gql_schema *schema, const char
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         const struct gql_type *type = schema->types[schema->types_by_name[middle]];
-        int r = compare_name(type->name, name, len);
+        int r = schema_compare_name(type->name, name, len);
 
         if (r == 0)
             return type;
@@ -34,7 +36,7 @@ const struct gql_field_def *gql_field_find(const struct gql_type *type, const ch
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         const struct gql_field_def *field = &type->fields[type->fields_by_name[middle]];
-        int r = compare_name(field->name, name, len);
+        int r = schema_compare_name(field->name, name, len);
 
         if (r == 0)
             return field;
@@ -50,7 +52,7 @@ const struct gql_input_def *gql_input_find(const struct gql_input_def *defs, uin
                                            const char *name, size_t len)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (compare_name(defs[i].name, name, len) == 0)
+        if (schema_compare_name(defs[i].name, name, len) == 0)
             return &defs[i];
     return NULL;
 }
@@ -59,7 +61,7 @@ const struct gql_directive_def *gql_directive_find(const struct gql_schema *sche
                                                    const char *name, size_t len)
 {
     for (uint32_t i = 0; i < schema->directive_count; i++)
-        if (compare_name(schema->directives[i].name, name, len) == 0)
+        if (schema_compare_name(schema->directives[i].name, name, len) == 0)
             return &schema->directives[i];
     return NULL;
 }

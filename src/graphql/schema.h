@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schema.h - type tables
  *
  * One .graphql file is the schema. tools/graphql-compile turns it into static
@@ -71,7 +72,7 @@ struct gql_enum_def {
 
 /* What an array 'by_name' is for: positions in the order of their names. */
 struct gql_type {
-    uint8_t kind; /* enum gql_type_kind */
+    uint8_t kind;   /* enum gql_type_kind */
     uint8_t scalar; /* enum gql_scalar_kind */
     bool one_of;
     uint32_t id; /* 1.. in the order of the schema */
@@ -110,8 +111,8 @@ struct gql_schema {
     const struct gql_directive_def *directives;
     uint32_t directive_count;
     const struct gql_type *query, *mutation, *subscription; /* the latter two may be NULL */
-    const struct gql_field_def *meta; /* enum gql_meta */
-    uint32_t field_count; /* fields of object types: the length of the resolver table */
+    const struct gql_field_def *meta;                       /* enum gql_meta */
+    uint32_t field_count;     /* fields of object types: the length of the resolver table */
     uint32_t all_field_count; /* with those of introspection, whose ids come after */
 };
 

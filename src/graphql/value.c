@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One value on its way into or out of a resolver. */
 #include "graphql/value.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* value.h - one value on its way into or out of a resolver
  *
  * Sixteen bytes, passed by value. Texts, lists and objects are borrowed: they
@@ -40,7 +41,7 @@ struct gql_value {
         bool boolean;
         int64_t integer; /* GQL_INT, GQL_ENUM */
         double real;
-        const char *text;              /* GQL_STRING, GQL_RAW, GQL_ERROR; inputs are NUL-terminated */
+        const char *text; /* GQL_STRING, GQL_RAW, GQL_ERROR; inputs are NUL-terminated */
         const struct gql_value *items; /* GQL_LIST, GQL_INPUT */
         const struct gql_member *members;
         const void *object;
@@ -103,7 +104,8 @@ static inline struct gql_value gql_object(const void *object)
 /* An object where the schema says interface or union: 'type_id' names its own type. */
 static inline struct gql_value gql_object_of(uint32_t type_id, const void *object)
 {
-    return (struct gql_value){ .kind = object ? GQL_OBJECT : GQL_NULL, .count = type_id,
+    return (struct gql_value){ .kind = object ? GQL_OBJECT : GQL_NULL,
+                               .count = type_id,
                                .object = object };
 }
 

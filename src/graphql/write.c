@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reply, written depth first once everything below is resolved.
  *
  * A function that returns false has "thrown": r->thrown is an error on its
@@ -13,8 +14,8 @@
 #include "base/clock.h"
 #include "graphql/number.h"
 
-static bool throw_text(struct gql_request *r, const char *text, size_t len,
-                       const struct node *nodes, uint32_t at, const struct path *path)
+static bool write_throw_text(struct gql_request *r, const char *text, size_t len,
+                             const struct plan_node *nodes, uint32_t at, const struct path *path)
 {
     struct error *error = error_new(&r->errors, text, len);
 
@@ -28,14 +29,14 @@ static bool throw_text(struct gql_request *r, const char *text, size_t len,
     return false;
 }
 
-static bool throw_buffer(struct gql_request *r, const struct strbuf *text,
-                         const struct plan_field *field, const struct path *path)
+static bool write_throw_buffer(struct gql_request *r, const struct strbuf *text,
+                               const struct plan_field *field, const struct path *path)
 {
-    return throw_text(r, text->data, text->len, field->nodes, UINT32_MAX, path);
+    return write_throw_text(r, text->data, text->len, field->nodes, UINT32_MAX, path);
 }
 
 /* A place that may be null: forget what was written since, note the error. */
-static void catch_thrown(struct gql_request *r, size_t start)
+static void write_catch_thrown(struct gql_request *r, size_t start)
 {
     strbuf_truncate(r->out, start);
     r->writer.need_comma = false;
@@ -45,7 +46,7 @@ static void catch_thrown(struct gql_request *r, size_t start)
 }
 
 /* A value in a message, as graphql-js's inspect() shows it. */
-static void show_value(struct gql_value value, struct strbuf *out)
+static void write_show_value(struct gql_value value, struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
     char number[NUMBER_TEXT_MAX];
@@ -69,7 +70,7 @@ static void show_value(struct gql_value value, struct strbuf *out)
         for (uint32_t i = 0; i < AQ_MIN(value.count, 10u); i++) {
             if (i)
                 strbuf_adds(out, ", ");
-            show_value(value.items[i], out);
+            write_show_value(value.items[i], out);
         }
         strbuf_adds(out, value.count > 10 ? ", ...]" : "]");
         break;
@@ -119,7 +120,7 @@ static void write_any(struct jsonw *w, struct gql_value value)
 }
 
 /* serialize() of an enum: the name of a value, or NULL. */
-static const char *enum_name(const struct gql_type *type, struct gql_value value)
+static const char *write_enum_name(const struct gql_type *type, struct gql_value value)
 {
     if (value.kind == GQL_ENUM || value.kind == GQL_INT)
         return value.integer >= 0 && value.integer < type->value_count
@@ -215,8 +216,8 @@ static const char *write_scalar(struct jsonw *w, enum gql_scalar_kind kind, stru
 }
 
 /* "problem", or NULL for an enum, and the value */
-static bool throw_leaf(struct gql_request *r, const struct plan_field *field,
-                       struct gql_value value, const char *problem, const struct path *path)
+static bool write_throw_leaf(struct gql_request *r, const struct plan_field *field,
+                             struct gql_value value, const char *problem, const struct path *path)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
@@ -224,8 +225,8 @@ static bool throw_leaf(struct gql_request *r, const struct plan_field *field,
         strbuf_adds(&text, problem);
     else
         strbuf_addf(&text, "Enum \"%s\" cannot represent value: ", field->def->type.type->name);
-    show_value(value, &text);
-    return throw_buffer(r, &text, field, path);
+    write_show_value(value, &text);
+    return write_throw_buffer(r, &text, field, path);
 }
 
 static bool write_leaf(struct gql_request *r, const struct plan_field *field,
@@ -235,14 +236,14 @@ static bool write_leaf(struct gql_request *r, const struct plan_field *field,
     const char *text;
 
     if (type->kind == GQL_TYPE_ENUM) {
-        text = enum_name(type, value);
+        text = write_enum_name(type, value);
         if (!text)
-            return throw_leaf(r, field, value, NULL, path);
+            return write_throw_leaf(r, field, value, NULL, path);
         jsonw_str(&r->writer, text);
         return true;
     }
     text = write_scalar(&r->writer, (enum gql_scalar_kind)type->scalar, value);
-    return !text || throw_leaf(r, field, value, text, path);
+    return !text || write_throw_leaf(r, field, value, text, path);
 }
 
 static bool write_object(struct gql_request *r, const struct batch *batch, uint32_t row,
@@ -251,7 +252,7 @@ static bool write_object(struct gql_request *r, const struct batch *batch, uint3
 static bool write_value(struct gql_request *r, const struct plan_field *field,
                         struct gql_value value, struct gql_ref type, const struct path *path);
 
-static struct gql_value span_item(struct gql_value value, uint32_t index, uint32_t *next_row)
+static struct gql_value write_span_item(struct gql_value value, uint32_t index, uint32_t *next_row)
 {
     const struct span *span = value.object;
 
@@ -268,7 +269,8 @@ static bool write_list(struct gql_request *r, const struct plan_field *field,
     jsonw_array_begin(&r->writer);
     for (uint32_t i = 0; i < value.count; i++) {
         struct path step = { path, NULL, i };
-        struct gql_value v = value.kind == GQL_SPAN ? span_item(value, i, &row) : value.items[i];
+        struct gql_value v = value.kind == GQL_SPAN ? write_span_item(value, i, &row)
+                                                    : value.items[i];
         size_t start;
 
         if (r->writer.need_comma)
@@ -278,31 +280,31 @@ static bool write_list(struct gql_request *r, const struct plan_field *field,
         if (!write_value(r, field, v, item, &step)) {
             if (gql_ref_is_non_null(item))
                 return false;
-            catch_thrown(r, start);
+            write_catch_thrown(r, start);
         }
     }
     jsonw_array_end(&r->writer);
     return true;
 }
 
-static bool throw_null(struct gql_request *r, const struct plan_field *field,
-                       const struct path *path)
+static bool write_throw_null(struct gql_request *r, const struct plan_field *field,
+                             const struct path *path)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
-    strbuf_addf(&text, "Cannot return null for non-nullable field %s.%s.",
-                field->def->parent->name, field->def->name);
-    return throw_buffer(r, &text, field, path);
+    strbuf_addf(&text, "Cannot return null for non-nullable field %s.%s.", field->def->parent->name,
+                field->def->name);
+    return write_throw_buffer(r, &text, field, path);
 }
 
-static bool throw_no_list(struct gql_request *r, const struct plan_field *field,
-                          const struct path *path)
+static bool write_throw_no_list(struct gql_request *r, const struct plan_field *field,
+                                const struct path *path)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     strbuf_addf(&text, "Expected Iterable, but did not find one for field \"%s.%s\".",
                 field->def->parent->name, field->def->name);
-    return throw_buffer(r, &text, field, path);
+    return write_throw_buffer(r, &text, field, path);
 }
 
 /* completeValue() of graphql-js */
@@ -310,10 +312,10 @@ static bool write_value(struct gql_request *r, const struct plan_field *field,
                         struct gql_value value, struct gql_ref type, const struct path *path)
 {
     if (value.kind == GQL_ERROR)
-        return throw_text(r, value.text, value.count, field->nodes, UINT32_MAX, path);
+        return write_throw_text(r, value.text, value.count, field->nodes, UINT32_MAX, path);
     if (value.kind == GQL_NULL || value.kind == GQL_ABSENT) {
         if (gql_ref_is_non_null(type))
-            return throw_null(r, field, path);
+            return write_throw_null(r, field, path);
         jsonw_null(&r->writer);
         return true;
     }
@@ -321,7 +323,7 @@ static bool write_value(struct gql_request *r, const struct plan_field *field,
     if (gql_ref_is_list(type)) {
         if (value.kind == GQL_LIST || value.kind == GQL_SPAN)
             return write_list(r, field, value, gql_ref_inner(type), path);
-        return throw_no_list(r, field, path);
+        return write_throw_no_list(r, field, path);
     }
     if (value.kind == GQL_OBJECT)
         return write_object(r, value.object, value.count, path);
@@ -329,8 +331,8 @@ static bool write_value(struct gql_request *r, const struct plan_field *field,
 }
 
 /* A field that is read from its object now. */
-static struct gql_value read_leaf(struct gql_request *r, const struct plan_field *field,
-                                  const void *object)
+static struct gql_value write_read_leaf(struct gql_request *r, const struct plan_field *field,
+                                        const void *object)
 {
     const struct gql_resolver *resolver = field->resolver;
     const void *member = object ? (const char *)object + resolver->offset : NULL; /* root */
@@ -377,7 +379,7 @@ static struct gql_value read_leaf(struct gql_request *r, const struct plan_field
 static bool write_field(struct gql_request *r, const struct batch *batch, uint32_t row,
                         uint32_t index, const struct path *parent)
 {
-    const struct plan *plan = batch->plan;
+    const struct field_plan *plan = batch->plan;
     const struct plan_field *field = &plan->fields[index];
     struct path path = { parent, field->key, 0 };
     struct gql_value value;
@@ -394,29 +396,29 @@ static bool write_field(struct gql_request *r, const struct batch *batch, uint32
         return true;
     }
     if (field->refusal.message) {
-        ok = throw_text(r, field->refusal.message, strlen(field->refusal.message), NULL,
-                        field->refusal.at, &path);
+        ok = write_throw_text(r, field->refusal.message, strlen(field->refusal.message), NULL,
+                              field->refusal.at, &path);
     } else {
         value = field->has_column ? batch->columns[index][row]
-                                  : read_leaf(r, field, batch->objects[row]);
+                                  : write_read_leaf(r, field, batch->objects[row]);
         ok = write_value(r, field, value, field->def->type, &path);
     }
     if (ok)
         return true;
     if (gql_ref_is_non_null(field->def->type))
         return false;
-    catch_thrown(r, start);
+    write_catch_thrown(r, start);
     return true;
 }
 
 static bool write_object(struct gql_request *r, const struct batch *batch, uint32_t row,
                          const struct path *path)
 {
-    const struct plan *plan = batch->plan;
+    const struct field_plan *plan = batch->plan;
 
     if (plan->refusal.message)
-        return throw_text(r, plan->refusal.message, strlen(plan->refusal.message), NULL,
-                          plan->refusal.at, path);
+        return write_throw_text(r, plan->refusal.message, strlen(plan->refusal.message), NULL,
+                                plan->refusal.at, path);
     jsonw_object_begin(&r->writer);
     for (uint32_t i = 0; i < plan->count; i++)
         if (!write_field(r, batch, row, i, path))
@@ -425,16 +427,16 @@ static bool write_object(struct gql_request *r, const struct batch *batch, uint3
     return true;
 }
 
-static void data_thrown(struct gql_request *r)
+static void write_data_thrown(struct gql_request *r)
 {
-    catch_thrown(r, r->data_start);
+    write_catch_thrown(r, r->data_start);
     r->data_is_null = true;
 }
 
 void write_begin(struct gql_request *r)
 {
     static const char *const words[] = { "query", "mutation", "subscription" };
-    const struct plan *plan = r->top ? r->top->plan : NULL;
+    const struct field_plan *plan = r->top ? r->top->plan : NULL;
 
     if (r->no_memory)
         return;
@@ -446,12 +448,12 @@ void write_begin(struct gql_request *r)
 
         strbuf_addf(&text, "Schema is not configured to execute %s operation.",
                     words[r->operation->kind]);
-        (void)throw_text(r, text.data, text.len, NULL, r->operation->at, NULL);
-        data_thrown(r);
+        (void)write_throw_text(r, text.data, text.len, NULL, r->operation->at, NULL);
+        write_data_thrown(r);
     } else if (plan->refusal.message) {
-        (void)throw_text(r, plan->refusal.message, strlen(plan->refusal.message), NULL,
-                         plan->refusal.at, NULL);
-        data_thrown(r);
+        (void)write_throw_text(r, plan->refusal.message, strlen(plan->refusal.message), NULL,
+                               plan->refusal.at, NULL);
+        write_data_thrown(r);
     } else {
         jsonw_object_begin(&r->writer);
     }
@@ -460,13 +462,13 @@ void write_begin(struct gql_request *r)
 void write_top_field(struct gql_request *r, uint32_t field)
 {
     if (!r->data_is_null && !write_field(r, r->top, 0, field, NULL))
-        data_thrown(r);
+        write_data_thrown(r);
 }
 
 void write_end(struct gql_request *r)
 {
-    for (uint32_t i = 0; r->operation->kind != AST_MUTATION && !r->data_is_null
-                         && i < r->top->plan->count; i++)
+    for (uint32_t i = 0;
+         r->operation->kind != AST_MUTATION && !r->data_is_null && i < r->top->plan->count; i++)
         write_top_field(r, i);
     if (!r->data_is_null)
         jsonw_object_end(&r->writer);

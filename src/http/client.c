@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An HTTP/1.1 client on a uv loop, with a pool of connections. */
 #include "http/client.h"
 
 #include <errno.h>
@@ -5,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/client_inner.h"
+#include "http/client_internal.h"
 
 #define CONNECTIONS_MAX 32
 
@@ -15,7 +17,7 @@ int client_new(uv_loop_t *loop, const struct client_options *options, struct cli
     struct client *client = calloc(1, sizeof(*client));
 
     if (!client)
-        return aq_fail(err, ENOMEM, "no memory for a client");
+        return aq_fail_oom(err);
     client->loop = loop;
     client->options = *options;
     if (!client->options.limits.head_max)
@@ -34,7 +36,7 @@ uv_loop_t *client_get_loop(const struct client *client)
     return client->loop;
 }
 
-static void free_pool(struct pool *pool)
+static void client_pool_free(struct client_pool *pool)
 {
     LIST_FOREACH(it, &pool->wires)
         wire_close(LIST_ENTRY(it, struct wire, link));
@@ -56,7 +58,7 @@ void client_free(struct client *client)
         exchange_end(ex, &err);
     }
     for (size_t i = 0; i < client->pools.count; i++)
-        free_pool(client->pools.entries[i].value);
+        client_pool_free(client->pools.entries[i].value);
     map_done(&client->pools);
     message_parser_free(client->spare);
     tls_context_free(client->tls);
@@ -65,10 +67,10 @@ void client_free(struct client *client)
 
 /* ---- pools ---- */
 
-static struct pool *new_pool(struct client *client, const struct address *address,
-                             const struct url *url)
+static struct client_pool *client_pool_new(struct client *client, const struct address *address,
+                                           const struct url *url)
 {
-    struct pool *pool = calloc(1, sizeof(*pool));
+    struct client_pool *pool = calloc(1, sizeof(*pool));
 
     if (!pool)
         return NULL;
@@ -82,12 +84,12 @@ static struct pool *new_pool(struct client *client, const struct address *addres
 }
 
 /* The pool for this URL, made if there is none. */
-static int get_pool(struct client *client, const struct url *url, const char *socket,
-                    struct pool **ret, struct aq_error *err)
+static int client_pool_get(struct client *client, const struct url *url, const char *socket,
+                           struct client_pool **ret, struct aq_error *err)
 {
     struct address address = url->address;
     char key[2 * URL_HOST_MAX + URL_PATH_MAX + 16];
-    struct pool *pool;
+    struct client_pool *pool;
     int r;
 
     if (socket) {
@@ -100,21 +102,21 @@ static int get_pool(struct client *client, const struct url *url, const char *so
     *ret = map_gets(&client->pools, key);
     if (*ret)
         return 0;
-    pool = new_pool(client, &address, url);
+    pool = client_pool_new(client, &address, url);
     if (!pool || map_sets(&client->pools, key, pool) < 0) {
         free(pool);
-        return aq_fail(err, ENOMEM, "no memory for a connection");
+        return aq_fail_oom(err);
     }
     *ret = pool;
     return 0;
 }
 
-static int need_tls(struct client *client, struct aq_error *err)
+static int client_need_tls(struct client *client, struct aq_error *err)
 {
     return client->tls ? 0 : tls_context_new(&(struct tls_options){ 0 }, &client->tls, err);
 }
 
-static struct wire *find_idle(struct pool *pool)
+static struct wire *client_find_idle(struct client_pool *pool)
 {
     struct wire *first = LIST_ENTRY(pool->wires.next, struct wire, link);
 
@@ -123,8 +125,8 @@ static struct wire *find_idle(struct pool *pool)
 
 int exchange_start(struct exchange *ex, struct aq_error *err)
 {
-    struct pool *pool = ex->pool;
-    struct wire *idle = find_idle(pool);
+    struct client_pool *pool = ex->pool;
+    struct wire *idle = client_find_idle(pool);
 
     if (idle)
         return wire_take(idle, ex, err);
@@ -134,12 +136,12 @@ int exchange_start(struct exchange *ex, struct aq_error *err)
     return 0;
 }
 
-void pool_serve(struct pool *pool)
+void pool_serve(struct client_pool *pool)
 {
     struct aq_error err = { .code = 0 };
 
     while (!list_is_empty(&pool->waiting)
-           && (find_idle(pool) || pool->count < pool->client->options.connections_max)) {
+           && (client_find_idle(pool) || pool->count < pool->client->options.connections_max)) {
         struct exchange *ex = LIST_ENTRY(pool->waiting.next, struct exchange, wait_link);
 
         list_remove(&ex->wait_link);
@@ -169,18 +171,18 @@ void exchange_end(struct exchange *ex, const struct aq_error *err)
     exchange_free(ex);
 }
 
-static bool is_idempotent(enum method method)
+static bool client_is_idempotent(enum method method)
 {
     return method != METHOD_POST && method != METHOD_PATCH;
 }
 
 void exchange_fail(struct exchange *ex, bool reused, const struct aq_error *err)
 {
-    struct pool *pool = ex->pool;
+    struct client_pool *pool = ex->pool;
     struct aq_error again = *err;
 
     if (reused && !ex->answered && !ex->retried && !ex->stream_body
-        && is_idempotent(ex->method)) {
+        && client_is_idempotent(ex->method)) {
         ex->retried = true;
         if (wire_open(pool, ex, &again) == 0)
             return;
@@ -191,7 +193,7 @@ void exchange_fail(struct exchange *ex, bool reused, const struct aq_error *err)
 
 void exchange_cancel(struct exchange *ex)
 {
-    struct pool *pool;
+    struct client_pool *pool;
 
     if (!ex)
         return;
@@ -203,7 +205,7 @@ void exchange_cancel(struct exchange *ex)
 }
 
 /* Whole header lines without an empty one among them. */
-static bool are_lines(const char *headers)
+static bool client_are_lines(const char *headers)
 {
     while (*headers) {
         size_t len = strcspn(headers, "\r\n");
@@ -215,8 +217,8 @@ static bool are_lines(const char *headers)
     return true;
 }
 
-static void write_request(struct strbuf *out, const struct client_request *r,
-                          const struct url *url)
+static void client_write_request(struct strbuf *out, const struct client_request *r,
+                                 const struct url *url)
 {
     strbuf_addf(out, "%s %s HTTP/1.1\r\nHost: %s\r\n", method_name(r->method), url->target,
                 url->authority);
@@ -229,9 +231,9 @@ static void write_request(struct strbuf *out, const struct client_request *r,
     strbuf_add(out, r->body, r->body_len);
 }
 
-static struct exchange *new_exchange(struct client *client, struct pool *pool,
-                                     const struct client_request *request,
-                                     const struct exchange_ops *ops, void *data)
+static struct exchange *client_exchange_new(struct client *client, struct client_pool *pool,
+                                            const struct client_request *request,
+                                            const struct exchange_ops *ops, void *data)
 {
     struct exchange *ex = calloc(1, sizeof(*ex));
 
@@ -257,24 +259,24 @@ int client_send(struct client *client, const struct client_request *request,
                 struct aq_error *err)
 {
     struct exchange *ex;
-    struct pool *pool = NULL;
+    struct client_pool *pool = NULL;
     struct url url;
     int r;
 
     r = url_parse(request->url, &url, err);
-    if (r == 0 && request->headers && !are_lines(request->headers))
+    if (r == 0 && request->headers && !client_are_lines(request->headers))
         r = aq_fail(err, EINVAL, "malformed header lines in a request");
     if (r == 0 && url.tls)
-        r = need_tls(client, err);
+        r = client_need_tls(client, err);
     if (r == 0)
-        r = get_pool(client, &url, request->socket, &pool, err);
+        r = client_pool_get(client, &url, request->socket, &pool, err);
     if (r < 0)
         return r;
-    ex = new_exchange(client, pool, request, ops, data);
+    ex = client_exchange_new(client, pool, request, ops, data);
     if (!ex)
-        return aq_fail(err, ENOMEM, "no memory for a request");
-    write_request(&ex->out, request, &url);
-    r = strbuf_ok(&ex->out) ? exchange_start(ex, err) : aq_fail(err, ENOMEM, "no memory");
+        return aq_fail_oom(err);
+    client_write_request(&ex->out, request, &url);
+    r = strbuf_ok(&ex->out) ? exchange_start(ex, err) : aq_fail_oom(err);
     if (r < 0) {
         exchange_free(ex);
         return r;

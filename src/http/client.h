@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client.h - an HTTP/1.1 client on a uv loop, with a pool of connections
  *
  * An exchange is one request and its answer. Everything happens on the
@@ -21,12 +22,12 @@ struct client;
 struct exchange;
 
 struct client_options {
-    struct tls_context *tls;       /* for https; NULL = the system's trust, made when needed */
-    struct message_limits limits;  /* of answers; 0 = message_limits_default */
-    unsigned connect_msec;         /* 0 = 10 s */
-    unsigned answer_msec;          /* from the request's end to the head; 0 = none */
-    unsigned idle_msec;            /* an unused connection is kept; 0 = 20 s */
-    unsigned connections_max;      /* per address, further exchanges wait; 0 = 32 */
+    struct tls_context *tls;      /* for https; NULL = the system's trust, made when needed */
+    struct message_limits limits; /* of answers; 0 = message_limits_default */
+    unsigned connect_msec;        /* 0 = 10 s */
+    unsigned answer_msec;         /* from the request's end to the head; 0 = none */
+    unsigned idle_msec;           /* an unused connection is kept; 0 = 20 s */
+    unsigned connections_max;     /* per address, further exchanges wait; 0 = 32 */
 };
 
 /* -ENOMEM */
@@ -41,11 +42,11 @@ uv_loop_t *client_get_loop(const struct client *client);
 
 struct client_request {
     enum method method;
-    const char *url;      /* absolute; see url_parse(). Copied */
-    const char *socket;   /* connect to this address instead of the URL's ("unix:/path"); or NULL */
-    const char *headers;  /* whole lines "Name: value\r\n"; Host, Content-Length and
+    const char *url;     /* absolute; see url_parse(). Copied */
+    const char *socket;  /* connect to this address instead of the URL's ("unix:/path"); or NULL */
+    const char *headers; /* whole lines "Name: value\r\n"; Host, Content-Length and
                              Transfer-Encoding are added. Copied. NULL = none */
-    const void *body;     /* copied */
+    const void *body;    /* copied */
     size_t body_len;
     bool stream_body;     /* the body follows by exchange_write(), chunked */
     uint64_t body_max;    /* of the answer; 0 = the client's limit, UINT64_MAX = none */
@@ -105,7 +106,6 @@ typedef void client_done_fn(void *data, const struct client_response *response,
 
 /* client_send() that collects the answer (within body_max). */
 int client_fetch(struct client *client, const struct client_request *request,
-                 client_done_fn *on_done, void *data, struct exchange **ret,
-                 struct aq_error *err);
+                 client_done_fn *on_done, void *data, struct exchange **ret, struct aq_error *err);
 
 #endif

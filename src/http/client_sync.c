@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client for programs that wait: one private loop. */
 #include "http/client_sync.h"
 
 #include <errno.h>
@@ -26,7 +28,7 @@ int client_sync_new(const struct client_options *options, struct client_sync **r
     int r;
 
     if (!cs)
-        return aq_fail(err, ENOMEM, "no memory for a client");
+        return aq_fail_oom(err);
     r = uv_loop_init(&cs->loop);
     if (r < 0) {
         free(cs);
@@ -71,7 +73,7 @@ void client_reply_done(struct client_reply *reply)
     *reply = (struct client_reply)CLIENT_REPLY_INIT;
 }
 
-static void on_head(struct exchange *ex, const struct message_head *head, void *data)
+static void client_sync_on_head(struct exchange *ex, const struct message_head *head, void *data)
 {
     struct wait *wait = data;
     struct client_reply *reply = wait->reply;
@@ -84,7 +86,7 @@ static void on_head(struct exchange *ex, const struct message_head *head, void *
         strbuf_addf(&reply->headers, "%s: %s\n", head->headers[i].name, head->headers[i].value);
 }
 
-static void on_body(struct exchange *ex, const char *bytes, size_t len, void *data)
+static void client_sync_on_body(struct exchange *ex, const char *bytes, size_t len, void *data)
 {
     struct wait *wait = data;
 
@@ -99,7 +101,7 @@ static void on_body(struct exchange *ex, const char *bytes, size_t len, void *da
     }
 }
 
-static void on_end(struct exchange *ex, const struct aq_error *err, void *data)
+static void client_sync_on_end(struct exchange *ex, const struct aq_error *err, void *data)
 {
     struct wait *wait = data;
 
@@ -109,9 +111,9 @@ static void on_end(struct exchange *ex, const struct aq_error *err, void *data)
 }
 
 static const struct exchange_ops wait_ops = {
-    .on_head = on_head,
-    .on_body = on_body,
-    .on_end = on_end,
+    .on_head = client_sync_on_head,
+    .on_body = client_sync_on_body,
+    .on_end = client_sync_on_end,
 };
 
 int client_sync_stream(struct client_sync *cs, const struct client_request *request,
@@ -129,7 +131,7 @@ int client_sync_stream(struct client_sync *cs, const struct client_request *requ
         (void)uv_run(&cs->loop, UV_RUN_ONCE);
     if (!wait.err.code
         && (!reply.content_type || !strbuf_ok(&reply.headers) || !strbuf_ok(&reply.body)))
-        (void)aq_fail(&wait.err, ENOMEM, "no memory for an answer");
+        (void)aq_fail_oom(&wait.err);
     if (wait.err.code) {
         client_reply_done(&reply);
         if (err)

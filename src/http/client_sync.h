@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client_sync.h - the client for programs that wait: one private loop
  *
  * Starts without OpenSSL unless a URL is https.
@@ -17,12 +18,15 @@ AQ_DEFINE_CLEANUP(struct client_sync, client_sync_free)
 
 struct client_reply {
     int status;
-    char *content_type; /* never NULL */
+    char *content_type;    /* never NULL */
     struct strbuf headers; /* "Name: value\n" lines */
     struct strbuf body;
 };
 
-#define CLIENT_REPLY_INIT { .headers = STRBUF_INIT, .body = STRBUF_INIT }
+#define CLIENT_REPLY_INIT                           \
+    {                                               \
+        .headers = STRBUF_INIT, .body = STRBUF_INIT \
+    }
 
 void client_reply_done(struct client_reply *reply);
 

@@ -1,15 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client's connections: sends requests, reads answers, tries again on a fresh one. */
 #include "http/client.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "http/client_inner.h"
+#include "http/client_internal.h"
 
 #define IDLE_MSEC 20000
 #define CONNECT_MSEC 10000
 
-static void free_wire(struct wire *wire)
+static void client_wire_free(struct wire *wire)
 {
     if (wire->running) {
         wire->dead = true;
@@ -30,10 +32,10 @@ void wire_close(struct wire *wire)
     wire->pool->count--;
     stream_close(wire->stream);
     wire->stream = NULL;
-    free_wire(wire);
+    client_wire_free(wire);
 }
 
-static void on_idle(void *data)
+static void client_wire_on_idle(void *data)
 {
     struct wire *wire = data;
 
@@ -43,20 +45,20 @@ static void on_idle(void *data)
 
 void wire_release(struct wire *wire)
 {
-    struct pool *pool = wire->pool;
+    struct client_pool *pool = wire->pool;
     unsigned msec = pool->client->options.idle_msec;
 
     wire->exchange = NULL;
     list_remove(&wire->link);
     list_add(pool->wires.next, &wire->link); /* to the front */
-    wire->idle = defer_call(pool->client->loop, msec ? msec : IDLE_MSEC, on_idle, wire);
+    wire->idle = defer_call(pool->client->loop, msec ? msec : IDLE_MSEC, client_wire_on_idle, wire);
     if (!wire->idle)
         wire_close(wire);
 }
 
 /* ---- the answer ---- */
 
-static void on_answer_late(void *data)
+static void client_wire_on_answer_late(void *data)
 {
     struct exchange *ex = data;
     struct aq_error err = { .code = 0 };
@@ -67,13 +69,13 @@ static void on_answer_late(void *data)
     exchange_fail(ex, false, &err);
 }
 
-static void await_answer(struct exchange *ex)
+static void client_wire_await_answer(struct exchange *ex)
 {
     if (ex->answer_msec && ex->finished && !ex->timer)
-        ex->timer = defer_call(ex->client->loop, ex->answer_msec, on_answer_late, ex);
+        ex->timer = defer_call(ex->client->loop, ex->answer_msec, client_wire_on_answer_late, ex);
 }
 
-static void on_wire_head(struct wire *wire, struct exchange *ex)
+static void client_wire_on_head(struct wire *wire, struct exchange *ex)
 {
     const struct message_head *head = message_get_head(wire->parser);
 
@@ -92,11 +94,11 @@ static void on_wire_head(struct wire *wire, struct exchange *ex)
 /* The answer is complete. The parser stays with the exchange until its owner
  * was told, so that the head can still be read then.
  */
-static void on_wire_end(struct wire *wire, struct exchange *ex, bool clean)
+static void client_wire_on_message_end(struct wire *wire, struct exchange *ex, bool clean)
 {
     const struct message_head *head = message_get_head(wire->parser);
     struct client *client = ex->client;
-    struct pool *pool = wire->pool;
+    struct client_pool *pool = wire->pool;
     struct message_parser *parser = wire->parser;
     struct aq_error none = { .code = 0 };
 
@@ -124,7 +126,7 @@ static void on_wire_end(struct wire *wire, struct exchange *ex, bool clean)
     pool_serve(pool);
 }
 
-static void fail_wire(struct wire *wire, const struct aq_error *err)
+static void client_wire_fail(struct wire *wire, const struct aq_error *err)
 {
     struct exchange *ex = wire->exchange;
     bool reused = wire->reused && wire->is_open;
@@ -135,7 +137,7 @@ static void fail_wire(struct wire *wire, const struct aq_error *err)
 }
 
 /* One step of the parser; false if it waits for more or the wire is gone. */
-static bool step(struct wire *wire, const char **bytes, size_t *len)
+static bool client_wire_step(struct wire *wire, const char **bytes, size_t *len)
 {
     struct exchange *ex = wire->exchange;
     struct message_piece piece;
@@ -145,21 +147,21 @@ static bool step(struct wire *wire, const char **bytes, size_t *len)
     if (used < 0) {
         *len = 0;
         (void)aq_error_wrap(&err, "the server's answer cannot be understood");
-        fail_wire(wire, &err);
+        client_wire_fail(wire, &err);
         return false;
     }
     *bytes += used;
     *len -= (size_t)used;
     if (piece.event == MESSAGE_HEAD)
-        on_wire_head(wire, ex);
+        client_wire_on_head(wire, ex);
     else if (piece.event == MESSAGE_BODY && ex->ops->on_body)
         ex->ops->on_body(ex, piece.bytes, piece.len, ex->data);
     else if (piece.event == MESSAGE_END)
-        on_wire_end(wire, ex, !*len);
+        client_wire_on_message_end(wire, ex, !*len);
     return piece.event != MESSAGE_MORE;
 }
 
-static void on_read(void *data, const char *bytes, size_t len)
+static void client_wire_on_read(void *data, const char *bytes, size_t len)
 {
     struct wire *wire = data;
 
@@ -170,7 +172,8 @@ static void on_read(void *data, const char *bytes, size_t len)
     }
     wire->exchange->answered = true;
     wire->running = true;
-    while (wire->exchange && !stream_is_paused(wire->stream) && step(wire, &bytes, &len))
+    while (wire->exchange && !stream_is_paused(wire->stream)
+           && client_wire_step(wire, &bytes, &len))
         continue;
     wire->running = false;
     if (wire->taken)
@@ -178,10 +181,10 @@ static void on_read(void *data, const char *bytes, size_t len)
     else if (wire->stream && wire->exchange && len)
         (void)stream_push_back(wire->stream, bytes, len);
     if (wire->dead)
-        free_wire(wire);
+        client_wire_free(wire);
 }
 
-static void on_end(void *data, const struct aq_error *err)
+static void client_wire_on_end(void *data, const struct aq_error *err)
 {
     struct wire *wire = data;
     struct exchange *ex = wire->exchange;
@@ -189,27 +192,28 @@ static void on_end(void *data, const struct aq_error *err)
 
     if (ex && ex->answered && !why.code && message_get_head(wire->parser)->until_close
         && message_finish(wire->parser, &why) == 0) {
-        on_wire_end(wire, ex, false);
+        client_wire_on_message_end(wire, ex, false);
         return;
     }
     if (!why.code)
         (void)aq_fail(&why, ECONNRESET, "the server closed the connection without an answer");
-    fail_wire(wire, &why);
+    client_wire_fail(wire, &why);
 }
 
 /* ---- the request ---- */
 
-static void send_request(struct wire *wire)
+static void client_wire_send_request(struct wire *wire)
 {
     struct exchange *ex = wire->exchange;
 
-    (void)stream_write(wire->stream, ex->out.data, ex->out.len); /* failure comes as on_end() */
+    (void)stream_write(wire->stream, ex->out.data,
+                       ex->out.len); /* failure comes as client_wire_on_end() */
     if (ex->stream_body)
         strbuf_clear(&ex->out);
-    await_answer(ex);
+    client_wire_await_answer(ex);
 }
 
-static void on_drain(void *data)
+static void client_wire_on_drain(void *data)
 {
     struct wire *wire = data;
     struct exchange *ex = wire->exchange;
@@ -218,24 +222,24 @@ static void on_drain(void *data)
         ex->ops->on_drain(ex, ex->data);
 }
 
-static void on_open(void *data)
+static void client_wire_on_open(void *data)
 {
     struct wire *wire = data;
 
     wire->is_open = true;
-    send_request(wire);
+    client_wire_send_request(wire);
     if (!stream_queued(wire->stream))
-        on_drain(wire);
+        client_wire_on_drain(wire);
 }
 
 static const struct stream_ops wire_ops = {
-    .on_open = on_open,
-    .on_read = on_read,
-    .on_end = on_end,
-    .on_drain = on_drain,
+    .on_open = client_wire_on_open,
+    .on_read = client_wire_on_read,
+    .on_end = client_wire_on_end,
+    .on_drain = client_wire_on_drain,
 };
 
-static int give_parser(struct wire *wire, struct aq_error *err)
+static int client_wire_give_parser(struct wire *wire, struct aq_error *err)
 {
     struct client *client = wire->pool->client;
 
@@ -248,7 +252,7 @@ static int give_parser(struct wire *wire, struct aq_error *err)
 
 int wire_take(struct wire *wire, struct exchange *ex, struct aq_error *err)
 {
-    int r = give_parser(wire, err);
+    int r = client_wire_give_parser(wire, err);
 
     if (r < 0)
         return r;
@@ -260,11 +264,11 @@ int wire_take(struct wire *wire, struct exchange *ex, struct aq_error *err)
     wire->exchange = ex;
     ex->wire = wire;
     stream_resume(wire->stream);
-    send_request(wire);
+    client_wire_send_request(wire);
     return 0;
 }
 
-int wire_open(struct pool *pool, struct exchange *ex, struct aq_error *err)
+int wire_open(struct client_pool *pool, struct exchange *ex, struct aq_error *err)
 {
     struct client *client = pool->client;
     unsigned msec = client->options.connect_msec;
@@ -277,14 +281,14 @@ int wire_open(struct pool *pool, struct exchange *ex, struct aq_error *err)
     int r;
 
     if (!wire)
-        return aq_fail(err, ENOMEM, "no memory for a connection");
+        return aq_fail_oom(err);
     wire->pool = pool;
-    r = give_parser(wire, err);
+    r = client_wire_give_parser(wire, err);
     if (r == 0)
         r = stream_connect(client->loop, &pool->address, &options, &wire_ops, wire, &wire->stream,
                            err);
     if (r < 0) {
-        free_wire(wire);
+        client_wire_free(wire);
         return r;
     }
     list_add(&pool->wires, &wire->link);
@@ -297,7 +301,7 @@ int wire_open(struct pool *pool, struct exchange *ex, struct aq_error *err)
 /* ---- what the owner does while it runs ---- */
 
 /* Bytes of the request after its head. */
-static int write_more(struct exchange *ex, const uv_buf_t *bufs, unsigned count)
+static int client_wire_write_more(struct exchange *ex, const uv_buf_t *bufs, unsigned count)
 {
     if (ex->wire && ex->wire->is_open)
         return stream_writev(ex->wire->stream, bufs, count);
@@ -318,7 +322,7 @@ int exchange_write(struct exchange *ex, const void *bytes, size_t len)
     bufs[0] = uv_buf_init(size, (unsigned)snprintf(size, sizeof(size), "%zx\r\n", len));
     bufs[1] = (uv_buf_t){ .base = (char *)(uintptr_t)bytes, .len = len };
     bufs[2] = (uv_buf_t){ .base = size + bufs[0].len - 2, .len = 2 };
-    return write_more(ex, bufs, 3);
+    return client_wire_write_more(ex, bufs, 3);
 }
 
 int exchange_finish(struct exchange *ex)
@@ -330,8 +334,8 @@ int exchange_finish(struct exchange *ex)
         return -EPIPE;
     ex->finished = true;
     if (ex->wire && ex->wire->is_open)
-        await_answer(ex);
-    return write_more(ex, &buf, 1);
+        client_wire_await_answer(ex);
+    return client_wire_write_more(ex, &buf, 1);
 }
 
 size_t exchange_get_queued(const struct exchange *ex)

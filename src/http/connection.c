@@ -1,24 +1,25 @@
-#include "http/server_inner.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection of the server: reads requests, keeps its deadlines, lingers, ends. */
+#include "http/server_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/fault.h"
-#include "base/jsonw.h"
 
-#define INPUT_MAX 65536     /* bytes of further requests taken in advance */
-#define LINGER_MAX 1048576  /* bytes that come after our last word */
-#define BODY_STEP 65536     /* of a body must come within one body_msec */
+#define INPUT_MAX 65536                 /* bytes of further requests taken in advance */
+#define LINGER_MAX (UINT64_C(32) << 20) /* bytes that come after our last word */
+#define LINGER_MSEC 30000               /* for these; silence ends it earlier */
+#define BODY_STEP 65536                 /* of a body must come within one body_msec */
 
-static void on_read(void *data, const char *bytes, size_t len);
-static void on_end(void *data, const struct aq_error *err);
-static void on_drain(void *data);
+static void connection_on_read(void *data, const char *bytes, size_t len);
+static void connection_on_end(void *data, const struct aq_error *err);
+static void connection_on_drain(void *data);
 
 const struct stream_ops connection_ops = {
-    .on_read = on_read,
-    .on_end = on_end,
-    .on_drain = on_drain,
+    .on_read = connection_on_read,
+    .on_end = connection_on_end,
+    .on_drain = connection_on_drain,
 };
 
 /* ---- life ---- */
@@ -34,6 +35,7 @@ struct connection *connection_new(struct server *server, struct aq_error *err)
     conn->server = server;
     conn->timer = TIMER_NONE;
     strbuf_init(&conn->input);
+    strbuf_init(&conn->held);
     list_init(&conn->timer_link);
     list_add(&server->connections, &conn->all);
     return conn;
@@ -49,11 +51,12 @@ void connection_free(struct connection *conn)
     list_remove(&conn->timer_link);
     message_parser_free(conn->parser);
     strbuf_done(&conn->input);
+    strbuf_done(&conn->held);
     free(conn);
 }
 
 /* The handler must still end its request; tell it. */
-static void tell_gone(struct request *req, int status)
+static void connection_tell_gone(struct request *req, int status)
 {
     req->gone = true;
     if (req->on_body && !req->body_complete) {
@@ -64,7 +67,7 @@ static void tell_gone(struct request *req, int status)
 }
 
 /* Close the stream; a handler's request and its connection stay. */
-static void close_stream(struct connection *conn)
+static void connection_close_stream(struct connection *conn)
 {
     struct server *server = conn->server;
 
@@ -76,14 +79,14 @@ static void close_stream(struct connection *conn)
     server_count_down(server);
 }
 
-static void drop(struct connection *conn, int status)
+static void connection_end(struct connection *conn, int status)
 {
     if (!conn->stream)
         return;
-    close_stream(conn);
+    connection_close_stream(conn);
     if (conn->has_request
         && (conn->state == CONNECTION_HANDLER || conn->state == CONNECTION_UPGRADED)) {
-        tell_gone(&conn->req, status);
+        connection_tell_gone(&conn->req, status);
         return;
     }
     if (conn->has_request)
@@ -93,32 +96,53 @@ static void drop(struct connection *conn, int status)
 
 void connection_drop(struct connection *conn)
 {
-    drop(conn, -ECONNRESET);
+    connection_end(conn, -ECONNRESET);
 }
 
 /* Our last word is said: wait a moment for the client to have read it. A plain
  * close would throw away what is still under way if the client sent more.
  */
-static void linger(struct connection *conn)
+static void connection_linger(struct connection *conn)
 {
     conn->state = CONNECTION_LINGER;
     conn->mark = 0;
+    conn->linger_end = uv_now(conn->server->loop) + LINGER_MSEC;
+    strbuf_done(&conn->input);
     server_set_timer(conn, TIMER_LINGER);
     stream_shutdown(conn->stream);
     stream_resume(conn->stream);
 }
 
 /* The client has bytes to take. */
-static void await_reader(struct connection *conn)
+static void connection_await_reader(struct connection *conn)
 {
     conn->mark = stream_sent(conn->stream);
     server_set_timer(conn, TIMER_WRITE);
 }
 
+/* The last answer is given: close once the client has taken it. */
+static void connection_finish(struct connection *conn)
+{
+    if (!stream_queued(conn->stream)) {
+        connection_linger(conn);
+        return;
+    }
+    conn->state = CONNECTION_FLUSH;
+    conn->close_after = true;
+    connection_await_reader(conn);
+}
+
+/* The rest of a body is too much or does not come: answer without it, and close. */
+static void connection_stop_discarding(struct connection *conn)
+{
+    reply_send_held(conn, false);
+    connection_finish(conn);
+}
+
 /* ---- what the parser finds ---- */
 
 /* Answer what is not a request at all, and close. */
-static void refuse(struct connection *conn, const struct aq_error *err)
+static void connection_answer_error(struct connection *conn, const struct aq_error *err)
 {
     if (!conn->has_request)
         request_init(&conn->req, conn);
@@ -128,14 +152,14 @@ static void refuse(struct connection *conn, const struct aq_error *err)
 }
 
 /* The parser cannot go on. */
-static void break_off(struct connection *conn, const struct aq_error *err)
+static void connection_break_off(struct connection *conn, const struct aq_error *err)
 {
     struct request *req = &conn->req;
 
     if (conn->state == CONNECTION_DISCARD)
-        linger(conn);
+        connection_stop_discarding(conn);
     else if (conn->state != CONNECTION_HANDLER)
-        refuse(conn, err);
+        connection_answer_error(conn, err);
     else {
         req->keep_alive = false;
         req->body_complete = true;
@@ -144,67 +168,7 @@ static void break_off(struct connection *conn, const struct aq_error *err)
     }
 }
 
-/* "Access-Control-*" for a browser that asks before it sends. */
-static void reply_preflight(struct request *req)
-{
-    const char *wanted = request_get_header(req, "Access-Control-Request-Headers");
-    AQ_CLEANUP(strbuf_donep) struct strbuf allow = STRBUF_INIT;
-
-    router_format_allow(req->match.allowed | 1u << METHOD_OPTIONS, &allow);
-    request_add_header(req, "Allow", allow.data);
-    request_add_header(req, "Access-Control-Allow-Methods", allow.data);
-    request_add_header(req, "Access-Control-Allow-Headers", wanted ? wanted : "*");
-    request_add_header(req, "Access-Control-Max-Age", "86400");
-    request_reply_empty(req, 200);
-}
-
-static void refuse_route(struct request *req, const struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&text);
-
-    if (err->code == EOPNOTSUPP) {
-        router_format_allow(req->match.allowed, &text);
-        request_add_header(req, "Allow", text.data);
-        request_fail(req, err);
-        return;
-    }
-    if (err->code == ENOENT)
-        jsonw_str(&w, request_get_path(req));
-    request_fail_data(req, err, text.len ? text.data : NULL);
-}
-
-/* Find the route and ask the guard. True if the request may go on. */
-static bool admit(struct connection *conn)
-{
-    struct server *server = conn->server;
-    struct request *req = &conn->req;
-    const char *target = request_get_target(req);
-    size_t path_len = strcspn(target, "?");
-    struct aq_error err = { .code = 0 };
-    int r;
-
-    r = router_match(server->router, req->method, target, path_len, &req->arena, &req->match,
-                     &err);
-    if (r == -EOPNOTSUPP && req->method == METHOD_OPTIONS) {
-        reply_preflight(req);
-        return false;
-    }
-    if (r < 0) {
-        refuse_route(req, &err);
-        return false;
-    }
-    if (target[path_len])
-        r = url_query_parse(&req->arena, target + path_len + 1, strlen(target + path_len + 1),
-                            &req->query, &err);
-    if (r == 0 && server->guard)
-        r = server->guard(req, req->match.route, server->guard_data, &err);
-    if (r < 0)
-        request_fail(req, &err);
-    return r == 0;
-}
-
-static void call_handler(struct connection *conn)
+static void connection_call_handler(struct connection *conn)
 {
     struct request *req = &conn->req;
 
@@ -214,7 +178,7 @@ static void call_handler(struct connection *conn)
     req->match.route->handler(req, req->match.data);
 }
 
-static void on_head(struct connection *conn)
+static void connection_on_head(struct connection *conn)
 {
     const struct message_head *head = message_get_head(conn->parser);
     const struct route *route;
@@ -223,7 +187,7 @@ static void on_head(struct connection *conn)
     request_init(&conn->req, conn);
     conn->server->stats.requests++;
     conn->state = CONNECTION_HANDLER;
-    if (!admit(conn))
+    if (!connection_admit(conn))
         return;
     route = conn->req.match.route;
     body_max = route->body_max ? route->body_max : conn->server->limits.message.body_max;
@@ -236,39 +200,42 @@ static void on_head(struct connection *conn)
             reply_continue(conn);
     }
     if (route->flags & ROUTE_STREAM_BODY && head->content_length <= body_max)
-        call_handler(conn);
+        connection_call_handler(conn);
 }
 
 /* All bodies that are being collected are too much together. */
-static void refuse_body(struct connection *conn)
+static void connection_refuse_body(struct connection *conn)
 {
     struct aq_error err = { .code = 0 };
 
     (void)aq_fail_kind(&err, EAGAIN, "service-unavailable",
                        "Too much is being sent at one time; try again later");
-    refuse(conn, &err);
+    connection_answer_error(conn, &err);
 }
 
-static void on_body(struct connection *conn, const char *bytes, size_t len)
+static void connection_on_body(struct connection *conn, const char *bytes, size_t len)
 {
     const struct message_head *head = message_get_head(conn->parser);
     struct request *req = &conn->req;
     size_t held;
 
     conn->mark += len;
+    if (conn->state == CONNECTION_DISCARD) {
+        if (conn->mark > CONNECTION_UNREAD_MAX)
+            connection_stop_discarding(conn);
+        return;
+    }
     if (conn->mark >= BODY_STEP) {
         if (conn->timer == TIMER_BODY)
             server_set_timer(conn, TIMER_BODY);
         conn->mark = 0;
     }
-    if (conn->state == CONNECTION_DISCARD)
-        return;
     if (conn->state == CONNECTION_HANDLER) {
         req->on_body(req, bytes, len, 0, req->body_data);
         return;
     }
     if (len > conn->server->limits.bodies_max - conn->server->body_bytes) {
-        refuse_body(conn);
+        connection_refuse_body(conn);
         return;
     }
     if (!req->body.cap)
@@ -281,22 +248,23 @@ static void on_body(struct connection *conn, const char *bytes, size_t len)
 /* The request and its body are through. The next one has to wait until the
  * client has taken the answer, so that nobody can pile up answers.
  */
-static void become_ready(struct connection *conn)
+static void connection_become_ready(struct connection *conn)
 {
     message_reset(conn->parser);
     if (stream_queued(conn->stream)) {
         conn->state = CONNECTION_FLUSH;
-        await_reader(conn);
+        connection_await_reader(conn);
     } else
         conn->state = CONNECTION_HEAD;
 }
 
-static void on_message_end(struct connection *conn)
+static void connection_on_message_end(struct connection *conn)
 {
     struct request *req = &conn->req;
 
     if (conn->state == CONNECTION_DISCARD) {
-        become_ready(conn);
+        reply_send_held(conn, !conn->server->stopping);
+        connection_become_ready(conn);
         return;
     }
     req->body_complete = true;
@@ -306,13 +274,13 @@ static void on_message_end(struct connection *conn)
     } else if (!strbuf_ok(&req->body))
         request_fail(req, &(struct aq_error){ .code = ENOMEM });
     else
-        call_handler(conn);
+        connection_call_handler(conn);
 }
 
 /* ---- feeding it ---- */
 
 /* May the parser have more bytes now? */
-static bool is_hungry(const struct connection *conn)
+static bool connection_is_hungry(const struct connection *conn)
 {
     const struct request *req = &conn->req;
 
@@ -331,7 +299,7 @@ static bool is_hungry(const struct connection *conn)
 }
 
 /* One step; false if the parser waits for more bytes. */
-static bool step(struct connection *conn, const char **bytes, size_t *len)
+static bool connection_step(struct connection *conn, const char **bytes, size_t *len)
 {
     struct message_piece piece;
     struct aq_error err = { .code = 0 };
@@ -339,7 +307,7 @@ static bool step(struct connection *conn, const char **bytes, size_t *len)
 
     if (used < 0) {
         *len = 0;
-        break_off(conn, &err);
+        connection_break_off(conn, &err);
         return true;
     }
     *bytes += used;
@@ -348,25 +316,25 @@ static bool step(struct connection *conn, const char **bytes, size_t *len)
     case MESSAGE_MORE:
         return false;
     case MESSAGE_HEAD:
-        on_head(conn);
+        connection_on_head(conn);
         break;
     case MESSAGE_BODY:
-        on_body(conn, piece.bytes, piece.len);
+        connection_on_body(conn, piece.bytes, piece.len);
         break;
     case MESSAGE_END:
-        on_message_end(conn);
+        connection_on_message_end(conn);
         break;
     }
     return true;
 }
 
 /* Set the clock for the client's next move. */
-static void await_client(struct connection *conn)
+static void connection_await_client(struct connection *conn)
 {
     if (conn->state != CONNECTION_HEAD)
         return;
     if (conn->server->stopping && !message_has_begun(conn->parser))
-        linger(conn);
+        connection_linger(conn);
     else if (!message_has_begun(conn->parser))
         server_set_timer(conn, TIMER_IDLE);
     else if (conn->timer != TIMER_HEAD)
@@ -374,7 +342,7 @@ static void await_client(struct connection *conn)
 }
 
 /* Bytes whose turn has not come; beyond a measure the client has to wait. */
-static void keep_input(struct connection *conn, const char *bytes, size_t len)
+static void connection_keep_input(struct connection *conn, const char *bytes, size_t len)
 {
     strbuf_add(&conn->input, bytes, len);
     if (!strbuf_ok(&conn->input))
@@ -384,10 +352,10 @@ static void keep_input(struct connection *conn, const char *bytes, size_t len)
 }
 
 /* Parse and answer as far as it goes; keep what is left for later. */
-static void run(struct connection *conn, const char *bytes, size_t len)
+static void connection_run(struct connection *conn, const char *bytes, size_t len)
 {
     conn->running = true;
-    while (is_hungry(conn) && step(conn, &bytes, &len))
+    while (connection_is_hungry(conn) && connection_step(conn, &bytes, &len))
         continue;
     conn->running = false;
     if (conn->dead) {
@@ -399,8 +367,8 @@ static void run(struct connection *conn, const char *bytes, size_t len)
     if (conn->state == CONNECTION_UPGRADED)
         (void)stream_push_back(conn->stream, bytes, len);
     else if (conn->state != CONNECTION_LINGER)
-        keep_input(conn, bytes, len);
-    await_client(conn);
+        connection_keep_input(conn, bytes, len);
+    connection_await_client(conn);
 }
 
 void connection_resume(struct connection *conn)
@@ -411,13 +379,13 @@ void connection_resume(struct connection *conn)
         return;
     strbuf_init(&conn->input);
     stream_resume(conn->stream);
-    run(conn, input.data, input.len);
+    connection_run(conn, input.data, input.len);
     strbuf_done(&input);
 }
 
 /* ---- events ---- */
 
-static void on_read(void *data, const char *bytes, size_t len)
+static void connection_on_read(void *data, const char *bytes, size_t len)
 {
     struct connection *conn = data;
 
@@ -425,30 +393,34 @@ static void on_read(void *data, const char *bytes, size_t len)
         conn->mark += len;
         if (conn->mark > LINGER_MAX)
             connection_drop(conn);
-    } else if (conn->input.len || !is_hungry(conn))
-        keep_input(conn, bytes, len);
+        else if (uv_now(conn->server->loop) < conn->linger_end)
+            server_set_timer(conn, TIMER_LINGER);
+    } else if (conn->input.len || !connection_is_hungry(conn))
+        connection_keep_input(conn, bytes, len);
     else
-        run(conn, bytes, len);
+        connection_run(conn, bytes, len);
 }
 
-static void on_end(void *data, const struct aq_error *err)
+static void connection_on_end(void *data, const struct aq_error *err)
 {
     struct connection *conn = data;
 
     /* Half a goodbye: the client may still read what it has asked for. */
     if (!err->code && conn->state == CONNECTION_FLUSH)
         conn->close_after = true;
+    else if (!err->code && conn->state == CONNECTION_DISCARD)
+        connection_stop_discarding(conn);
     else
         connection_drop(conn);
 }
 
-static void on_drain(void *data)
+static void connection_on_drain(void *data)
 {
     struct connection *conn = data;
     struct request *req = &conn->req;
 
     if (conn->state == CONNECTION_FLUSH && conn->close_after)
-        linger(conn);
+        connection_linger(conn);
     else if (conn->state == CONNECTION_FLUSH) {
         conn->state = CONNECTION_HEAD;
         connection_resume(conn);
@@ -465,24 +437,18 @@ void connection_next(struct connection *conn)
     bool body_complete = conn->req.body_complete;
 
     if (conn->stream && conn->state == CONNECTION_UPGRADED)
-        close_stream(conn);
+        connection_close_stream(conn);
     request_done(&conn->req);
     if (!conn->stream) {
         connection_free(conn);
         return;
     }
-    if (!keep && !stream_queued(conn->stream)) {
-        linger(conn);
-        return;
-    }
     if (!keep) {
-        conn->state = CONNECTION_FLUSH;
-        conn->close_after = true;
-        await_reader(conn);
+        connection_finish(conn);
         return;
     }
     if (body_complete)
-        become_ready(conn);
+        connection_become_ready(conn);
     else {
         conn->state = CONNECTION_DISCARD;
         conn->mark = 0;
@@ -492,13 +458,13 @@ void connection_next(struct connection *conn)
         connection_resume(conn);
 }
 
-static void expire_body(struct connection *conn)
+static void connection_expire_body(struct connection *conn)
 {
     struct aq_error err = { .code = 0 };
 
     (void)aq_fail_kind(&err, ETIMEDOUT, "request-timeout", "The request's body came too slowly");
     server_set_timer(conn, TIMER_NONE);
-    break_off(conn, &err);
+    connection_break_off(conn, &err);
 }
 
 void connection_expire(struct connection *conn)
@@ -509,10 +475,10 @@ void connection_expire(struct connection *conn)
     case TIMER_HEAD:
         (void)aq_fail_kind(&err, ETIMEDOUT, "request-timeout",
                            "The request's head came too slowly");
-        refuse(conn, &err);
+        connection_answer_error(conn, &err);
         break;
     case TIMER_BODY:
-        expire_body(conn);
+        connection_expire_body(conn);
         break;
     case TIMER_KEEPALIVE:
         server_set_timer(conn, TIMER_KEEPALIVE);
@@ -520,9 +486,9 @@ void connection_expire(struct connection *conn)
         break;
     case TIMER_WRITE:
         if (stream_sent(conn->stream) > conn->mark)
-            await_reader(conn);
+            connection_await_reader(conn);
         else
-            drop(conn, -ETIMEDOUT);
+            connection_end(conn, -ETIMEDOUT);
         break;
     default:
         connection_drop(conn);
@@ -536,5 +502,5 @@ void connection_refuse(struct connection *conn)
 
     (void)aq_fail_kind(&err, EAGAIN, "service-unavailable",
                        "Too many connections; try again later");
-    refuse(conn, &err);
+    connection_answer_error(conn, &err);
 }

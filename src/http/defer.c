@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Call a function from the loop instead of from here. */
 #include "http/defer.h"
 
 #include <stdlib.h>
@@ -8,7 +10,7 @@ struct defer {
     void *data;
 };
 
-static void on_close(uv_handle_t *handle)
+static void defer_on_close(uv_handle_t *handle)
 {
     free(handle->data);
 }
@@ -16,10 +18,10 @@ static void on_close(uv_handle_t *handle)
 void defer_cancel(struct defer *defer)
 {
     if (defer)
-        uv_close((uv_handle_t *)&defer->timer, on_close);
+        uv_close((uv_handle_t *)&defer->timer, defer_on_close);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void defer_on_timer(uv_timer_t *timer)
 {
     struct defer *defer = timer->data;
     void (*fn)(void *) = defer->fn;
@@ -29,7 +31,14 @@ static void on_timer(uv_timer_t *timer)
     fn(data);
 }
 
-struct defer *defer_call(uv_loop_t *loop, unsigned msec, void (*fn)(void *data), void *data)
+static void defer_on_start(uv_timer_t *timer)
+{
+    struct defer *defer = timer->data;
+
+    defer->fn(defer->data);
+}
+
+struct defer *defer_new(uv_loop_t *loop, void (*fn)(void *data), void *data)
 {
     struct defer *defer = malloc(sizeof(*defer));
 
@@ -39,8 +48,30 @@ struct defer *defer_call(uv_loop_t *loop, unsigned msec, void (*fn)(void *data),
     defer->data = data;
     (void)uv_timer_init(loop, &defer->timer); /* cannot fail */
     defer->timer.data = defer;
+    return defer;
+}
+
+void defer_start(struct defer *defer, unsigned msec)
+{
+    if (!uv_is_active((uv_handle_t *)&defer->timer))
+        (void)uv_timer_start(&defer->timer, defer_on_start, msec, 0);
+}
+
+void defer_end(struct defer *defer, void (*fn)(void *data), void *data)
+{
+    defer->fn = fn;
+    defer->data = data;
+    (void)uv_timer_start(&defer->timer, defer_on_timer, 0, 0);
+}
+
+struct defer *defer_call(uv_loop_t *loop, unsigned msec, void (*fn)(void *data), void *data)
+{
+    struct defer *defer = defer_new(loop, fn, data);
+
+    if (!defer)
+        return NULL;
     if (msec)
         uv_update_time(loop);
-    (void)uv_timer_start(&defer->timer, on_timer, msec, 0);
+    (void)uv_timer_start(&defer->timer, defer_on_timer, msec, 0);
     return defer;
 }

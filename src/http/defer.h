@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* defer.h - call a function from the loop instead of from here
  *
  * Keeps the promise of the public headers that callbacks never come from
@@ -13,7 +14,16 @@ struct defer;
 /* Call fn(data) once after 'msec' (0 = next turn of the loop). NULL = no memory. */
 struct defer *defer_call(uv_loop_t *loop, unsigned msec, void (*fn)(void *data), void *data);
 
-/* Call it off; not after it was called. NULL is fine. */
+/* The same, but not called before defer_start(), and then once for each: what cannot fail
+ * where memory is short. It stays until defer_cancel() or defer_end(). NULL = no memory.
+ */
+struct defer *defer_new(uv_loop_t *loop, void (*fn)(void *data), void *data);
+void defer_start(struct defer *defer, unsigned msec); /* nothing new if it is started already */
+
+/* Call fn(data) instead, in the next turn of the loop and for the last time. */
+void defer_end(struct defer *defer, void (*fn)(void *data), void *data);
+
+/* Call it off; not after defer_call()'s was called. NULL is fine. */
 void defer_cancel(struct defer *defer);
 
 #endif

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prometheus' text format, and the listener that serves it. */
 #include "http/exposition.h"
 
 #include <errno.h>
@@ -68,7 +70,7 @@ struct metrics_server {
     void *data;
 };
 
-static void on_metrics(struct request *req, void *data)
+static void exposition_on_metrics(struct request *req, void *data)
 {
     const struct metrics_server *m = data;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -78,15 +80,16 @@ static void on_metrics(struct request *req, void *data)
         request_reply(req, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.len);
         return;
     }
-    (void)aq_fail(&err, ENOMEM, "metrics");
+    (void)aq_fail_oom(&err);
     request_fail(req, &err);
 }
 
 static const struct route metrics_routes[] = {
-    { METHOD_GET, "/metrics", 0, on_metrics, NULL, "Metrics in Prometheus' text format" },
+    { METHOD_GET, "/metrics", 0, exposition_on_metrics, NULL,
+      "Metrics in Prometheus' text format" },
 };
 
-static void release(void *data)
+static void exposition_release(void *data)
 {
     struct metrics_server *m = data;
 
@@ -99,7 +102,7 @@ static void release(void *data)
 void metrics_close(struct metrics_server *server)
 {
     if (server)
-        server_stop(server->server, 0, release, server);
+        server_stop(server->server, 0, exposition_release, server);
 }
 
 uint16_t metrics_port(const struct metrics_server *server)
@@ -107,10 +110,11 @@ uint16_t metrics_port(const struct metrics_server *server)
     return listener_get_port(server->listener);
 }
 
-static int open_tls(struct metrics_server *m, const struct metrics_conf *conf,
-                    struct aq_error *err)
+static int exposition_open_tls(struct metrics_server *m, const struct metrics_conf *conf,
+                               struct aq_error *err)
 {
-    const struct tls_options options = { .is_server = true, .cert_file = conf->tls_cert,
+    const struct tls_options options = { .is_server = true,
+                                         .cert_file = conf->tls_cert,
                                          .key_file = conf->tls_key };
 
     if (!conf->tls_cert && !conf->tls_key)
@@ -121,8 +125,8 @@ static int open_tls(struct metrics_server *m, const struct metrics_conf *conf,
     return tls_context_new(&options, &m->tls, err);
 }
 
-static int open_server(struct metrics_server *m, uv_loop_t *loop, const struct metrics_conf *conf,
-                       struct aq_error *err)
+static int exposition_open_server(struct metrics_server *m, uv_loop_t *loop,
+                                  const struct metrics_conf *conf, struct aq_error *err)
 {
     struct server_options options = { .limits = { .connections_max = 64 } };
     struct listener_options listen = { .address = conf->address, .insecure = conf->insecure };
@@ -148,17 +152,17 @@ int metrics_listen(uv_loop_t *loop, const struct metrics_conf *conf, struct metr
         return 0;
     m = calloc(1, sizeof(*m));
     if (!m)
-        return aq_fail(err, ENOMEM, "metrics");
+        return aq_fail_oom(err);
     m->write = conf->write;
     m->data = conf->data;
-    r = open_tls(m, conf, err);
+    r = exposition_open_tls(m, conf, err);
     if (r == 0)
-        r = open_server(m, loop, conf, err);
+        r = exposition_open_server(m, loop, conf, err);
     if (r == 0)
         *ret = m;
     else if (m->server)
         metrics_close(m);
     else
-        release(m);
+        exposition_release(m);
     return r;
 }

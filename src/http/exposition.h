@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exposition.h - Prometheus' text format, and the listener that serves it
  *
  * Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text
@@ -29,9 +30,9 @@ void exposition_single(struct strbuf *out, const char *name, const char *type, c
 struct metrics_server;
 
 struct metrics_conf {
-    const char *address;    /* "127.0.0.1:6003"; NULL, "" or "off" = none */
+    const char *address;            /* "127.0.0.1:6003"; NULL, "" or "off" = none */
     const char *tls_cert, *tls_key; /* NULL = plain HTTP */
-    bool insecure;          /* plain HTTP where others can reach it */
+    bool insecure;                  /* plain HTTP where others can reach it */
     /* Append all families; false = memory is short. */
     bool (*write)(void *data, struct strbuf *out);
     void *data;

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A listening socket that hands out streams. */
 #include "http/listener.h"
 
 #include <errno.h>
@@ -8,7 +10,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "http/defer.h"
+
 #define BACKLOG 1024
+#define AGAIN_MSEC 100 /* where memory is short */
 
 struct listener {
     union {
@@ -21,10 +26,11 @@ struct listener {
     struct tls_context *tls;
     listener_waiting_fn *on_waiting;
     void *data;
-    bool bound; /* the socket's file is ours */
+    struct defer *again; /* libuv says nothing of others while one waits */
+    bool bound;          /* the socket's file is ours */
 };
 
-static void on_connection(uv_stream_t *uv, int status)
+static void listener_on_connection(uv_stream_t *uv, int status)
 {
     struct listener *l = uv->data;
 
@@ -32,7 +38,14 @@ static void on_connection(uv_stream_t *uv, int status)
         l->on_waiting(l, l->data);
 }
 
-static int bind_tcp(struct listener *l)
+static void listener_on_again(void *data)
+{
+    struct listener *l = data;
+
+    l->on_waiting(l, l->data);
+}
+
+static int listener_bind_tcp(struct listener *l)
 {
     struct sockaddr_in6 six;
     struct sockaddr_in four;
@@ -46,7 +59,7 @@ static int bind_tcp(struct listener *l)
 }
 
 /* Remove a socket's file that nobody listens on any more. */
-static void remove_stale(const char *path)
+static void listener_remove_stale(const char *path)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     AQ_CLEANUP(aq_closep) int fd = -1;
@@ -62,12 +75,12 @@ static void remove_stale(const char *path)
         (void)unlink(path);
 }
 
-static int bind_unix(struct listener *l, unsigned mode)
+static int listener_bind_unix(struct listener *l, unsigned mode)
 {
     mode_t old;
     int r;
 
-    remove_stale(l->address.path);
+    listener_remove_stale(l->address.path);
     old = umask(0777 & ~(mode ? mode : 0600));
     r = uv_pipe_bind(&l->uv.pipe, l->address.path);
     (void)umask(old);
@@ -75,7 +88,7 @@ static int bind_unix(struct listener *l, unsigned mode)
     return r;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void listener_on_closed(uv_handle_t *handle)
 {
     struct listener *l = handle->data;
 
@@ -89,15 +102,17 @@ void listener_close(struct listener *l)
         return;
     if (l->bound)
         (void)unlink(l->address.path);
-    uv_close(&l->uv.any, on_closed);
+    defer_cancel(l->again);
+    uv_close(&l->uv.any, listener_on_closed);
 }
 
-static int start(struct listener *l, const struct listener_options *options, struct aq_error *err)
+static int listener_start(struct listener *l, const struct listener_options *options,
+                          struct aq_error *err)
 {
-    int r = l->address.is_unix ? bind_unix(l, options->mode) : bind_tcp(l);
+    int r = l->address.is_unix ? listener_bind_unix(l, options->mode) : listener_bind_tcp(l);
 
     if (r == 0)
-        r = uv_listen(&l->uv.stream, BACKLOG, on_connection);
+        r = uv_listen(&l->uv.stream, BACKLOG, listener_on_connection);
     if (r == UV_EINVAL && !l->address.is_unix)
         return aq_fail(err, EINVAL, "cannot listen on '%s': give an IP address and port",
                        options->address);
@@ -123,10 +138,13 @@ int listener_new(uv_loop_t *loop, const struct listener_options *options,
                        "set 'insecure = true' if something before it speaks TLS",
                        options->address);
     l = calloc(1, sizeof(*l));
-    if (!l)
-        return aq_fail(err, ENOMEM, "no memory for a listener");
+    if (!l || !(l->again = defer_new(loop, listener_on_again, l))) {
+        free(l);
+        return aq_fail_oom(err);
+    }
     r = address.is_unix ? uv_pipe_init(loop, &l->uv.pipe, 0) : uv_tcp_init(loop, &l->uv.tcp);
     if (r < 0) {
+        defer_cancel(l->again);
         free(l);
         return aq_fail(err, -r, "cannot make a socket: %s", uv_strerror(r));
     }
@@ -135,7 +153,7 @@ int listener_new(uv_loop_t *loop, const struct listener_options *options,
     l->tls = options->tls ? tls_context_ref(options->tls) : NULL;
     l->on_waiting = on_waiting;
     l->data = data;
-    r = start(l, options, err);
+    r = listener_start(l, options, err);
     if (r < 0) {
         listener_close(l);
         return r;
@@ -147,7 +165,11 @@ int listener_new(uv_loop_t *loop, const struct listener_options *options,
 int listener_accept(struct listener *l, const struct stream_ops *ops, void *data,
                     struct stream **ret, struct aq_error *err)
 {
-    return stream_accept(&l->uv.stream, l->tls, ops, data, ret, err);
+    int r = stream_accept(&l->uv.stream, l->tls, ops, data, ret, err);
+
+    if (r == -ENOMEM)
+        defer_start(l->again, AGAIN_MSEC);
+    return r;
 }
 
 uint16_t listener_get_port(const struct listener *l)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listener.h - a listening socket that hands out streams */
 #ifndef AQ_HTTP_LISTENER_H
 #define AQ_HTTP_LISTENER_H

@@ -1,14 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Talk to a server without a socket, for tests and fuzzing. */
 #include "http/loopback.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "http/server_inner.h"
+#include "http/server_internal.h"
 
 struct loopback {
     struct strbuf output;
     struct server *server;
-    struct connection *conn; /* may be gone: see find() */
+    struct connection *conn; /* may be gone: see loopback_find() */
 };
 
 int loopback_new(struct server *server, struct loopback **ret, struct aq_error *err)
@@ -17,7 +19,7 @@ int loopback_new(struct server *server, struct loopback **ret, struct aq_error *
     int r;
 
     if (!lb)
-        return aq_fail(err, ENOMEM, "no memory for a connection");
+        return aq_fail_oom(err);
     strbuf_init(&lb->output);
     lb->server = server;
     lb->conn = connection_new(server, err);
@@ -37,7 +39,7 @@ int loopback_new(struct server *server, struct loopback **ret, struct aq_error *
 }
 
 /* The connection, if its stream is still there. */
-static struct connection *find(const struct loopback *lb)
+static struct connection *loopback_find(const struct loopback *lb)
 {
     LIST_FOREACH(it, &lb->server->connections)
         if (LIST_ENTRY(it, struct connection, all) == lb->conn)
@@ -47,7 +49,7 @@ static struct connection *find(const struct loopback *lb)
 
 void loopback_send(struct loopback *lb, const void *bytes, size_t len)
 {
-    struct connection *conn = find(lb);
+    struct connection *conn = loopback_find(lb);
 
     if (conn)
         stream_memory_feed(conn->stream, bytes, len);
@@ -55,7 +57,7 @@ void loopback_send(struct loopback *lb, const void *bytes, size_t len)
 
 void loopback_hang_up(struct loopback *lb)
 {
-    struct connection *conn = find(lb);
+    struct connection *conn = loopback_find(lb);
 
     if (conn)
         stream_memory_end(conn->stream);
@@ -68,7 +70,7 @@ struct strbuf *loopback_get_output(struct loopback *lb)
 
 bool loopback_is_closed(const struct loopback *lb)
 {
-    struct connection *conn = find(lb);
+    struct connection *conn = loopback_find(lb);
 
     return !conn || conn->state == CONNECTION_LINGER;
 }

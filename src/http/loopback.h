@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loopback.h - talk to a server without a socket, for tests and fuzzing */
 #ifndef AQ_HTTP_LOOPBACK_H
 #define AQ_HTTP_LOOPBACK_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP/1.x messages read strictly. */
 #include "http/message.h"
 
 #include <ctype.h>
@@ -10,7 +12,7 @@
 #include "base/vec.h"
 #include "http/message_body.h"
 
-#define KEEP_HEAD 1024  /* bytes of head memory that a waiting parser keeps */
+#define KEEP_HEAD 1024 /* bytes of head memory that a waiting parser keeps */
 #define KEEP_HEADERS 32
 
 const struct message_limits message_limits_default = {
@@ -26,10 +28,10 @@ struct message_parser {
     bool is_request;
     enum phase phase;
     struct message_limits limits;
-    struct strbuf raw;     /* the head as it came; later cut up by NULs */
-    size_t line_start;     /* of the line being collected */
+    struct strbuf raw; /* the head as it came; later cut up by NULs */
+    size_t line_start; /* of the line being collected */
     unsigned lines;
-    bool skipped_blank;    /* one empty line before the first is forgiven */
+    bool skipped_blank; /* one empty line before the first is forgiven */
     struct message_header *headers;
     size_t header_cap;
     struct message_head head;
@@ -38,8 +40,8 @@ struct message_parser {
 };
 
 static const char *const method_names[METHOD_COUNT] = {
-    [METHOD_GET] = "GET",       [METHOD_HEAD] = "HEAD",   [METHOD_POST] = "POST",
-    [METHOD_PUT] = "PUT",       [METHOD_PATCH] = "PATCH", [METHOD_DELETE] = "DELETE",
+    [METHOD_GET] = "GET",         [METHOD_HEAD] = "HEAD",   [METHOD_POST] = "POST",
+    [METHOD_PUT] = "PUT",         [METHOD_PATCH] = "PATCH", [METHOD_DELETE] = "DELETE",
     [METHOD_OPTIONS] = "OPTIONS",
 };
 
@@ -59,8 +61,8 @@ enum method method_parse(const char *name)
 const char *status_text(int status)
 {
     switch (status) {
-#define XX(num, name, string)                                                                      \
-    case num:                                                                                      \
+#define XX(num, name, string) \
+    case num:                 \
         return #string;
         HTTP_STATUS_MAP(XX)
 #undef XX
@@ -70,7 +72,7 @@ const char *status_text(int status)
 }
 
 /* Most lookups fail on the first letter. */
-static bool same_name(const char *a, const char *b)
+static bool message_same_name(const char *a, const char *b)
 {
     return ((*a ^ *b) & ~0x20) == 0 && !strcasecmp(a, b);
 }
@@ -78,7 +80,7 @@ static bool same_name(const char *a, const char *b)
 const char *message_get_header(const struct message_head *head, const char *name)
 {
     for (size_t i = 0; i < head->header_count; i++)
-        if (same_name(head->headers[i].name, name))
+        if (message_same_name(head->headers[i].name, name))
             return head->headers[i].value;
     return NULL;
 }
@@ -88,7 +90,7 @@ bool message_has_token(const struct message_head *head, const char *name, const 
     size_t len = strlen(token);
 
     for (size_t i = 0; i < head->header_count; i++) {
-        if (!same_name(head->headers[i].name, name))
+        if (!message_same_name(head->headers[i].name, name))
             continue;
         for (const char *p = head->headers[i].value; *p;) {
             size_t n = strcspn(p, ", \t");
@@ -107,7 +109,7 @@ int message_parser_new(bool is_request, const struct message_limits *limits,
     struct message_parser *p = calloc(1, sizeof(*p));
 
     if (!p)
-        return aq_fail(err, ENOMEM, "no memory for a connection");
+        return aq_fail_oom(err);
     p->is_request = is_request;
     p->limits = *limits;
     strbuf_init(&p->raw);
@@ -162,7 +164,7 @@ void message_skip_body(struct message_parser *p)
     p->body.state = BODY_DONE;
 }
 
-static int fail_bad(struct aq_error *err, const char *what)
+static int message_fail_bad(struct aq_error *err, const char *what)
 {
     return aq_fail_kind(err, EBADMSG, "generic-bad-request", "malformed HTTP: %s", what);
 }
@@ -170,17 +172,17 @@ static int fail_bad(struct aq_error *err, const char *what)
 /* ---- collecting the head ---- */
 
 /* A whole line, with its line break, has come. Returns 1 if it ends the head. */
-static int check_line(struct message_parser *p, struct aq_error *err)
+static int message_check_line(struct message_parser *p, struct aq_error *err)
 {
     const unsigned char *line = (const unsigned char *)p->raw.data + p->line_start;
     size_t len = p->raw.len - p->line_start;
 
     if (len < 2 || line[len - 2] != '\r')
-        return fail_bad(err, "a line ends in LF without CR");
+        return message_fail_bad(err, "a line ends in LF without CR");
     len -= 2;
     if (!len && !p->lines) {
         if (p->skipped_blank)
-            return fail_bad(err, "empty lines before the first line");
+            return message_fail_bad(err, "empty lines before the first line");
         p->skipped_blank = true;
         strbuf_clear(&p->raw);
         return 0;
@@ -188,10 +190,10 @@ static int check_line(struct message_parser *p, struct aq_error *err)
     if (!len)
         return 1;
     if (line[0] == ' ' || line[0] == '\t')
-        return fail_bad(err, "a folded header line");
+        return message_fail_bad(err, "a folded header line");
     for (size_t i = 0; i < len; i++)
         if ((line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7f)
-            return fail_bad(err, "a control character in the head");
+            return message_fail_bad(err, "a control character in the head");
     if (p->lines++ > p->limits.headers_max)
         return aq_fail_kind(err, EMSGSIZE, "head-too-large", "more than %u header lines",
                             p->limits.headers_max);
@@ -199,7 +201,7 @@ static int check_line(struct message_parser *p, struct aq_error *err)
     return 0;
 }
 
-static int check_size(const struct message_parser *p, struct aq_error *err)
+static int message_check_size(const struct message_parser *p, struct aq_error *err)
 {
     if (!p->lines && p->raw.len > p->limits.line_max)
         return aq_fail_kind(err, EMSGSIZE, "uri-too-long", "the first line has more than %zu bytes",
@@ -211,8 +213,8 @@ static int check_size(const struct message_parser *p, struct aq_error *err)
 }
 
 /* Take lines until the empty one. Returns the bytes used; *ret_complete tells. */
-static ssize_t collect_head(struct message_parser *p, const char *bytes, size_t len,
-                            bool *ret_complete, struct aq_error *err)
+static ssize_t message_collect_head(struct message_parser *p, const char *bytes, size_t len,
+                                    bool *ret_complete, struct aq_error *err)
 {
     size_t used = 0;
     int r = 0;
@@ -223,11 +225,11 @@ static ssize_t collect_head(struct message_parser *p, const char *bytes, size_t 
 
         strbuf_add(&p->raw, bytes + used, AQ_MIN(n, p->limits.head_max + 1));
         if (!strbuf_ok(&p->raw))
-            return aq_fail(err, ENOMEM, "no memory for a head");
+            return aq_fail_oom(err);
         used += n;
-        r = check_size(p, err);
+        r = message_check_size(p, err);
         if (!r && lf)
-            r = check_line(p, err);
+            r = message_check_line(p, err);
     }
     if (r < 0)
         return r;
@@ -237,7 +239,7 @@ static ssize_t collect_head(struct message_parser *p, const char *bytes, size_t 
 
 /* ---- cutting it up ---- */
 
-static int on_url(http_parser *hp, const char *at, size_t len)
+static int message_on_url(http_parser *hp, const char *at, size_t len)
 {
     struct message_parser *p = hp->data;
 
@@ -246,7 +248,7 @@ static int on_url(http_parser *hp, const char *at, size_t len)
     return 0;
 }
 
-static int on_field(http_parser *hp, const char *at, size_t len)
+static int message_on_field(http_parser *hp, const char *at, size_t len)
 {
     struct message_parser *p = hp->data;
 
@@ -258,7 +260,7 @@ static int on_field(http_parser *hp, const char *at, size_t len)
     return 0;
 }
 
-static int on_value(http_parser *hp, const char *at, size_t len)
+static int message_on_value(http_parser *hp, const char *at, size_t len)
 {
     struct message_parser *p = hp->data;
 
@@ -267,22 +269,22 @@ static int on_value(http_parser *hp, const char *at, size_t len)
     return 0;
 }
 
-static int on_headers_complete(http_parser *hp)
+static int message_on_headers_complete(http_parser *hp)
 {
     (void)hp;
     return 2; /* no body: it is read by body_read() */
 }
 
 static const http_parser_settings settings = {
-    .on_url = on_url,
-    .on_header_field = on_field,
-    .on_header_value = on_value,
-    .on_headers_complete = on_headers_complete,
+    .on_url = message_on_url,
+    .on_header_field = message_on_field,
+    .on_header_value = message_on_value,
+    .on_headers_complete = message_on_headers_complete,
 };
 
 /* "METHOD target HTTP/1.x" with one blank between, nothing else. */
-static int check_request_line(const struct message_parser *p, const char *method, size_t line_len,
-                              struct aq_error *err)
+static int message_check_request_line(const struct message_parser *p, const char *method,
+                                      size_t line_len, struct aq_error *err)
 {
     size_t method_len = strlen(method);
     const char *line = p->raw.data;
@@ -290,28 +292,29 @@ static int check_request_line(const struct message_parser *p, const char *method
     if (!p->head.target || line_len != method_len + p->target_len + sizeof("  HTTP/1.1") - 1
         || strncmp(line, method, method_len) || line[method_len] != ' '
         || p->head.target != line + method_len + 1)
-        return fail_bad(err, "the request line is not 'METHOD target HTTP/1.1'");
+        return message_fail_bad(err, "the request line is not 'METHOD target HTTP/1.1'");
     for (size_t i = 0; i < p->target_len; i++)
         if (p->head.target[i] <= 0x20 || p->head.target[i] >= 0x7f || p->head.target[i] == '#')
-            return fail_bad(err, "a character in the target that must be escaped");
+            return message_fail_bad(err, "a character in the target that must be escaped");
     if (p->head.target[0] != '/' && !(p->target_len == 1 && p->head.target[0] == '*'))
-        return fail_bad(err, "the target does not begin with '/'");
+        return message_fail_bad(err, "the target does not begin with '/'");
     return 0;
 }
 
 /* "HTTP/1.x 200" and nothing or a blank and text. */
-static int check_status_line(const struct message_parser *p, size_t line_len, struct aq_error *err)
+static int message_check_status_line(const struct message_parser *p, size_t line_len,
+                                     struct aq_error *err)
 {
     const char *line = p->raw.data;
 
     if (line_len < 12 || strncmp(line, "HTTP/1.", 7) || line[8] != ' '
         || (line_len > 12 && line[12] != ' ') || p->head.status < 100 || p->head.status > 599)
-        return fail_bad(err, "the status line is not 'HTTP/1.1 NNN text'");
+        return message_fail_bad(err, "the status line is not 'HTTP/1.1 NNN text'");
     return 0;
 }
 
 /* Put a NUL after the target, each name and each value. */
-static void cut_up(struct message_parser *p)
+static void message_cut_up(struct message_parser *p)
 {
     char *base = p->raw.data;
 
@@ -332,13 +335,13 @@ static void cut_up(struct message_parser *p)
     p->head.headers = p->headers;
 }
 
-static int parse_length(const char *text, uint64_t *ret, struct aq_error *err)
+static int message_parse_length(const char *text, uint64_t *ret, struct aq_error *err)
 {
     uint64_t value = 0;
     size_t len = strspn(text, "0123456789");
 
     if (!len || text[len] || len > 18)
-        return fail_bad(err, "Content-Length is not a number");
+        return message_fail_bad(err, "Content-Length is not a number");
     for (; *text; text++)
         value = value * 10 + (unsigned)(*text - '0');
     *ret = value;
@@ -347,19 +350,30 @@ static int parse_length(const char *text, uint64_t *ret, struct aq_error *err)
 
 /* Headers of which a second one would leave open which one counts. */
 static const char *const single_headers[] = {
-    "Authorization", "Content-Length", "Content-Type", "Date", "Expect", "Host",
-    "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Transfer-Encoding", "Upgrade",
-    "X-BackendAI-Date", "X-BackendAI-Version", "X-Method-Override", "X-Sorna-Date",
+    "Authorization",
+    "Content-Length",
+    "Content-Type",
+    "Date",
+    "Expect",
+    "Host",
+    "Sec-WebSocket-Key",
+    "Sec-WebSocket-Version",
+    "Transfer-Encoding",
+    "Upgrade",
+    "X-BackendAI-Date",
+    "X-BackendAI-Version",
+    "X-Method-Override",
+    "X-Sorna-Date",
     "X-Sorna-Version",
 };
 
-static int check_single(const struct message_head *head, struct aq_error *err)
+static int message_check_single(const struct message_head *head, struct aq_error *err)
 {
     uint32_t seen = 0;
 
     for (size_t i = 0; i < head->header_count; i++)
         for (unsigned k = 0; k < AQ_COUNT(single_headers); k++) {
-            if (!same_name(head->headers[i].name, single_headers[k]))
+            if (!message_same_name(head->headers[i].name, single_headers[k]))
                 continue;
             if (seen & 1u << k)
                 return aq_fail_kind(err, EBADMSG, "generic-bad-request",
@@ -369,15 +383,15 @@ static int check_single(const struct message_head *head, struct aq_error *err)
     return 0;
 }
 
-static int check_request_headers(struct message_head *head, struct aq_error *err)
+static int message_check_request_headers(struct message_head *head, struct aq_error *err)
 {
     const char *host = message_get_header(head, "Host");
     const char *expect = message_get_header(head, "Expect");
 
     if (!host && !head->is_http10)
-        return fail_bad(err, "no Host header");
+        return message_fail_bad(err, "no Host header");
     if (host && (!*host || strpbrk(host, " \t,/?#@\\\"<>")))
-        return fail_bad(err, "the Host header is not a host");
+        return message_fail_bad(err, "the Host header is not a host");
     if (expect && strcasecmp(expect, "100-continue"))
         return aq_fail_kind(err, EINVAL, "expectation-failed", "cannot fulfil 'Expect: %.40s'",
                             expect);
@@ -386,7 +400,7 @@ static int check_request_headers(struct message_head *head, struct aq_error *err
 }
 
 /* How the body is framed. */
-static int check_framing(struct message_parser *p, struct aq_error *err)
+static int message_check_framing(struct message_parser *p, struct aq_error *err)
 {
     struct message_head *head = &p->head;
     const char *length = message_get_header(head, "Content-Length");
@@ -395,11 +409,11 @@ static int check_framing(struct message_parser *p, struct aq_error *err)
                     && (head->status < 200 || head->status == 204 || head->status == 304);
 
     if (coding && length)
-        return fail_bad(err, "Content-Length and Transfer-Encoding together");
+        return message_fail_bad(err, "Content-Length and Transfer-Encoding together");
     if (coding && (strcasecmp(coding, "chunked") || head->is_http10))
-        return fail_bad(err, "a Transfer-Encoding other than 'chunked'");
+        return message_fail_bad(err, "a Transfer-Encoding other than 'chunked'");
     if (length) {
-        int r = parse_length(length, &head->content_length, err);
+        int r = message_parse_length(length, &head->content_length, err);
 
         if (r < 0)
             return r;
@@ -418,17 +432,17 @@ static int check_framing(struct message_parser *p, struct aq_error *err)
     return 0;
 }
 
-static int fail_parser(const http_parser *hp, struct aq_error *err)
+static int message_fail_parser(const http_parser *hp, struct aq_error *err)
 {
     enum http_errno code = HTTP_PARSER_ERRNO(hp);
 
     if (code == HPE_CB_header_field)
-        return fail_bad(err, "a header name with a blank");
+        return message_fail_bad(err, "a header name with a blank");
     return aq_fail_kind(err, EBADMSG, "generic-bad-request", "malformed HTTP: %s",
                         http_errno_description(code));
 }
 
-static int parse_head(struct message_parser *p, struct aq_error *err)
+static int message_parse_head(struct message_parser *p, struct aq_error *err)
 {
     size_t line_len = strcspn(p->raw.data, "\r");
     struct message_head *head = &p->head;
@@ -438,36 +452,36 @@ static int parse_head(struct message_parser *p, struct aq_error *err)
     http_parser_init(&hp, p->is_request ? HTTP_REQUEST : HTTP_RESPONSE);
     hp.data = p;
     if (http_parser_execute(&hp, &settings, p->raw.data, p->raw.len) != p->raw.len || hp.http_errno)
-        return fail_parser(&hp, err);
+        return message_fail_parser(&hp, err);
     if (hp.http_major != 1 || hp.http_minor > 1)
         return aq_fail_kind(err, EPROTO, "http-version-not-supported", "HTTP/%u.%u is not HTTP/1.1",
                             hp.http_major, hp.http_minor);
     head->is_http10 = !hp.http_minor;
     if (p->is_request) {
-        r = check_request_line(p, http_method_str(hp.method), line_len, err);
+        r = message_check_request_line(p, http_method_str(hp.method), line_len, err);
         head->method = method_parse(http_method_str(hp.method));
     } else {
         head->status = hp.status_code;
-        r = check_status_line(p, line_len, err);
+        r = message_check_status_line(p, line_len, err);
     }
     if (r < 0)
         return r;
-    cut_up(p);
+    message_cut_up(p);
     head->keep_alive = head->is_http10 ? message_has_token(head, "Connection", "keep-alive")
                                        : !message_has_token(head, "Connection", "close");
     head->is_upgrade = message_has_token(head, "Connection", "upgrade")
                        && message_get_header(head, "Upgrade");
-    r = check_single(head, err);
+    r = message_check_single(head, err);
     if (r == 0 && p->is_request)
-        r = check_request_headers(head, err);
-    return r < 0 ? r : check_framing(p, err);
+        r = message_check_request_headers(head, err);
+    return r < 0 ? r : message_check_framing(p, err);
 }
 
-static ssize_t feed_head(struct message_parser *p, const char *bytes, size_t len,
-                         struct message_piece *ret, struct aq_error *err)
+static ssize_t message_feed_head(struct message_parser *p, const char *bytes, size_t len,
+                                 struct message_piece *ret, struct aq_error *err)
 {
     bool complete = false;
-    ssize_t used = collect_head(p, bytes, len, &complete, err);
+    ssize_t used = message_collect_head(p, bytes, len, &complete, err);
     int r;
 
     if (used < 0)
@@ -475,7 +489,7 @@ static ssize_t feed_head(struct message_parser *p, const char *bytes, size_t len
     *ret = (struct message_piece){ complete ? MESSAGE_HEAD : MESSAGE_MORE, NULL, 0 };
     if (!complete)
         return used;
-    r = parse_head(p, err);
+    r = message_parse_head(p, err);
     if (r < 0)
         return r;
     p->phase = PHASE_BODY;
@@ -483,7 +497,7 @@ static ssize_t feed_head(struct message_parser *p, const char *bytes, size_t len
 }
 
 /* A length announced is checked before the first byte of the body. */
-static int check_announced(const struct message_parser *p, struct aq_error *err)
+static int message_check_announced(const struct message_parser *p, struct aq_error *err)
 {
     if (p->body.state == BODY_LENGTH && p->body.left > p->body.max - p->body.total)
         return aq_fail_kind(err, EFBIG, "request-too-large",
@@ -499,17 +513,17 @@ ssize_t message_feed(struct message_parser *p, const char *bytes, size_t len,
 
     switch (p->phase) {
     case PHASE_HEAD:
-        used = feed_head(p, bytes, len, ret, err);
+        used = message_feed_head(p, bytes, len, ret, err);
         if (used < 0)
             p->head = (struct message_head){ .status = 0 }; /* half cut up */
         break;
     case PHASE_BODY:
-        used = check_announced(p, err);
+        used = message_check_announced(p, err);
         if (used == 0)
             used = body_read(&p->body, bytes, len, ret, err);
         break;
     default:
-        used = fail_bad(err, "bytes after the end");
+        used = message_fail_bad(err, "bytes after the end");
         break;
     }
     if (used < 0)
@@ -523,8 +537,9 @@ int message_finish(struct message_parser *p, struct aq_error *err)
 {
     bool in_head = p->phase == PHASE_HEAD && (p->raw.len || p->skipped_blank);
 
-    if (in_head || (p->phase == PHASE_BODY && p->body.state != BODY_UNTIL_CLOSE
-                    && p->body.state != BODY_DONE))
+    if (in_head
+        || (p->phase == PHASE_BODY && p->body.state != BODY_UNTIL_CLOSE
+            && p->body.state != BODY_DONE))
         return aq_fail(err, EPROTO, "the connection ended in the middle of a message");
     return 0;
 }

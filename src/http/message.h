@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* message.h - HTTP/1.x messages read strictly
  *
  * Feeds on bytes, gives a head, body pieces and an end. The head is kept in
@@ -50,13 +51,13 @@ struct message_header {
 };
 
 struct message_head {
-    enum method method;      /* request */
-    const char *target;      /* request: as on the request line */
-    int status;              /* response */
+    enum method method; /* request */
+    const char *target; /* request: as on the request line */
+    int status;         /* response */
     bool is_http10;
-    bool keep_alive;         /* what version and Connection say */
-    bool expect_continue;    /* request: Expect: 100-continue */
-    bool is_upgrade;         /* Connection: upgrade and an Upgrade header are there */
+    bool keep_alive;      /* what version and Connection say */
+    bool expect_continue; /* request: Expect: 100-continue */
+    bool is_upgrade;      /* Connection: upgrade and an Upgrade header are there */
     bool is_chunked;
     bool until_close;        /* response whose body ends with the connection */
     uint64_t content_length; /* 0 without one */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* message_body.h - where the body of a message ends: inner part of message.c
  *
  * Bodies are decoded here rather than by http_parser, whose library in Debian
@@ -14,12 +15,12 @@
 #include "http/message.h"
 
 enum body_state {
-    BODY_LENGTH,      /* 'left' bytes follow */
+    BODY_LENGTH, /* 'left' bytes follow */
     BODY_UNTIL_CLOSE,
-    BODY_CHUNK_SIZE,  /* hex digits */
+    BODY_CHUNK_SIZE, /* hex digits */
     BODY_CHUNK_EXT,
     BODY_CHUNK_SIZE_LF,
-    BODY_CHUNK_DATA,  /* 'left' bytes of this chunk follow */
+    BODY_CHUNK_DATA, /* 'left' bytes of this chunk follow */
     BODY_CHUNK_CR,
     BODY_CHUNK_LF,
     BODY_TRAILER_START,

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading multipart/form-data, writing multipart/mixed. */
 #include "http/multipart.h"
 
 #include <errno.h>
@@ -28,7 +30,7 @@ struct multipart_reader {
 /* The value of a parameter "; name=value" or "; name="value"" in 'text', in a
  * new string; NULL if it is not there or memory is short.
  */
-static char *find_param(const char *text, const char *name)
+static char *multipart_find_param(const char *text, const char *name)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf value = STRBUF_INIT;
     size_t name_len = strlen(name);
@@ -63,29 +65,30 @@ static char *find_param(const char *text, const char *name)
     return NULL;
 }
 
-static bool is_boundary(const char *text)
+static bool multipart_is_boundary(const char *text)
 {
     size_t len = strlen(text);
 
     return len >= 1 && len <= BOUNDARY_MAX && text[len - 1] != ' '
            && strspn(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                           "'()+_,-./:=? ") == len;
+                           "'()+_,-./:=? ")
+                  == len;
 }
 
 int multipart_reader_new(const char *content_type, const struct multipart_limits *limits,
-                         const struct multipart_ops *ops, void *data,
-                         struct multipart_reader **ret, struct aq_error *err)
+                         const struct multipart_ops *ops, void *data, struct multipart_reader **ret,
+                         struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *boundary = find_param(content_type, "boundary");
+    AQ_CLEANUP(aq_freep) char *boundary = multipart_find_param(content_type, "boundary");
     struct multipart_reader *reader;
 
     if (strncasecmp(content_type, "multipart/", strlen("multipart/")) != 0 || !boundary
-        || !is_boundary(boundary))
+        || !multipart_is_boundary(boundary))
         return aq_fail_field(err, EINVAL, "Content-Type",
                              "the content type must be multipart/... with a boundary");
     reader = calloc(1, sizeof(*reader));
     if (!reader)
-        return aq_fail(err, ENOMEM, "multipart reader");
+        return aq_fail_oom(err);
     if (limits)
         reader->limits = *limits;
     if (!reader->limits.parts_max)
@@ -114,7 +117,7 @@ void multipart_reader_free(struct multipart_reader *reader)
 }
 
 /* 'len' undecided bytes are body. */
-static int give_body(struct multipart_reader *reader, size_t len, struct aq_error *err)
+static int multipart_give_body(struct multipart_reader *reader, size_t len, struct aq_error *err)
 {
     int r = 0;
 
@@ -131,7 +134,7 @@ static int give_body(struct multipart_reader *reader, size_t len, struct aq_erro
 }
 
 /* Body and preamble: all up to a delimiter. */
-static int step_body(struct multipart_reader *reader, struct aq_error *err)
+static int multipart_step_body(struct multipart_reader *reader, struct aq_error *err)
 {
     const char *found = memmem(reader->pending.data, reader->pending.len, reader->delimiter,
                                reader->delimiter_len);
@@ -142,7 +145,7 @@ static int step_body(struct multipart_reader *reader, struct aq_error *err)
         sure = (size_t)(found - reader->pending.data);
     else
         sure -= AQ_MIN(sure, reader->delimiter_len - 1);
-    r = give_body(reader, sure, err);
+    r = multipart_give_body(reader, sure, err);
     if (r != 0 || !found)
         return r;
     strbuf_consume(&reader->pending, reader->delimiter_len);
@@ -154,7 +157,7 @@ static int step_body(struct multipart_reader *reader, struct aq_error *err)
 }
 
 /* After a delimiter: "--" ends, padding and a line break begin a part. */
-static int step_delimiter(struct multipart_reader *reader, struct aq_error *err)
+static int multipart_step_delimiter(struct multipart_reader *reader, struct aq_error *err)
 {
     const char *text = reader->pending.data;
     size_t len = reader->pending.len, pad = strspn(text, " \t");
@@ -181,11 +184,11 @@ static int step_delimiter(struct multipart_reader *reader, struct aq_error *err)
 }
 
 /* The value of a header in "\r\nName: value\r\n..." lines, in a new string. */
-static char *find_header(const char *head, const char *name)
+static char *multipart_find_header(const char *head, const char *name)
 {
     size_t name_len = strlen(name);
 
-    for (const char *line = head; (line = strstr(line, "\r\n")); ) {
+    for (const char *line = head; (line = strstr(line, "\r\n"));) {
         line += 2;
         if (strncasecmp(line, name, name_len) == 0 && line[name_len] == ':') {
             line += name_len + 1;
@@ -196,21 +199,25 @@ static char *find_header(const char *head, const char *name)
     return NULL;
 }
 
-static int begin_part(struct multipart_reader *reader, const char *head)
+static int multipart_begin_part(struct multipart_reader *reader, const char *head)
 {
-    AQ_CLEANUP(aq_freep) char *disposition = find_header(head, "Content-Disposition");
-    AQ_CLEANUP(aq_freep) char *type = find_header(head, "Content-Type");
-    AQ_CLEANUP(aq_freep) char *name = disposition ? find_param(disposition, "name") : NULL;
-    AQ_CLEANUP(aq_freep) char *filename = disposition ? find_param(disposition, "filename") : NULL;
+    AQ_CLEANUP(aq_freep) char *disposition = multipart_find_header(head, "Content-Disposition");
+    AQ_CLEANUP(aq_freep) char *type = multipart_find_header(head, "Content-Type");
+    AQ_CLEANUP(aq_freep) char *name = disposition ? multipart_find_param(disposition, "name")
+                                                  : NULL;
+    AQ_CLEANUP(aq_freep) char *filename = disposition
+                                              ? multipart_find_param(disposition, "filename")
+                                              : NULL;
     const struct multipart_part part = {
-        .name = name ? name : "", .filename = filename,
+        .name = name ? name : "",
+        .filename = filename,
         .content_type = type ? type : "application/octet-stream",
     };
 
     return reader->ops->on_part(reader->data, &part);
 }
 
-static int step_head(struct multipart_reader *reader, struct aq_error *err)
+static int multipart_step_head(struct multipart_reader *reader, struct aq_error *err)
 {
     char *text = reader->pending.data;
     const char *end = memmem(text, reader->pending.len, "\r\n\r\n", 4);
@@ -227,21 +234,25 @@ static int step_head(struct multipart_reader *reader, struct aq_error *err)
         return aq_fail(err, EINVAL, "the headers of part %u of the form are not UTF-8 text",
                        reader->parts);
     text[len] = '\0';
-    r = begin_part(reader, text);
+    r = multipart_begin_part(reader, text);
     strbuf_consume(&reader->pending, len + 2);
     reader->state = STATE_BODY;
     reader->again = true;
     return r;
 }
 
-static int step(struct multipart_reader *reader, struct aq_error *err)
+static int multipart_step(struct multipart_reader *reader, struct aq_error *err)
 {
     switch (reader->state) {
     case STATE_PREAMBLE:
-    case STATE_BODY: return step_body(reader, err);
-    case STATE_DELIMITER: return step_delimiter(reader, err);
-    case STATE_HEAD: return step_head(reader, err);
-    case STATE_EPILOGUE: break;
+    case STATE_BODY:
+        return multipart_step_body(reader, err);
+    case STATE_DELIMITER:
+        return multipart_step_delimiter(reader, err);
+    case STATE_HEAD:
+        return multipart_step_head(reader, err);
+    case STATE_EPILOGUE:
+        break;
     }
     strbuf_clear(&reader->pending);
     return 0;
@@ -257,10 +268,10 @@ int multipart_reader_feed(struct multipart_reader *reader, const char *bytes, si
 
         strbuf_add(&reader->pending, bytes, part);
         if (!strbuf_ok(&reader->pending))
-            return aq_fail(err, ENOMEM, "multipart reader");
+            return aq_fail_oom(err);
         do {
             reader->again = false;
-            r = step(reader, err);
+            r = multipart_step(reader, err);
             if (r != 0)
                 return r;
         } while (reader->again);
@@ -293,7 +304,7 @@ void multipart_write_head(struct strbuf *out, const char *boundary, const char *
 /* Browsers' way (HTML, multipart/form-data encoding): percent for the three
  * characters that would end the value.
  */
-static void write_quoted(struct strbuf *out, const char *text)
+static void multipart_write_quoted(struct strbuf *out, const char *text)
 {
     strbuf_addc(out, '"');
     for (; *text; text++) {
@@ -308,10 +319,10 @@ static void write_quoted(struct strbuf *out, const char *text)
 void multipart_write_disposition(struct strbuf *out, const char *name, const char *filename)
 {
     strbuf_adds(out, "form-data; name=");
-    write_quoted(out, name);
+    multipart_write_quoted(out, name);
     if (filename) {
         strbuf_adds(out, "; filename=");
-        write_quoted(out, filename);
+        multipart_write_quoted(out, filename);
     }
 }
 

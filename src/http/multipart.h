@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* multipart.h - reading multipart/form-data, writing multipart/mixed */
 #ifndef AQ_HTTP_MULTIPART_H
 #define AQ_HTTP_MULTIPART_H
@@ -10,9 +11,9 @@
 #include "base/strbuf.h"
 
 struct multipart_limits {
-    unsigned parts_max;  /* 0 = 20 */
-    size_t head_max;     /* bytes of one part's headers; 0 = 4 KiB */
-    uint64_t part_max;   /* bytes of one part; 0 = 1 MiB */
+    unsigned parts_max; /* 0 = 20 */
+    size_t head_max;    /* bytes of one part's headers; 0 = 4 KiB */
+    uint64_t part_max;  /* bytes of one part; 0 = 1 MiB */
 };
 
 struct multipart_part {
@@ -34,8 +35,8 @@ struct multipart_reader;
  * multipart/ with a good boundary; -ENOMEM.
  */
 int multipart_reader_new(const char *content_type, const struct multipart_limits *limits,
-                         const struct multipart_ops *ops, void *data,
-                         struct multipart_reader **ret, struct aq_error *err) AQ_UNTRUSTED;
+                         const struct multipart_ops *ops, void *data, struct multipart_reader **ret,
+                         struct aq_error *err) AQ_UNTRUSTED;
 void multipart_reader_free(struct multipart_reader *reader);
 AQ_DEFINE_CLEANUP(struct multipart_reader, multipart_reader_free)
 

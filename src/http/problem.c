@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors as problem documents. */
 #include "http/problem.h"
 
 #include <errno.h>
@@ -7,7 +9,7 @@
 
 #include "base/jsonw.h"
 
-/* Sorted by slug (test_problem.c checks). Most are Backend.AI's; those for
+/* Sorted by slug (test_text.c checks). Most are Backend.AI's; those for
  * what HTTP itself refuses (414, 431, ...) are ours.
  */
 static const struct problem_type types[] = {
@@ -29,30 +31,29 @@ static const struct problem_type types[] = {
     { "invalid-credentials", 400, "Authentication credentials not valid.",
       "auth_access_invalid-credentials" },
     { "kernel-creation-failed", 500, "Kernel creation has failed.", "kernel_create_failed" },
-    { "kernel-destruction-failed", 500, "Kernel destruction has failed.",
-      "kernel_delete_failed" },
+    { "kernel-destruction-failed", 500, "Kernel destruction has failed.", "kernel_delete_failed" },
     { "kernel-execution-failed", 500, "Executing user code in the kernel has failed.",
       "kernel_execute_failed" },
     { "kernel-restart-failed", 500, "Kernel restart has failed.", "kernel_restart_failed" },
     { "method-not-allowed", 405, "HTTP method not allowed.", "api_access_not-allowed" },
     { "not-implemented", 503, "This API is not implemented.", "api_generic_not-implemented" },
     { "object-not-found", 404, "No such object.", "api_read_not-found" },
-    { "quota-exceeded", 412, "You have reached your resource limit.", "user_create_quota-exceeded" },
+    { "quota-exceeded", 412, "You have reached your resource limit.",
+      "user_create_quota-exceeded" },
     { "rate-limit-exceeded", 429, "You have reached your API query rate limit.",
       "api_access_rate-limited" },
     { "rejected-by-hook", 400, "Operation rejected by a hook plugin.", "plugin_hook_rejected" },
     { "request-timeout", 408, "The request took too long.", "api_parsing_timeout" },
     { "request-too-large", 413, "Request body too large.", "api_parsing_too-large" },
-    { "server-frozen", 503, "The server is frozen due to maintenance.",
-      "api_access_unavailable" },
+    { "server-frozen", 503, "The server is frozen due to maintenance.", "api_access_unavailable" },
     { "server-misconfigured", 500, "The server is misconfigured.", "api_setup_misconfigured" },
     { "service-unavailable", 503, "Service unavailable.", "api_generic_unavailable" },
-    { "session-already-exists", 400, "The session already exists but you requested not to reuse it.",
+    { "session-already-exists", 400,
+      "The session already exists but you requested not to reuse it.",
       "session_create_already-exists" },
     { "storage-proxy-error", 502, "The storage proxy returned an error.",
       "storage_request_bad-gateway" },
-    { "too-many-kernels", 404, "There are two or more matching kernels.",
-      "kernel_read_mismatch" },
+    { "too-many-kernels", 404, "There are two or more matching kernels.", "kernel_read_mismatch" },
     { "too-many-requests", 429, "Too many attempts.", "auth_access_rate-limited" },
     { "too-many-sessions-matched", 404, "Too many sessions matched.", "session_read_mismatch" },
     { "uri-too-long", 414, "Request line too long.", "api_parsing_too-large" },
@@ -70,22 +71,14 @@ static const struct {
     int code;
     const char *slug;
 } codes[] = {
-    { EACCES, "generic-forbidden" },
-    { EPERM, "generic-forbidden" },
-    { ENOENT, "object-not-found" },
-    { EEXIST, "generic-bad-request" },
-    { EBADMSG, "generic-bad-request" },
-    { EPROTO, "generic-bad-request" },
-    { EDQUOT, "quota-exceeded" },
-    { EFBIG, "request-too-large" },
-    { EMSGSIZE, "request-too-large" },
-    { EAGAIN, "service-unavailable" },
-    { EBUSY, "service-unavailable" },
-    { ENOSPC, "service-unavailable" },
-    { ETIMEDOUT, "service-unavailable" },
-    { ESTALE, "service-unavailable" },
-    { ENOSYS, "not-implemented" },
-    { ENOTSUP, "not-implemented" },
+    { EACCES, "generic-forbidden" },      { EPERM, "generic-forbidden" },
+    { ENOENT, "object-not-found" },       { EEXIST, "generic-bad-request" },
+    { EBADMSG, "generic-bad-request" },   { EPROTO, "generic-bad-request" },
+    { EDQUOT, "quota-exceeded" },         { EFBIG, "request-too-large" },
+    { EMSGSIZE, "request-too-large" },    { EAGAIN, "service-unavailable" },
+    { EBUSY, "service-unavailable" },     { ENOSPC, "service-unavailable" },
+    { ETIMEDOUT, "service-unavailable" }, { ESTALE, "service-unavailable" },
+    { ENOSYS, "not-implemented" },        { ENOTSUP, "not-implemented" },
 };
 
 const struct problem_type *problem_find(const char *slug)
@@ -120,17 +113,17 @@ const struct problem_type *problem_of(const struct aq_error *err)
     return problem_find("internal-server-error");
 }
 
-static bool is_type(const struct problem_type *type, const char *slug)
+static bool problem_is_type(const struct problem_type *type, const char *slug)
 {
     return !strcmp(type->slug, slug);
 }
 
-static void write_title(struct jsonw *w, const struct problem_type *type,
-                        const struct aq_error *err)
+static void problem_write_title(struct jsonw *w, const struct problem_type *type,
+                                const struct aq_error *err)
 {
     char title[sizeof(err->field) + 16];
 
-    if (is_type(type, "object-not-found") && err->field[0]) {
+    if (problem_is_type(type, "object-not-found") && err->field[0]) {
         (void)snprintf(title, sizeof(title), "No such %s.", err->field);
         jsonw_member_str(w, "title", title);
     } else
@@ -140,17 +133,17 @@ static void write_title(struct jsonw *w, const struct problem_type *type,
 void problem_write(struct strbuf *out, const struct aq_error *err, const char *data)
 {
     const struct problem_type *type = problem_of(err);
-    bool by_field = is_type(type, "invalid-api-params") && err->field[0] && !data;
+    bool by_field = problem_is_type(type, "invalid-api-params") && err->field[0] && !data;
     struct jsonw w = jsonw_make(out);
     char url[96];
 
     jsonw_object_begin(&w);
     (void)snprintf(url, sizeof(url), "https://api.backend.ai/probs/%s", type->slug);
     jsonw_member_str(&w, "type", url);
-    write_title(&w, type, err);
+    problem_write_title(&w, type, err);
     if (by_field)
         jsonw_member_str(&w, "msg", "Input validation error");
-    else if (is_type(type, "internal-server-error"))
+    else if (problem_is_type(type, "internal-server-error"))
         jsonw_member_str(&w, "msg", "The server's log says more.");
     else if (err->text[0])
         jsonw_member_str(&w, "msg", err->text);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* problem.h - errors as problem documents
  *
  * application/problem+json in the form of Backend.AI's API:
@@ -30,14 +31,13 @@ const struct problem_type *problem_of(const struct aq_error *err);
  * without it, a named field of "invalid-api-params" becomes
  * {"<field>": "<text>"} with the msg "Input validation error", and for
  * "object-not-found" the field is the object in the title "No such <object>.".
- * The text of an "internal-server-error" is not shown to strangers.
+ * The text of an "internal-server-error" is not shown to clients.
  */
 void problem_write(struct strbuf *out, const struct aq_error *err, const char *data);
 
 /* Fill 'err' for a missing object ("session", "environment image", ...) with a
  * msg; returns -ENOENT.
  */
-int problem_no_such(struct aq_error *err, const char *object, const char *fmt, ...)
-    AQ_PRINTF(3, 4);
+int problem_no_such(struct aq_error *err, const char *object, const char *fmt, ...) AQ_PRINTF(3, 4);
 
 #endif

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signatures already seen. */
 #include "http/replay.h"
 
 #include <errno.h>
@@ -28,23 +30,23 @@ struct bucket {
     struct page *newest;
 };
 
-struct replay {
+struct http_replay {
     size_t count, max;
     struct bucket buckets[BUCKETS];
 };
 
-int replay_new(size_t entries_max, struct replay **ret, struct aq_error *err)
+int replay_new(size_t entries_max, struct http_replay **ret, struct aq_error *err)
 {
-    struct replay *replay = calloc(1, sizeof(*replay));
+    struct http_replay *replay = calloc(1, sizeof(*replay));
 
     if (!replay)
-        return aq_fail(err, ENOMEM, "no memory for the replay cache");
+        return aq_fail_oom(err);
     replay->max = entries_max ? entries_max : REPLAY_DEFAULT_MAX;
     *ret = replay;
     return 0;
 }
 
-static void empty_bucket(struct replay *replay, struct bucket *bucket)
+static void replay_empty_bucket(struct http_replay *replay, struct bucket *bucket)
 {
     for (struct page *page = bucket->newest, *older; page; page = older) {
         older = page->older;
@@ -54,22 +56,22 @@ static void empty_bucket(struct replay *replay, struct bucket *bucket)
     bucket->newest = NULL;
 }
 
-void replay_free(struct replay *replay)
+void replay_free(struct http_replay *replay)
 {
     if (!replay)
         return;
     for (size_t i = 0; i < BUCKETS; i++)
-        empty_bucket(replay, &replay->buckets[i]);
+        replay_empty_bucket(replay, &replay->buckets[i]);
     free(replay);
 }
 
-size_t replay_count(const struct replay *replay)
+size_t replay_count(const struct http_replay *replay)
 {
     return replay->count;
 }
 
 /* Where the fingerprint is, or the free slot that ends its run. */
-static uint32_t *find_slot(struct page *page, uint64_t hash, uint32_t fingerprint)
+static uint32_t *replay_find_slot(struct page *page, uint64_t hash, uint32_t fingerprint)
 {
     uint32_t i = (uint32_t)(hash >> 32) & (page->size - 1);
 
@@ -79,7 +81,7 @@ static uint32_t *find_slot(struct page *page, uint64_t hash, uint32_t fingerprin
 }
 
 /* A page with room, or NULL without memory. */
-static struct page *page_with_room(struct bucket *bucket)
+static struct page *replay_page_with_room(struct bucket *bucket)
 {
     struct page *page = bucket->newest;
     uint32_t size = page ? page->size * 2 : FIRST_PAGE;
@@ -96,31 +98,31 @@ static struct page *page_with_room(struct bucket *bucket)
 }
 
 /* Give up what can no longer be accepted anyway. */
-static void expire(struct replay *replay, int64_t now_usec)
+static void replay_expire(struct http_replay *replay, int64_t now_usec)
 {
     for (size_t i = 0; i < BUCKETS; i++) {
         struct bucket *bucket = &replay->buckets[i];
 
         if ((bucket->second + 1) * USEC_PER_SEC <= now_usec - SIGN_WINDOW_USEC)
-            empty_bucket(replay, bucket);
+            replay_empty_bucket(replay, bucket);
     }
 }
 
-static int insert(struct replay *replay, struct bucket *bucket, uint64_t hash,
-                  uint32_t fingerprint, struct aq_error *err)
+static int replay_insert(struct http_replay *replay, struct bucket *bucket, uint64_t hash,
+                         uint32_t fingerprint, struct aq_error *err)
 {
-    struct page *page = replay->count < replay->max ? page_with_room(bucket) : NULL;
+    struct page *page = replay->count < replay->max ? replay_page_with_room(bucket) : NULL;
 
     if (!page)
         return aq_fail_kind(err, EAGAIN, "rate-limit-exceeded",
                             "Too many changes within 15 minutes; try again later");
-    *find_slot(page, hash, fingerprint) = fingerprint;
+    *replay_find_slot(page, hash, fingerprint) = fingerprint;
     page->count++;
     replay->count++;
     return 0;
 }
 
-int replay_check(struct replay *replay, const uint8_t signature[32], int64_t date_usec,
+int replay_check(struct http_replay *replay, const uint8_t signature[32], int64_t date_usec,
                  int64_t now_usec, struct aq_error *err)
 {
     int64_t second = date_usec / USEC_PER_SEC;
@@ -131,13 +133,13 @@ int replay_check(struct replay *replay, const uint8_t signature[32], int64_t dat
     if (date_usec <= now_usec - SIGN_WINDOW_USEC || date_usec >= now_usec + SIGN_WINDOW_USEC)
         return aq_fail_kind(err, EINVAL, "invalid-auth-params", "Date/time sync error");
     if (bucket->second != second) {
-        expire(replay, now_usec);
-        empty_bucket(replay, bucket);
+        replay_expire(replay, now_usec);
+        replay_empty_bucket(replay, bucket);
         bucket->second = second;
     }
     for (struct page *page = bucket->newest; page; page = page->older)
-        if (*find_slot(page, hash, fingerprint))
+        if (*replay_find_slot(page, hash, fingerprint))
             return aq_fail_kind(err, EEXIST, "auth-failed",
-                                "This signed request was already made; sign it anew");
-    return insert(replay, bucket, hash, fingerprint, err);
+                                "This signed request was already made; sign it again");
+    return replay_insert(replay, bucket, hash, fingerprint, err);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replay.h - signatures already seen
  *
  * A signature is good for 15 minutes around its date; this remembers those of
@@ -15,22 +16,22 @@
 
 #include "base/error.h"
 
-struct replay;
+struct http_replay;
 
 #define REPLAY_DEFAULT_MAX 4000000u
 
 /* 'entries_max' 0 = the default. -ENOMEM. */
-int replay_new(size_t entries_max, struct replay **ret, struct aq_error *err);
-void replay_free(struct replay *replay);
-AQ_DEFINE_CLEANUP(struct replay, replay_free)
+int replay_new(size_t entries_max, struct http_replay **ret, struct aq_error *err);
+void replay_free(struct http_replay *replay);
+AQ_DEFINE_CLEANUP(struct http_replay, replay_free)
 
 /* Note a verified signature dated 'date_usec'. 0 if it is new; -EEXIST
  * (auth-failed) if it was seen; -EAGAIN (rate-limit-exceeded) at the cap or
  * without memory; -EINVAL (invalid-auth-params) outside the window.
  */
-int replay_check(struct replay *replay, const uint8_t signature[32], int64_t date_usec,
+int replay_check(struct http_replay *replay, const uint8_t signature[32], int64_t date_usec,
                  int64_t now_usec, struct aq_error *err);
 
-size_t replay_count(const struct replay *replay);
+size_t replay_count(const struct http_replay *replay);
 
 #endif

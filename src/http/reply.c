@@ -1,4 +1,6 @@
-#include "http/server_inner.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a handler answers: heads, whole bodies, and bodies in pieces. */
+#include "http/server_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,11 +12,10 @@
 #include "base/log.h"
 #include "http/problem.h"
 
-#define JOIN_MAX 16384     /* a body up to this is sent in one piece with the head */
-#define UNREAD_MAX 65536   /* a body that was not read may be this long, and the connection lives */
+#define JOIN_MAX 16384 /* a body up to this is sent in one piece with the head */
 
-/* What every answer says; made anew each second. */
-static void add_common(struct server *server, struct strbuf *out)
+/* What every answer says; rebuilt each second. */
+static void reply_add_common(struct server *server, struct strbuf *out)
 {
     int64_t second = clock_realtime_usec() / USEC_PER_SEC;
 
@@ -36,7 +37,7 @@ static void add_common(struct server *server, struct strbuf *out)
     strbuf_add(out, server->common, server->common_len);
 }
 
-static void add_status_line(struct strbuf *out, int status)
+static void reply_add_status_line(struct strbuf *out, int status)
 {
     if (status == 200) {
         strbuf_add(out, "HTTP/1.1 200 OK\r\n", 17);
@@ -49,46 +50,71 @@ static void add_status_line(struct strbuf *out, int status)
     strbuf_add(out, "\r\n", 2);
 }
 
-static void add_length(struct strbuf *out, size_t len)
+static void reply_add_length(struct strbuf *out, size_t len)
 {
     strbuf_add(out, "Content-Length: ", 16);
     strbuf_addi(out, (int64_t)len);
     strbuf_add(out, "\r\n", 2);
 }
 
-/* Can the next request be told from what is left of this one? */
-static bool can_keep(const struct request *req)
+/* Is there a body of which the end has not come? */
+static bool reply_is_early(const struct request *req)
+{
+    const struct message_head *head = request_get_head(req);
+
+    return !req->body_complete && (head->is_chunked || head->content_length);
+}
+
+/* May the connection serve another request? After an early answer only if the
+ * rest of the body is surely sent, and is little. A client that waits for
+ * "100 Continue" decides for itself whether it still sends it.
+ */
+static bool reply_can_keep(const struct request *req)
 {
     const struct message_head *head = request_get_head(req);
 
     if (!req->keep_alive || req->conn->server->stopping)
         return false;
-    if (req->body_complete || (!head->is_chunked && !head->content_length))
+    if (!reply_is_early(req))
         return true;
-    return !head->is_chunked && !head->expect_continue && head->content_length <= UNREAD_MAX;
+    return !req->begun && !head->expect_continue && head->content_length <= CONNECTION_UNREAD_MAX;
 }
 
-static void add_head(struct request *req, int status, const char *content_type)
+/* The header for the connection, "" if what is usual holds. */
+static const char *reply_connection_line(const struct message_head *head, bool keep_alive)
+{
+    if (!keep_alive)
+        return "Connection: close\r\n";
+    return head->is_http10 ? "Connection: keep-alive\r\n" : "";
+}
+
+/* Clients exist that give up sending a body once they have the answer, and then
+ * use the connection again: the answer waits until the body is through.
+ */
+static bool reply_is_held(const struct request *req)
+{
+    return req->keep_alive && reply_is_early(req);
+}
+
+static void reply_add_head(struct request *req, int status, const char *content_type)
 {
     struct strbuf *out = &req->conn->server->scratch;
 
-    req->keep_alive = can_keep(req);
+    req->keep_alive = reply_can_keep(req);
     strbuf_clear(out);
-    add_status_line(out, status);
-    add_common(req->conn->server, out);
+    reply_add_status_line(out, status);
+    reply_add_common(req->conn->server, out);
     if (content_type) {
         strbuf_adds(out, "Content-Type: ");
         strbuf_adds(out, content_type);
         strbuf_add(out, "\r\n", 2);
     }
     strbuf_add(out, req->headers.data, req->headers.len);
-    if (!req->keep_alive)
-        strbuf_adds(out, "Connection: close\r\n");
-    else if (request_get_head(req)->is_http10)
-        strbuf_adds(out, "Connection: keep-alive\r\n");
+    if (!reply_is_held(req))
+        strbuf_adds(out, reply_connection_line(request_get_head(req), req->keep_alive));
 }
 
-static bool has_no_body(int status)
+static bool reply_has_no_body(int status)
 {
     return status < 200 || status == 204 || status == 304;
 }
@@ -118,7 +144,7 @@ void reply_continue(struct connection *conn)
 }
 
 /* Send what is in the scratch buffer, then a large body. */
-static void send_answer(struct request *req, const void *body, size_t len)
+static void reply_send_answer(struct request *req, const void *body, size_t len)
 {
     struct strbuf *head = &req->conn->server->scratch;
     uv_buf_t bufs[2];
@@ -137,19 +163,53 @@ static void send_answer(struct request *req, const void *body, size_t len)
     (void)stream_writev(req->conn->stream, bufs, len ? 2 : 1);
 }
 
+/* Keep what is in the scratch buffer, and the body, for reply_send_held(). */
+static void reply_hold_answer(struct request *req, const void *body, size_t len)
+{
+    struct strbuf *held = &req->conn->held, *head = &req->conn->server->scratch;
+
+    strbuf_add(held, head->data, head->len);
+    strbuf_add(held, body, len);
+    if (strbuf_ok(head) && strbuf_ok(held))
+        return;
+    strbuf_done(head);
+    strbuf_done(held);
+    req->keep_alive = false;
+}
+
+void reply_send_held(struct connection *conn, bool keep_alive)
+{
+    struct strbuf *held = &conn->held;
+    const char *line = reply_connection_line(message_get_head(conn->parser), keep_alive);
+    const char *rest = held->len ? (const char *)memchr(held->data, '\n', held->len) + 1 : NULL;
+    size_t first = rest ? (size_t)(rest - held->data) : 0;
+    uv_buf_t bufs[3];
+
+    if (!rest)
+        return;
+    bufs[0] = uv_buf_init(held->data, (unsigned)first);
+    bufs[1] = uv_buf_init((char *)(uintptr_t)line, (unsigned)strlen(line));
+    bufs[2] = uv_buf_init(held->data + first, (unsigned)(held->len - first));
+    (void)stream_writev(conn->stream, bufs, 3);
+    strbuf_done(held);
+}
+
 void request_reply(struct request *req, int status, const char *content_type, const void *body,
                    size_t len)
 {
     struct connection *conn = req->conn;
 
     if (conn->stream) {
-        add_head(req, status, content_type);
-        if (!has_no_body(status))
-            add_length(&conn->server->scratch, len);
+        reply_add_head(req, status, content_type);
+        if (!reply_has_no_body(status))
+            reply_add_length(&conn->server->scratch, len);
         strbuf_add(&conn->server->scratch, "\r\n", 2);
-        if (req->method == METHOD_HEAD || has_no_body(status))
+        if (req->method == METHOD_HEAD || reply_has_no_body(status))
             len = 0;
-        send_answer(req, body, len);
+        if (reply_is_held(req))
+            reply_hold_answer(req, body, len);
+        else
+            reply_send_answer(req, body, len);
         AQ_FAULT("http.reply.sent");
     }
     connection_next(conn);
@@ -173,7 +233,7 @@ void request_fail_data(struct request *req, const struct aq_error *err, const ch
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const struct problem_type *type = problem_of(err);
 
-    /* What is kept from strangers must be found somewhere. */
+    /* What clients are not told must be found somewhere. */
     if (type->status == 500)
         log_error("%s %s: %s", method_name(req->method), request_get_path(req), err->text);
     problem_write(&text, err, data);
@@ -200,11 +260,11 @@ void request_begin(struct request *req, int status, const char *content_type,
     if (!conn->stream)
         return;
     req->keep_alive = req->keep_alive && req->chunked;
-    add_head(req, status, content_type);
+    reply_add_head(req, status, content_type);
     if (req->chunked)
         strbuf_adds(&conn->server->scratch, "Transfer-Encoding: chunked\r\n");
     strbuf_add(&conn->server->scratch, "\r\n", 2);
-    send_answer(req, NULL, 0);
+    reply_send_answer(req, NULL, 0);
 }
 
 size_t request_get_queued(const struct request *req)
@@ -283,12 +343,12 @@ struct stream *request_upgrade(struct request *req, const char *protocol,
     if (!conn->stream)
         return NULL;
     strbuf_clear(out);
-    add_status_line(out, 101);
-    add_common(conn->server, out);
+    reply_add_status_line(out, 101);
+    reply_add_common(conn->server, out);
     strbuf_addf(out, "Connection: Upgrade\r\nUpgrade: %s\r\n", protocol);
     strbuf_add(out, req->headers.data, req->headers.len);
     strbuf_add(out, "\r\n", 2);
-    send_answer(req, NULL, 0);
+    reply_send_answer(req, NULL, 0);
     conn->state = CONNECTION_UPGRADED;
     server_set_timer(conn, TIMER_NONE);
     stream_set_ops(conn->stream, ops, data);

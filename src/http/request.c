@@ -1,4 +1,6 @@
-#include "http/server_inner.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a handler asks of its request: target, headers, parameters, body. */
+#include "http/server_internal.h"
 
 #include <string.h>
 

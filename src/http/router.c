@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which handler answers which request. */
 #include "http/router.h"
 
 #include <errno.h>
@@ -10,19 +12,19 @@
 /* One segment of the path. Literals are children sorted by name; the
  * parameter, if there is one, is tried after them.
  */
-struct node {
+struct router_node {
     const char *name; /* literal text; NULL for a parameter; borrowed from the table */
     size_t name_len;
-    struct node **children;
+    struct router_node **children;
     size_t count, cap;
-    struct node *param;
+    struct router_node *param;
     const struct route *routes[METHOD_COUNT];
     void *data[METHOD_COUNT];
     unsigned allowed;
 };
 
 struct router {
-    struct node root;
+    struct router_node root;
     const struct route **list;
     size_t count, cap;
 };
@@ -37,20 +39,20 @@ int router_new(struct router **ret, struct aq_error *err)
     struct router *router = calloc(1, sizeof(*router));
 
     if (!router)
-        return aq_fail(err, ENOMEM, "no memory for a router");
+        return aq_fail_oom(err);
     *ret = router;
     return 0;
 }
 
-static void node_done(struct node *node)
+static void router_node_done(struct router_node *node)
 {
     for (size_t i = 0; i < node->count; i++) {
-        node_done(node->children[i]);
+        router_node_done(node->children[i]);
         free(node->children[i]);
     }
     free(node->children);
     if (node->param)
-        node_done(node->param);
+        router_node_done(node->param);
     free(node->param);
 }
 
@@ -58,13 +60,13 @@ void router_free(struct router *router)
 {
     if (!router)
         return;
-    node_done(&router->root);
+    router_node_done(&router->root);
     free(router->list);
     free(router);
 }
 
 /* Split "/a/b" after its first '/': one more segment than further slashes. */
-static int split(const char *path, size_t len, struct segment *segments, size_t *ret_count)
+static int router_split(const char *path, size_t len, struct segment *segments, size_t *ret_count)
 {
     const char *end = path + len;
     size_t n = 0;
@@ -86,7 +88,7 @@ static int split(const char *path, size_t len, struct segment *segments, size_t 
     return 0;
 }
 
-static int compare_names(const char *a, size_t a_len, const char *b, size_t b_len)
+static int router_compare_names(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     int order = memcmp(a, b, AQ_MIN(a_len, b_len));
 
@@ -94,15 +96,15 @@ static int compare_names(const char *a, size_t a_len, const char *b, size_t b_le
 }
 
 /* The child of that name, or where it would have to go. */
-static struct node *find_child(const struct node *node, const char *name, size_t len,
-                               size_t *ret_place)
+static struct router_node *router_find_child(const struct router_node *node, const char *name,
+                                             size_t len, size_t *ret_place)
 {
     size_t low = 0, high = node->count;
 
     while (low < high) {
         size_t mid = (low + high) / 2;
-        int order = compare_names(name, len, node->children[mid]->name,
-                                  node->children[mid]->name_len);
+        int order = router_compare_names(name, len, node->children[mid]->name,
+                                         node->children[mid]->name_len);
 
         if (!order)
             return node->children[mid];
@@ -115,11 +117,12 @@ static struct node *find_child(const struct node *node, const char *name, size_t
     return NULL;
 }
 
-static struct node *add_child(struct node *node, const struct segment *s)
+static struct router_node *router_add_child(struct router_node *node, const struct segment *s)
 {
     bool is_param = s->len && s->text[0] == '{';
     size_t place = 0;
-    struct node *child = is_param ? node->param : find_child(node, s->text, s->len, &place);
+    struct router_node *child = is_param ? node->param
+                                         : router_find_child(node, s->text, s->len, &place);
 
     if (child)
         return child;
@@ -128,21 +131,21 @@ static struct node *add_child(struct node *node, const struct segment *s)
         return NULL;
     if (is_param)
         return node->param = child;
-    if (!vec_grow(&node->children, &node->cap, node->count + 1, sizeof(struct node *))) {
+    if (!vec_grow(&node->children, &node->cap, node->count + 1, sizeof(struct router_node *))) {
         free(child);
         return NULL;
     }
     child->name = s->text;
     child->name_len = s->len;
     memmove(node->children + place + 1, node->children + place,
-            (node->count - place) * sizeof(struct node *));
+            (node->count - place) * sizeof(struct router_node *));
     node->children[place] = child;
     node->count++;
     return child;
 }
 
 /* Plain text, or "{name}" as a whole; an empty one only in "/" or at the end. */
-static bool is_good_segment(const struct segment *s, bool is_last)
+static bool router_is_good_segment(const struct segment *s, bool is_last)
 {
     bool is_param = s->len && s->text[0] == '{';
 
@@ -156,42 +159,42 @@ static bool is_good_segment(const struct segment *s, bool is_last)
     return true;
 }
 
-static int check_row(const struct route *row, struct segment *segments, size_t *ret_count,
-                     struct aq_error *err)
+static int router_check_row(const struct route *row, struct segment *segments, size_t *ret_count,
+                            struct aq_error *err)
 {
     size_t params = 0;
 
     if (!row->path || row->method >= METHOD_COUNT || !row->handler || !row->doc || !*row->doc)
         return aq_fail(err, EINVAL, "route '%s' lacks a path, method, handler or doc line",
                        row->path ? row->path : "");
-    if (split(row->path, strlen(row->path), segments, ret_count) < 0)
+    if (router_split(row->path, strlen(row->path), segments, ret_count) < 0)
         return aq_fail(err, EINVAL, "route '%s' is not a path of at most %d segments", row->path,
                        ROUTER_SEGMENTS_MAX);
     for (size_t i = 0; i < *ret_count; i++) {
         params += segments[i].len && segments[i].text[0] == '{';
-        if (!is_good_segment(&segments[i], i + 1 == *ret_count) || params > ROUTER_PARAMS_MAX)
+        if (!router_is_good_segment(&segments[i], i + 1 == *ret_count)
+            || params > ROUTER_PARAMS_MAX)
             return aq_fail(err, EINVAL, "route '%s' has a malformed segment or over %d parameters",
                            row->path, ROUTER_PARAMS_MAX);
     }
     return 0;
 }
 
-static int add_row(struct router *router, const struct route *row, void *data,
-                   struct aq_error *err)
+static int router_add_row(struct router *router, const struct route *row, void *data,
+                          struct aq_error *err)
 {
     struct segment segments[ROUTER_SEGMENTS_MAX];
-    struct node *node = &router->root;
+    struct router_node *node = &router->root;
     size_t count = 0;
     int r;
 
-    r = check_row(row, segments, &count, err);
+    r = router_check_row(row, segments, &count, err);
     if (r < 0)
         return r;
     for (size_t i = 0; i < count && node; i++)
-        node = add_child(node, &segments[i]);
-    if (!node
-        || !vec_grow(&router->list, &router->cap, router->count + 1, sizeof(*router->list)))
-        return aq_fail(err, ENOMEM, "no memory for routes");
+        node = router_add_child(node, &segments[i]);
+    if (!node || !vec_grow(&router->list, &router->cap, router->count + 1, sizeof(*router->list)))
+        return aq_fail_oom(err);
     if (node->routes[row->method])
         return aq_fail(err, EINVAL, "routes '%s' and '%s' answer the same %s", row->path,
                        node->routes[row->method]->path, method_name(row->method));
@@ -202,7 +205,7 @@ static int add_row(struct router *router, const struct route *row, void *data,
     return 0;
 }
 
-static int compare_rows(const void *a, const void *b)
+static int router_compare_rows(const void *a, const void *b)
 {
     const struct route *x = *(const struct route *const *)a;
     const struct route *y = *(const struct route *const *)b;
@@ -217,9 +220,9 @@ int router_add(struct router *router, const struct route *routes, size_t count, 
     int r = 0;
 
     for (size_t i = 0; i < count && r == 0; i++)
-        r = add_row(router, &routes[i], data, err);
+        r = router_add_row(router, &routes[i], data, err);
     if (router->count)
-        qsort(router->list, router->count, sizeof(*router->list), compare_rows);
+        qsort(router->list, router->count, sizeof(*router->list), router_compare_rows);
     return r;
 }
 
@@ -232,29 +235,30 @@ const struct route *const *router_list(const struct router *router, size_t *ret_
 /* Depth first, literals before parameters; a node is visited once at most.
  * 'values' collects which segments the parameters on the way took.
  */
-static const struct node *walk(const struct node *node, const struct segment *segments,
-                               size_t count, const struct segment **values, size_t *depth)
+static const struct router_node *router_walk(const struct router_node *node,
+                                             const struct segment *segments, size_t count,
+                                             const struct segment **values, size_t *depth)
 {
-    const struct node *found = NULL;
-    const struct node *child;
+    const struct router_node *found = NULL;
+    const struct router_node *child;
     size_t place;
 
     if (!count)
         return node->allowed ? node : NULL;
-    child = find_child(node, segments->text, segments->len, &place);
+    child = router_find_child(node, segments->text, segments->len, &place);
     if (child)
-        found = walk(child, segments + 1, count - 1, values, depth);
+        found = router_walk(child, segments + 1, count - 1, values, depth);
     if (found || !node->param || !segments->len)
         return found;
     values[(*depth)++] = segments;
-    found = walk(node->param, segments + 1, count - 1, values, depth);
+    found = router_walk(node->param, segments + 1, count - 1, values, depth);
     if (!found)
         (*depth)--;
     return found;
 }
 
 /* Parameter names differ between rows of one node, so they come from the row. */
-static void name_params(struct route_match *match, struct arena *arena)
+static void router_name_params(struct route_match *match, struct arena *arena)
 {
     const char *p = match->route->path;
 
@@ -266,8 +270,8 @@ static void name_params(struct route_match *match, struct arena *arena)
     }
 }
 
-static int decode_segments(struct arena *arena, struct segment *segments, size_t count,
-                           struct aq_error *err)
+static int router_decode_segments(struct arena *arena, struct segment *segments, size_t count,
+                                  struct aq_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         int r;
@@ -282,19 +286,19 @@ static int decode_segments(struct arena *arena, struct segment *segments, size_t
     return 0;
 }
 
-static int fill_params(struct route_match *match, const struct segment *const *values, size_t count,
-                       struct arena *arena, struct aq_error *err)
+static int router_fill_params(struct route_match *match, const struct segment *const *values,
+                              size_t count, struct arena *arena, struct aq_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         match->params[i].value = arena_strndup(arena, values[i]->text, values[i]->len);
         if (!match->params[i].value)
-            return aq_fail(err, ENOMEM, "no memory for a request");
+            return aq_fail_oom(err);
     }
     match->param_count = count;
-    name_params(match, arena);
+    router_name_params(match, arena);
     for (size_t i = 0; i < count; i++)
         if (!match->params[i].name)
-            return aq_fail(err, ENOMEM, "no memory for a request");
+            return aq_fail_oom(err);
     return 0;
 }
 
@@ -303,16 +307,16 @@ int router_match(const struct router *router, enum method method, const char *pa
 {
     struct segment segments[ROUTER_SEGMENTS_MAX];
     const struct segment *values[ROUTER_SEGMENTS_MAX];
-    const struct node *node = NULL;
+    const struct router_node *node = NULL;
     size_t count = 0, depth = 0;
     int r;
 
     ret->allowed = 0;
-    if (split(path, len, segments, &count) == 0) {
-        r = decode_segments(arena, segments, count, err);
+    if (router_split(path, len, segments, &count) == 0) {
+        r = router_decode_segments(arena, segments, count, err);
         if (r < 0)
             return r;
-        node = walk(&router->root, segments, count, values, &depth);
+        node = router_walk(&router->root, segments, count, values, &depth);
     }
     if (!node)
         return aq_fail_kind(err, ENOENT, "url-not-found", "Unknown URL path: %.*s",
@@ -327,7 +331,7 @@ int router_match(const struct router *router, enum method method, const char *pa
                             (int)AQ_MIN(len, 200), path, method_name(method));
     ret->route = node->routes[method];
     ret->data = node->data[method];
-    return fill_params(ret, values, depth, arena, err);
+    return router_fill_params(ret, values, depth, arena, err);
 }
 
 void router_format_allow(unsigned allowed, struct strbuf *out)

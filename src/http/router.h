@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* router.h - which handler answers which request
  *
  * Routes are static tables; the docs of "GET /", the tests and the
@@ -22,8 +23,8 @@ enum {
 
 struct route {
     enum method method;
-    const char *path;  /* "/session/{name}/logs": parameters are whole segments */
-    int role;          /* the caller's own meaning */
+    const char *path; /* "/session/{name}/logs": parameters are whole segments */
+    int role;         /* the caller's own meaning */
     route_handler_fn *handler;
     const void *body;  /* the caller's table that decodes the body, or NULL */
     const char *doc;   /* one line */

@@ -1,37 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An HTTP/1.1 server on a uv loop. */
 #include "http/server.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/server_inner.h"
+#include "http/server_internal.h"
 
 #define REFUSING_MAX 64 /* connections that are told 503 at one time */
 #define LINGER_MSEC 2000
 
-static unsigned or_default(unsigned value, unsigned fallback)
+static unsigned server_or_default(unsigned value, unsigned fallback)
 {
     return value ? value : fallback;
 }
 
-static void set_limits(struct server *server, const struct server_limits *l)
+static void server_set_limits(struct server *server, const struct server_limits *l)
 {
     struct server_limits *own = &server->limits;
 
     *own = *l;
     if (!own->message.head_max)
         own->message = message_limits_default;
-    own->connections_max = or_default(l->connections_max, 10000);
+    own->connections_max = server_or_default(l->connections_max, 10000);
     if (!own->queue_max)
         own->queue_max = (size_t)8 << 20;
     if (!own->bodies_max)
         own->bodies_max = (size_t)128 << 20;
-    server->timer_msec[TIMER_FRESH] = or_default(l->head_msec, 10000);
-    server->timer_msec[TIMER_HEAD] = or_default(l->head_msec, 10000);
-    server->timer_msec[TIMER_BODY] = or_default(l->body_msec, 30000);
-    server->timer_msec[TIMER_IDLE] = or_default(l->idle_msec, 75000);
-    server->timer_msec[TIMER_WRITE] = or_default(l->write_msec, 30000);
-    server->timer_msec[TIMER_KEEPALIVE] = or_default(l->keepalive_msec, 15000);
+    server->timer_msec[TIMER_FRESH] = server_or_default(l->head_msec, 10000);
+    server->timer_msec[TIMER_HEAD] = server_or_default(l->head_msec, 10000);
+    server->timer_msec[TIMER_BODY] = server_or_default(l->body_msec, 30000);
+    server->timer_msec[TIMER_IDLE] = server_or_default(l->idle_msec, 75000);
+    server->timer_msec[TIMER_WRITE] = server_or_default(l->write_msec, 30000);
+    server->timer_msec[TIMER_KEEPALIVE] = server_or_default(l->keepalive_msec, 15000);
     server->timer_msec[TIMER_LINGER] = LINGER_MSEC;
 }
 
@@ -44,13 +46,13 @@ int server_new(uv_loop_t *loop, const struct server_options *options, struct ser
     if (!server || !sweep) {
         free(server);
         free(sweep);
-        return aq_fail(err, ENOMEM, "no memory for a server");
+        return aq_fail_oom(err);
     }
     server->loop = loop;
     server->router = options->router;
     server->guard = options->guard;
     server->guard_data = options->guard_data;
-    set_limits(server, &options->limits);
+    server_set_limits(server, &options->limits);
     list_init(&server->connections);
     for (unsigned i = 0; i < TIMER_COUNT; i++)
         list_init(&server->timers[i]);
@@ -77,7 +79,7 @@ void server_set_timer(struct connection *conn, enum timer_kind kind)
     list_add(&server->timers[kind], &conn->timer_link);
 }
 
-static void on_sweep(uv_timer_t *timer)
+static void server_on_sweep(uv_timer_t *timer)
 {
     struct server *server = timer->data;
     uint64_t now = uv_now(server->loop);
@@ -96,19 +98,20 @@ static void on_sweep(uv_timer_t *timer)
     }
 }
 
-static void start_sweeping(struct server *server)
+static void server_start_sweeping(struct server *server)
 {
     unsigned least = 4000;
 
     for (unsigned i = 0; i < TIMER_COUNT; i++)
         least = AQ_MIN(least, server->timer_msec[i]);
-    (void)uv_timer_start(server->sweep, on_sweep, least / 4 + 1, least / 4 + 1);
+    (void)uv_timer_start(server->sweep, server_on_sweep, least / 4 + 1, least / 4 + 1);
 }
 
 /* ---- connections ---- */
 
 /* The oldest of a kind, if it has waited for 'msec' at least. */
-static struct connection *find_oldest(struct server *server, enum timer_kind kind, uint64_t msec)
+static struct connection *server_find_oldest(struct server *server, enum timer_kind kind,
+                                             uint64_t msec)
 {
     struct list *head = &server->timers[kind];
     struct connection *conn = LIST_ENTRY(head->next, struct connection, timer_link);
@@ -119,23 +122,23 @@ static struct connection *find_oldest(struct server *server, enum timer_kind kin
     return conn;
 }
 
-/* Whoever may make room: those who never said anything first, those in the
+/* Clients to close when there are too many: those who never said anything first, those in the
  * middle of a head last. Clients that are neither slow nor silent come and go
  * much faster than the second that is given to them.
  */
-static struct connection *find_idle(struct server *server)
+static struct connection *server_find_idle(struct server *server)
 {
     static const struct {
         enum timer_kind kind;
         uint64_t msec;
     } order[] = {
-        { TIMER_FRESH, 1000 }, { TIMER_IDLE, 0 }, { TIMER_HEAD, 1000 }, { TIMER_FRESH, 0 },
-        { TIMER_HEAD, 0 },
+        { TIMER_FRESH, 1000 }, { TIMER_IDLE, 0 }, { TIMER_HEAD, 1000 },
+        { TIMER_FRESH, 0 },    { TIMER_HEAD, 0 },
     };
     struct connection *found = NULL;
 
     for (size_t i = 0; i < AQ_COUNT(order) && !found; i++)
-        found = find_oldest(server, order[i].kind, order[i].msec);
+        found = server_find_oldest(server, order[i].kind, order[i].msec);
     return found;
 }
 
@@ -144,30 +147,30 @@ void server_start_connection(struct connection *conn)
     struct server *server = conn->server;
 
     if (!server->connection_count++)
-        start_sweeping(server);
+        server_start_sweeping(server);
     server->stats.connections_total++;
     server_set_timer(conn, TIMER_FRESH);
 }
 
-static bool is_full(const struct server *server)
+static bool server_is_full(const struct server *server)
 {
     return server->connection_count - server->refusing >= server->limits.connections_max;
 }
 
-static void on_waiting(struct listener *listener, void *data)
+static void server_on_waiting(struct listener *listener, void *data)
 {
     struct server *server = data;
     struct connection *conn = connection_new(server, NULL);
 
     if (!conn)
         return;
-    if (is_full(server)) {
-        struct connection *idle = find_idle(server);
+    if (server_is_full(server)) {
+        struct connection *idle = server_find_idle(server);
 
         if (idle)
             connection_drop(idle);
     }
-    conn->refused = is_full(server);
+    conn->refused = server_is_full(server);
     if (listener_accept(listener, &connection_ops, conn, &conn->stream, NULL) < 0) {
         connection_free(conn);
         return;
@@ -191,7 +194,7 @@ int server_listen(struct server *server, const struct listener_options *options,
     if (server->listener_count == AQ_COUNT(server->listeners))
         return aq_fail(err, E2BIG, "a server listens on %zu addresses at most",
                        AQ_COUNT(server->listeners));
-    r = listener_new(server->loop, options, on_waiting, server, &listener, err);
+    r = listener_new(server->loop, options, server_on_waiting, server, &listener, err);
     if (r < 0)
         return r;
     server->listeners[server->listener_count++] = listener;
@@ -208,7 +211,7 @@ void server_get_stats(const struct server *server, struct server_stats *ret)
 
 /* ---- stopping ---- */
 
-static void on_stopped(void *data)
+static void server_on_stopped(void *data)
 {
     struct server *server = data;
 
@@ -224,10 +227,10 @@ void server_count_down(struct server *server)
         return;
     (void)uv_timer_stop(server->sweep);
     if (server->stopping && !server->stopped)
-        server->stopped = defer_call(server->loop, 0, on_stopped, server);
+        server->stopped = defer_call(server->loop, 0, server_on_stopped, server);
 }
 
-static void on_grace_over(void *data)
+static void server_on_grace_over(void *data)
 {
     struct server *server = data;
 
@@ -245,7 +248,7 @@ void server_stop(struct server *server, unsigned grace_msec, void (*on_done)(voi
     for (size_t i = 0; i < server->listener_count; i++)
         listener_close(server->listeners[i]);
     server->listener_count = 0;
-    server->grace = defer_call(server->loop, grace_msec, on_grace_over, server);
+    server->grace = defer_call(server->loop, grace_msec, server_on_grace_over, server);
     LIST_FOREACH(it, &server->connections) {
         struct connection *conn = LIST_ENTRY(it, struct connection, all);
 
@@ -253,10 +256,10 @@ void server_stop(struct server *server, unsigned grace_msec, void (*on_done)(voi
             connection_drop(conn);
     }
     if (!server->connection_count && !server->stopped)
-        server->stopped = defer_call(server->loop, 0, on_stopped, server);
+        server->stopped = defer_call(server->loop, 0, server_on_stopped, server);
 }
 
-static void on_sweep_closed(uv_handle_t *handle)
+static void server_on_sweep_closed(uv_handle_t *handle)
 {
     free(handle);
 }
@@ -271,7 +274,7 @@ void server_free(struct server *server)
         connection_drop(LIST_ENTRY(it, struct connection, all));
     defer_cancel(server->grace);
     defer_cancel(server->stopped);
-    uv_close((uv_handle_t *)server->sweep, on_sweep_closed);
+    uv_close((uv_handle_t *)server->sweep, server_on_sweep_closed);
     arena_done(&server->spare);
     strbuf_done(&server->scratch);
     free(server);

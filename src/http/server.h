@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server.h - an HTTP/1.1 server on a uv loop
  *
  * Each request is routed and authorised when its head is there, then its body
@@ -31,14 +32,14 @@ struct request;
 /* 0 takes the default in brackets. */
 struct server_limits {
     struct message_limits message; /* [message_limits_default] */
-    unsigned head_msec;       /* first byte of a head to its last [10,000] */
-    unsigned body_msec;       /* the body may stand still [30,000] */
-    unsigned idle_msec;       /* between requests [75,000] */
-    unsigned write_msec;      /* queued bytes may stand still [30,000] */
-    unsigned keepalive_msec;  /* silence on an event stream before a comment [15,000] */
-    unsigned connections_max; /* further ones get 503 [10,000] */
-    size_t queue_max;         /* bytes queued for one slow reader [8 MiB] */
-    size_t bodies_max;        /* bytes of all bodies held at one time; beyond it 503 [128 MiB] */
+    unsigned head_msec;            /* first byte of a head to its last [10,000] */
+    unsigned body_msec;            /* the body may stand still [30,000] */
+    unsigned idle_msec;            /* between requests [75,000] */
+    unsigned write_msec;           /* queued bytes may stand still [30,000] */
+    unsigned keepalive_msec;       /* silence on an event stream before a comment [15,000] */
+    unsigned connections_max;      /* further ones get 503 [10,000] */
+    size_t queue_max;              /* bytes queued for one slow reader [8 MiB] */
+    size_t bodies_max; /* bytes of all bodies held at one time; beyond it 503 [128 MiB] */
 };
 
 /* Called with the head, before the body. 0 lets the request pass; -errno

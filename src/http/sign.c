@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backend.AI request signatures, both directions. */
 #include "http/sign.h"
 
 #include <ctype.h>
@@ -20,7 +22,7 @@
 /* ---- derived keys ---- */
 
 struct derived_key {
-    char *from; /* "<day><secret>\n<host>"; NULL = empty */
+    char *from;                 /* "<day><secret>\n<host>"; NULL = empty */
     struct hmac_sha256_ctx ctx; /* with the key, which a digest leaves in it */
 };
 
@@ -28,7 +30,7 @@ struct sign_cache {
     struct derived_key keys[SIGN_CACHE_SIZE]; /* by hash of 'from' */
 };
 
-static void derived_key_done(struct derived_key *key)
+static void sign_derived_key_done(struct derived_key *key)
 {
     if (key->from)
         explicit_bzero(key->from, strlen(key->from));
@@ -36,21 +38,21 @@ static void derived_key_done(struct derived_key *key)
     explicit_bzero(key, sizeof(*key));
 }
 
-static void hmac(struct hmac_sha256_ctx *ctx, const char *text, size_t len, uint8_t ret[32])
+static void sign_hmac(struct hmac_sha256_ctx *ctx, const char *text, size_t len, uint8_t ret[32])
 {
     hmac_sha256_update(ctx, len, (const uint8_t *)text);
     hmac_sha256_digest(ctx, 32, ret);
 }
 
-static void derive_key(const struct sign_input *in, const char *secret_key, const char *day,
-                       struct hmac_sha256_ctx *ret)
+static void sign_derive_key(const struct sign_input *in, const char *secret_key, const char *day,
+                            struct hmac_sha256_ctx *ret)
 {
     uint8_t key[32];
 
     hmac_sha256_set_key(ret, strlen(secret_key), (const uint8_t *)secret_key);
-    hmac(ret, day, 8, key);
+    sign_hmac(ret, day, 8, key);
     hmac_sha256_set_key(ret, sizeof(key), key);
-    hmac(ret, in->host, strlen(in->host), key);
+    sign_hmac(ret, in->host, strlen(in->host), key);
     hmac_sha256_set_key(ret, sizeof(key), key);
     explicit_bzero(key, sizeof(key));
 }
@@ -63,13 +65,13 @@ struct sign_cache *sign_cache_new(void)
 void sign_cache_free(struct sign_cache *cache)
 {
     for (size_t i = 0; cache && i < SIGN_CACHE_SIZE; i++)
-        derived_key_done(&cache->keys[i]);
+        sign_derived_key_done(&cache->keys[i]);
     free(cache);
 }
 
 /* The cache's key, derived if need be; NULL without memory. */
-static struct derived_key *cached_key(struct sign_cache *cache, const struct sign_input *in,
-                                      const char *secret_key, const char *day)
+static struct derived_key *sign_cached_key(struct sign_cache *cache, const struct sign_input *in,
+                                           const char *secret_key, const char *day)
 {
     char *from = aq_format("%s%s\n%s", day, secret_key, in->host);
     struct derived_key *key;
@@ -82,33 +84,32 @@ static struct derived_key *cached_key(struct sign_cache *cache, const struct sig
         free(from);
         return key;
     }
-    derived_key_done(key);
+    sign_derived_key_done(key);
     key->from = from;
-    derive_key(in, secret_key, day, &key->ctx);
+    sign_derive_key(in, secret_key, day, &key->ctx);
     return key;
 }
 
-static bool sign_text(struct sign_cache *cache, const struct sign_input *in,
-                      const char *secret_key, const char *day, const struct strbuf *text,
-                      uint8_t ret[32])
+static bool sign_text(struct sign_cache *cache, const struct sign_input *in, const char *secret_key,
+                      const char *day, const struct strbuf *text, uint8_t ret[32])
 {
     struct derived_key own = { 0 };
     struct derived_key *key = &own;
 
     if (cache)
-        key = cached_key(cache, in, secret_key, day);
+        key = sign_cached_key(cache, in, secret_key, day);
     else
-        derive_key(in, secret_key, day, &own.ctx);
+        sign_derive_key(in, secret_key, day, &own.ctx);
     if (key)
-        hmac(&key->ctx, text->data, text->len, ret);
-    derived_key_done(&own);
+        sign_hmac(&key->ctx, text->data, text->len, ret);
+    sign_derived_key_done(&own);
     return key != NULL;
 }
 
 /* ---- the text ---- */
 
 /* YYYYMMDD of the date in its own time zone. */
-static int format_day(const char *date, char ret[9], struct aq_error *err)
+static int sign_format_day(const char *date, char ret[9], struct aq_error *err)
 {
     int64_t usec;
     struct tm tm;
@@ -128,7 +129,7 @@ static int format_day(const char *date, char ret[9], struct aq_error *err)
 }
 
 /* "application/JSON; charset=x" -> "application/json" */
-static void add_media_type(struct strbuf *out, const char *content_type)
+static void sign_add_media_type(struct strbuf *out, const char *content_type)
 {
     size_t len;
 
@@ -141,42 +142,42 @@ static void add_media_type(struct strbuf *out, const char *content_type)
         strbuf_addc(out, (char)tolower((unsigned char)content_type[i]));
 }
 
-static void add_line(struct strbuf *out, const char *line)
+static void sign_add_line(struct strbuf *out, const char *line)
 {
     strbuf_adds(out, line);
     strbuf_addc(out, '\n');
 }
 
-static int compute(struct sign_cache *cache, const struct sign_input *in, const char *secret_key,
-                   uint8_t ret[32], struct aq_error *err)
+static int sign_compute_hex(struct sign_cache *cache, const struct sign_input *in,
+                            const char *secret_key, uint8_t ret[32], struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char day[9];
     int r;
 
-    r = format_day(in->date, day, err);
+    r = sign_format_day(in->date, day, err);
     if (r < 0)
         return r;
     (void)strbuf_reserve(&text, 512);
-    add_line(&text, in->method);
-    add_line(&text, in->target);
-    add_line(&text, in->date);
+    sign_add_line(&text, in->method);
+    sign_add_line(&text, in->target);
+    sign_add_line(&text, in->date);
     strbuf_adds(&text, "host:");
-    add_line(&text, in->host);
+    sign_add_line(&text, in->host);
     strbuf_adds(&text, "content-type:");
-    add_media_type(&text, in->content_type);
+    sign_add_media_type(&text, in->content_type);
     strbuf_adds(&text, in->is_sorna ? "\nx-sorna-version:" : "\nx-backendai-version:");
-    add_line(&text, in->version);
+    sign_add_line(&text, in->version);
     strbuf_adds(&text, EMPTY_SHA256);
-    return strbuf_ok(&text) && sign_text(cache, in, secret_key, day, &text, ret)
-               ? 0 : aq_fail(err, ENOMEM, "cannot compute a signature");
+    return strbuf_ok(&text) && sign_text(cache, in, secret_key, day, &text, ret) ? 0
+                                                                                 : aq_fail_oom(err);
 }
 
 int sign_compute(const struct sign_input *input, const char *secret_key, char ret[SIGN_HEX_MAX],
                  struct aq_error *err)
 {
     uint8_t signature[32];
-    int r = compute(NULL, input, secret_key, signature, err);
+    int r = sign_compute_hex(NULL, input, secret_key, signature, err);
 
     for (size_t i = 0; i < 32 && r == 0; i++) {
         ret[2 * i] = "0123456789abcdef"[signature[i] >> 4];
@@ -187,13 +188,13 @@ int sign_compute(const struct sign_input *input, const char *secret_key, char re
     return r;
 }
 
-static int fail_auth(struct aq_error *err, const char *msg)
+static int sign_fail_auth(struct aq_error *err, const char *msg)
 {
     return aq_fail_kind(err, EINVAL, "invalid-auth-params", "%s", msg);
 }
 
 /* 64 hex digits, the whole text of 'len'. */
-static bool read_signature(const char *hex, size_t len, uint8_t ret[32])
+static bool sign_read_signature(const char *hex, size_t len, uint8_t ret[32])
 {
     if (len != 64)
         return false;
@@ -209,7 +210,7 @@ static bool read_signature(const char *hex, size_t len, uint8_t ret[32])
 }
 
 /* "<access key>:<hex>" */
-static bool read_credential(const char *text, size_t len, struct sign_claim *ret)
+static bool sign_read_credential(const char *text, size_t len, struct sign_claim *ret)
 {
     const char *colon = memchr(text, ':', len);
     size_t key_len = colon ? (size_t)(colon - text) : 0;
@@ -221,10 +222,10 @@ static bool read_credential(const char *text, size_t len, struct sign_claim *ret
             return false;
     memcpy(ret->access_key, text, key_len);
     ret->access_key[key_len] = '\0';
-    return read_signature(colon + 1, len - key_len - 1, ret->signature);
+    return sign_read_signature(colon + 1, len - key_len - 1, ret->signature);
 }
 
-static size_t skip_blanks(const char *text)
+static size_t sign_skip_blanks(const char *text)
 {
     return strspn(text, " \t");
 }
@@ -232,14 +233,14 @@ static size_t skip_blanks(const char *text)
 int sign_parse_authorization(const char *header, struct sign_claim *ret, struct aq_error *err)
 {
     size_t scheme = strcspn(header, " \t");
-    const char *p = header + scheme + skip_blanks(header + scheme);
+    const char *p = header + scheme + sign_skip_blanks(header + scheme);
     bool has_method = false, has_credential = false;
 
     if (!*p)
-        return fail_auth(err, "Malformed authorization header");
+        return sign_fail_auth(err, "Malformed authorization header");
     if (!((scheme == 9 && !strncmp(header, "BackendAI", 9))
           || (scheme == 5 && !strncmp(header, "Sorna", 5))))
-        return fail_auth(err, "Invalid authorization type name");
+        return sign_fail_auth(err, "Invalid authorization type name");
     while (*p) {
         size_t len = strcspn(p, ","), end = len;
         const char *value = memchr(p, '=', len);
@@ -247,32 +248,32 @@ int sign_parse_authorization(const char *header, struct sign_claim *ret, struct 
         while (end && (p[end - 1] == ' ' || p[end - 1] == '\t'))
             end--;
         if (!value)
-            return fail_auth(err, "Missing or malformed authorization parameters");
+            return sign_fail_auth(err, "Missing or malformed authorization parameters");
         value++;
         if (!strncmp(p, "signMethod=", 11) && !has_method) {
             has_method = true;
             if (end != 22 || strncasecmp(value, "HMAC-SHA256", 11))
-                return fail_auth(err, "Unsupported signing method: use HMAC-SHA256");
+                return sign_fail_auth(err, "Unsupported signing method: use HMAC-SHA256");
         } else if (!strncmp(p, "credential=", 11) && !has_credential) {
             has_credential = true;
-            if (!read_credential(value, end - 11, ret))
-                return fail_auth(err, "Missing or malformed authorization parameters");
+            if (!sign_read_credential(value, end - 11, ret))
+                return sign_fail_auth(err, "Missing or malformed authorization parameters");
         } else
-            return fail_auth(err, "Missing or malformed authorization parameters");
+            return sign_fail_auth(err, "Missing or malformed authorization parameters");
         p += len;
         if (*p == ',') {
             p++;
-            p += skip_blanks(p);
+            p += sign_skip_blanks(p);
         }
     }
     if (!has_method || !has_credential)
-        return fail_auth(err, "Missing or malformed authorization parameters");
+        return sign_fail_auth(err, "Missing or malformed authorization parameters");
     return 0;
 }
 
 /* The first of these headers that is there, or NULL. */
-static const char *first_header(const struct request *req, const char *a, const char *b,
-                                const char *c)
+static const char *sign_first_header(const struct request *req, const char *a, const char *b,
+                                     const char *c)
 {
     const char *value = request_get_header(req, a);
 
@@ -281,14 +282,14 @@ static const char *first_header(const struct request *req, const char *a, const 
     return value || !c ? value : request_get_header(req, c);
 }
 
-static int read_date(const struct request *req, int64_t now_usec, struct sign_claim *claim,
-                     struct aq_error *err)
+static int sign_read_date(const struct request *req, int64_t now_usec, struct sign_claim *claim,
+                          struct aq_error *err)
 {
-    claim->input.date = first_header(req, "Date", "X-BackendAI-Date", "X-Sorna-Date");
+    claim->input.date = sign_first_header(req, "Date", "X-BackendAI-Date", "X-Sorna-Date");
     if (!claim->input.date || clock_parse_date(claim->input.date, &claim->date_usec) < 0
         || claim->date_usec <= now_usec - SIGN_WINDOW_USEC
         || claim->date_usec >= now_usec + SIGN_WINDOW_USEC)
-        return fail_auth(err, "Date/time sync error");
+        return sign_fail_auth(err, "Date/time sync error");
     return 0;
 }
 
@@ -300,7 +301,7 @@ int sign_claim_from_request(const struct request *req, int64_t now_usec, struct 
     struct sign_input *in = &claim.input;
     int r;
 
-    r = read_date(req, now_usec, &claim, err);
+    r = sign_read_date(req, now_usec, &claim, err);
     if (r < 0)
         return r;
     if (!authorization)
@@ -314,13 +315,13 @@ int sign_claim_from_request(const struct request *req, int64_t now_usec, struct 
         in->is_sorna = true;
     }
     if (!in->version)
-        return fail_auth(err, "API version missing in request headers");
+        return sign_fail_auth(err, "API version missing in request headers");
     in->method = method_name(request_get_method(req));
     in->target = request_get_target(req);
     in->host = request_get_header(req, "Host");
     in->content_type = request_get_header(req, "Content-Type");
     if (!in->host)
-        return fail_auth(err, "Host missing in request headers");
+        return sign_fail_auth(err, "Host missing in request headers");
     *ret = claim;
     return 0;
 }
@@ -329,7 +330,7 @@ int sign_verify(struct sign_cache *cache, const struct sign_claim *claim, const 
                 struct aq_error *err)
 {
     uint8_t signature[32];
-    int r = compute(cache, &claim->input, secret_key, signature, err);
+    int r = sign_compute_hex(cache, &claim->input, secret_key, signature, err);
 
     if (r < 0)
         return r;
@@ -351,12 +352,12 @@ unsigned sign_tag(void)
 }
 
 /* "2026-11-21T01:02:03.456789012+00:00" */
-static void format_date(int64_t usec, unsigned tag, char ret[CLOCK_ISO_MAX])
+static void sign_format_date(int64_t usec, unsigned tag, char ret[CLOCK_ISO_MAX])
 {
     char iso[CLOCK_ISO_MAX];
 
-    (void)snprintf(ret, CLOCK_ISO_MAX, "%.19s.%06d%03u+00:00",
-                   clock_format_iso(usec, iso), (int)(usec % USEC_PER_SEC), tag % 1000);
+    (void)snprintf(ret, CLOCK_ISO_MAX, "%.19s.%06d%03u+00:00", clock_format_iso(usec, iso),
+                   (int)(usec % USEC_PER_SEC), tag % 1000);
 }
 
 int sign_write_headers(const struct sign_input *input, const char *access_key,
@@ -367,7 +368,7 @@ int sign_write_headers(const struct sign_input *input, const char *access_key,
     char date[CLOCK_ISO_MAX], hex[SIGN_HEX_MAX];
     int r;
 
-    format_date(now_usec, tag, date);
+    sign_format_date(now_usec, tag, date);
     in.date = date;
     r = sign_compute(&in, secret_key, hex, err);
     if (r < 0)
@@ -377,5 +378,5 @@ int sign_write_headers(const struct sign_input *input, const char *access_key,
                 "Authorization: BackendAI signMethod=HMAC-SHA256, credential=%s:%s\r\n"
                 "X-BackendAI-Version: %s\r\n",
                 in.date, access_key, hex, in.version);
-    return strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "no memory for a signature");
+    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sign.h - Backend.AI request signatures, both directions
  *
  *     Authorization: BackendAI signMethod=HMAC-SHA256, credential=<key>:<hex>

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Server-sent events: writing and reading text/event-stream. */
 #include "http/sse.h"
 
 #include <errno.h>
 
-#include "http/server_inner.h"
+#include "http/server_internal.h"
 
 void sse_begin(struct request *req, void (*on_drain)(struct request *req, void *data), void *data)
 {

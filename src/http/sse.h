@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sse.h - server-sent events: writing and reading text/event-stream */
 #ifndef AQ_HTTP_SSE_H
 #define AQ_HTTP_SSE_H
@@ -27,8 +28,8 @@ struct sse_event {
     const char *event; /* "message" where it has none */
     const char *data;
     size_t data_len;
-    const char *id;    /* last id seen, "" if none */
-    long retry_msec;   /* last retry seen, -1 if none */
+    const char *id;  /* last id seen, "" if none */
+    long retry_msec; /* last retry seen, -1 if none */
 };
 
 /* Nonzero stops the feeding. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The text form of server-sent events (HTML Living Standard 9.2). */
 #include "http/sse.h"
 
@@ -5,26 +6,25 @@
 #include <stdbool.h>
 #include <string.h>
 
-static void add_field(struct strbuf *out, const char *name, const char *text, size_t len)
+static void sse_text_add_field(struct strbuf *out, const char *name, const char *text, size_t len)
 {
     strbuf_adds(out, name);
     strbuf_add(out, text, len);
     strbuf_addc(out, '\n');
 }
 
-void sse_format(struct strbuf *out, const char *event, const char *id, const char *data,
-                size_t len)
+void sse_format(struct strbuf *out, const char *event, const char *id, const char *data, size_t len)
 {
     if (event)
-        add_field(out, "event: ", event, strcspn(event, "\r\n"));
+        sse_text_add_field(out, "event: ", event, strcspn(event, "\r\n"));
     if (id)
-        add_field(out, "id: ", id, strcspn(id, "\r\n"));
+        sse_text_add_field(out, "id: ", id, strcspn(id, "\r\n"));
     for (;;) {
         size_t line = 0;
 
         while (line < len && data[line] != '\n' && data[line] != '\r')
             line++;
-        add_field(out, "data: ", data, line);
+        sse_text_add_field(out, "data: ", data, line);
         if (line == len)
             break;
         line += data[line] == '\r' && line + 1 < len && data[line + 1] == '\n' ? 2 : 1;
@@ -49,7 +49,7 @@ int sse_reader_new(size_t event_max, sse_event_fn *on_event, void *data, struct 
     struct sse_reader *reader = calloc(1, sizeof(*reader));
 
     if (!reader)
-        return aq_fail(err, ENOMEM, "event stream reader");
+        return aq_fail_oom(err);
     reader->event_max = event_max;
     reader->on_event = on_event;
     reader->on_event_data = data;
@@ -74,11 +74,14 @@ void sse_reader_free(struct sse_reader *reader)
 }
 
 /* An empty line: the event is whole. Without data there is none. */
-static int dispatch(struct sse_reader *reader)
+static int sse_text_dispatch(struct sse_reader *reader)
 {
     struct sse_event event = {
-        .event = reader->event.len ? reader->event.data : "message", .data = reader->data.data,
-        .data_len = reader->data.len, .id = reader->id.data, .retry_msec = reader->retry_msec,
+        .event = reader->event.len ? reader->event.data : "message",
+        .data = reader->data.data,
+        .data_len = reader->data.len,
+        .id = reader->id.data,
+        .retry_msec = reader->retry_msec,
     };
     int r = reader->has_data ? reader->on_event(reader->on_event_data, &event) : 0;
 
@@ -88,7 +91,7 @@ static int dispatch(struct sse_reader *reader)
     return r;
 }
 
-static void set_retry(struct sse_reader *reader, const char *digits)
+static void sse_text_set_retry(struct sse_reader *reader, const char *digits)
 {
     size_t len = strlen(digits);
 
@@ -96,7 +99,8 @@ static void set_retry(struct sse_reader *reader, const char *digits)
         reader->retry_msec = strtol(digits, NULL, 10);
 }
 
-static void take_field(struct sse_reader *reader, const char *name, const char *value, size_t len)
+static void sse_text_take_field(struct sse_reader *reader, const char *name, const char *value,
+                                size_t len)
 {
     if (strcmp(name, "data") == 0) {
         if (reader->has_data)
@@ -110,11 +114,11 @@ static void take_field(struct sse_reader *reader, const char *name, const char *
         strbuf_clear(&reader->id);
         strbuf_add(&reader->id, value, len);
     } else if (strcmp(name, "retry") == 0) {
-        set_retry(reader, value);
+        sse_text_set_retry(reader, value);
     }
 }
 
-static int take_line(struct sse_reader *reader)
+static int sse_text_take_line(struct sse_reader *reader)
 {
     char *line = reader->line.data, *colon;
     size_t len = reader->line.len;
@@ -125,21 +129,20 @@ static int take_line(struct sse_reader *reader)
     }
     reader->past_mark = true;
     if (len == 0)
-        return dispatch(reader);
+        return sse_text_dispatch(reader);
     colon = memchr(line, ':', len);
     if (!colon) {
-        take_field(reader, line, "", 0);
+        sse_text_take_field(reader, line, "", 0);
     } else if (colon != line) { /* a line that begins with a colon is a comment */
         char *value = colon + 1 + (colon + 1 < line + len && colon[1] == ' ');
 
         *colon = '\0';
-        take_field(reader, line, value, (size_t)(line + len - value));
+        sse_text_take_field(reader, line, value, (size_t)(line + len - value));
     }
     return 0;
 }
 
-int sse_reader_feed(struct sse_reader *reader, const char *bytes, size_t len,
-                    struct aq_error *err)
+int sse_reader_feed(struct sse_reader *reader, const char *bytes, size_t len, struct aq_error *err)
 {
     for (size_t i = 0; i < len; i++) {
         bool is_lf_of_crlf = bytes[i] == '\n' && reader->after_cr;
@@ -155,13 +158,13 @@ int sse_reader_feed(struct sse_reader *reader, const char *bytes, size_t len,
                                reader->event_max);
             continue;
         }
-        r = take_line(reader);
+        r = sse_text_take_line(reader);
         strbuf_clear(&reader->line);
         if (r != 0)
             return r;
     }
     if (!strbuf_ok(&reader->line) || !strbuf_ok(&reader->data) || !strbuf_ok(&reader->event)
         || !strbuf_ok(&reader->id))
-        return aq_fail(err, ENOMEM, "event stream reader");
+        return aq_fail_oom(err);
     return 0;
 }

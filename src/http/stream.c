@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A byte stream over TCP, a Unix socket or memory, plain or TLS. */
 #include "http/stream.h"
 
 #include <errno.h>
@@ -7,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/stream_inner.h"
+#include "http/stream_internal.h"
 
 #define READ_SIZE 65536
 #define KEEP_QUEUE 4096 /* bytes of queue memory that an idle stream keeps */
@@ -19,15 +21,17 @@ static _Thread_local char plain_buffer[16384];
 
 /* ---- making and ending ---- */
 
-static void on_nothing(void *data, const struct aq_error *err)
+static void stream_on_nothing(void *data, const struct aq_error *err)
 {
     (void)data;
     (void)err;
 }
 
-static const struct stream_ops no_ops = { .on_end = on_nothing };
+static const struct stream_ops no_ops = { .on_end = stream_on_nothing };
 
-static void ignore_sigpipe(void)
+static void stream_on_later(void *data);
+
+static void stream_ignore_sigpipe(void)
 {
     struct sigaction now;
 
@@ -41,9 +45,11 @@ int stream_new(uv_loop_t *loop, enum stream_kind kind, const struct stream_ops *
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stream *s = calloc(1, sizeof(*s));
 
-    (void)pthread_once(&once, ignore_sigpipe);
-    if (!s)
-        return aq_fail(err, ENOMEM, "no memory for a connection");
+    (void)pthread_once(&once, stream_ignore_sigpipe);
+    if (!s || !(s->later = defer_new(loop, stream_on_later, s))) {
+        free(s);
+        return aq_fail_oom(err);
+    }
     s->loop = loop;
     s->kind = kind;
     s->ops = ops;
@@ -61,7 +67,7 @@ void stream_set_ops(struct stream *s, const struct stream_ops *ops, void *data)
     s->data = data;
 }
 
-static void free_stream(void *data)
+static void stream_release(void *data)
 {
     struct stream *s = data;
 
@@ -72,13 +78,13 @@ static void free_stream(void *data)
     free(s);
 }
 
-static void on_handle_closed(uv_handle_t *uv)
+static void stream_on_handle_closed(uv_handle_t *uv)
 {
     struct stream *s = uv->data;
 
     free(uv);
     if (s)
-        free_stream(s);
+        stream_release(s);
 }
 
 int stream_renew_handle(struct stream *s, struct aq_error *err)
@@ -87,7 +93,7 @@ int stream_renew_handle(struct stream *s, struct aq_error *err)
     int r;
 
     if (!h)
-        return aq_fail(err, ENOMEM, "no memory for a connection");
+        return aq_fail_oom(err);
     r = s->kind == STREAM_TCP ? uv_tcp_init(s->loop, &h->uv.tcp)
                               : uv_pipe_init(s->loop, &h->uv.pipe, 0);
     if (r < 0) {
@@ -96,7 +102,7 @@ int stream_renew_handle(struct stream *s, struct aq_error *err)
     }
     if (s->handle) {
         s->handle->uv.any.data = NULL;
-        uv_close(&s->handle->uv.any, on_handle_closed);
+        uv_close(&s->handle->uv.any, stream_on_handle_closed);
     }
     h->uv.any.data = s;
     s->handle = h;
@@ -105,18 +111,16 @@ int stream_renew_handle(struct stream *s, struct aq_error *err)
 
 /* ---- reading ---- */
 
-static void on_later(void *data);
-
-static void want_later(struct stream *s)
+static void stream_want_later(struct stream *s)
 {
-    if (!s->later && !s->closed)
-        s->later = defer_call(s->loop, 0, on_later, s);
+    if (!s->closed)
+        defer_start(s->later, 0);
 }
 
 /* Bytes for the owner. What was pushed back comes first. */
-static void give(struct stream *s, const char *bytes, size_t len)
+static void stream_give(struct stream *s, const char *bytes, size_t len)
 {
-    if (s->closed || s->ended)
+    if (s->closed || s->ended || s->has_lost)
         return;
     if (s->paused || s->pushed.len)
         (void)stream_push_back(s, bytes, len);
@@ -124,21 +128,21 @@ static void give(struct stream *s, const char *bytes, size_t len)
         s->ops->on_read(s->data, bytes, len);
 }
 
-static void give_pushed(struct stream *s)
+static void stream_give_pushed(struct stream *s)
 {
     struct strbuf bytes = s->pushed;
 
     if (!bytes.len || s->paused)
         return;
     strbuf_init(&s->pushed);
-    give(s, bytes.data, bytes.len);
+    stream_give(s, bytes.data, bytes.len);
     strbuf_done(&bytes);
 }
 
 void stream_end(struct stream *s, const struct aq_error *err)
 {
     if (!s->ended)
-        give_pushed(s);
+        stream_give_pushed(s);
     if (s->ended || s->closed)
         return;
     s->ended = true;
@@ -147,15 +151,20 @@ void stream_end(struct stream *s, const struct aq_error *err)
     s->ops->on_end(s->data, err);
 }
 
-static void end_errno(struct stream *s, int code, const char *what)
+const char *stream_error_text(int code)
+{
+    return code == ENOMEM ? "out of memory" : uv_strerror(-code);
+}
+
+static void stream_end_errno(struct stream *s, int code, const char *what)
 {
     struct aq_error err = { .code = 0 };
 
-    (void)aq_fail(&err, code, "%s: %s", what, uv_strerror(-code));
+    (void)aq_fail(&err, code, "%s: %s", what, stream_error_text(code));
     stream_end(s, &err);
 }
 
-static void drop_memory(struct strbuf *sb)
+static void stream_drop_memory(struct strbuf *sb)
 {
     if (sb->cap > KEEP_QUEUE)
         strbuf_done(sb);
@@ -163,17 +172,17 @@ static void drop_memory(struct strbuf *sb)
         strbuf_clear(sb);
 }
 
-static void flush(struct stream *s);
-static void update_reading(struct stream *s);
+static void stream_flush(struct stream *s);
+static void stream_update_reading(struct stream *s);
 
-static void drain_tls(struct stream *s)
+static void stream_drain_tls(struct stream *s)
 {
     tls_session_drain(s->tls, &s->out);
-    flush(s);
+    stream_flush(s);
 }
 
 /* Bring the handshake forward; true once it is done. */
-static bool shake_hands(struct stream *s)
+static bool stream_shake_hands(struct stream *s)
 {
     struct aq_error err = { .code = 0 };
     int r;
@@ -181,7 +190,7 @@ static bool shake_hands(struct stream *s)
     if (s->is_open)
         return true;
     r = tls_session_handshake(s->tls, &err);
-    drain_tls(s); /* an alert too, if it failed */
+    stream_drain_tls(s); /* an alert too, if it failed */
     if (r < 0) {
         stream_end(s, &err);
         return false;
@@ -190,38 +199,38 @@ static bool shake_hands(struct stream *s)
         return false;
     s->is_open = true;
     stream_stop_dialling(s);
-    update_reading(s); /* the handshake read on although paused */
+    stream_update_reading(s); /* the handshake read on although paused */
     if (s->ops->on_open)
         s->ops->on_open(s->data);
     return !s->closed;
 }
 
 /* Give on what TLS has decrypted. */
-static void pump_tls(struct stream *s)
+static void stream_pump_tls(struct stream *s)
 {
     struct aq_error err = { .code = 0 };
     int n = 1;
 
-    if (!shake_hands(s))
+    if (!stream_shake_hands(s))
         return;
     while (!s->closed && !s->paused && !s->ended
            && (n = tls_session_read(s->tls, plain_buffer, sizeof(plain_buffer), &err)) > 0)
-        give(s, plain_buffer, (size_t)n);
+        stream_give(s, plain_buffer, (size_t)n);
     if (s->closed)
         return;
-    drain_tls(s);
+    stream_drain_tls(s);
     if (n < 0)
         stream_end(s, n == -ENODATA ? &(struct aq_error){ .code = 0 } : &err);
 }
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+static void stream_on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     (void)handle;
     (void)suggested;
     *ret = uv_buf_init(read_buffer, sizeof(read_buffer));
 }
 
-static void on_uv_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf)
+static void stream_on_uv_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf)
 {
     struct stream *s = uv->data;
     struct aq_error err = { .code = 0 };
@@ -234,29 +243,29 @@ static void on_uv_read(uv_stream_t *uv, ssize_t n, const uv_buf_t *buf)
             (void)aq_fail(&err, ECONNRESET, "the peer closed without ending TLS");
         stream_end(s, &err);
     } else if (n < 0)
-        end_errno(s, (int)-n, "reading from the peer");
+        stream_end_errno(s, (int)-n, "reading from the peer");
     else if (n > 0 && !s->tls)
-        give(s, buf->base, (size_t)n);
+        stream_give(s, buf->base, (size_t)n);
     else if (n > 0 && tls_session_feed(s->tls, buf->base, (size_t)n, &err) < 0)
         stream_end(s, &err);
     else if (n > 0)
-        pump_tls(s);
+        stream_pump_tls(s);
 }
 
-static void update_reading(struct stream *s)
+static void stream_update_reading(struct stream *s)
 {
     if (!s->connected || !s->handle || s->ended || s->closed)
         return;
     if (s->paused && (s->is_open || !s->tls))
         (void)uv_read_stop(&s->handle->uv.stream);
     else
-        (void)uv_read_start(&s->handle->uv.stream, on_alloc, on_uv_read);
+        (void)uv_read_start(&s->handle->uv.stream, stream_on_alloc, stream_on_uv_read);
 }
 
 void stream_pause(struct stream *s)
 {
     s->paused = true;
-    update_reading(s);
+    stream_update_reading(s);
 }
 
 void stream_resume(struct stream *s)
@@ -264,9 +273,9 @@ void stream_resume(struct stream *s)
     if (!s->paused)
         return;
     s->paused = false;
-    update_reading(s);
+    stream_update_reading(s);
     if (s->tls || s->pushed.len)
-        want_later(s); /* bytes may be waiting in memory */
+        stream_want_later(s); /* bytes may be waiting in memory */
 }
 
 bool stream_is_paused(const struct stream *s)
@@ -277,24 +286,31 @@ bool stream_is_paused(const struct stream *s)
 int stream_push_back(struct stream *s, const char *bytes, size_t len)
 {
     strbuf_add(&s->pushed, bytes, len);
-    if (!strbuf_ok(&s->pushed))
+    if (!strbuf_ok(&s->pushed)) {
+        strbuf_done(&s->pushed);
+        s->has_lost = true;
+        stream_want_later(s);
         return -ENOMEM;
+    }
     if (len)
-        want_later(s);
+        stream_want_later(s);
     return 0;
 }
 
 /* What must not happen within a call of the owner. */
-static void on_later(void *data)
+static void stream_on_later(void *data)
 {
     struct stream *s = data;
 
-    s->later = NULL;
-    give_pushed(s);
+    if (s->has_lost) {
+        stream_end_errno(s, ENOMEM, "reading from the peer");
+        return;
+    }
+    stream_give_pushed(s);
     if (!s->closed && s->tls && s->is_open && !s->paused && !s->ended)
-        pump_tls(s);
+        stream_pump_tls(s);
     if (!s->closed && s->failed)
-        end_errno(s, s->failed, "writing to the peer");
+        stream_end_errno(s, s->failed, "writing to the peer");
 }
 
 void stream_connected(struct stream *s)
@@ -305,51 +321,51 @@ void stream_connected(struct stream *s)
         (void)uv_tcp_keepalive(&s->handle->uv.tcp, 1, KEEPALIVE_SEC);
     }
     s->is_open = !s->tls;
-    update_reading(s);
+    stream_update_reading(s);
     if (s->tls)
-        (void)shake_hands(s);
+        (void)stream_shake_hands(s);
 }
 
 /* ---- writing ---- */
 
-static void fail_later(struct stream *s, int code)
+static void stream_fail_later(struct stream *s, int code)
 {
     s->failed = code;
     strbuf_done(&s->out);
-    want_later(s);
+    stream_want_later(s);
 }
 
-static void on_shutdown(uv_shutdown_t *req, int status)
+static void stream_on_shutdown(uv_shutdown_t *req, int status)
 {
     (void)req;
     (void)status;
 }
 
-static void on_written(uv_write_t *req, int status)
+static void stream_on_written(uv_write_t *req, int status)
 {
     struct stream *s = req->data;
 
     s->writing = false;
     s->sent += s->flight.len;
-    drop_memory(&s->flight);
+    stream_drop_memory(&s->flight);
     if (s->closed)
         return;
     if (status < 0) {
         s->failed = -status;
-        end_errno(s, -status, "writing to the peer");
+        stream_end_errno(s, -status, "writing to the peer");
         return;
     }
-    flush(s);
+    stream_flush(s);
     if (s->writing || s->failed)
         return;
     if (s->shutting)
-        (void)uv_shutdown(&s->shutdown, &s->handle->uv.stream, on_shutdown);
+        (void)uv_shutdown(&s->shutdown, &s->handle->uv.stream, stream_on_shutdown);
     else if (s->is_open && s->ops->on_drain)
         s->ops->on_drain(s->data);
 }
 
 /* Hand what is queued to libuv, which waits for the socket. */
-static void start_write(struct stream *s)
+static void stream_start_write(struct stream *s)
 {
     struct strbuf swap = s->flight;
     uv_buf_t buf;
@@ -360,16 +376,16 @@ static void start_write(struct stream *s)
     buf = uv_buf_init(s->flight.data, (unsigned)s->flight.len);
     s->write.data = s;
     s->writing = true;
-    r = uv_write(&s->write, &s->handle->uv.stream, &buf, 1, on_written);
+    r = uv_write(&s->write, &s->handle->uv.stream, &buf, 1, stream_on_written);
     if (r < 0) {
         s->writing = false;
         strbuf_done(&s->flight);
-        fail_later(s, -r);
+        stream_fail_later(s, -r);
     }
 }
 
 /* Bytes the socket took of these at once; 0 also if it is full. -errno. */
-static ssize_t try_write(struct stream *s, const uv_buf_t *bufs, unsigned count)
+static ssize_t stream_try_write(struct stream *s, const uv_buf_t *bufs, unsigned count)
 {
     int n = uv_try_write(&s->handle->uv.stream, bufs, count);
 
@@ -380,31 +396,31 @@ static ssize_t try_write(struct stream *s, const uv_buf_t *bufs, unsigned count)
     return n;
 }
 
-static void flush(struct stream *s)
+static void stream_flush(struct stream *s)
 {
     uv_buf_t buf = uv_buf_init(s->out.data, (unsigned)s->out.len);
     ssize_t n;
 
     if (!strbuf_ok(&s->out)) {
-        fail_later(s, ENOMEM);
+        stream_fail_later(s, ENOMEM);
         return;
     }
     if (s->writing || !s->out.len || s->failed)
         return;
-    n = try_write(s, &buf, 1);
+    n = stream_try_write(s, &buf, 1);
     if (n < 0) {
-        fail_later(s, (int)-n);
+        stream_fail_later(s, (int)-n);
         return;
     }
     strbuf_consume(&s->out, (size_t)n);
     if (s->out.len)
-        start_write(s);
+        stream_start_write(s);
     else
-        drop_memory(&s->out);
+        stream_drop_memory(&s->out);
 }
 
 /* Queue all but the first 'skip' bytes. */
-static bool queue_rest(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t skip)
+static bool stream_queue_rest(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t skip)
 {
     for (unsigned i = 0; i < count; i++) {
         size_t gone = AQ_MIN(skip, bufs[i].len);
@@ -415,36 +431,36 @@ static bool queue_rest(struct stream *s, const uv_buf_t *bufs, unsigned count, s
     return strbuf_ok(&s->out);
 }
 
-static int write_plain(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t total)
+static int stream_write_plain(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t total)
 {
     ssize_t n = 0;
 
     if (!s->writing && !s->out.len)
-        n = try_write(s, bufs, count);
+        n = stream_try_write(s, bufs, count);
     if (n < 0) {
-        fail_later(s, (int)-n);
+        stream_fail_later(s, (int)-n);
         return -EPIPE;
     }
     if ((size_t)n == total)
         return 0;
-    if (!queue_rest(s, bufs, count, (size_t)n)) {
-        fail_later(s, ENOMEM);
+    if (!stream_queue_rest(s, bufs, count, (size_t)n)) {
+        stream_fail_later(s, ENOMEM);
         return -ENOMEM;
     }
     if (!s->writing)
-        start_write(s);
+        stream_start_write(s);
     return 0;
 }
 
-static int write_tls(struct stream *s, const uv_buf_t *bufs, unsigned count)
+static int stream_write_tls(struct stream *s, const uv_buf_t *bufs, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         if (tls_session_write(s->tls, bufs[i].base, bufs[i].len, NULL) < 0) {
-            fail_later(s, EPROTO);
+            stream_fail_later(s, EPROTO);
             return -EPIPE;
         }
-    drain_tls(s);
-    return s->failed ? -EPIPE : 0;
+    stream_drain_tls(s);
+    return s->failed ? (s->failed == ENOMEM ? -ENOMEM : -EPIPE) : 0;
 }
 
 int stream_writev(struct stream *s, const uv_buf_t *bufs, unsigned count)
@@ -463,7 +479,7 @@ int stream_writev(struct stream *s, const uv_buf_t *bufs, unsigned count)
         s->sent += total;
         return strbuf_ok(s->memory_out) ? 0 : -ENOMEM;
     }
-    return s->tls ? write_tls(s, bufs, count) : write_plain(s, bufs, count, total);
+    return s->tls ? stream_write_tls(s, bufs, count) : stream_write_plain(s, bufs, count, total);
 }
 
 int stream_write(struct stream *s, const void *bytes, size_t len)
@@ -474,19 +490,19 @@ int stream_write(struct stream *s, const void *bytes, size_t len)
 }
 
 /* Bytes of 'flight' that libuv still has. */
-static size_t in_flight(const struct stream *s)
+static size_t stream_in_flight(const struct stream *s)
 {
     return s->writing ? uv_stream_get_write_queue_size(&s->handle->uv.stream) : 0;
 }
 
 size_t stream_queued(const struct stream *s)
 {
-    return s->out.len + in_flight(s);
+    return s->out.len + stream_in_flight(s);
 }
 
 uint64_t stream_sent(const struct stream *s)
 {
-    return s->sent + (s->writing ? s->flight.len - in_flight(s) : 0);
+    return s->sent + (s->writing ? s->flight.len - stream_in_flight(s) : 0);
 }
 
 void stream_shutdown(struct stream *s)
@@ -495,11 +511,11 @@ void stream_shutdown(struct stream *s)
         return;
     if (s->tls) {
         tls_session_shutdown(s->tls);
-        drain_tls(s);
+        stream_drain_tls(s);
     }
     s->shutting = true;
     if (s->handle && !s->writing && !s->failed)
-        (void)uv_shutdown(&s->shutdown, &s->handle->uv.stream, on_shutdown);
+        (void)uv_shutdown(&s->shutdown, &s->handle->uv.stream, stream_on_shutdown);
 }
 
 void stream_close(struct stream *s)
@@ -509,17 +525,17 @@ void stream_close(struct stream *s)
     if (s->tls && s->is_open && !s->failed && !s->shutting) {
         /* Say goodbye, as far as the socket takes it at once. */
         tls_session_shutdown(s->tls);
-        drain_tls(s);
+        stream_drain_tls(s);
     }
     s->closed = true;
     s->ops = &no_ops;
     stream_stop_dialling(s);
-    defer_cancel(s->later);
-    s->later = NULL;
-    if (s->handle)
-        uv_close(&s->handle->uv.any, on_handle_closed);
-    else if (!defer_call(s->loop, 0, free_stream, s)) /* a callback of its own may be running */
-        strbuf_done(&s->pushed);
+    if (s->handle) {
+        defer_cancel(s->later);
+        uv_close(&s->handle->uv.any, stream_on_handle_closed);
+    } else {
+        defer_end(s->later, stream_release, s); /* a callback of its own may be running */
+    }
 }
 
 /* ---- other ends ---- */
@@ -535,15 +551,10 @@ int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct 
     if (r < 0)
         return r;
     r = stream_renew_handle(s, err);
-    if (r < 0) {
-        free_stream(s);
-        return r;
-    }
-    r = uv_accept(listening, &s->handle->uv.stream);
-    if (r < 0)
-        r = aq_fail(err, -r, "cannot accept a connection: %s", uv_strerror(r));
-    else if (tls)
+    if (r == 0 && tls)
         r = tls_session_new(tls, NULL, &s->tls, err);
+    if (r == 0 && (r = uv_accept(listening, &s->handle->uv.stream)) < 0)
+        r = aq_fail(err, -r, "cannot accept a connection: %s", uv_strerror(r));
     if (r < 0) {
         stream_close(s);
         return r;
@@ -569,7 +580,7 @@ int stream_memory(uv_loop_t *loop, struct strbuf *out, const struct stream_ops *
 
 void stream_memory_feed(struct stream *s, const char *bytes, size_t len)
 {
-    give(s, bytes, len);
+    stream_give(s, bytes, len);
 }
 
 void stream_memory_end(struct stream *s)

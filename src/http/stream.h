@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stream.h - a byte stream over TCP, a Unix socket or memory, plain or TLS
  *
  * Belongs to one loop and is used only on its thread. Callbacks are never
@@ -38,9 +39,9 @@ struct stream_ops {
 };
 
 struct stream_options {
-    struct tls_context *tls;   /* NULL = plain; a reference is taken */
-    const char *server_name;   /* TLS: the name to verify and send; NULL = the address' host */
-    unsigned connect_msec;     /* until on_open; 0 = 30 s */
+    struct tls_context *tls; /* NULL = plain; a reference is taken */
+    const char *server_name; /* TLS: the name to verify and send; NULL = the address' host */
+    unsigned connect_msec;   /* until on_open; 0 = 30 s */
 };
 
 /* Connect; the name is looked up in a worker thread. Failures of the network
@@ -51,7 +52,8 @@ int stream_connect(uv_loop_t *loop, const struct address *address,
                    struct stream **ret, struct aq_error *err);
 
 /* Take over a listening socket's next connection (used by listener.c). With
- * TLS on_open() follows the handshake, else the stream is open at once.
+ * TLS on_open() follows the handshake, else the stream is open at once. After
+ * -ENOMEM the connection still waits.
  */
 int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct stream_ops *ops,
                   void *data, struct stream **ret, struct aq_error *err);
@@ -82,7 +84,7 @@ size_t stream_queued(const struct stream *stream);
 uint64_t stream_sent(const struct stream *stream);
 
 /* Give bytes to on_read() once more, from the loop; used when a stream changes
- * its owner. -ENOMEM.
+ * its owner. -ENOMEM, and on_end() follows.
  */
 int stream_push_back(struct stream *stream, const char *bytes, size_t len);
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connecting a stream: looks the name up and tries its addresses in turn. */
 #include "http/stream.h"
 
 #include <errno.h>
@@ -7,13 +9,13 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/stream_inner.h"
+#include "http/stream_internal.h"
 
 #define DEFAULT_MSEC 30000
 #define TRIES_MAX 8
 
 /* A look-up by getaddrinfo(3), which cannot always be called off. */
-struct lookup {
+struct stream_dial_lookup {
     uv_getaddrinfo_t req;
     struct stream *stream; /* NULL = nobody waits */
 };
@@ -22,7 +24,7 @@ struct stream_dial {
     struct sockaddr_storage tries[TRIES_MAX];
     size_t count, next;
     struct address address;
-    struct lookup *lookup;
+    struct stream_dial_lookup *lookup;
     struct defer *timeout, *start;
 };
 
@@ -42,7 +44,7 @@ void stream_stop_dialling(struct stream *s)
     free(d);
 }
 
-static void fail_dial(struct stream *s, int code, const char *why)
+static void stream_dial_fail(struct stream *s, int code, const char *why)
 {
     const struct address *to = &s->dial->address;
     struct aq_error err = { .code = 0 };
@@ -55,16 +57,16 @@ static void fail_dial(struct stream *s, int code, const char *why)
     stream_end(s, &err);
 }
 
-static void try_next(struct stream *s, int last);
+static void stream_dial_try_next(struct stream *s, int last);
 
-static void on_connect(uv_connect_t *req, int status)
+static void stream_dial_on_connect(uv_connect_t *req, int status)
 {
     struct stream *s = req->handle->data;
 
     if (!s || s->closed || !s->dial) /* another attempt has taken over */
         return;
     if (status < 0) {
-        try_next(s, status);
+        stream_dial_try_next(s, status);
         return;
     }
     if (!s->tls)
@@ -75,7 +77,7 @@ static void on_connect(uv_connect_t *req, int status)
 }
 
 /* Try the next address; 'last' is why the one before failed. */
-static void try_next(struct stream *s, int last)
+static void stream_dial_try_next(struct stream *s, int last)
 {
     struct stream_dial *d = s->dial;
     struct aq_error err = { .code = 0 };
@@ -86,49 +88,50 @@ static void try_next(struct stream *s, int last)
         if (stream_renew_handle(s, &err) < 0)
             last = -err.code;
         else
-            last = uv_tcp_connect(&s->handle->connect, &s->handle->uv.tcp, to, on_connect);
+            last = uv_tcp_connect(&s->handle->connect, &s->handle->uv.tcp, to,
+                                  stream_dial_on_connect);
         if (last == 0)
             return;
     }
-    fail_dial(s, -last, uv_strerror(last));
+    stream_dial_fail(s, -last, stream_error_text(-last));
 }
 
-static void add_try(struct stream_dial *d, const struct sockaddr *addr, size_t len)
+static void stream_dial_add_try(struct stream_dial *d, const struct sockaddr *addr, size_t len)
 {
     if (d->count < TRIES_MAX && len <= sizeof(d->tries[0]))
         memcpy(&d->tries[d->count++], addr, len);
 }
 
-static void on_found(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
+static void stream_dial_on_found(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
 {
-    struct lookup *lookup = AQ_CONTAINER_OF(req, struct lookup, req);
+    struct stream_dial_lookup *lookup = AQ_CONTAINER_OF(req, struct stream_dial_lookup, req);
     struct stream *s = lookup->stream;
 
     free(lookup);
     if (s) {
         s->dial->lookup = NULL;
         for (struct addrinfo *a = list; a; a = a->ai_next)
-            add_try(s->dial, a->ai_addr, a->ai_addrlen);
+            stream_dial_add_try(s->dial, a->ai_addr, a->ai_addrlen);
         if (status < 0)
-            fail_dial(s, EHOSTUNREACH, uv_strerror(status));
+            stream_dial_fail(s, EHOSTUNREACH, stream_error_text(-status));
         else
-            try_next(s, UV_EHOSTUNREACH);
+            stream_dial_try_next(s, UV_EHOSTUNREACH);
     }
     uv_freeaddrinfo(list);
 }
 
-static int look_up(struct stream *s, struct aq_error *err)
+static int stream_dial_look_up(struct stream *s, struct aq_error *err)
 {
     static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
     struct stream_dial *d = s->dial;
-    struct lookup *lookup = calloc(1, sizeof(*lookup));
+    struct stream_dial_lookup *lookup = calloc(1, sizeof(*lookup));
     char port[8];
     int r;
 
     if (!lookup)
-        return aq_fail(err, ENOMEM, "no memory for a connection");
+        return aq_fail_oom(err);
     (void)snprintf(port, sizeof(port), "%u", d->address.port);
-    r = uv_getaddrinfo(s->loop, &lookup->req, on_found, d->address.host, port, &hints);
+    r = uv_getaddrinfo(s->loop, &lookup->req, stream_dial_on_found, d->address.host, port, &hints);
     if (r < 0) {
         free(lookup);
         return aq_fail(err, -r, "cannot look up '%s': %s", d->address.host, uv_strerror(r));
@@ -139,60 +142,60 @@ static int look_up(struct stream *s, struct aq_error *err)
 }
 
 /* Literals and "localhost" need no look-up, and so no thread. */
-static void add_literals(struct stream_dial *d)
+static void stream_dial_add_literals(struct stream_dial *d)
 {
     bool is_localhost = !strcasecmp(d->address.host, "localhost");
     struct sockaddr_in four;
     struct sockaddr_in6 six;
 
     if (uv_ip4_addr(is_localhost ? "127.0.0.1" : d->address.host, d->address.port, &four) == 0)
-        add_try(d, (const struct sockaddr *)&four, sizeof(four));
+        stream_dial_add_try(d, (const struct sockaddr *)&four, sizeof(four));
     if (uv_ip6_addr(is_localhost ? "::1" : d->address.host, d->address.port, &six) == 0)
-        add_try(d, (const struct sockaddr *)&six, sizeof(six));
+        stream_dial_add_try(d, (const struct sockaddr *)&six, sizeof(six));
 }
 
-static void on_timeout(void *data)
+static void stream_dial_on_timeout(void *data)
 {
     struct stream *s = data;
 
     s->dial->timeout = NULL;
-    fail_dial(s, ETIMEDOUT, "no answer in time");
+    stream_dial_fail(s, ETIMEDOUT, "no answer in time");
 }
 
-static void on_start(void *data)
+static void stream_dial_on_start(void *data)
 {
     struct stream *s = data;
 
     s->dial->start = NULL;
     if (s->kind == STREAM_UNIX)
         uv_pipe_connect(&s->handle->connect, &s->handle->uv.pipe, s->dial->address.path,
-                        on_connect);
+                        stream_dial_on_connect);
     else
-        try_next(s, UV_EHOSTUNREACH);
+        stream_dial_try_next(s, UV_EHOSTUNREACH);
 }
 
-static int dial(struct stream *s, const struct address *address, unsigned msec,
-                struct aq_error *err)
+static int stream_dial_address(struct stream *s, const struct address *address, unsigned msec,
+                               struct aq_error *err)
 {
     struct stream_dial *d = calloc(1, sizeof(*d));
 
     if (!d)
-        return aq_fail(err, ENOMEM, "no memory for a connection");
+        return aq_fail_oom(err);
     s->dial = d;
     d->address = *address;
     if (s->kind == STREAM_UNIX) {
         if (stream_renew_handle(s, err) < 0)
             return -ENOMEM;
     } else
-        add_literals(d);
-    d->timeout = defer_call(s->loop, msec, on_timeout, s);
+        stream_dial_add_literals(d);
+    d->timeout = defer_call(s->loop, msec, stream_dial_on_timeout, s);
     if (!d->timeout)
-        return aq_fail(err, ENOMEM, "no memory for a connection");
+        return aq_fail_oom(err);
     if (s->kind == STREAM_TCP && !d->count)
-        return look_up(s, err);
+        return stream_dial_look_up(s, err);
     /* A refusal must not be told from within stream_connect(). */
-    d->start = defer_call(s->loop, 0, on_start, s);
-    return d->start ? 0 : aq_fail(err, ENOMEM, "no memory for a connection");
+    d->start = defer_call(s->loop, 0, stream_dial_on_start, s);
+    return d->start ? 0 : aq_fail_oom(err);
 }
 
 int stream_connect(uv_loop_t *loop, const struct address *address,
@@ -210,7 +213,8 @@ int stream_connect(uv_loop_t *loop, const struct address *address,
     if (options->tls)
         r = tls_session_new(options->tls, name, &s->tls, err);
     if (r == 0)
-        r = dial(s, address, options->connect_msec ? options->connect_msec : DEFAULT_MSEC, err);
+        r = stream_dial_address(s, address,
+                                options->connect_msec ? options->connect_msec : DEFAULT_MSEC, err);
     if (r < 0) {
         stream_close(s);
         return r;

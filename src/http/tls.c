@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TLS contexts: certificates, who is trusted, who is refused. */
 #include "http/tls.h"
 
 #include <errno.h>
@@ -5,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -43,7 +46,7 @@ int tls_fail(struct aq_error *err, int code, const char *what)
 
 /* ---- certificates ---- */
 
-static bool fingerprint_of(X509 *cert, char ret[TLS_FINGERPRINT_MAX])
+static bool tls_fingerprint_of(X509 *cert, char ret[TLS_FINGERPRINT_MAX])
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
@@ -63,7 +66,7 @@ bool tls_peer_from_cert(X509 *cert, struct tls_peer *ret)
 
     BN_free(number);
     memset(ret, 0, sizeof(*ret));
-    if (!hex || strlen(hex) >= sizeof(ret->serial) || !fingerprint_of(cert, ret->fingerprint)) {
+    if (!hex || strlen(hex) >= sizeof(ret->serial) || !tls_fingerprint_of(cert, ret->fingerprint)) {
         OPENSSL_free(hex);
         return false;
     }
@@ -78,7 +81,7 @@ bool tls_peer_from_cert(X509 *cert, struct tls_peer *ret)
     return true;
 }
 
-static X509 *read_cert(BIO *bio)
+static X509 *tls_read_cert(BIO *bio)
 {
     return PEM_read_bio_X509(bio, NULL, NULL, NULL);
 }
@@ -86,8 +89,8 @@ static X509 *read_cert(BIO *bio)
 int tls_fingerprint(const char *cert_pem, char ret[TLS_FINGERPRINT_MAX], struct aq_error *err)
 {
     BIO *bio = BIO_new_mem_buf(cert_pem, -1);
-    X509 *cert = bio ? read_cert(bio) : NULL;
-    bool ok = cert && fingerprint_of(cert, ret);
+    X509 *cert = bio ? tls_read_cert(bio) : NULL;
+    bool ok = cert && tls_fingerprint_of(cert, ret);
 
     X509_free(cert);
     BIO_free(bio);
@@ -97,7 +100,7 @@ int tls_fingerprint(const char *cert_pem, char ret[TLS_FINGERPRINT_MAX], struct 
 /* ---- verification ---- */
 
 /* Called for each certificate of the chain, leaf last. */
-static int on_verify(int ok, X509_STORE_CTX *store)
+static int tls_on_verify(int ok, X509_STORE_CTX *store)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     const struct tls_context *ctx = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
@@ -123,30 +126,31 @@ static int on_verify(int ok, X509_STORE_CTX *store)
 }
 
 /* The certificate in what the peer sent that has the fingerprint we believe in. */
-static X509 *find_pinned(STACK_OF(X509) *sent, const char *fingerprint)
+static X509 *tls_find_pinned(STACK_OF(X509) * sent, const char *fingerprint)
 {
     char text[TLS_FINGERPRINT_MAX];
 
     for (int i = 0; i < sk_X509_num(sent); i++)
-        if (fingerprint_of(sk_X509_value(sent, i), text) && !strcasecmp(text, fingerprint))
+        if (tls_fingerprint_of(sk_X509_value(sent, i), text) && !strcasecmp(text, fingerprint))
             return sk_X509_value(sent, i);
     return NULL;
 }
 
 /* Instead of the store: trust the pinned CA alone. */
-static int on_verify_pinned(X509_STORE_CTX *store, void *data)
+static int tls_on_verify_pinned(X509_STORE_CTX *store, void *data)
 {
     const struct tls_context *ctx = data;
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     struct tls_verdict *verdict = SSL_get_app_data(ssl);
-    X509 *ca = find_pinned(X509_STORE_CTX_get0_untrusted(store), ctx->options.ca_fingerprint);
+    X509 *ca = tls_find_pinned(X509_STORE_CTX_get0_untrusted(store), ctx->options.ca_fingerprint);
     STACK_OF(X509) *trusted = ca ? sk_X509_new_null() : NULL;
     int ok = 0;
 
     if (!ca || !X509_check_ca(ca)) {
-        (void)aq_fail(&verdict->err, EPROTO,
-                      "certificate refused: the server does not show the CA with fingerprint %.16s…",
-                      ctx->options.ca_fingerprint);
+        (void)aq_fail(
+            &verdict->err, EPROTO,
+            "certificate refused: the server does not show the CA with fingerprint %.16s…",
+            ctx->options.ca_fingerprint);
         X509_STORE_CTX_set_error(store, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT);
     } else if (trusted && sk_X509_push(trusted, ca)) {
         X509_STORE_CTX_set0_trusted_stack(store, trusted);
@@ -159,8 +163,8 @@ static int on_verify_pinned(X509_STORE_CTX *store, void *data)
 /* ---- loading ---- */
 
 /* 'pem', or the contents of 'file' put into 'room'. */
-static int get_pem(const char *pem, const char *file, struct strbuf *room, const char **ret,
-                   struct aq_error *err)
+static int tls_get_pem(const char *pem, const char *file, struct strbuf *room, const char **ret,
+                       struct aq_error *err)
 {
     int r = 0;
 
@@ -173,7 +177,7 @@ static int get_pem(const char *pem, const char *file, struct strbuf *room, const
     return r;
 }
 
-static int refuse_password(char *buf, int size, int writing, void *data)
+static int tls_refuse_password(char *buf, int size, int writing, void *data)
 {
     (void)buf;
     (void)size;
@@ -182,15 +186,15 @@ static int refuse_password(char *buf, int size, int writing, void *data)
     return 0;
 }
 
-static int use_chain(SSL_CTX *ssl, BIO *bio, struct aq_error *err)
+static int tls_use_chain(SSL_CTX *ssl, BIO *bio, struct aq_error *err)
 {
-    X509 *cert = read_cert(bio);
+    X509 *cert = tls_read_cert(bio);
     bool ok = cert && SSL_CTX_use_certificate(ssl, cert);
 
     X509_free(cert);
     if (!ok)
         return tls_fail(err, EINVAL, "the own certificate is unusable");
-    while ((cert = read_cert(bio)))
+    while ((cert = tls_read_cert(bio)))
         if (!SSL_CTX_add0_chain_cert(ssl, cert)) {
             X509_free(cert);
             return tls_fail(err, EINVAL, "the own certificate's chain is unusable");
@@ -199,21 +203,21 @@ static int use_chain(SSL_CTX *ssl, BIO *bio, struct aq_error *err)
     return 0;
 }
 
-static int use_key(SSL_CTX *ssl, BIO *bio, struct aq_error *err)
+static int tls_use_key(SSL_CTX *ssl, BIO *bio, struct aq_error *err)
 {
-    EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, refuse_password, NULL);
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, tls_refuse_password, NULL);
     bool ok = key && SSL_CTX_use_PrivateKey(ssl, key) && SSL_CTX_check_private_key(ssl);
 
     EVP_PKEY_free(key);
     return ok ? 0 : tls_fail(err, EINVAL, "the private key is unusable or not the certificate's");
 }
 
-static int use_ca(SSL_CTX *ssl, BIO *bio, struct aq_error *err)
+static int tls_use_ca(SSL_CTX *ssl, BIO *bio, struct aq_error *err)
 {
     X509 *cert;
     int count = 0;
 
-    while ((cert = read_cert(bio))) {
+    while ((cert = tls_read_cert(bio))) {
         bool ok = X509_STORE_add_cert(SSL_CTX_get_cert_store(ssl), cert)
                   && SSL_CTX_add_client_CA(ssl, cert);
 
@@ -229,26 +233,49 @@ static int use_ca(SSL_CTX *ssl, BIO *bio, struct aq_error *err)
 }
 
 /* Give PEM text to one of the above. */
-static int load(SSL_CTX *ssl, const char *pem, const char *file,
-                int (*use)(SSL_CTX *, BIO *, struct aq_error *), struct aq_error *err)
+static int tls_load(SSL_CTX *ssl, const char *pem, const char *file,
+                    int (*use)(SSL_CTX *, BIO *, struct aq_error *), struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf room = STRBUF_INIT;
     const char *text = NULL;
     BIO *bio;
     int r;
 
-    r = get_pem(pem, file, &room, &text, err);
+    r = tls_get_pem(pem, file, &room, &text, err);
     if (r < 0 || !text)
         return r;
     bio = BIO_new_mem_buf(text, -1);
-    r = bio ? use(ssl, bio, err) : aq_fail(err, ENOMEM, "no memory for certificates");
+    r = bio ? use(ssl, bio, err) : aq_fail_oom(err);
     BIO_free(bio);
     if (room.cap)
         OPENSSL_cleanse(room.data, room.cap);
     return r < 0 && file && !pem ? aq_error_wrap(err, "%s", file) : r;
 }
 
-static int load_all(SSL_CTX *ssl, const struct tls_options *o, struct aq_error *err)
+/* What SSL_CERT_FILE and SSL_CERT_DIR name, else what this build's OpenSSL takes,
+ * else where other distributions have it.
+ */
+static bool tls_trust_system(SSL_CTX *ssl)
+{
+    static const char *const bundles[] = {
+        "/etc/ssl/certs/ca-certificates.crt", /* Debian, Ubuntu, Arch, Alpine */
+        "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, RHEL */
+        "/etc/ssl/ca-bundle.pem",             /* SUSE */
+        "/etc/ssl/cert.pem",                  /* Alpine without ca-certificates */
+    };
+
+    if (!SSL_CTX_set_default_verify_paths(ssl))
+        return false;
+    if (getenv(X509_get_default_cert_file_env()) || getenv(X509_get_default_cert_dir_env())
+        || access(X509_get_default_cert_dir(), R_OK) == 0)
+        return true;
+    for (size_t i = 0; i < AQ_COUNT(bundles); i++)
+        if (access(bundles[i], R_OK) == 0)
+            return SSL_CTX_load_verify_file(ssl, bundles[i]);
+    return true;
+}
+
+static int tls_load_all(SSL_CTX *ssl, const struct tls_options *o, struct aq_error *err)
 {
     bool has_cert = o->cert_pem || o->cert_file, has_ca = o->ca_pem || o->ca_file;
     int r;
@@ -257,18 +284,18 @@ static int load_all(SSL_CTX *ssl, const struct tls_options *o, struct aq_error *
         return aq_fail(err, EINVAL, "TLS needs a certificate and its key");
     if (o->is_server && o->require_peer_cert && !has_ca)
         return aq_fail(err, EINVAL, "client certificates need a CA to check them against");
-    r = load(ssl, o->cert_pem, o->cert_file, use_chain, err);
+    r = tls_load(ssl, o->cert_pem, o->cert_file, tls_use_chain, err);
     if (r == 0)
-        r = load(ssl, o->key_pem, o->key_file, use_key, err);
+        r = tls_load(ssl, o->key_pem, o->key_file, tls_use_key, err);
     if (r == 0)
-        r = load(ssl, o->ca_pem, o->ca_file, use_ca, err);
+        r = tls_load(ssl, o->ca_pem, o->ca_file, tls_use_ca, err);
     if (r == 0 && !o->is_server && !has_ca && !o->ca_fingerprint && !o->skip_verify
-        && !SSL_CTX_set_default_verify_paths(ssl))
+        && !tls_trust_system(ssl))
         r = tls_fail(err, EINVAL, "cannot read the system's trusted certificates");
     return r;
 }
 
-static void configure(SSL_CTX *ssl, struct tls_context *ctx)
+static void tls_configure(SSL_CTX *ssl, struct tls_context *ctx)
 {
     const struct tls_options *o = &ctx->options;
 
@@ -280,13 +307,13 @@ static void configure(SSL_CTX *ssl, struct tls_context *ctx)
     SSL_CTX_set_num_tickets(ssl, 0);
     SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
     if (!o->is_server)
-        SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, on_verify);
+        SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, tls_on_verify);
     else if (o->require_peer_cert)
-        SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, on_verify);
+        SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, tls_on_verify);
     else if (o->ca_pem || o->ca_file)
-        SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, on_verify);
+        SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, tls_on_verify);
     if (!o->is_server && o->ca_fingerprint)
-        SSL_CTX_set_cert_verify_callback(ssl, on_verify_pinned, ctx);
+        SSL_CTX_set_cert_verify_callback(ssl, tls_on_verify_pinned, ctx);
 }
 
 int tls_context_reload(struct tls_context *ctx, struct aq_error *err)
@@ -295,9 +322,9 @@ int tls_context_reload(struct tls_context *ctx, struct aq_error *err)
     int r;
 
     if (!ssl)
-        return tls_fail(err, ENOMEM, "no memory for TLS");
-    configure(ssl, ctx);
-    r = load_all(ssl, &ctx->options, err);
+        return tls_fail(err, ENOMEM, "out of memory");
+    tls_configure(ssl, ctx);
+    r = tls_load_all(ssl, &ctx->options, err);
     if (r < 0) {
         SSL_CTX_free(ssl);
         return r;
@@ -311,30 +338,30 @@ int tls_context_reload(struct tls_context *ctx, struct aq_error *err)
 
 /* The texts in a struct tls_options, for copying and freeing. */
 static const size_t texts[] = {
-    offsetof(struct tls_options, cert_pem),  offsetof(struct tls_options, key_pem),
-    offsetof(struct tls_options, cert_file), offsetof(struct tls_options, key_file),
-    offsetof(struct tls_options, ca_pem),    offsetof(struct tls_options, ca_file),
+    offsetof(struct tls_options, cert_pem),       offsetof(struct tls_options, key_pem),
+    offsetof(struct tls_options, cert_file),      offsetof(struct tls_options, key_file),
+    offsetof(struct tls_options, ca_pem),         offsetof(struct tls_options, ca_file),
     offsetof(struct tls_options, ca_fingerprint),
 };
 
-static char **text_at(struct tls_options *options, size_t i)
+static char **tls_text_at(struct tls_options *options, size_t i)
 {
     return (char **)(void *)((char *)options + texts[i]);
 }
 
 /* Let 'options' own its texts, whatever happens. */
-static int copy_texts(struct tls_options *options, struct aq_error *err)
+static int tls_copy_texts(struct tls_options *options, struct aq_error *err)
 {
     int r = 0;
 
     for (size_t i = 0; i < AQ_COUNT(texts); i++) {
-        char **text = text_at(options, i);
+        char **text = tls_text_at(options, i);
 
         if (!*text)
             continue;
         *text = strdup(*text);
         if (!*text)
-            r = aq_fail(err, ENOMEM, "no memory for TLS");
+            r = aq_fail_oom(err);
     }
     return r;
 }
@@ -350,9 +377,9 @@ void tls_context_free(struct tls_context *ctx)
     if (!ctx || --ctx->refs)
         return;
     if (ctx->options.key_pem)
-        OPENSSL_cleanse(*text_at(&ctx->options, 1), strlen(ctx->options.key_pem));
+        OPENSSL_cleanse(*tls_text_at(&ctx->options, 1), strlen(ctx->options.key_pem));
     for (size_t i = 0; i < AQ_COUNT(texts); i++)
-        free(*text_at(&ctx->options, i));
+        free(*tls_text_at(&ctx->options, i));
     SSL_CTX_free(ctx->ssl);
     free(ctx);
 }
@@ -364,10 +391,10 @@ int tls_context_new(const struct tls_options *options, struct tls_context **ret,
     int r;
 
     if (!ctx)
-        return aq_fail(err, ENOMEM, "no memory for TLS");
+        return aq_fail_oom(err);
     ctx->refs = 1;
     ctx->options = *options;
-    r = copy_texts(&ctx->options, err);
+    r = tls_copy_texts(&ctx->options, err);
     if (r == 0)
         r = tls_context_reload(ctx, err);
     if (r < 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls.h - TLS contexts: certificates, who is trusted, who is refused
  *
  * A context is made once and shared by all connections of a loop; it is
@@ -46,8 +47,8 @@ struct tls_options {
     bool require_peer_cert; /* server: a client certificate of ca_* is needed; false with a
                                ca_*: one is asked for, and verified if it is shown */
     bool tls13_only;
-    bool skip_verify;       /* client: accept anything; for people who ask for it */
-    bool any_name;          /* client: verify the chain, not the host name */
+    bool skip_verify; /* client: accept anything; for users who ask for it */
+    bool any_name;    /* client: verify the chain, not the host name */
 
     tls_check_peer_fn *check_peer; /* may be NULL */
     void *check_data;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls_context.h - what tls_session.c needs of a context */
 #ifndef AQ_HTTP_TLS_CONTEXT_H
 #define AQ_HTTP_TLS_CONTEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls.h and tls_session.h by the module: see tls_module.h */
 #include "http/tls_module.h"
 
@@ -5,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/fs.h"
+#include "base/installed.h"
 #include "base/strbuf.h"
 
 /* Set by the first context; what has no context never gets to a session. Kept
@@ -13,29 +14,16 @@
  */
 static const struct tls_module *module;
 
-/* Beside the program, or where it was installed. */
-static char *find_module(void)
+static int tls_loaded_load(struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
-    char *const candidates[] = {
-        folder ? aq_format("%s/" TLS_MODULE_FILE, folder) : NULL,
-        folder ? aq_format("%s/../lib/aliquot/" TLS_MODULE_FILE, folder) : NULL,
-        aq_format("%s/" TLS_MODULE_FILE, TLS_MODULE_DIR),
-    };
-
-    return fs_choose_readable(candidates, AQ_COUNT(candidates));
-}
-
-static int load(struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *path = find_module();
+    AQ_CLEANUP(aq_freep) char *path = installed_find(TLS_MODULE_FILE);
     const struct tls_module *found;
     void *library;
 
     if (!path)
         return aq_fail(err, ENOENT,
                        "https needs " TLS_MODULE_FILE ", which is neither beside this program nor "
-                       "in %s: install it again", TLS_MODULE_DIR);
+                       "in lib/aliquot: install it again");
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     found = library ? dlsym(library, TLS_MODULE_SYMBOL) : NULL;
     if (!found)
@@ -50,7 +38,7 @@ static int load(struct aq_error *err)
 int tls_context_new(const struct tls_options *options, struct tls_context **ret,
                     struct aq_error *err)
 {
-    int r = module ? 0 : load(err);
+    int r = module ? 0 : tls_loaded_load(err);
 
     return r < 0 ? r : module->context_new(options, ret, err);
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TLS in a file of its own, for programs that rarely need it. */
 #include "http/tls_module.h"
 
 __attribute__((visibility("default"))) extern const struct tls_module aq_tls_module;

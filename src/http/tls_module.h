@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls_module.h - TLS in a file of its own, for programs that rarely need it
  *
  * Loading and starting OpenSSL takes longer than a short request. So the

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One TLS connection between two byte queues: inner part of stream.c. */
 #include "http/tls_session.h"
 
 #include <arpa/inet.h>
@@ -19,7 +21,7 @@ struct tls_session {
     struct tls_verdict verdict;
 };
 
-static bool is_literal(const char *name)
+static bool tls_session_is_literal(const char *name)
 {
     unsigned char room[16];
 
@@ -27,11 +29,11 @@ static bool is_literal(const char *name)
 }
 
 /* What a client expects the server to be called. */
-static bool expect_name(struct tls_session *s, const char *name)
+static bool tls_session_expect_name(struct tls_session *s, const char *name)
 {
     bool any = tls_context_get_options(s->ctx)->any_name || !*name;
 
-    if (is_literal(name))
+    if (tls_session_is_literal(name))
         return any || X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s->ssl), name);
     return !*name
            || (SSL_set_tlsext_host_name(s->ssl, name) && (any || SSL_set1_host(s->ssl, name)));
@@ -46,7 +48,7 @@ void tls_session_free(struct tls_session *s)
     free(s);
 }
 
-static int set_up(struct tls_session *s, const char *server_name, struct aq_error *err)
+static int tls_session_set_up(struct tls_session *s, const char *server_name, struct aq_error *err)
 {
     s->ssl = SSL_new(tls_context_get(s->ctx));
     s->in = BIO_new(BIO_s_mem());
@@ -54,7 +56,7 @@ static int set_up(struct tls_session *s, const char *server_name, struct aq_erro
     if (!s->ssl || !s->in || !s->out) {
         BIO_free(s->in);
         BIO_free(s->out);
-        return tls_fail(err, ENOMEM, "no memory for TLS");
+        return tls_fail(err, ENOMEM, "out of memory");
     }
     SSL_set_bio(s->ssl, s->in, s->out);
     SSL_set_app_data(s->ssl, &s->verdict);
@@ -65,7 +67,7 @@ static int set_up(struct tls_session *s, const char *server_name, struct aq_erro
         SSL_set_accept_state(s->ssl);
     else {
         SSL_set_connect_state(s->ssl);
-        if (!expect_name(s, server_name ? server_name : ""))
+        if (!tls_session_expect_name(s, server_name ? server_name : ""))
             return tls_fail(err, EINVAL, "the server's name cannot be verified");
     }
     return 0;
@@ -78,9 +80,9 @@ int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls
     int r;
 
     if (!s)
-        return aq_fail(err, ENOMEM, "no memory for TLS");
+        return aq_fail_oom(err);
     s->ctx = tls_context_ref(ctx);
-    r = set_up(s, server_name, err);
+    r = tls_session_set_up(s, server_name, err);
     if (r < 0) {
         tls_session_free(s);
         return r;
@@ -92,7 +94,7 @@ int tls_session_new(struct tls_context *ctx, const char *server_name, struct tls
 int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err)
 {
     if (len > INT_MAX || BIO_write(s->in, bytes, (int)len) != (int)len)
-        return tls_fail(err, ENOMEM, "no memory for TLS");
+        return tls_fail(err, ENOMEM, "out of memory");
     return 0;
 }
 
@@ -108,7 +110,7 @@ void tls_session_drain(struct tls_session *s, struct strbuf *out)
 }
 
 /* Why SSL_*() returned 'r' <= 0: 0 if it only waits for bytes. */
-static int explain(struct tls_session *s, int r, const char *what, struct aq_error *err)
+static int tls_session_explain(struct tls_session *s, int r, const char *what, struct aq_error *err)
 {
     switch (SSL_get_error(s->ssl, r)) {
     case SSL_ERROR_WANT_READ:
@@ -132,7 +134,7 @@ int tls_session_handshake(struct tls_session *s, struct aq_error *err)
 
     if (r == 1)
         return 1;
-    r = explain(s, r, "TLS handshake failed", err);
+    r = tls_session_explain(s, r, "TLS handshake failed", err);
     return r == -ENODATA ? aq_fail(err, EPROTO, "the peer ended the TLS handshake") : r;
 }
 
@@ -140,7 +142,7 @@ int tls_session_read(struct tls_session *s, char *out, size_t size, struct aq_er
 {
     int n = SSL_read(s->ssl, out, (int)AQ_MIN(size, INT_MAX));
 
-    return n > 0 ? n : explain(s, n, "TLS failed", err);
+    return n > 0 ? n : tls_session_explain(s, n, "TLS failed", err);
 }
 
 int tls_session_write(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls_session.h - one TLS connection between two byte queues: inner part of stream.c */
 #ifndef AQ_HTTP_TLS_SESSION_H
 #define AQ_HTTP_TLS_SESSION_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Percent coding, query strings, absolute URLs and addresses. */
 #include "http/url.h"
 
 #include <arpa/inet.h>
@@ -8,7 +10,7 @@
 
 #include "base/utf8.h"
 
-static int hex_value(char c)
+static int url_hex_value(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -20,7 +22,7 @@ static int hex_value(char c)
 }
 
 /* Decode into 'out', which has room for 'len' bytes; the length or -EINVAL. */
-static ssize_t decode_bytes(const char *text, size_t len, bool plus, char *out)
+static ssize_t url_decode_bytes(const char *text, size_t len, bool plus, char *out)
 {
     size_t n = 0;
 
@@ -28,8 +30,8 @@ static ssize_t decode_bytes(const char *text, size_t len, bool plus, char *out)
         char c = text[i];
 
         if (c == '%') {
-            int high = i + 2 < len ? hex_value(text[i + 1]) : -1;
-            int low = high >= 0 ? hex_value(text[i + 2]) : -1;
+            int high = i + 2 < len ? url_hex_value(text[i + 1]) : -1;
+            int low = high >= 0 ? url_hex_value(text[i + 2]) : -1;
 
             if (low < 0)
                 return -EINVAL;
@@ -51,8 +53,8 @@ int url_decode(struct arena *arena, const char *text, size_t len, bool plus, con
     ssize_t n;
 
     if (!out)
-        return aq_fail(err, ENOMEM, "no memory for a URL");
-    n = decode_bytes(text, len, plus, out);
+        return aq_fail_oom(err);
+    n = url_decode_bytes(text, len, plus, out);
     if (n < 0)
         return aq_fail(err, EINVAL, "the URL has a broken percent escape or a NUL");
     if (!utf8_is_valid(out, (size_t)n))
@@ -78,7 +80,7 @@ void url_encode(struct strbuf *out, const char *text)
     }
 }
 
-static size_t count_char(const char *text, size_t len, char c)
+static size_t url_count_char(const char *text, size_t len, char c)
 {
     size_t n = 0;
 
@@ -88,8 +90,8 @@ static size_t count_char(const char *text, size_t len, char c)
 }
 
 /* One "name=value" piece. */
-static int parse_pair(struct arena *arena, const char *text, size_t len, struct url_pair *ret,
-                      struct aq_error *err)
+static int url_parse_pair(struct arena *arena, const char *text, size_t len, struct url_pair *ret,
+                          struct aq_error *err)
 {
     const char *equals = memchr(text, '=', len);
     size_t name_len = equals ? (size_t)(equals - text) : len;
@@ -109,7 +111,7 @@ int url_query_parse(struct arena *arena, const char *text, size_t len, struct ur
 {
     const char *end = text + len;
     struct url_query query = { .count = 0 };
-    size_t most = count_char(text, len, '&') + 1;
+    size_t most = url_count_char(text, len, '&') + 1;
 
     if (!len) {
         *ret = query;
@@ -117,7 +119,7 @@ int url_query_parse(struct arena *arena, const char *text, size_t len, struct ur
     }
     query.pairs = arena_array(arena, AQ_MIN(most, URL_QUERY_MAX), sizeof(*query.pairs));
     if (!query.pairs)
-        return aq_fail(err, ENOMEM, "no memory for a query string");
+        return aq_fail_oom(err);
     while (text < end) {
         const char *amp = memchr(text, '&', (size_t)(end - text));
         size_t piece = (size_t)((amp ? amp : end) - text);
@@ -128,7 +130,7 @@ int url_query_parse(struct arena *arena, const char *text, size_t len, struct ur
             if (query.count == URL_QUERY_MAX)
                 return aq_fail(err, E2BIG, "the query string has more than %d parameters",
                                URL_QUERY_MAX);
-            r = parse_pair(arena, text, piece, &query.pairs[query.count], err);
+            r = url_parse_pair(arena, text, piece, &query.pairs[query.count], err);
             if (r < 0)
                 return r;
             query.count++;
@@ -148,7 +150,7 @@ const char *url_query_get(const struct url_query *query, const char *name)
 }
 
 /* Decimal 0..65535, the whole text. */
-static int parse_port(const char *text, uint16_t *ret)
+static int url_parse_port(const char *text, uint16_t *ret)
 {
     unsigned port = 0;
 
@@ -165,7 +167,7 @@ static int parse_port(const char *text, uint16_t *ret)
     return 0;
 }
 
-static bool is_host(const char *host, bool bracketed)
+static bool url_is_host(const char *host, bool bracketed)
 {
     struct in6_addr six;
 
@@ -180,7 +182,7 @@ static bool is_host(const char *host, bool bracketed)
 }
 
 /* Copy text[len] to a field of 'size' bytes; false if it does not fit. */
-static bool copy_text(char *out, size_t size, const char *text, size_t len)
+static bool url_copy_text(char *out, size_t size, const char *text, size_t len)
 {
     if (len >= size)
         return false;
@@ -198,19 +200,21 @@ int address_parse(const char *text, uint16_t default_port, struct address *ret,
 
     if (!strncmp(text, "unix:", 5)) {
         address.is_unix = true;
-        if (!text[5] || !copy_text(address.path, sizeof(address.path), text + 5, strlen(text + 5)))
+        if (!text[5]
+            || !url_copy_text(address.path, sizeof(address.path), text + 5, strlen(text + 5)))
             return aq_fail(err, EINVAL, "'%s': a Unix socket's path has 1 to %zu bytes", text,
                            sizeof(address.path) - 1);
         *ret = address;
         return 0;
     }
     host_end = bracketed ? strchr(host, ']') : host + strcspn(host, ":");
-    if (!host_end || !copy_text(address.host, sizeof(address.host), host, (size_t)(host_end - host))
-        || !is_host(address.host, bracketed))
+    if (!host_end
+        || !url_copy_text(address.host, sizeof(address.host), host, (size_t)(host_end - host))
+        || !url_is_host(address.host, bracketed))
         return aq_fail(err, EINVAL,
                        "'%s' is not an address: give HOST:PORT, [IPV6]:PORT or unix:/PATH", text);
     port = host_end + bracketed;
-    if (*port ? *port != ':' || parse_port(port + 1, &address.port) < 0 : !default_port)
+    if (*port ? *port != ':' || url_parse_port(port + 1, &address.port) < 0 : !default_port)
         return aq_fail(err, EINVAL, "'%s' has no port from 0 to 65535 after its host", text);
     *ret = address;
     return 0;
@@ -240,7 +244,7 @@ static const struct {
 };
 
 /* A request target: visible ASCII without '#'. */
-static bool is_target(const char *text)
+static bool url_is_target(const char *text)
 {
     for (; *text; text++)
         if (*text <= 0x20 || *text >= 0x7f || *text == '#')
@@ -265,7 +269,7 @@ int url_parse(const char *text, struct url *ret, struct aq_error *err)
     if (!rest)
         return aq_fail(err, EINVAL, "'%s' is not an http:// or https:// URL", text);
     len = strcspn(rest, "/?#");
-    if (!copy_text(url.authority, sizeof(url.authority), rest, len))
+    if (!url_copy_text(url.authority, sizeof(url.authority), rest, len))
         return aq_fail(err, EINVAL, "the URL's host is too long");
     if (!strncmp(url.authority, "unix:", 5))
         return aq_fail(err, EINVAL, "'%s' has no host", text);
@@ -276,7 +280,7 @@ int url_parse(const char *text, struct url *ret, struct aq_error *err)
         url.target = rest + len;
     else if (rest[len])
         return aq_fail(err, EINVAL, "'%s' has no path before '%c'", text, rest[len]);
-    if (!is_target(url.target))
+    if (!url_is_target(url.target))
         return aq_fail(err, EINVAL, "the URL's path has a blank, '#' or a character to escape");
     *ret = url;
     return 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* url.h - percent coding, query strings, absolute URLs and addresses */
 #ifndef AQ_HTTP_URL_H
 #define AQ_HTTP_URL_H
@@ -46,9 +47,9 @@ const char *url_query_get(const struct url_query *query, const char *name);
 /* Where to connect or listen. */
 struct address {
     bool is_unix;
-    uint16_t port;             /* TCP */
-    char host[URL_HOST_MAX];   /* TCP: name or literal without brackets */
-    char path[URL_PATH_MAX];   /* Unix socket */
+    uint16_t port;           /* TCP */
+    char host[URL_HOST_MAX]; /* TCP: name or literal without brackets */
+    char path[URL_PATH_MAX]; /* Unix socket */
 };
 
 /* "127.0.0.1:8081", "[::1]:8081", "host" (with 'default_port', which 0
@@ -61,10 +62,10 @@ int address_parse(const char *text, uint16_t default_port, struct address *ret,
 bool address_is_local(const struct address *address);
 
 struct url {
-    bool tls;                 /* https or wss */
-    struct address address;   /* port is filled in from the scheme */
+    bool tls;                          /* https or wss */
+    struct address address;            /* port is filled in from the scheme */
     char authority[URL_HOST_MAX + 16]; /* as written: what a Host header says */
-    const char *target;       /* points into the text: "/path?query", "/" if it has none */
+    const char *target;                /* points into the text: "/path?query", "/" if it has none */
 };
 
 /* "http://", "https://", "ws://" or "wss://" host[:port] [/path] [?query].

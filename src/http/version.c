@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Versions of the client API: "v6.20220615". */
 #include "http/version.h"
 
 #include <errno.h>
@@ -12,7 +14,7 @@ static const struct api_version published[] = {
 };
 
 /* Digits at the front, at most 9 of them; 0 if there are none or more. */
-static size_t read_number(const char *text, uint32_t *ret)
+static size_t version_read_number(const char *text, uint32_t *ret)
 {
     size_t len = strspn(text, "0123456789");
 
@@ -27,9 +29,9 @@ static size_t read_number(const char *text, uint32_t *ret)
 int api_version_parse(const char *text, struct api_version *ret, struct aq_error *err)
 {
     struct api_version v;
-    size_t len = text[0] == 'v' && text[1] != '0' ? read_number(text + 1, &v.major) : 0;
+    size_t len = text[0] == 'v' && text[1] != '0' ? version_read_number(text + 1, &v.major) : 0;
 
-    if (!len || text[1 + len] != '.' || read_number(text + len + 2, &v.date) != 8
+    if (!len || text[1 + len] != '.' || version_read_number(text + len + 2, &v.date) != 8
         || text[len + 10])
         return aq_fail(err, EINVAL, "'%.40s' is not an API version like v6.20220615", text);
     *ret = v;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* version.h - versions of the client API: "v6.20220615" */
 #ifndef AQ_HTTP_VERSION_H
 #define AQ_HTTP_VERSION_H
@@ -22,15 +23,14 @@ struct api_version {
 #define API_VERSION_ASSUMED "v5.20191215"
 
 /* Exactly ^v(\d+)\.(\d{8})$. Returns 0 or -EINVAL. */
-int api_version_parse(const char *text, struct api_version *ret, struct aq_error *err)
-    AQ_UNTRUSTED;
+int api_version_parse(const char *text, struct api_version *ret, struct aq_error *err) AQ_UNTRUSTED;
 
 /* The version of a request from its header's text (NULL = none came). Only
  * published versions are accepted: otherwise generic-bad-request
  * "Unsupported API version.".
  */
-int api_version_accept(const char *text, struct api_version *ret, struct aq_error *err)
-    AQ_UNTRUSTED;
+int api_version_accept(const char *text, struct api_version *ret,
+                       struct aq_error *err) AQ_UNTRUSTED;
 
 int api_version_compare(struct api_version a, struct api_version b);
 

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* websocket.h - WebSocket connections (RFC 6455), server and client
  *
- * Whole messages only. Pings are answered by themselves. Text is checked for
- * UTF-8 by wslay. Callbacks never come from within a call below; after
- * on_close() the websocket is gone.
+ * Whole messages only. Pings are answered by themselves. Text is valid
+ * UTF-8. Callbacks never come from within a call below; after on_close() the
+ * websocket is gone.
  */
 #ifndef AQ_HTTP_WEBSOCKET_H
 #define AQ_HTTP_WEBSOCKET_H
@@ -30,10 +31,10 @@ enum {
 };
 
 struct websocket_options {
-    size_t message_max;     /* bytes of a message received; 0 = 1 MiB */
-    size_t queue_max;       /* bytes waiting to be sent; 0 = 8 MiB */
-    unsigned ping_msec;     /* silence before a ping, and then before the end; 0 = 30 s */
-    const char *protocol;   /* subprotocol to answer with or to ask for; NULL = none */
+    size_t message_max;   /* bytes of a message received; 0 = 1 MiB */
+    size_t queue_max;     /* bytes waiting to be sent; 0 = 8 MiB */
+    unsigned ping_msec;   /* silence before a ping, and then before the end; 0 = 30 s */
+    const char *protocol; /* subprotocol to answer with or to ask for; NULL = none */
 };
 
 struct websocket_ops {

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP part of RFC 6455: inner part of websocket.c. */
 #include "http/websocket_handshake.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 
 #define GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-static void encode(const uint8_t *bytes, size_t len, char *ret)
+static void websocket_handshake_encode(const uint8_t *bytes, size_t len, char *ret)
 {
     base64_encode_raw(ret, len, bytes);
     ret[BASE64_ENCODE_RAW_LENGTH(len)] = '\0';
@@ -22,7 +24,7 @@ int websocket_make_key(char ret[WEBSOCKET_KEY_MAX], struct aq_error *err)
 
     if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
         return aq_fail_errno(err, "cannot get random bytes");
-    encode(bytes, sizeof(bytes), ret);
+    websocket_handshake_encode(bytes, sizeof(bytes), ret);
     return 0;
 }
 
@@ -38,12 +40,12 @@ int websocket_answer_key(const char *key, char ret[WEBSOCKET_ACCEPT_MAX], struct
     sha1_init(&ctx);
     sha1_update(&ctx, (size_t)len, (const uint8_t *)text);
     sha1_digest(&ctx, sizeof(digest), digest);
-    encode(digest, sizeof(digest), ret);
+    websocket_handshake_encode(digest, sizeof(digest), ret);
     return 0;
 }
 
 /* base64 of 16 bytes */
-static bool is_key(const char *key)
+static bool websocket_handshake_is_key(const char *key)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -62,7 +64,7 @@ int websocket_check_request(const struct message_head *head, struct aq_error *er
         what = "it must say 'Connection: Upgrade' and 'Upgrade: websocket'";
     else if (!version || strcmp(version, "13"))
         what = "Sec-WebSocket-Version must be 13";
-    else if (!key || !is_key(key))
+    else if (!key || !websocket_handshake_is_key(key))
         what = "Sec-WebSocket-Key must be 16 bytes in base64";
     if (what)
         return aq_fail_kind(err, EINVAL, "generic-bad-request", "not a WebSocket request: %s",
@@ -70,8 +72,7 @@ int websocket_check_request(const struct message_head *head, struct aq_error *er
     return 0;
 }
 
-int websocket_check_response(const struct message_head *head, const char *key,
-                             struct aq_error *err)
+int websocket_check_response(const struct message_head *head, const char *key, struct aq_error *err)
 {
     const char *answer = message_get_header(head, "Sec-WebSocket-Accept");
     char want[WEBSOCKET_ACCEPT_MAX];

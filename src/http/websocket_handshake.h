@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* websocket_handshake.h - the HTTP part of RFC 6455: inner part of websocket.c */
 #ifndef AQ_HTTP_WEBSOCKET_HANDSHAKE_H
 #define AQ_HTTP_WEBSOCKET_HANDSHAKE_H

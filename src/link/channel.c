@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* channel.c - one control connection: frames, acknowledgements, keep-alive */
 #include "link/channel.h"
 
 #include <errno.h>
@@ -7,7 +9,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "link/linger.h"
+#include "link/graceful_close.h"
 #include "link/link.h"
 
 #define WINDOW_BYTES (1u << 20) /* written but not taken by the system */
@@ -18,11 +20,11 @@ struct channel {
     bool is_ended;         /* by the other side or an error: nothing more can be said */
     uv_timer_t timer;
     struct strbuf in;
-    size_t used;           /* of 'in': the frames up to and with the one being handled */
-    struct peer *peer;     /* NULL before channel_bind() */
+    size_t used;            /* of 'in': the frames up to and with the one being handled */
+    struct link_peer *peer; /* NULL before channel_bind() */
     const struct channel_ops *ops;
     void *data;
-    uint64_t sent_seq;     /* on this connection */
+    uint64_t sent_seq; /* on this connection */
     uint64_t sent_ack;
     int64_t ping_usec, dead_usec;
     int64_t heard_usec, spoke_usec; /* monotonic */
@@ -30,7 +32,7 @@ struct channel {
 
 /* ---- sending ---- */
 
-static int send_frame(struct channel *ch, uint64_t seq, const char *body, size_t len)
+static int channel_send_frame(struct channel *ch, uint64_t seq, const char *body, size_t len)
 {
     unsigned char head[FRAME_HEAD_BYTES];
     uint64_t ack = ch->peer ? ch->peer->handled_seq : 0;
@@ -43,7 +45,7 @@ static int send_frame(struct channel *ch, uint64_t seq, const char *body, size_t
     return stream_writev(ch->stream, bufs, len ? 2 : 1);
 }
 
-static int check_length(const struct message *msg, size_t len, struct aq_error *err)
+static int channel_check_length(const struct message *msg, size_t len, struct aq_error *err)
 {
     if (len <= LINK_FRAME_MAX - FRAME_HEAD_BYTES)
         return 0;
@@ -60,11 +62,12 @@ int channel_send(struct channel *ch, const struct message *msg, struct aq_error 
         return aq_fail(err, ENOBUFS, "the other side reads too slowly");
     r = message_encode(msg, &text, err);
     if (r == 0)
-        r = check_length(msg, text.len, err);
+        r = channel_check_length(msg, text.len, err);
     if (r == 0) {
-        r = send_frame(ch, 0, text.data, text.len);
+        r = channel_send_frame(ch, 0, text.data, text.len);
         if (r < 0)
-            r = aq_fail(err, -r, "send '%s'", message_type_name(msg->type));
+            r = r == -ENOMEM ? aq_fail_oom(err)
+                             : aq_fail(err, -r, "send '%s'", message_type_name(msg->type));
     }
     return r;
 }
@@ -74,7 +77,7 @@ void channel_flush(struct channel *ch)
     struct peer_item *item = peer_after(ch->peer, ch->sent_seq);
 
     while (item && stream_queued(ch->stream) < WINDOW_BYTES) {
-        if (send_frame(ch, item->seq, item->body, item->len) < 0)
+        if (channel_send_frame(ch, item->seq, item->body, item->len) < 0)
             return; /* on_end follows */
         ch->sent_seq = item->seq;
         AQ_FAULT("link.message.sent");
@@ -87,10 +90,10 @@ void channel_flush(struct channel *ch)
 void channel_acknowledge(struct channel *ch)
 {
     if (ch->peer && ch->sent_ack != ch->peer->handled_seq)
-        (void)send_frame(ch, 0, NULL, 0);
+        (void)channel_send_frame(ch, 0, NULL, 0);
 }
 
-int link_send(struct peer *peer, struct channel *channel, const struct message *msg,
+int link_send(struct link_peer *peer, struct channel *channel, const struct message *msg,
               struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -102,13 +105,15 @@ int link_send(struct peer *peer, struct channel *channel, const struct message *
                                  message_type_name(msg->type));
     r = message_encode(msg, &text, err);
     if (r == 0)
-        r = check_length(msg, text.len, err);
+        r = channel_check_length(msg, text.len, err);
     if (r < 0)
         return r;
     r = peer_push(peer, text.data, text.len);
+    if (r == -ENOMEM)
+        return aq_fail_oom(err);
     if (r < 0)
-        return aq_fail(err, -r, "message '%s': %s", message_type_name(msg->type),
-                       r == -ENOBUFS ? "too much is waiting for the other side" : "memory is short");
+        return aq_fail(err, -r, "message '%s': too much is waiting for the other side",
+                       message_type_name(msg->type));
     if (channel)
         channel_flush(channel);
     return 0;
@@ -116,26 +121,23 @@ int link_send(struct peer *peer, struct channel *channel, const struct message *
 
 /* ---- receiving ---- */
 
-static void end(struct channel *ch, const char *why)
+static void channel_end(struct channel *ch, const char *why)
 {
     (void)uv_timer_stop(&ch->timer);
     ch->ops->on_end(ch->data, why);
 }
 
 /* In order and not yet seen? -EBADMSG for a gap. */
-static int accept_seq(struct channel *ch, uint64_t seq)
+static int channel_accept_seq(struct channel *ch, uint64_t seq)
 {
     if (seq == 0)
         return 1;
     if (!ch->peer || seq > ch->peer->delivered_seq + 1)
         return -EBADMSG;
-    if (seq <= ch->peer->delivered_seq)
-        return 0;
-    ch->peer->delivered_seq = seq;
-    return 1;
+    return seq > ch->peer->delivered_seq;
 }
 
-static int deliver(struct channel *ch, const struct frame *frame, struct aq_error *err)
+static int channel_deliver(struct channel *ch, const struct link_frame *frame, struct aq_error *err)
 {
     struct message msg;
     int r;
@@ -144,7 +146,7 @@ static int deliver(struct channel *ch, const struct frame *frame, struct aq_erro
         return aq_fail(err, EBADMSG, "it acknowledged what was never sent");
     if (frame->body_len == 0)
         return 0;
-    r = accept_seq(ch, frame->seq);
+    r = channel_accept_seq(ch, frame->seq);
     if (r < 0)
         return aq_fail(err, EBADMSG, "a message is missing");
     if (r == 0)
@@ -158,23 +160,25 @@ static int deliver(struct channel *ch, const struct frame *frame, struct aq_erro
     } else if (r < 0) {
         return r;
     }
+    if (frame->seq) /* no sooner: what cannot be read for want of memory comes again */
+        ch->peer->delivered_seq = frame->seq;
     AQ_FAULT("link.message.received");
     ch->ops->on_message(ch->data, frame->seq, &msg);
     message_done(&msg);
     return 0;
 }
 
-static void on_read(void *data, const char *bytes, size_t len)
+static void channel_on_read(void *data, const char *bytes, size_t len)
 {
     struct channel *ch = data;
     struct aq_error err = { 0 };
-    struct frame frame;
+    struct link_frame frame;
     ssize_t n;
 
     ch->heard_usec = clock_monotonic_usec();
     strbuf_add(&ch->in, bytes, len);
     if (!strbuf_ok(&ch->in)) {
-        end(ch, "memory is short");
+        channel_end(ch, "out of memory");
         return;
     }
     while (ch->stream) {
@@ -186,7 +190,7 @@ static void on_read(void *data, const char *bytes, size_t len)
         if (n <= 0)
             break;
         ch->used += (size_t)n;
-        if (deliver(ch, &frame, &err) < 0)
+        if (channel_deliver(ch, &frame, &err) < 0)
             break;
     }
     if (!ch->stream)
@@ -194,12 +198,12 @@ static void on_read(void *data, const char *bytes, size_t len)
     strbuf_consume(&ch->in, ch->used);
     ch->used = 0;
     if (err.code)
-        end(ch, err.text);
+        channel_end(ch, err.text);
     else
         channel_acknowledge(ch);
 }
 
-static void on_stream_open(void *data)
+static void channel_on_stream_open(void *data)
 {
     struct channel *ch = data;
 
@@ -208,13 +212,13 @@ static void on_stream_open(void *data)
         ch->ops->on_open(ch->data);
 }
 
-static void on_stream_end(void *data, const struct aq_error *err)
+static void channel_on_stream_end(void *data, const struct aq_error *err)
 {
     ((struct channel *)data)->is_ended = true;
-    end(data, err->code ? err->text : "the other side closed the connection");
+    channel_end(data, err->code ? err->text : "the other side closed the connection");
 }
 
-static void on_stream_drain(void *data)
+static void channel_on_stream_drain(void *data)
 {
     struct channel *ch = data;
 
@@ -222,39 +226,40 @@ static void on_stream_drain(void *data)
         channel_flush(ch);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void channel_on_timer(uv_timer_t *timer)
 {
     struct channel *ch = timer->data;
     int64_t now = clock_monotonic_usec();
     char why[80];
 
     if (now - ch->heard_usec >= ch->dead_usec) {
-        (void)snprintf(why, sizeof(why), ch->peer ? "no sign of life for %lld seconds"
-                                                  : "no greeting within %lld seconds",
+        (void)snprintf(why, sizeof(why),
+                       ch->peer ? "no sign of life for %lld seconds"
+                                : "no greeting within %lld seconds",
                        (long long)(ch->dead_usec / USEC_PER_SEC));
-        end(ch, why);
+        channel_end(ch, why);
     } else if (ch->peer && now - ch->spoke_usec >= ch->ping_usec) {
-        (void)send_frame(ch, 0, NULL, 0);
+        (void)channel_send_frame(ch, 0, NULL, 0);
     }
 }
 
 /* ---- life ---- */
 
 static const struct stream_ops stream_ops = {
-    .on_open = on_stream_open,
-    .on_read = on_read,
-    .on_end = on_stream_end,
-    .on_drain = on_stream_drain,
+    .on_open = channel_on_stream_open,
+    .on_read = channel_on_read,
+    .on_end = channel_on_stream_end,
+    .on_drain = channel_on_stream_drain,
 };
 
-static void start_timer(struct channel *ch)
+static void channel_start_timer(struct channel *ch)
 {
     uint64_t msec = (uint64_t)(AQ_MIN(ch->ping_usec, ch->dead_usec) / 2 / USEC_PER_MSEC);
 
-    (void)uv_timer_start(&ch->timer, on_timer, msec, AQ_MAX(msec, 1u));
+    (void)uv_timer_start(&ch->timer, channel_on_timer, msec, AQ_MAX(msec, 1u));
 }
 
-static struct channel *make(uv_loop_t *loop, const struct channel_ops *ops, void *data)
+static struct channel *channel_make(uv_loop_t *loop, const struct channel_ops *ops, void *data)
 {
     struct channel *ch = calloc(1, sizeof(*ch));
 
@@ -269,18 +274,18 @@ static struct channel *make(uv_loop_t *loop, const struct channel_ops *ops, void
     ch->data = data;
     ch->ping_usec = ch->dead_usec = CHANNEL_GREETING_USEC;
     ch->heard_usec = ch->spoke_usec = clock_monotonic_usec();
-    start_timer(ch);
+    channel_start_timer(ch);
     return ch;
 }
 
 int channel_new(uv_loop_t *loop, struct stream *stream, const struct channel_ops *ops, void *data,
                 struct channel **ret, struct aq_error *err)
 {
-    struct channel *ch = make(loop, ops, data);
+    struct channel *ch = channel_make(loop, ops, data);
 
     if (!ch) {
         stream_close(stream);
-        return aq_fail(err, ENOMEM, "connection");
+        return aq_fail_oom(err);
     }
     ch->stream = stream;
     stream_set_ops(stream, &stream_ops, ch);
@@ -303,9 +308,9 @@ int channel_connect(uv_loop_t *loop, const char *host, uint16_t port, struct tls
 
     if ((size_t)snprintf(address.host, sizeof(address.host), "%s", host) >= sizeof(address.host))
         return aq_fail(err, EINVAL, "the manager's host name is too long");
-    ch = make(loop, ops, data);
+    ch = channel_make(loop, ops, data);
     if (!ch)
-        return aq_fail(err, ENOMEM, "connection");
+        return aq_fail_oom(err);
     r = stream_connect(loop, &address, &options, &stream_ops, ch, &ch->stream, err);
     if (r < 0) {
         channel_close(ch);
@@ -324,17 +329,17 @@ void channel_set_ops(struct channel *ch, const struct channel_ops *ops, void *da
 void channel_set_patience(struct channel *ch, int64_t usec)
 {
     ch->ping_usec = ch->dead_usec = usec;
-    start_timer(ch);
+    channel_start_timer(ch);
 }
 
-void channel_bind(struct channel *ch, struct peer *peer, int64_t ping_usec, int64_t dead_usec)
+void channel_bind(struct channel *ch, struct link_peer *peer, int64_t ping_usec, int64_t dead_usec)
 {
     ch->peer = peer;
     ch->sent_seq = peer->acked_seq;
     ch->sent_ack = peer->handled_seq;
     ch->ping_usec = ping_usec;
     ch->dead_usec = dead_usec;
-    start_timer(ch);
+    channel_start_timer(ch);
 }
 
 bool channel_get_peer(const struct channel *ch, struct tls_peer *ret)
@@ -342,7 +347,7 @@ bool channel_get_peer(const struct channel *ch, struct tls_peer *ret)
     return stream_get_peer(ch->stream, ret);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void channel_on_timer_closed(uv_handle_t *handle)
 {
     struct channel *ch = handle->data;
 
@@ -352,8 +357,10 @@ static void on_timer_closed(uv_handle_t *handle)
 
 struct stream *channel_release(struct channel *ch, struct strbuf *rest)
 {
-    strbuf_add(rest, ch->in.data + ch->used, ch->in.len - ch->used);
-    uv_close((uv_handle_t *)&ch->timer, on_timer_closed);
+    strbuf_consume(&ch->in, ch->used);
+    *rest = ch->in;
+    strbuf_init(&ch->in);
+    uv_close((uv_handle_t *)&ch->timer, channel_on_timer_closed);
     return AQ_TAKE(ch->stream);
 }
 
@@ -364,6 +371,6 @@ void channel_close(struct channel *ch)
     if (ch->stream && ch->is_ended)
         stream_close(AQ_TAKE(ch->stream));
     else if (ch->stream)
-        linger_close(ch->loop, AQ_TAKE(ch->stream));
-    uv_close((uv_handle_t *)&ch->timer, on_timer_closed);
+        graceful_close(ch->loop, AQ_TAKE(ch->stream));
+    uv_close((uv_handle_t *)&ch->timer, channel_on_timer_closed);
 }

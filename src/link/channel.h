@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channel.h - one control connection: frames, acknowledgements, keep-alive
  *
  * Serves both ends. Until channel_bind() only transient messages pass (the
@@ -43,7 +44,7 @@ int channel_connect(uv_loop_t *loop, const char *host, uint16_t port, struct tls
 void channel_set_patience(struct channel *ch, int64_t usec);
 
 /* The greeting is over: keep alive and carry this peer's reliable messages. */
-void channel_bind(struct channel *ch, struct peer *peer, int64_t ping_usec, int64_t dead_usec);
+void channel_bind(struct channel *ch, struct link_peer *peer, int64_t ping_usec, int64_t dead_usec);
 
 /* Send a transient message. -ENOBUFS when the other side does not take what
  * was sent before.
@@ -53,7 +54,7 @@ int channel_send(struct channel *ch, const struct message *msg, struct aq_error 
 /* Queue a reliable message in 'peer' and send it if there is a bound channel;
  * send a transient one if there is a channel, else -ENOTCONN.
  */
-int link_send(struct peer *peer, struct channel *channel, const struct message *msg,
+int link_send(struct link_peer *peer, struct channel *channel, const struct message *msg,
               struct aq_error *err);
 
 /* Send what is queued in the peer, as far as the other side takes it. */
@@ -63,8 +64,8 @@ void channel_acknowledge(struct channel *ch);
 
 bool channel_get_peer(const struct channel *ch, struct tls_peer *ret);
 
-/* Take the stream out and close the channel; bytes read beyond the last
- * message are appended to 'rest'.
+/* Take the stream out and close the channel; 'rest', which is empty, gets the
+ * bytes read beyond the last message.
  */
 struct stream *channel_release(struct channel *ch, struct strbuf *rest);
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client.c - the agent's end: the control connection, its retries, and its streams */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +9,9 @@
 #include "http/defer.h"
 #include "http/tls.h"
 #include "link/channel.h"
-#include "link/idle.h"
+#include "link/idle_pool.h"
 #include "link/link.h"
-#include "link/raw.h"
+#include "link/link_stream.h"
 
 #define RETRY_MIN_USEC (200 * USEC_PER_MSEC)
 #define RETRY_MAX_USEC (10 * USEC_PER_SEC)
@@ -25,71 +27,71 @@ struct link_client {
     bool is_stopped;         /* refused for good */
     uv_timer_t timer;        /* until the next try */
     int64_t retry_usec;
-    struct peer peer;
-    struct uuid manager;     /* incarnation that the counters are about */
-    struct list streams;     /* struct opening: not yet connected */
+    struct link_peer peer;
+    struct uuid manager; /* incarnation that the counters are about */
+    struct list streams; /* struct client_stream: not yet connected */
     struct idle_pool idle;
-    struct reuse *reuse;     /* adds to it */
+    struct connection_reuse *reuse; /* adds to it */
 };
 
-static void try_connect(struct link_client *client);
+static void client_connect(struct link_client *client);
 
-static void on_timer(uv_timer_t *timer)
+static void client_on_timer(uv_timer_t *timer)
 {
-    try_connect(timer->data);
+    client_connect(timer->data);
 }
 
 /* Between half and the whole of the interval, so that a thousand agents do
  * not come back at once; the interval doubles each time.
  */
-static void schedule(struct link_client *client)
+static void client_schedule(struct link_client *client)
 {
     struct uuid random = uuid_random();
     int64_t half = client->retry_usec / 2;
     int64_t wait = half + (int64_t)(random.bytes[0] * 256 + random.bytes[1]) * half / 65536;
 
     client->retry_usec = AQ_MIN(client->retry_usec * 2, client->conf.retry_max_usec);
-    (void)uv_timer_start(&client->timer, on_timer, (uint64_t)(wait / USEC_PER_MSEC), 0);
+    (void)uv_timer_start(&client->timer, client_on_timer, (uint64_t)(wait / USEC_PER_MSEC), 0);
 }
 
 /* Connections to a manager that is perhaps another one now are of no use. */
-static void disconnect(struct link_client *client)
+static void client_disconnect(struct link_client *client)
 {
     channel_close(AQ_TAKE(client->channel));
     client->is_connected = false;
-    idle_clear(&client->idle);
+    idle_pool_clear(&client->idle);
 }
 
-static void lose(struct link_client *client, const char *why)
+static void client_lose(struct link_client *client, const char *why)
 {
-    disconnect(client);
-    schedule(client);
+    client_disconnect(client);
+    client_schedule(client);
     if (client->ops->on_disconnected)
         client->ops->on_disconnected(client->data, why);
 }
 
-static void give_up(struct link_client *client, const char *kind, const char *text)
+static void client_give_up(struct link_client *client, const char *kind, const char *text)
 {
-    disconnect(client);
+    client_disconnect(client);
     client->is_stopped = true;
     client->ops->on_refused(client->data, kind, text ? text : "the manager gave no reason");
 }
 
-static void on_refused(struct link_client *client, const struct msg_refused *refused)
+static void client_on_refused(struct link_client *client, const struct msg_refused *refused)
 {
     char why[sizeof(((struct aq_error *)NULL)->text)];
 
     if (refused->retry_usec == 0) {
-        give_up(client, refused->kind ? refused->kind : "refused", refused->text);
+        client_give_up(client, refused->kind ? refused->kind : "refused", refused->text);
         return;
     }
     (void)snprintf(why, sizeof(why), "the manager refused for now: %s",
                    refused->text ? refused->text : "no reason given");
     client->retry_usec = AQ_MAX(refused->retry_usec, client->conf.retry_min_usec);
-    lose(client, why);
+    client_lose(client, why);
 }
 
-static void on_welcome(struct link_client *client, const struct msg_welcome *welcome)
+static void client_on_welcome(struct link_client *client, const struct msg_welcome *welcome)
 {
     bool is_bad = false;
 
@@ -98,7 +100,7 @@ static void on_welcome(struct link_client *client, const struct msg_welcome *wel
     else
         is_bad = peer_acknowledge(&client->peer, (uint64_t)welcome->received_seq) < 0;
     if (is_bad || welcome->protocol < LINK_PROTOCOL_MIN || welcome->protocol > LINK_PROTOCOL_MAX) {
-        lose(client, "the manager's welcome makes no sense");
+        client_lose(client, "the manager's welcome makes no sense");
         return;
     }
     client->manager = welcome->incarnation;
@@ -111,23 +113,23 @@ static void on_welcome(struct link_client *client, const struct msg_welcome *wel
         client->ops->on_connected(client->data, welcome);
 }
 
-static void on_message(void *data, uint64_t seq, const struct message *msg)
+static void client_on_message(void *data, uint64_t seq, const struct message *msg)
 {
     struct link_client *client = data;
 
     switch (msg->type) {
     case MSG_FENCED:
-        give_up(client, "fenced", msg->fenced.text);
+        client_give_up(client, "fenced", msg->fenced.text);
         break;
     case MSG_REFUSED:
-        on_refused(client, &msg->refused);
+        client_on_refused(client, &msg->refused);
         break;
     case MSG_BYE:
-        lose(client, msg->bye.text ? msg->bye.text : "the manager said bye");
+        client_lose(client, msg->bye.text ? msg->bye.text : "the manager said bye");
         break;
     case MSG_WELCOME:
         if (!client->is_connected)
-            on_welcome(client, &msg->welcome);
+            client_on_welcome(client, &msg->welcome);
         break;
     default:
         if (client->is_connected)
@@ -135,7 +137,7 @@ static void on_message(void *data, uint64_t seq, const struct message *msg)
     }
 }
 
-static void on_open(void *data)
+static void client_on_open(void *data)
 {
     struct link_client *client = data;
     struct message msg = {
@@ -153,32 +155,33 @@ static void on_open(void *data)
         client->ops->on_greet(client->data, &msg.hello);
     msg.hello.agent_id = client->agent_id;
     if (channel_send(client->channel, &msg, &err) < 0)
-        lose(client, err.text);
+        client_lose(client, err.text);
 }
 
-static void on_end(void *data, const char *why)
+static void client_on_end(void *data, const char *why)
 {
-    lose(data, why);
+    client_lose(data, why);
 }
 
-static void try_connect(struct link_client *client)
+static void client_connect(struct link_client *client)
 {
     static const struct channel_ops ops = {
-        .on_open = on_open,
-        .on_message = on_message,
-        .on_end = on_end,
+        .on_open = client_on_open,
+        .on_message = client_on_message,
+        .on_end = client_on_end,
     };
     struct aq_error err = { 0 };
 
     if (channel_connect(client->conf.loop, client->host, client->conf.port, client->tls, &ops,
-                        client, &client->channel, &err) < 0)
-        lose(client, err.text);
+                        client, &client->channel, &err)
+        < 0)
+        client_lose(client, err.text);
 }
 
 /* ---- streams ---- */
 
 /* A stream whose connection is being made, or was taken from the idle. */
-struct opening {
+struct client_stream {
     struct list link;
     struct link_client *client;
     struct channel *channel;
@@ -188,86 +191,86 @@ struct opening {
     char key[UUID_TEXT_MAX];
 };
 
-static void opening_free(struct opening *opening)
+static void client_stream_free(struct client_stream *opening)
 {
     list_remove(&opening->link);
     if (opening->stream)
-        raw_on_gone(opening->stream, NULL, NULL);
+        link_stream_on_gone(opening->stream, NULL, NULL);
     channel_close(opening->channel);
     defer_cancel(opening->later);
     free(opening);
 }
 
-static void on_stream_gone(void *owner, struct link_stream *stream)
+static void client_stream_on_gone(void *owner, struct link_stream *stream)
 {
-    struct opening *opening = owner;
+    struct client_stream *opening = owner;
 
     (void)stream;
     opening->stream = NULL;
-    opening_free(opening);
+    client_stream_free(opening);
 }
 
-static void fail_stream(struct opening *opening, const char *why)
+static void client_stream_fail(struct client_stream *opening, const char *why)
 {
     struct link_stream *stream = opening->stream;
     struct aq_error err;
 
     (void)aq_fail(&err, ECONNABORTED, "%s", why);
-    opening_free(opening);
-    raw_fail(stream, &err);
+    client_stream_free(opening);
+    link_stream_fail(stream, &err);
 }
 
-static void on_stream_open(void *data)
+static void client_stream_on_open(void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT;
-    struct opening *opening = data;
+    struct client_stream *opening = data;
     struct link_stream *stream = opening->stream;
     struct message msg = { .type = MSG_STREAM_HELLO, .stream_hello = opening->hello };
     struct stream *connection;
-    struct reuse *reuse;
+    struct connection_reuse *reuse;
     struct aq_error err = { 0 };
 
     if (channel_send(opening->channel, &msg, &err) < 0) {
-        fail_stream(opening, err.text);
+        client_stream_fail(opening, err.text);
         return;
     }
     connection = channel_release(AQ_TAKE(opening->channel), &rest);
     reuse = opening->hello.framed ? opening->client->reuse : NULL;
-    opening_free(opening);
-    raw_attach(stream, connection, &rest, reuse);
+    client_stream_free(opening);
+    link_stream_attach(stream, connection, &rest, reuse);
 }
 
-static void on_stream_message(void *data, uint64_t seq, const struct message *msg)
+static void client_stream_on_message(void *data, uint64_t seq, const struct message *msg)
 {
     (void)data; /* the manager says nothing before the stream is a stream */
     (void)seq;
     (void)msg;
 }
 
-static int connect_stream(struct opening *opening, struct aq_error *err);
+static int client_stream_connect(struct client_stream *opening, struct aq_error *err);
 
-static void on_stream_end(void *data, const char *why)
+static void client_stream_on_end(void *data, const char *why)
 {
-    struct opening *opening = data;
+    struct client_stream *opening = data;
     struct aq_error err = { 0 };
 
     if (!opening->later) {
-        fail_stream(opening, why);
+        client_stream_fail(opening, why);
         return;
     }
     defer_cancel(AQ_TAKE(opening->later)); /* the manager has just closed it: a new one */
     channel_close(AQ_TAKE(opening->channel));
-    if (connect_stream(opening, &err) < 0)
-        fail_stream(opening, err.text);
+    if (client_stream_connect(opening, &err) < 0)
+        client_stream_fail(opening, err.text);
 }
 
 static const struct channel_ops opening_ops = {
-    .on_open = on_stream_open,
-    .on_message = on_stream_message,
-    .on_end = on_stream_end,
+    .on_open = client_stream_on_open,
+    .on_message = client_stream_on_message,
+    .on_end = client_stream_on_end,
 };
 
-static int connect_stream(struct opening *opening, struct aq_error *err)
+static int client_stream_connect(struct client_stream *opening, struct aq_error *err)
 {
     const struct link_client *client = opening->client;
 
@@ -275,65 +278,68 @@ static int connect_stream(struct opening *opening, struct aq_error *err)
                            &opening_ops, opening, &opening->channel, err);
 }
 
-static void on_later(void *data)
+static void client_stream_on_taken(void *data)
 {
-    struct opening *opening = data;
+    struct client_stream *opening = data;
 
     opening->later = NULL;
-    on_stream_open(opening);
+    client_stream_on_open(opening);
 }
 
 /* The connection was open before: greet from the loop, as after connecting. */
-static int take_over(struct opening *opening, struct stream *connection, struct aq_error *err)
+static int client_stream_reuse(struct client_stream *opening, struct stream *connection,
+                               struct aq_error *err)
 {
     uv_loop_t *loop = opening->client->conf.loop;
     int r = channel_new(loop, connection, &opening_ops, opening, &opening->channel, err);
 
-    if (r == 0 && !(opening->later = defer_call(loop, 0, on_later, opening)))
-        r = aq_fail(err, ENOMEM, "stream");
+    if (r == 0 && !(opening->later = defer_call(loop, 0, client_stream_on_taken, opening)))
+        r = aq_fail_oom(err);
     return r;
 }
 
 int link_client_open_stream(struct link_client *client, const struct msg_stream_open *open,
-                            const struct link_stream_ops *ops, void *data,
-                            struct link_stream **ret, struct aq_error *err)
+                            const struct link_stream_ops *ops, void *data, struct link_stream **ret,
+                            struct aq_error *err)
 {
-    struct opening *opening = calloc(1, sizeof(*opening));
+    struct client_stream *opening = calloc(1, sizeof(*opening));
     struct stream *connection;
     int r;
 
     if (!opening)
-        return aq_fail(err, ENOMEM, "stream");
+        return aq_fail_oom(err);
     list_init(&opening->link);
     (void)snprintf(opening->key, sizeof(opening->key), "%s", open->key);
     opening->hello = (struct msg_stream_hello){ .stream_id = open->stream_id,
-                                                .key = opening->key, .framed = open->reuse };
+                                                .key = opening->key,
+                                                .framed = open->reuse };
     opening->client = client;
-    connection = open->reuse ? idle_take(&client->idle) : NULL;
-    r = connection ? take_over(opening, connection, err) : connect_stream(opening, err);
+    connection = open->reuse ? idle_pool_take(&client->idle) : NULL;
+    r = connection ? client_stream_reuse(opening, connection, err)
+                   : client_stream_connect(opening, err);
     if (r == 0)
-        r = raw_new(client->conf.loop, &open->stream_id, ops, data, &opening->stream, err);
+        r = link_stream_new(client->conf.loop, &open->stream_id, ops, data, &opening->stream, err);
     if (r < 0) {
-        opening_free(opening);
+        client_stream_free(opening);
         return r;
     }
-    raw_on_gone(opening->stream, on_stream_gone, opening);
+    link_stream_on_gone(opening->stream, client_stream_on_gone, opening);
     list_add(&client->streams, &opening->link);
     *ret = opening->stream;
     return 0;
 }
 
-static void on_parted(void *owner, struct stream *connection)
+static void client_on_reusable(void *owner, struct stream *connection)
 {
     struct link_client *client = owner;
 
-    idle_add(&client->idle, connection);
+    idle_pool_add(&client->idle, connection);
 }
 
 /* ---- life ---- */
 
-static int make_tls(struct link_client *client, const struct link_client_conf *conf,
-                    struct aq_error *err)
+static int client_make_tls(struct link_client *client, const struct link_client_conf *conf,
+                           struct aq_error *err)
 {
     /* Only the manager has a certificate of the authority for server use, so
      * its name need not match whatever the agent calls it.
@@ -349,7 +355,7 @@ static int make_tls(struct link_client *client, const struct link_client_conf *c
     return tls_context_new(&options, &client->tls, err);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void client_on_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
@@ -361,7 +367,7 @@ int link_client_new(const struct link_client_conf *conf, const struct link_clien
     int r;
 
     if (!client)
-        return aq_fail(err, ENOMEM, "link");
+        return aq_fail_oom(err);
     client->conf = *conf;
     client->conf.ping_usec = conf->ping_usec ? conf->ping_usec : LINK_PING_USEC;
     client->conf.dead_usec = conf->dead_usec ? conf->dead_usec : LINK_DEAD_USEC;
@@ -371,27 +377,28 @@ int link_client_new(const struct link_client_conf *conf, const struct link_clien
     client->ops = ops;
     client->data = data;
     list_init(&client->streams);
-    idle_init(&client->idle, conf->loop);
-    client->reuse = reuse_new(on_parted, client);
+    idle_pool_init(&client->idle, conf->loop);
+    client->reuse = connection_reuse_new(client_on_reusable, client);
     peer_init(&client->peer);
     client->host = strdup(conf->host);
     client->agent_id = strdup(conf->agent_id);
     client->timer.data = client;
-    if (!client->reuse || !client->host || !client->agent_id || uv_timer_init(conf->loop, &client->timer) < 0)
-        r = aq_fail(err, ENOMEM, "link");
+    if (!client->reuse || !client->host || !client->agent_id
+        || uv_timer_init(conf->loop, &client->timer) < 0)
+        r = aq_fail_oom(err);
     else
-        r = make_tls(client, conf, err);
+        r = client_make_tls(client, conf, err);
     if (r < 0) {
-        reuse_end(client->reuse);
+        connection_reuse_end(client->reuse);
         free(client->host);
         free(client->agent_id);
         if (client->timer.loop)
-            uv_close((uv_handle_t *)&client->timer, on_closed);
+            uv_close((uv_handle_t *)&client->timer, client_on_closed);
         else
             free(client);
         return r;
     }
-    (void)uv_timer_start(&client->timer, on_timer, 0, 0);
+    (void)uv_timer_start(&client->timer, client_on_timer, 0, 0);
     *ret = client;
     return 0;
 }
@@ -405,10 +412,11 @@ void link_client_free(struct link_client *client)
     if (client->is_connected)
         (void)channel_send(client->channel, &bye, NULL);
     channel_close(client->channel);
-    reuse_end(client->reuse);
-    idle_clear(&client->idle);
+    connection_reuse_end(client->reuse);
+    idle_pool_clear(&client->idle);
     while (!list_is_empty(&client->streams)) {
-        struct opening *opening = LIST_ENTRY(client->streams.next, struct opening, link);
+        struct client_stream *opening = LIST_ENTRY(client->streams.next, struct client_stream,
+                                                   link);
 
         link_stream_close(opening->stream);
     }
@@ -416,7 +424,7 @@ void link_client_free(struct link_client *client)
     tls_context_free(client->tls);
     free(client->host);
     free(client->agent_id);
-    uv_close((uv_handle_t *)&client->timer, on_closed);
+    uv_close((uv_handle_t *)&client->timer, client_on_closed);
 }
 
 bool link_client_is_connected(const struct link_client *client)

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec.c - what goes over a stream of kind "exec": a command in a container */
 #include "link/exec.h"
 
 #include <arpa/inet.h>

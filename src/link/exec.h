@@ -1,8 +1,13 @@
-/* exec.h - what goes over a stream of kind "exec": a command in a container
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec.h - what goes over streams of kind "exec", a command in a container, and "input", the
+ * standard input of a kernel's program
  *
  * Frames: a type byte, the length of the rest in 4 bytes (big endian), the
  * rest. The agent says STARTED, OUTPUT and ERRORS, at last ENDED; or FAILED.
  * The manager says INPUT and END_INPUT; sizes and signals are stream.control.
+ *
+ * With "input" STARTED means that the program's input is ours now, and neither
+ * OUTPUT, ERRORS nor ENDED come. A stream that breaks off ends the input.
  */
 #ifndef AQ_LINK_EXEC_H
 #define AQ_LINK_EXEC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frame.h - the unit of a control connection
  *
  * 4 bytes length of what follows, 8 bytes seq, 8 bytes ack, all big endian,
@@ -14,7 +15,7 @@
 
 #define FRAME_HEAD_BYTES 20
 
-struct frame {
+struct link_frame {
     uint64_t seq; /* 0 = transient */
     uint64_t ack; /* the sender has handled all up to here */
     const char *body;
@@ -28,6 +29,7 @@ void frame_write_head(unsigned char head[FRAME_HEAD_BYTES], uint64_t seq, uint64
  * 'bytes'; 0 if more bytes are needed; -EBADMSG if the length is impossible
  * or the frame would have more than 'limit' bytes after the length.
  */
-ssize_t frame_read(const char *bytes, size_t len, size_t limit, struct frame *ret) AQ_UNTRUSTED;
+ssize_t frame_read(const char *bytes, size_t len, size_t limit,
+                   struct link_frame *ret) AQ_UNTRUSTED;
 
 #endif

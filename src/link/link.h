@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* link.h - the connection between a manager and its agents
  *
  * The agent connects out: TLS 1.3, both sides show certificates of the
@@ -7,7 +8,7 @@
  * after the length. seq counts reliable messages of one process from 1;
  * transient ones have 0; a frame without text only acknowledges and keeps
  * alive. Bulk data has a connection of its own per stream; the next stream may
- * take it over (raw.h).
+ * take it over (link_stream.h).
  *
  * All calls and callbacks belong to the thread of the libuv loop. Messages
  * and texts given to a callback are borrowed for its duration. The program
@@ -58,13 +59,13 @@ struct link_join;
 
 struct link_server_conf {
     uv_loop_t *loop;
-    const char *host;       /* to listen on */
-    uint16_t port;          /* 0 = any free one */
-    struct pki_ca *ca;      /* borrowed for the server's life */
-    const char *cert, *key; /* PEM, of pki_issue_server() */
+    const char *host;        /* to listen on */
+    uint16_t port;           /* 0 = any free one */
+    struct pki_ca *ca;       /* borrowed for the server's life */
+    const char *cert, *key;  /* PEM, of pki_issue_server() */
     struct uuid incarnation; /* of this manager process */
-    int64_t ping_usec;      /* keep-alive interval; 0 = 5 s */
-    int64_t dead_usec;      /* silence that ends a connection; 0 = 15 s */
+    int64_t ping_usec;       /* keep-alive interval; 0 = 5 s */
+    int64_t dead_usec;       /* silence that ends a connection; 0 = 15 s */
 };
 
 struct link_server_ops {
@@ -120,8 +121,8 @@ int link_server_open_stream(struct link_server *server, const char *agent_id,
                             struct msg_stream_open *open, const struct link_stream_ops *ops,
                             void *data, struct link_stream **ret, struct aq_error *err);
 
-/* Send the certificate that pki_issue_agent() made for msg->csr; whoever calls
- * this has recorded it, so that it can be revoked.
+/* Send the certificate that pki_issue_agent() made for msg->csr; the caller
+ * has recorded it, so that it can be revoked.
  */
 void link_join_accept(struct link_join *join, const char *cert);
 void link_join_refuse(struct link_join *join, const char *kind, const char *text);
@@ -137,7 +138,7 @@ struct link_client_conf {
     const char *ca, *cert, *key; /* PEM */
     const char *agent_id;
     struct uuid incarnation;
-    int64_t ping_usec, dead_usec;   /* 0 = 5 s, 15 s */
+    int64_t ping_usec, dead_usec;           /* 0 = 5 s, 15 s */
     int64_t retry_min_usec, retry_max_usec; /* jittered back-off; 0 = 200 ms, 10 s */
 };
 
@@ -169,8 +170,8 @@ void link_client_ack(struct link_client *client, uint64_t seq);
 
 /* Serve a stream.open: connects, presents the key, then as on the other side. */
 int link_client_open_stream(struct link_client *client, const struct msg_stream_open *open,
-                            const struct link_stream_ops *ops, void *data,
-                            struct link_stream **ret, struct aq_error *err);
+                            const struct link_stream_ops *ops, void *data, struct link_stream **ret,
+                            struct aq_error *err);
 
 /* Blocking, with a loop of its own: show the token to the manager at
  * host:port, whose authority must have the token's fingerprint, and get a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* message.h - what manager and agent say to each other
  *
  * A message is a JSON object {"type": "...", ...}; each struct below is one
@@ -34,83 +35,83 @@
 #endif
 
 enum message_type {
-    MSG_UNKNOWN,         /* a type of a later version: skip it */
-    MSG_JOIN,            /* "join"            agent -> manager, without client certificate */
-    MSG_JOINED,          /* "joined"          manager -> agent */
-    MSG_HELLO,           /* "hello"           agent -> manager, first on a control connection */
-    MSG_WELCOME,         /* "welcome"         manager -> agent, the answer */
-    MSG_REFUSED,         /* "refused"         manager -> agent, the other answer; then close */
-    MSG_FENCED,          /* "fenced"          manager -> agent: another process has this identity */
-    MSG_BYE,             /* "bye"             either: an orderly end of the connection */
-    MSG_HEARTBEAT,       /* "heartbeat"       agent -> manager */
-    MSG_KERNEL_CREATE,   /* "kernel.create"   manager -> agent */
-    MSG_KERNEL_DESTROY,  /* "kernel.destroy"  manager -> agent */
-    MSG_KERNEL_RESTART,  /* "kernel.restart"  manager -> agent */
-    MSG_KERNEL_FORGET,   /* "kernel.forget"   manager -> agent */
-    MSG_KERNEL_RESIZE,   /* "kernel.resize"   manager -> agent */
-    MSG_KERNEL_STATUS,   /* "kernel.status"   agent -> manager */
-    MSG_DRAIN,           /* "drain"           manager -> agent */
-    MSG_IMAGE_ORDER,     /* "image.order"     manager -> agent */
-    MSG_IMAGE_STATUS,    /* "image.status"    agent -> manager */
-    MSG_IMAGE_LIST,      /* "image.list"      agent -> manager */
-    MSG_STATISTICS,      /* "statistics"      agent -> manager */
-    MSG_STREAM_OPEN,     /* "stream.open"     manager -> agent */
-    MSG_STREAM_HELLO,    /* "stream.hello"    agent -> manager, begins a stream on its connection */
-    MSG_STREAM_REFUSED,  /* "stream.refused"  agent -> manager */
-    MSG_STREAM_CONTROL,  /* "stream.control"  manager -> agent */
+    MSG_UNKNOWN,        /* a type of a later version: skip it */
+    MSG_JOIN,           /* "join"            agent -> manager, without client certificate */
+    MSG_JOINED,         /* "joined"          manager -> agent */
+    MSG_HELLO,          /* "hello"           agent -> manager, first on a control connection */
+    MSG_WELCOME,        /* "welcome"         manager -> agent, the answer */
+    MSG_REFUSED,        /* "refused"         manager -> agent, the other answer; then close */
+    MSG_FENCED,         /* "fenced"          manager -> agent: another process has this identity */
+    MSG_BYE,            /* "bye"             either: an orderly end of the connection */
+    MSG_HEARTBEAT,      /* "heartbeat"       agent -> manager */
+    MSG_KERNEL_CREATE,  /* "kernel.create"   manager -> agent */
+    MSG_KERNEL_DESTROY, /* "kernel.destroy"  manager -> agent */
+    MSG_KERNEL_RESTART, /* "kernel.restart"  manager -> agent */
+    MSG_KERNEL_FORGET,  /* "kernel.forget"   manager -> agent */
+    MSG_KERNEL_RESIZE,  /* "kernel.resize"   manager -> agent */
+    MSG_KERNEL_STATUS,  /* "kernel.status"   agent -> manager */
+    MSG_DRAIN,          /* "drain"           manager -> agent */
+    MSG_IMAGE_COMMAND,  /* "image.order"     manager -> agent */
+    MSG_IMAGE_STATUS,   /* "image.status"    agent -> manager */
+    MSG_IMAGE_LIST,     /* "image.list"      agent -> manager */
+    MSG_STATISTICS,     /* "statistics"      agent -> manager */
+    MSG_STREAM_OPEN,    /* "stream.open"     manager -> agent */
+    MSG_STREAM_HELLO,   /* "stream.hello"    agent -> manager, begins a stream on its connection */
+    MSG_STREAM_REFUSED, /* "stream.refused"  agent -> manager */
+    MSG_STREAM_CONTROL, /* "stream.control"  manager -> agent */
     MSG_TYPE_COUNT
 };
 
 /* ---- joining and greeting ---- */
 
 struct msg_join {
-    const char *secret;       /* pki_token_secret() */
-    const char *agent_id;     /* wanted id; becomes the certificate's common name */
-    const char *csr;          /* PEM */
+    const char *secret;   /* pki_token_secret() */
+    const char *agent_id; /* wanted id; becomes the certificate's common name */
+    const char *csr;      /* PEM */
     const char *version, *architecture, *hostname;
     int64_t protocol_min, protocol_max;
 };
 
 struct msg_joined {
-    const char *cert, *ca;    /* PEM */
+    const char *cert, *ca; /* PEM */
     const char *agent_id;
 };
 
 struct msg_hello {
     int64_t protocol_min, protocol_max;
-    const char *agent_id;     /* must be the certificate's common name */
-    struct uuid incarnation;  /* random, per agent process */
+    const char *agent_id;         /* must be the certificate's common name */
+    struct uuid incarnation;      /* random, per agent process */
     struct uuid peer_incarnation; /* manager process that received_seq counts; nil = none yet */
-    int64_t received_seq;     /* last message of that manager that was handled */
-    int64_t started_usec;     /* when the agent process began */
+    int64_t received_seq;         /* last message of that manager that was handled */
+    int64_t started_usec;         /* when the agent process began */
     const char *version, *architecture, *hostname;
     const char *addr, *region, *resource_group; /* as configured; NULL = manager decides */
-    const char *slots;        /* JSON {"cpu":["count","4"],"mem":["bytes","1073741824"]}: offered,
+    const char *slots;         /* JSON {"cpu":["count","4"],"mem":["bytes","1073741824"]}: offered,
                                  that is capacity times overcommit less reserved */
-    const char *devices;      /* JSON list [{"id","slot","amount",...}] */
-    const char *runtime;      /* "process", "crun 1.8.1" ... */
+    const char *devices;       /* JSON list [{"id","slot","amount",...}] */
+    const char *runtime;       /* "process", "crun 1.8.1" ... */
     const char *runtime_notes; /* what is weaker on this node than it could be, a line each */
-    const char *plugins;      /* JSON list of accelerator plugins: agent/plugins_text.c */
+    const char *plugins; /* JSON list of accelerator plugins: agent/resources/plugins_json.c */
 };
 
 struct msg_welcome {
-    int64_t protocol;         /* the version that both speak from here on */
-    struct uuid incarnation;  /* of the manager process */
-    bool is_resumed;          /* false: both sides count from 1 again */
-    int64_t received_seq;     /* last message of this agent incarnation that was handled */
-    int64_t heartbeat_usec;   /* wanted interval; 0 = the agent's own */
+    int64_t protocol;        /* the version that both speak from here on */
+    struct uuid incarnation; /* of the manager process */
+    bool is_resumed;         /* false: both sides count from 1 again */
+    int64_t received_seq;    /* last message of this agent incarnation that was handled */
+    int64_t heartbeat_usec;  /* wanted interval; 0 = the agent's own */
     const char *version;
-    int64_t at_usec;          /* the manager's clock, to report skew */
+    int64_t at_usec; /* the manager's clock, to report skew */
 };
 
 struct msg_refused {
-    const char *kind;         /* "protocol", "identity", "revoked", "token", "refused" */
+    const char *kind; /* "protocol", "identity", "revoked", "token", "refused" */
     const char *text;
-    int64_t retry_usec;       /* > 0: try again after this; 0: give up and exit */
+    int64_t retry_usec; /* > 0: try again after this; 0: give up and exit */
 };
 
 struct msg_fenced {
-    struct uuid by;           /* the incarnation that took over */
+    struct uuid by; /* the incarnation that took over */
     const char *text;
 };
 
@@ -133,122 +134,129 @@ struct msg_env {
     const char *name, *value;
 };
 
+/* Values of msg_kernel_create.input. */
+#define KERNEL_INPUT_STREAM "stream"     /* comes over a stream of kind "input" */
+#define KERNEL_INPUT_TERMINAL "terminal" /* of a terminal, as output and errors */
+
 struct msg_kernel_create {
     struct uuid kernel_id, session_id;
-    int64_t attempt;          /* 1.. ; with kernel_id the key that makes this message idempotent.
-                                 A larger one ends the former attempt first, keeps its work folder */
+    int64_t attempt; /* 1.. ; with kernel_id the key that makes this message idempotent.
+                                 A larger one ends the former attempt first, keeps its directory */
     const char *session_name, *session_type; /* "interactive", "batch", "inference", "system" */
-    const char *role;         /* "main" or "sub" */
-    int64_t index, rank;      /* 1-based in the role, 0-based in the session */
-    const char *hostname;     /* "main1" */
+    const char *role;                        /* "main" or "sub" */
+    int64_t index, rank;                     /* 1-based in the role, 0-based in the session */
+    const char *hostname;                    /* "main1" */
     int64_t cluster_size;
-    const char *replicas;     /* "main:1,sub:2" */
-    const char *hosts;        /* "main1,sub1,sub2" */
+    const char *replicas; /* "main:1,sub:2" */
+    const char *hosts;    /* "main1,sub1,sub2" */
     const char *access_key, *user_id, *user_email, *user_name;
-    const char *group_id;     /* of its project */
-    const char *slots;        /* JSON {"cpu":"1","mem":"1073741824"} */
+    const char *group_id; /* of its project */
+    const char *slots;    /* JSON {"cpu":"1","mem":"1073741824"} */
     const char *image;
-    const char *command;      /* run by /bin/sh -c; NULL: an interactive shell on a terminal */
-    const char *bootstrap;    /* shell text run before the command; NULL = none */
-    const char *cwd;          /* below the work folder; NULL = the work folder */
-    struct msg_env *environ;  /* {"NAME":"value"} */
+    const char *command;     /* run by /bin/sh -c; NULL: an interactive shell on a terminal */
+    const char *bootstrap;   /* shell text run before the command; NULL = none */
+    const char *input;       /* standard input of the command: KERNEL_INPUT_*; NULL = /dev/null */
+    const char *cwd;         /* below the work directory; NULL = the work directory */
+    struct msg_env *environ; /* {"NAME":"value"} */
     size_t environ_count;
-    const char *resource_opts; /* JSON object; NULL = none */
-    const char *preopen_ports; /* JSON list of ports to publish beside the image's; NULL = none */
+    const char *resource_opts;  /* JSON object; NULL = none */
+    const char *preopen_ports;  /* JSON list of ports to publish beside the image's; NULL = none */
     int64_t batch_timeout_usec; /* 0 = none */
-    const char *ssh_seed;     /* 64 hexadecimal digits: what the session's SSH keys are made from */
+    const char *ssh_seed; /* 64 hexadecimal digits: what the session's SSH keys are made from */
 };
 
 struct msg_kernel_destroy {
     struct uuid kernel_id;
-    int64_t attempt;          /* ends this attempt and all before; 0 = whichever */
-    int64_t grace_usec;       /* SIGTERM, then SIGKILL after this; 0 = SIGKILL at once */
-    const char *reason;       /* becomes the reason of the end unless one is already set */
+    int64_t attempt;    /* ends this attempt and all before; 0 = whichever */
+    int64_t grace_usec; /* SIGTERM, then SIGKILL after this; 0 = SIGKILL at once */
+    const char *reason; /* becomes the reason of the end unless one is already set */
 };
 
-struct msg_kernel_restart {   /* same order, devices and work folder, new attempt */
+struct msg_kernel_restart { /* same order, devices and work directory, new attempt */
     struct uuid kernel_id;
-    int64_t attempt;          /* the new one */
+    int64_t attempt; /* the new one */
     int64_t grace_usec;
 };
 
-struct msg_kernel_forget {    /* the end is recorded: the folder may go (logs are kept) */
+struct msg_kernel_forget { /* the end is recorded: the directory may go (logs are kept) */
     struct uuid kernel_id;
-    int64_t attempt;          /* an older one never removes a newer folder */
+    int64_t attempt; /* an older one never removes a newer directory */
 };
 
-struct msg_kernel_resize {    /* other amounts of the parts of devices that it has, as it runs */
+struct msg_kernel_resize { /* other amounts of the parts of devices that it has, as it runs */
     struct uuid kernel_id;
     int64_t attempt;
-    const char *slots;        /* all of the kernel's, as in create */
-    int64_t trial;            /* not 0: change nothing yet, keep room for it, and say that it is
+    const char *slots; /* all of the kernel's, as in create */
+    int64_t trial;     /* not 0: change nothing yet, reserve it, and say that it is
                                  prepared and this number. What is ordered next, this or what it
                                  holds, ends that */
 };
 
-struct msg_kernel_status {    /* also one element of the heartbeat's inventory */
+struct msg_kernel_status { /* also one element of the heartbeat's inventory */
     struct uuid kernel_id, session_id;
     int64_t attempt;
     enum msg_kernel_state state;
-    const char *reason;       /* "self-terminated", "task-timeout", "monitor-lost" ...; NULL = none */
+    const char *reason; /* "self-terminated", "task-timeout", "monitor-lost" ...; NULL = none */
     bool has_exit;
-    int64_t exit_code;        /* 0..255, 128+n for signal n */
-    const char *alloc;        /* JSON {"cpu":{"0":"1"},"mem":{"root":"1073741824"}}; once allocated */
-    const char *service_ports; /* JSON list of model/service_port.h; once published, NULL = none */
-    const char *slots;        /* what it holds, as in create; NULL = as in its order */
-    const char *prepared;     /* what it could hold by a trial of kernel.resize; NULL = none */
+    int64_t exit_code; /* 0..255, 128+n for signal n */
+    const char *alloc; /* JSON {"cpu":{"0":"1"},"mem":{"root":"1073741824"}}; once allocated */
+    const char *service_ports;  /* JSON list of model/service_port.h; once published, NULL = none */
+    const char *slots;          /* what it holds, as in create; NULL = as in its command */
+    const char *prepared;       /* what it could hold by a trial of kernel.resize; NULL = none */
     const char *prepared_alloc; /* as 'alloc', if it did */
-    int64_t trial;            /* of the order that prepared it, or that error_* refuse; 0 = of before
+    int64_t trial; /* of the command that prepared it, or that error_* refuse; 0 = of before
                                  the agent's start, or none */
-    const char *error_kind;   /* "unsupported-resource", "insufficient-resource" ... */
-    const char *error_field;  /* slot, device or member that is meant */
+    const char *error_kind;  /* "unsupported-resource", "insufficient-resource" ... */
+    const char *error_field; /* slot, device or member that is meant */
     const char *error_text;
-    const char *misuse;       /* how its programs use GPUs past their parts of them, a line each;
-                                 NULL = not as far as is known */
-    int64_t at_usec;          /* when the state began */
+    /* "misuse": how its programs use GPUs past their parts of them, a line each; NULL = not as far
+     * as is known
+     */
+    const char *limit_violation;
+    int64_t at_usec; /* when the state began */
 };
 
 struct msg_heartbeat {
     struct uuid incarnation;
-    int64_t seq;              /* grows with each heartbeat of the incarnation */
-    int64_t received_seq;     /* messages up to here are in the inventory below */
+    int64_t seq;          /* grows with each heartbeat of the incarnation */
+    int64_t received_seq; /* messages up to here are in the inventory below */
     int64_t at_usec;
     bool is_draining;
-    const char *slots;        /* as in hello */
-    const char *devices;      /* as in hello; NULL = as they were */
-    const char *plugins;      /* the same */
-    struct msg_kernel_status *kernels; /* all that have a folder */
+    const char *slots;                 /* as in hello */
+    const char *devices;               /* as in hello; NULL = as they were */
+    const char *plugins;               /* the same */
+    struct msg_kernel_status *kernels; /* all that have a directory */
     size_t kernel_count;
 };
 
 struct msg_drain {
-    bool on;                  /* true: kernel.create is answered with ERROR "draining" */
+    bool on; /* true: kernel.create is answered with ERROR "draining" */
 };
 
 /* ---- images ---- */
 
-struct msg_image_order {
-    struct uuid job_id;       /* what image.status answers to */
-    const char *action;       /* "pull", "remove", "collect", "cancel" */
-    const char *image;        /* pull, remove: its name */
-    bool always;              /* pull: ask the registry although it is there */
-    bool all;                 /* collect: everything unused */
+struct msg_image_command {
+    struct uuid job_id; /* what image.status answers to */
+    const char *action; /* "pull", "remove", "collect", "cancel" */
+    const char *image;  /* pull, remove: its name */
+    bool always;        /* pull: ask the registry although it is there */
+    bool all;           /* collect: everything unused */
 };
 
 struct msg_image_status {
-    struct uuid job_id;       /* nil: not ordered, a kernel needs it */
+    struct uuid job_id;                /* nil: not ordered, a kernel needs it */
     struct uuid session_id, kernel_id; /* nil: ordered */
     const char *image;
-    const char *state;        /* "resolving", "fetching", "unpacking", "ready", "failed"; the last
+    const char *state; /* "resolving", "fetching", "unpacking", "ready", "failed"; the last
                                  two end the job */
     int64_t done_bytes, total_bytes;
-    int64_t freed_bytes;      /* remove, collect */
-    const char *digest;       /* pull: once ready */
+    int64_t freed_bytes; /* remove, collect */
+    const char *digest;  /* pull: once ready */
     const char *error_kind, *error_text;
 };
 
-struct msg_image_list {       /* all images of the node: after connecting and when they change */
-    const char *images;       /* JSON list [{"digest","names","size_bytes","architecture",
+struct msg_image_list { /* all images of the node: after connecting and when they change */
+    const char *images; /* JSON list [{"digest","names","size_bytes","architecture",
                                  "fetched_at","used_at","holds","labels"}]; times in microseconds */
 };
 
@@ -259,15 +267,15 @@ struct msg_image_list {       /* all images of the node: after connecting and wh
 #define MSG_MEASURED_MAX 8192 /* devices, kernels */
 
 struct msg_metric {
-    const char *key;          /* "cpu_util" */
-    int64_t unit, show;       /* enum metric_unit, metric_show */
-    int64_t stats;            /* METRIC_... */
+    const char *key;    /* "cpu_util" */
+    int64_t unit, show; /* enum metric_unit, metric_show */
+    int64_t stats;      /* METRIC_... */
 };
 
-struct msg_value {            /* [metric, value] or [metric, value, capacity] */
-    int64_t metric;           /* index into the message's metrics */
-    double value;             /* finite, as the capacity */
-    double capacity;          /* negative = none */
+struct msg_value {   /* [metric, value] or [metric, value, capacity] */
+    int64_t metric;  /* index into the message's metrics */
+    double value;    /* finite, as the capacity */
+    double capacity; /* negative = none */
 };
 
 struct msg_device_values {
@@ -283,12 +291,12 @@ struct msg_kernel_values {
     size_t value_count;
 };
 
-struct msg_statistics {       /* one sample; kernels may be spread over several messages */
+struct msg_statistics { /* one sample; kernels may be spread over several messages */
     int64_t at_usec;
-    int64_t interval_usec;    /* until the next; 0 = not known */
+    int64_t interval_usec; /* until the next; 0 = not known */
     struct msg_metric *metrics;
     size_t metric_count;
-    struct msg_value *node;   /* none in all but the first message of a sample */
+    struct msg_value *node; /* none in all but the first message of a sample */
     size_t node_count;
     struct msg_device_values *devices;
     size_t device_count;
@@ -296,44 +304,44 @@ struct msg_statistics {       /* one sample; kernels may be spread over several 
     size_t kernel_count;
 };
 
-/* ---- streams: one further connection each, bytes or records (raw.h) after stream.hello ---- */
+/* ---- streams: one further connection each, bytes or records (link_stream.h) after stream.hello ---- */
 
 struct msg_stream_open {
     struct uuid stream_id;
-    const char *key;          /* one-time key, presented in stream.hello */
-    const char *kind;         /* "logs", "pty" or "exec" (link/exec.h) */
+    const char *key;  /* one-time key, presented in stream.hello */
+    const char *kind; /* "logs", "pty", or "exec" and "input" (link/exec.h) */
     struct uuid kernel_id;
-    bool follow;              /* logs: go on until the kernel ends */
-    int64_t tail_lines;       /* logs: only the last n lines; 0 = all that is kept */
-    int64_t rows, cols;       /* pty, exec: size at the start; 0 = leave */
-    const char *command;      /* exec: JSON {"argv":["ls"],"env":{"A":"b"},"cwd":"/tmp"}; without
+    bool follow;         /* logs: go on until the kernel ends */
+    int64_t tail_lines;  /* logs: only the last n lines; 0 = all that is kept */
+    int64_t rows, cols;  /* pty, exec: size at the start; 0 = leave */
+    const char *command; /* exec: JSON {"argv":["ls"],"env":{"A":"b"},"cwd":"/tmp"}; without
                                  argv a shell */
-    bool tty, input;          /* exec: on a terminal; with standard input */
-    bool reuse;               /* the manager can read a framed stream (raw.h) */
+    bool tty, input;     /* exec: on a terminal; with standard input */
+    bool reuse;          /* the manager can read a framed stream (link_stream.h) */
 };
 
 struct msg_stream_hello {
     struct uuid stream_id;
     const char *key;
-    bool framed;              /* the connection goes on after the stream */
+    bool framed; /* the connection goes on after the stream */
 };
 
 struct msg_stream_refused {
     struct uuid stream_id;
-    const char *kind, *text;  /* "not-found", "no-terminal" ... */
+    const char *kind, *text; /* "not-found", "no-terminal" ... */
 };
 
-struct msg_stream_control {   /* pty, exec: either or both */
+struct msg_stream_control { /* pty, exec: either or both */
     struct uuid stream_id;
     int64_t rows, cols;
-    int64_t signal;           /* to the program's process group; 0 = none */
+    int64_t signal; /* to the program's process group; 0 = none */
 };
 
 /* ---- encoding ---- */
 
 struct message {
     enum message_type type;
-    struct arena arena;       /* owns everything below after message_decode(); unused otherwise */
+    struct arena arena; /* owns everything below after message_decode(); unused otherwise */
     union {
         struct msg_join join;
         struct msg_joined joined;
@@ -350,7 +358,7 @@ struct message {
         struct msg_kernel_resize kernel_resize;
         struct msg_kernel_status kernel_status;
         struct msg_drain drain;
-        struct msg_image_order image_order;
+        struct msg_image_command image_command;
         struct msg_image_status image_status;
         struct msg_image_list image_list;
         struct msg_statistics statistics;
@@ -370,8 +378,8 @@ int message_encode(const struct message *msg, struct strbuf *out, struct aq_erro
  * range, text that is not UTF-8 or holds NUL: -EINVAL with err->field. An
  * unknown type succeeds as MSG_UNKNOWN.
  */
-int message_decode(const char *text, size_t len, struct message *ret, struct aq_error *err)
-    AQ_UNTRUSTED;
+int message_decode(const char *text, size_t len, struct message *ret,
+                   struct aq_error *err) AQ_UNTRUSTED;
 void message_done(struct message *msg);
 
 const char *message_type_name(enum message_type type); /* "kernel.create"; "unknown" */

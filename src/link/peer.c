@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer.c - what outlives a connection: unacknowledged messages and counters */
 #include "link/peer.h"
 
 #include <errno.h>
@@ -5,34 +7,34 @@
 
 #include "link/link.h"
 
-void peer_init(struct peer *peer)
+void peer_init(struct link_peer *peer)
 {
-    *peer = (struct peer){ .bytes = 0 };
+    *peer = (struct link_peer){ .bytes = 0 };
     list_init(&peer->items);
 }
 
-static void drop(struct peer *peer, struct peer_item *item)
+static void peer_drop(struct link_peer *peer, struct peer_item *item)
 {
     list_remove(&item->link);
     peer->bytes -= item->len;
     free(item);
 }
 
-void peer_reset(struct peer *peer)
+void peer_reset(struct link_peer *peer)
 {
     LIST_FOREACH(it, &peer->items)
-        drop(peer, LIST_ENTRY(it, struct peer_item, link));
+        peer_drop(peer, LIST_ENTRY(it, struct peer_item, link));
     peer_init(peer);
 }
 
-void peer_restart(struct peer *peer)
+void peer_restart(struct link_peer *peer)
 {
     peer->last_seq = peer->acked_seq = peer->delivered_seq = peer->handled_seq = 0;
     LIST_FOREACH(it, &peer->items)
         LIST_ENTRY(it, struct peer_item, link)->seq = ++peer->last_seq;
 }
 
-int peer_push(struct peer *peer, const char *body, size_t len)
+int peer_push(struct link_peer *peer, const char *body, size_t len)
 {
     struct peer_item *item;
 
@@ -49,7 +51,7 @@ int peer_push(struct peer *peer, const char *body, size_t len)
     return 0;
 }
 
-int peer_acknowledge(struct peer *peer, uint64_t ack)
+int peer_acknowledge(struct link_peer *peer, uint64_t ack)
 {
     if (ack > peer->last_seq)
         return -EBADMSG;
@@ -58,14 +60,14 @@ int peer_acknowledge(struct peer *peer, uint64_t ack)
 
         if (item->seq > ack)
             break;
-        drop(peer, item);
+        peer_drop(peer, item);
     }
     if (ack > peer->acked_seq)
         peer->acked_seq = ack;
     return 0;
 }
 
-struct peer_item *peer_after(const struct peer *peer, uint64_t seq)
+struct peer_item *peer_after(const struct link_peer *peer, uint64_t seq)
 {
     /* from the newest backwards: usually there is nothing, or only the newest */
     struct list *found = NULL;

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pki.c - the cluster's certificate authority */
 #include "link/pki.h"
 
 #include <errno.h>
@@ -36,18 +38,18 @@ static char *file_in(const struct pki_ca *ca, const char *name)
     return aq_format("%s/%s", ca->folder, name);
 }
 
-static int write_file(const struct pki_ca *ca, const char *name, const char *text, mode_t mode,
-                      struct aq_error *err)
+static int pki_write_file(const struct pki_ca *ca, const char *name, const char *text, mode_t mode,
+                          struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = file_in(ca, name);
 
     if (!path)
-        return aq_fail(err, ENOMEM, "write '%s'", name);
+        return aq_fail_oom(err);
     return fs_write_atomic(AT_FDCWD, path, text, strlen(text), mode, err);
 }
 
 /* The key is written first: a certificate without key never exists. */
-static int create(struct pki_ca *ca, struct aq_error *err)
+static int pki_create(struct pki_ca *ca, struct aq_error *err)
 {
     AQ_CLEANUP(x509_clear_textp) char *key_pem = NULL;
     AQ_CLEANUP(aq_freep) char *cert_pem = NULL;
@@ -65,26 +67,26 @@ static int create(struct pki_ca *ca, struct aq_error *err)
     if (r == 0)
         r = x509_text(ca->cert, &cert_pem, err);
     if (r == 0)
-        r = write_file(ca, "ca.key", key_pem, 0600, err);
+        r = pki_write_file(ca, "ca.key", key_pem, 0600, err);
     if (r == 0)
-        r = write_file(ca, "ca.crt", cert_pem, 0644, err);
+        r = pki_write_file(ca, "ca.crt", cert_pem, 0644, err);
     return r;
 }
 
-static int read_file(const struct pki_ca *ca, const char *name, size_t limit, struct strbuf *out,
-                     struct aq_error *err)
+static int pki_read_file(const struct pki_ca *ca, const char *name, size_t limit,
+                         struct strbuf *out, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = file_in(ca, name);
 
     if (!path)
-        return aq_fail(err, ENOMEM, "read '%s'", name);
+        return aq_fail_oom(err);
     return fs_read(AT_FDCWD, path, limit, out, err);
 }
 
 static int load_key(struct pki_ca *ca, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = read_file(ca, "ca.key", PKI_PEM_MAX, &text, err);
+    int r = pki_read_file(ca, "ca.key", PKI_PEM_MAX, &text, err);
 
     if (r == 0)
         r = x509_key_read(text.data, &ca->key, err);
@@ -97,25 +99,25 @@ static int load_key(struct pki_ca *ca, struct aq_error *err)
 static int load_revoked(struct pki_ca *ca, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = read_file(ca, "revoked", REVOKED_MAX, &text, err);
+    int r = pki_read_file(ca, "revoked", REVOKED_MAX, &text, err);
     char *at = text.data, *line;
 
     if (r == -ENOENT)
         return 0;
     while (r == 0 && (line = strsep(&at, "\n"))) {
         if (line[0] && map_sets(&ca->revoked, line, ca) < 0)
-            r = aq_fail(err, ENOMEM, "revoked certificates");
+            r = aq_fail_oom(err);
     }
     return r;
 }
 
-static int load(struct pki_ca *ca, struct aq_error *err)
+static int pki_load(struct pki_ca *ca, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = read_file(ca, "ca.crt", PKI_PEM_MAX, &text, err);
+    int r = pki_read_file(ca, "ca.crt", PKI_PEM_MAX, &text, err);
 
     if (r == -ENOENT)
-        r = create(ca, err);
+        r = pki_create(ca, err);
     else if (r == 0) {
         r = x509_read(text.data, &ca->cert, err);
         if (r == 0)
@@ -136,10 +138,10 @@ int pki_ca_open(const char *folder, struct pki_ca **ret, struct aq_error *err)
     int r;
 
     if (!ca || !(ca->folder = strdup(folder)))
-        return aq_fail(err, ENOMEM, "certificate authority");
+        return aq_fail_oom(err);
     r = fs_mkdirs(folder, 0700, err);
     if (r == 0)
-        r = load(ca, err);
+        r = pki_load(ca, err);
     if (r < 0)
         return r;
     *ret = AQ_TAKE(ca);
@@ -245,6 +247,7 @@ int pki_request_new(const char *agent_id, char **ret_key, char **ret_csr, struct
 int pki_revoke(struct pki_ca *ca, const char *serial, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int r;
 
     if (!serial[0] || strlen(serial) >= PKI_SERIAL_MAX
         || serial[strspn(serial, "0123456789abcdef")] != '\0')
@@ -254,9 +257,12 @@ int pki_revoke(struct pki_ca *ca, const char *serial, struct aq_error *err)
     for (size_t i = 0; i < ca->revoked.count; i++)
         strbuf_addf(&text, "%s\n", ca->revoked.entries[i].key);
     strbuf_addf(&text, "%s\n", serial);
-    if (!strbuf_ok(&text) || map_sets(&ca->revoked, serial, ca) < 0)
-        return aq_fail(err, ENOMEM, "revoke a certificate");
-    return write_file(ca, "revoked", text.data, 0644, err);
+    if (!strbuf_ok(&text))
+        return aq_fail_oom(err);
+    r = pki_write_file(ca, "revoked", text.data, 0644, err);
+    if (r == 0 && map_sets(&ca->revoked, serial, ca) < 0)
+        r = aq_fail_oom(err); /* not yet refused: the next try writes it once more */
+    return r;
 }
 
 bool pki_is_revoked(const struct pki_ca *ca, const char *serial)
@@ -264,7 +270,7 @@ bool pki_is_revoked(const struct pki_ca *ca, const char *serial)
     return map_gets(&ca->revoked, serial) != NULL;
 }
 
-static int describe(const X509 *cert, struct pki_cert *ret, struct aq_error *err)
+static int pki_describe(const X509 *cert, struct pki_cert *ret, struct aq_error *err)
 {
     struct pki_cert got = { .common_name = "" };
     int r = x509_serial(cert, got.serial, err);
@@ -285,7 +291,7 @@ int pki_cert_read(const char *cert, struct pki_cert *ret, struct aq_error *err)
     AQ_CLEANUP(x509_freep) X509 *x = NULL;
     int r = x509_read(cert, &x, err);
 
-    return r < 0 ? r : describe(x, ret, err);
+    return r < 0 ? r : pki_describe(x, ret, err);
 }
 
 int pki_verify_agent(const struct pki_ca *ca, const char *cert, int64_t now_usec,
@@ -298,12 +304,13 @@ int pki_verify_agent(const struct pki_ca *ca, const char *cert, int64_t now_usec
     if (r == 0)
         r = x509_verify_client(x, ca->cert, now_usec, err);
     if (r == 0)
-        r = describe(x, &got, err);
+        r = pki_describe(x, &got, err);
     if (r < 0)
         return r;
     if (pki_is_revoked(ca, got.serial))
-        return aq_fail_kind(err, EACCES, "revoked", "the certificate of '%s' (serial %s) is revoked",
-                            got.common_name, got.serial);
+        return aq_fail_kind(err, EACCES, "revoked",
+                            "the certificate of '%s' (serial %s) is revoked", got.common_name,
+                            got.serial);
     *ret = got;
     return 0;
 }

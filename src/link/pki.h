@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pki.h - the cluster's own certificates and join tokens
  *
- * One certificate authority per cluster (EC P-256) in a folder of the
+ * One certificate authority per cluster (EC P-256) in a directory of the
  * manager: ca.crt, ca.key (0600), revoked (serial numbers in hex, one per
  * line). It signs the manager's link certificate and one client certificate
  * per agent, whose common name is the agent's id. An agent makes its key and
@@ -19,7 +20,7 @@
 
 #define PKI_FINGERPRINT_BYTES 32 /* SHA-256 over the DER form */
 #define PKI_SERIAL_MAX 41        /* hex, with NUL */
-#define PKI_PEM_MAX 16384        /* longer texts from strangers are refused */
+#define PKI_PEM_MAX 16384        /* longer texts are refused */
 
 #define PKI_AGENT_DAYS 825
 #define PKI_SERVER_DAYS 825
@@ -49,8 +50,8 @@ int pki_issue_server(struct pki_ca *ca, const char *const *names, size_t name_co
  * a request is refused.
  */
 int pki_issue_agent(struct pki_ca *ca, const char *csr, const char *agent_id, int days,
-                    char **ret_cert, char ret_serial[PKI_SERIAL_MAX], struct aq_error *err)
-    AQ_UNTRUSTED;
+                    char **ret_cert, char ret_serial[PKI_SERIAL_MAX],
+                    struct aq_error *err) AQ_UNTRUSTED;
 
 /* The agent's side: a fresh key and the request for it. Caller frees both. */
 int pki_request_new(const char *agent_id, char **ret_key, char **ret_csr, struct aq_error *err);
@@ -87,7 +88,7 @@ struct pki_token {
     int64_t expires_usec; /* whole seconds; wall clock */
 };
 
-/* A token with a random secret. Whoever makes it keeps pki_token_hash() of the
+/* A token with a random secret. Its maker keeps pki_token_hash() of the
  * secret, not the secret.
  */
 struct pki_token pki_token_new(const struct pki_ca *ca, int64_t expires_usec);

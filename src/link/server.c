@@ -1,4 +1,6 @@
-#include "link/server.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server.c - the manager's end: connections until their first message says what they are */
+#include "link/server_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,17 +10,17 @@
 
 #define GUESTS_MAX 256
 #define IDLE_GUESTS_MAX 1024
-#define IDLE_USEC (90 * USEC_PER_SEC) /* agents end theirs before: idle.h */
+#define IDLE_USEC (90 * USEC_PER_SEC) /* agents end theirs before: idle_pool.h */
 
 /* A connection that has not said what it wants. */
-struct guest {
+struct server_guest {
     struct list link;
     struct link_server *server;
     struct channel *channel;
     bool is_idle; /* has had a stream */
 };
 
-static struct channel *guest_leave(struct guest *guest)
+static struct channel *server_guest_remove(struct server_guest *guest)
 {
     struct channel *channel = guest->channel;
 
@@ -40,9 +42,15 @@ void server_refuse(struct channel *channel, const char *kind, const char *text, 
     channel_close(channel);
 }
 
+void server_refuse_stream(struct channel *channel, const char *text)
+{
+    log_debug("link: a stream is refused: %s", text);
+    channel_close(channel);
+}
+
 /* The agent that the connection's certificate names, or a reason against it. */
-static bool identify(struct link_server *server, struct channel *channel, struct tls_peer *ret,
-                     const char **ret_kind, const char **ret_text)
+static bool server_identify(struct link_server *server, struct channel *channel,
+                            struct tls_peer *ret, const char **ret_kind, const char **ret_text)
 {
     if (!channel_get_peer(channel, ret)) {
         *ret_kind = "identity";
@@ -57,19 +65,22 @@ static bool identify(struct link_server *server, struct channel *channel, struct
     return true;
 }
 
-static void on_first_message(void *data, uint64_t seq, const struct message *msg)
+static void server_on_first_message(void *data, uint64_t seq, const struct message *msg)
 {
-    struct guest *guest = data;
+    struct server_guest *guest = data;
     struct link_server *server = guest->server;
-    struct channel *channel = guest_leave(guest);
+    struct channel *channel = server_guest_remove(guest);
     struct tls_peer who;
     const char *kind, *text;
 
     (void)seq;
     if (msg->type == MSG_JOIN) {
         server_joins_ask(server, channel, &msg->join);
-    } else if (!identify(server, channel, &who, &kind, &text)) {
-        server_refuse(channel, kind, text, 0);
+    } else if (!server_identify(server, channel, &who, &kind, &text)) {
+        if (msg->type == MSG_STREAM_HELLO)
+            server_refuse_stream(channel, text);
+        else
+            server_refuse(channel, kind, text, 0);
     } else if (msg->type == MSG_STREAM_HELLO) {
         server_streams_attach(server, channel, who.common_name, &msg->stream_hello);
     } else if (msg->type != MSG_HELLO) {
@@ -81,26 +92,27 @@ static void on_first_message(void *data, uint64_t seq, const struct message *msg
     }
 }
 
-static void on_guest_end(void *data, const char *why)
+static void server_on_guest_end(void *data, const char *why)
 {
-    struct guest *guest = data;
+    struct server_guest *guest = data;
 
     log_debug("link: a connection ended before its greeting: %s", why);
-    channel_close(guest_leave(guest));
+    channel_close(server_guest_remove(guest));
 }
 
 static const struct channel_ops guest_ops = {
-    .on_message = on_first_message,
-    .on_end = on_guest_end,
+    .on_message = server_on_first_message,
+    .on_end = server_on_guest_end,
 };
 
 /* A stream has ended: its connection is as a new one, whose agent is looked
  * at again when it says something.
  */
-static void on_parted(void *owner, struct stream *connection)
+static void server_on_reusable(void *owner, struct stream *connection)
 {
     struct link_server *server = owner;
-    struct guest *guest = server->idle_count < IDLE_GUESTS_MAX ? calloc(1, sizeof(*guest)) : NULL;
+    struct server_guest *guest = server->idle_count < IDLE_GUESTS_MAX ? calloc(1, sizeof(*guest))
+                                                                      : NULL;
 
     if (!guest) {
         stream_close(connection);
@@ -118,31 +130,31 @@ static void on_parted(void *owner, struct stream *connection)
     server->idle_count++;
 }
 
-static void on_stranger_read(void *data, const char *bytes, size_t len)
+static void server_on_unknown_read(void *data, const char *bytes, size_t len)
 {
     (void)data;
     (void)bytes;
     (void)len;
 }
 
-static void on_stranger_end(void *data, const struct aq_error *err)
+static void server_on_unknown_end(void *data, const struct aq_error *err)
 {
     (void)data;
     (void)err;
 }
 
-static void on_waiting(struct listener *listener, void *data)
+static void server_on_connection(struct listener *listener, void *data)
 {
-    static const struct stream_ops stranger_ops = {
-        .on_read = on_stranger_read,
-        .on_end = on_stranger_end,
+    static const struct stream_ops unknown_peer_ops = {
+        .on_read = server_on_unknown_read,
+        .on_end = server_on_unknown_end,
     };
     struct link_server *server = data;
-    struct guest *guest = calloc(1, sizeof(*guest));
+    struct server_guest *guest = calloc(1, sizeof(*guest));
     struct aq_error err = { 0 };
     struct stream *stream;
 
-    if (listener_accept(listener, &stranger_ops, NULL, &stream, &err) < 0) {
+    if (listener_accept(listener, &unknown_peer_ops, NULL, &stream, &err) < 0) {
         log_warning("link: accept: %s", err.text);
         free(guest);
         return;
@@ -165,8 +177,8 @@ static void on_waiting(struct listener *listener, void *data)
 /* The leaf with the authority behind it, so that a joining agent can check
  * the authority's fingerprint.
  */
-static int make_tls(struct link_server *server, const struct link_server_conf *conf,
-                    struct aq_error *err)
+static int server_make_tls(struct link_server *server, const struct link_server_conf *conf,
+                           struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *chain = aq_format("%s%s", conf->cert, pki_ca_cert(conf->ca));
     const struct tls_options options = {
@@ -178,21 +190,21 @@ static int make_tls(struct link_server *server, const struct link_server_conf *c
     };
 
     if (!chain)
-        return aq_fail(err, ENOMEM, "agent link");
+        return aq_fail_oom(err);
     return tls_context_new(&options, &server->tls, err);
 }
 
-static int listen_on(struct link_server *server, const struct link_server_conf *conf,
-                     struct aq_error *err)
+static int server_listen(struct link_server *server, const struct link_server_conf *conf,
+                         struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *address =
-        aq_format(strchr(conf->host, ':') ? "[%s]:%u" : "%s:%u", conf->host, conf->port);
+    AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(conf->host, ':') ? "[%s]:%u" : "%s:%u",
+                                                   conf->host, conf->port);
     const struct listener_options options = { .address = address, .tls = server->tls };
     int r;
 
     if (!address)
-        return aq_fail(err, ENOMEM, "agent link");
-    r = listener_new(conf->loop, &options, on_waiting, server, &server->listener, err);
+        return aq_fail_oom(err);
+    r = listener_new(conf->loop, &options, server_on_connection, server, &server->listener, err);
     return r < 0 ? (void)aq_error_wrap(err, "agent link"), r : 0;
 }
 
@@ -203,7 +215,7 @@ int link_server_new(const struct link_server_conf *conf, const struct link_serve
     int r;
 
     if (!server)
-        return aq_fail(err, ENOMEM, "agent link");
+        return aq_fail_oom(err);
     server->conf = *conf;
     server->conf.ping_usec = conf->ping_usec ? conf->ping_usec : LINK_PING_USEC;
     server->conf.dead_usec = conf->dead_usec ? conf->dead_usec : LINK_DEAD_USEC;
@@ -211,10 +223,10 @@ int link_server_new(const struct link_server_conf *conf, const struct link_serve
     server->data = data;
     list_init(&server->guests);
     list_init(&server->joins);
-    server->reuse = reuse_new(on_parted, server);
-    r = server->reuse ? make_tls(server, conf, err) : aq_fail(err, ENOMEM, "agent link");
+    server->reuse = connection_reuse_new(server_on_reusable, server);
+    r = server->reuse ? server_make_tls(server, conf, err) : aq_fail_oom(err);
     if (r == 0)
-        r = listen_on(server, conf, err);
+        r = server_listen(server, conf, err);
     if (r < 0)
         return r;
     *ret = AQ_TAKE(server);
@@ -226,9 +238,9 @@ void link_server_free(struct link_server *server)
     if (!server)
         return;
     listener_close(server->listener);
-    reuse_end(server->reuse);
+    connection_reuse_end(server->reuse);
     LIST_FOREACH(it, &server->guests)
-        channel_close(guest_leave(LIST_ENTRY(it, struct guest, link)));
+        channel_close(server_guest_remove(LIST_ENTRY(it, struct server_guest, link)));
     server_joins_free(server);
     server_streams_free(server);
     server_agents_free(server);

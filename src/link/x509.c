@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* x509.c - certificates with OpenSSL, for pki.c only */
 #include "link/x509.h"
 
 #include <errno.h>
@@ -46,7 +48,7 @@ static int bio_text(BIO *bio, char **ret, struct aq_error *err)
     char *copy = len > 0 ? strndup(bytes, (size_t)len) : NULL;
 
     if (!copy)
-        return aq_fail(err, ENOMEM, "certificate");
+        return aq_fail_oom(err);
     *ret = copy;
     return 0;
 }
@@ -118,10 +120,10 @@ int x509_request_text(EVP_PKEY *key, const char *common_name, char **ret, struct
     int r = 0;
 
     if (!bio || !name
-        || X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
-                                      (const unsigned char *)common_name, -1, -1, 0) != 1
-        || X509_REQ_set_pubkey(request, key) != 1
-        || X509_REQ_sign(request, key, EVP_sha256()) == 0
+        || X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)common_name,
+                                      -1, -1, 0)
+               != 1
+        || X509_REQ_set_pubkey(request, key) != 1 || X509_REQ_sign(request, key, EVP_sha256()) == 0
         || PEM_write_bio_X509_REQ(bio, request) != 1)
         r = fail_openssl(err, EINVAL, "make a signing request");
     X509_REQ_free(request);
@@ -176,7 +178,7 @@ static int add_extension(X509 *cert, const X509 *issuer, int nid, const char *va
     return ok;
 }
 
-static bool add_name(GENERAL_NAMES *names, const char *text)
+static bool x509_add_name(GENERAL_NAMES *names, const char *text)
 {
     ASN1_OCTET_STRING *address = a2i_IPADDRESS(text);
     GENERAL_NAME *name = GENERAL_NAME_new();
@@ -197,16 +199,16 @@ static bool add_name(GENERAL_NAMES *names, const char *text)
     return true;
 }
 
-static int add_names(X509 *cert, const struct x509_plan *plan)
+static int x509_add_names(X509 *cert, const struct x509_plan *plan)
 {
     static const char *const always[] = { "localhost", "127.0.0.1", "::1" };
     GENERAL_NAMES *names = GENERAL_NAMES_new();
     bool ok = names != NULL;
 
     for (size_t i = 0; ok && i < AQ_COUNT(always); i++)
-        ok = add_name(names, always[i]);
+        ok = x509_add_name(names, always[i]);
     for (size_t i = 0; ok && i < plan->name_count; i++)
-        ok = add_name(names, plan->names[i]);
+        ok = x509_add_name(names, plan->names[i]);
     ok = ok && X509_add1_ext_i2d(cert, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) == 1;
     GENERAL_NAMES_free(names);
     return ok;
@@ -225,7 +227,7 @@ static int add_extensions(X509 *cert, const struct x509_plan *plan)
         return 0;
     if (plan->use == X509_USE_SERVER)
         return add_extension(cert, plan->issuer, NID_ext_key_usage, "serverAuth")
-               && add_names(cert, plan);
+               && x509_add_names(cert, plan);
     return is_ca || add_extension(cert, plan->issuer, NID_ext_key_usage, "clientAuth");
 }
 
@@ -239,7 +241,7 @@ static int set_serial(X509 *cert)
     return ok;
 }
 
-static int set_times(X509 *cert, int days)
+static int x509_set_times(X509 *cert, int days)
 {
     time_t now = (time_t)(clock_realtime_usec() / USEC_PER_SEC);
 
@@ -254,10 +256,11 @@ int x509_make(const struct x509_plan *plan, X509 **ret, struct aq_error *err)
 
     if (!name
         || X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
-                                      (const unsigned char *)plan->common_name, -1, -1, 0) != 1
+                                      (const unsigned char *)plan->common_name, -1, -1, 0)
+               != 1
         || !X509_set_issuer_name(cert, plan->issuer ? X509_get_subject_name(plan->issuer) : name)
         || !X509_set_version(cert, X509_VERSION_3) || !set_serial(cert)
-        || !set_times(cert, plan->days) || !X509_set_pubkey(cert, plan->public_key)
+        || !x509_set_times(cert, plan->days) || !X509_set_pubkey(cert, plan->public_key)
         || !add_extensions(cert, plan) || !X509_sign(cert, plan->signer, EVP_sha256()))
         return fail_openssl(err, EINVAL, "make a certificate");
     *ret = AQ_TAKE(cert);
@@ -302,8 +305,7 @@ int x509_common_name(const X509 *cert, char *ret, size_t size, struct aq_error *
 {
     const X509_NAME *name = X509_get_subject_name(cert);
     int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
-    ASN1_STRING *text =
-        at < 0 ? NULL : X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
+    ASN1_STRING *text = at < 0 ? NULL : X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
     unsigned char *utf8 = NULL;
     int len = text ? ASN1_STRING_to_UTF8(&utf8, text) : -1;
     int r = 0;
@@ -329,8 +331,7 @@ static bool time_usec(const ASN1_TIME *time, int64_t *ret)
     return true;
 }
 
-int x509_times(const X509 *cert, int64_t *ret_from_usec, int64_t *ret_to_usec,
-               struct aq_error *err)
+int x509_times(const X509 *cert, int64_t *ret_from_usec, int64_t *ret_to_usec, struct aq_error *err)
 {
     if (!time_usec(X509_get0_notBefore(cert), ret_from_usec)
         || !time_usec(X509_get0_notAfter(cert), ret_to_usec)) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* x509.h - certificates with OpenSSL, for pki.c only */
 #ifndef AQ_LINK_X509_H
 #define AQ_LINK_X509_H
@@ -17,8 +18,8 @@ struct x509_plan {
     enum x509_use use;
     const char *const *names; /* server: further subject names */
     size_t name_count;
-    EVP_PKEY *public_key;     /* the subject's */
-    const X509 *issuer;       /* NULL = self-signed */
+    EVP_PKEY *public_key; /* the subject's */
+    const X509 *issuer;   /* NULL = self-signed */
     EVP_PKEY *signer;
 };
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is done to the database while the manager is stopped. */
 #include "manager/admin.h"
 
 #include <errno.h>
@@ -7,15 +9,15 @@
 #include "base/jsonw.h"
 #include "store/fixture.h"
 
-static int open_store(const char *state_dir, struct store **ret, struct aq_error *err)
+static int admin_open_store(const char *state_dir, struct store **ret, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/aliquot.db", state_dir);
     const struct store_conf conf = { .path = path };
 
-    return path ? store_open(&conf, ret, err) : aq_fail(err, ENOMEM, "the database");
+    return path ? store_open(&conf, ret, err) : aq_fail_oom(err);
 }
 
-static int print_secrets(const char *email, const struct admin_secrets *s, bool json)
+static int admin_print_secrets(const char *email, const struct admin_secrets *s, bool json)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -41,17 +43,20 @@ int admin_init(const char *state_dir, const char *email, bool json, struct aq_er
 {
     AQ_CLEANUP(store_closep) struct store *store = NULL;
     struct admin_secrets secrets = { .password = "" };
-    int r = open_store(state_dir, &store, err);
+    int r = admin_open_store(state_dir, &store, err);
 
     if (r < 0 || (r = store_init_admin(store, email, &secrets, err)) < 0)
         return r;
-    r = print_secrets(email, &secrets, json);
+    r = admin_print_secrets(email, &secrets, json);
     explicit_bzero(&secrets, sizeof(secrets));
-    return r < 0 ? aq_fail(err, -r, "the secrets could not be written out; remove '%s/aliquot.db' "
-                           "and try again", state_dir) : 0;
+    return r < 0 ? aq_fail(err, -r,
+                           "the secrets could not be written out; remove '%s/aliquot.db' "
+                           "and try again",
+                           state_dir)
+                 : 0;
 }
 
-static int audit(struct store_tx *tx, void *data, struct aq_error *err)
+static int admin_audit(struct store_tx *tx, void *data, struct aq_error *err)
 {
     int file = store_audit_file(tx, data, err), ledger;
 
@@ -70,10 +75,10 @@ int admin_db(const char *state_dir, const char *verb, struct aq_error *err)
 
     if (!check && strcmp(verb, "migrate") != 0)
         return aq_fail_field(err, EINVAL, "db", "'%s' is not known: migrate or check", verb);
-    if ((r = open_store(state_dir, &store, err)) < 0)
+    if ((r = admin_open_store(state_dir, &store, err)) < 0)
         return r;
     if (check)
-        r = store_call(store, audit, &findings, err);
+        r = store_call(store, admin_audit, &findings, err);
     if (r == 0)
         (void)printf(check ? "nothing found\n" : "the database is up to date\n");
     else if (r > 0)

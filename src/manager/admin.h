@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* admin.h - what is done to the database while the manager is stopped */
 #ifndef AQ_MANAGER_ADMIN_H
 #define AQ_MANAGER_ADMIN_H
@@ -7,7 +8,7 @@
 #include "base/error.h"
 
 /* Make the first rows and a superadmin, and print the fresh secrets on
- * standard output: lines for people, or one JSON object. -EEXIST if there is a
+ * standard output: lines for users, or one JSON object. -EEXIST if there is a
  * superadmin already.
  */
 int admin_init(const char *state_dir, const char *email, bool json, struct aq_error *err);

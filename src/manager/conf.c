@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manager's settings: manager.toml, ALIQUOT_* and options. */
 #include "manager/conf.h"
 
 #include <errno.h>
@@ -49,8 +51,8 @@ const struct conf_item manager_conf_items[] = {
     CONF_TABLE_END,
 };
 
-/* systemd names the folder; else it is part of the state of all programs. */
-static char *default_state_dir(void)
+/* systemd names the directory; else it is part of the state of all programs. */
+static char *manager_conf_default_state_dir(void)
 {
     const char *given = getenv("STATE_DIRECTORY");
     AQ_CLEANUP(aq_freep) char *base = NULL;
@@ -69,9 +71,9 @@ int manager_conf_load(const char *file, struct manager_conf *ret, struct aq_erro
 
     if (r < 0)
         return r;
-    if (!conf.state_dir && !(conf.state_dir = default_state_dir())) {
+    if (!conf.state_dir && !(conf.state_dir = manager_conf_default_state_dir())) {
         manager_conf_done(&conf);
-        return aq_fail(err, ENOMEM, "settings");
+        return aq_fail_oom(err);
     }
     *ret = conf;
     return 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conf.h - the manager's settings: manager.toml, ALIQUOT_* and options */
 #ifndef AQ_MANAGER_CONF_H
 #define AQ_MANAGER_CONF_H
@@ -7,11 +8,11 @@
 struct manager_conf {
     struct conf_listen listen; /* REST, GraphQL, event streams */
     char *tls_cert, *tls_key;
-    bool insecure;             /* plain HTTP on an address that is not local */
-    struct conf_listen link;   /* agents */
-    char *link_names;          /* "a.example.org, 10.0.0.1" for the link's certificate */
+    bool insecure;           /* plain HTTP on an address that is not local */
+    struct conf_listen link; /* agents */
+    char *link_names;        /* "a.example.org, 10.0.0.1" for the link's certificate */
     char *state_dir;
-    char *scheduler_plugins;   /* NULL = none */
+    char *scheduler_plugins; /* NULL = none */
     char *log_level;
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
     bool metrics_insecure;

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manager as a service: core and HTTP server on one loop. */
 #include "manager/daemon.h"
 
 #include <errno.h>
@@ -11,9 +13,9 @@
 #include "base/vec.h"
 #include "http/exposition.h"
 #include "http/tls.h"
-#include "manager/api/routes.h"
 #include "manager/core/core.h"
 #include "manager/metrics.h"
+#include "manager/routes.h"
 #include "manager/trim.h"
 #include "sched/plugin.h"
 
@@ -30,7 +32,7 @@ struct daemon {
     struct server *server;
     struct tls_context *tls;
     struct metrics_server *metrics; /* NULL = not served */
-    char *names;      /* link_names, cut at its commas */
+    char *names;                    /* link_names, cut at its commas */
     const char **name_list;
     size_t name_count, name_cap;
     bool is_stopping;
@@ -38,7 +40,7 @@ struct daemon {
 
 /* ---- the end ---- */
 
-static void close_handles(struct daemon *d)
+static void daemon_close_handles(struct daemon *d)
 {
     uv_close((uv_handle_t *)&d->interrupted, NULL);
     uv_close((uv_handle_t *)&d->terminated, NULL);
@@ -46,18 +48,18 @@ static void close_handles(struct daemon *d)
     uv_close((uv_handle_t *)&d->trim, NULL);
 }
 
-static void on_server_stopped(void *data)
+static void daemon_on_server_stopped(void *data)
 {
     struct daemon *d = data;
 
     AQ_FAULT("manager.stop.drained");
     metrics_close(AQ_TAKE(d->metrics));
     core_stop(d->core);
-    close_handles(d);
+    daemon_close_handles(d);
     uv_stop(&d->loop);
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void daemon_on_signal(uv_signal_t *handle, int number)
 {
     struct daemon *d = handle->data;
 
@@ -66,17 +68,17 @@ static void on_signal(uv_signal_t *handle, int number)
     d->is_stopping = true;
     log_info("stopping on signal %d", number);
     notify_send("STOPPING=1");
-    server_stop(d->server, STOP_GRACE_MSEC, on_server_stopped, d);
+    server_stop(d->server, STOP_GRACE_MSEC, daemon_on_server_stopped, d);
 }
 
-static void on_watchdog(uv_timer_t *timer)
+static void daemon_on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
     notify_send("WATCHDOG=1");
 }
 
 /* What bursts of requests and the start itself leave behind goes back. */
-static void on_trim(uv_timer_t *timer)
+static void daemon_on_trim(uv_timer_t *timer)
 {
     (void)timer;
     memory_trim();
@@ -84,23 +86,23 @@ static void on_trim(uv_timer_t *timer)
 
 /* ---- the beginning ---- */
 
-static int split_names(struct daemon *d, struct aq_error *err)
+static int daemon_split_names(struct daemon *d, struct aq_error *err)
 {
     char *rest = NULL;
 
     if (!d->conf->link_names)
         return 0;
     if (!(d->names = strdup(d->conf->link_names)))
-        return aq_fail(err, ENOMEM, "settings");
+        return aq_fail_oom(err);
     for (char *name = strtok_r(d->names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
         if (!vec_grow(&d->name_list, &d->name_cap, d->name_count + 1, sizeof(char *)))
-            return aq_fail(err, ENOMEM, "settings");
+            return aq_fail_oom(err);
         d->name_list[d->name_count++] = name;
     }
     return 0;
 }
 
-static int open_core(struct daemon *d, bool dev, struct aq_error *err)
+static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
 {
     struct core_conf conf = {
         .loop = &d->loop,
@@ -114,7 +116,7 @@ static int open_core(struct daemon *d, bool dev, struct aq_error *err)
         .attempts_sessions = d->conf->attempts_sessions,
         .dev = dev,
     };
-    int r = split_names(d, err);
+    int r = daemon_split_names(d, err);
 
     sched_plugin_set_folder(d->conf->scheduler_plugins);
     conf.link_names = d->name_list;
@@ -124,10 +126,11 @@ static int open_core(struct daemon *d, bool dev, struct aq_error *err)
     return r < 0 ? r : core_start(d->core, err);
 }
 
-static int open_tls(struct daemon *d, struct aq_error *err)
+static int daemon_open_tls(struct daemon *d, struct aq_error *err)
 {
-    const struct tls_options options = { .is_server = true, .cert_file = d->conf->tls_cert,
-        .key_file = d->conf->tls_key };
+    const struct tls_options options = { .is_server = true,
+                                         .cert_file = d->conf->tls_cert,
+                                         .key_file = d->conf->tls_key };
 
     if (!d->conf->tls_cert && !d->conf->tls_key)
         return 0;
@@ -137,7 +140,7 @@ static int open_tls(struct daemon *d, struct aq_error *err)
     return tls_context_new(&options, &d->tls, err);
 }
 
-static int open_server(struct daemon *d, struct aq_error *err)
+static int daemon_open_server(struct daemon *d, struct aq_error *err)
 {
     const char *host = d->conf->listen.host;
     AQ_CLEANUP(aq_freep) char *address = aq_format(strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
@@ -145,15 +148,15 @@ static int open_server(struct daemon *d, struct aq_error *err)
     struct server_options options = { .guard = api_guard };
     struct listener_options listen = { .address = address, .insecure = d->conf->insecure };
     struct listener *listener;
-    int r = address ? open_tls(d, err) : aq_fail(err, ENOMEM, "settings");
+    int r = address ? daemon_open_tls(d, err) : aq_fail_oom(err);
 
     if (r < 0 || (r = api_new(d->core, &d->api, err)) < 0)
         return r;
     options.router = api_get_router(d->api);
     options.guard_data = d->api;
     listen.tls = d->tls;
-    if ((r = server_new(&d->loop, &options, &d->server, err)) < 0 ||
-        (r = server_listen(d->server, &listen, &listener, err)) < 0)
+    if ((r = server_new(&d->loop, &options, &d->server, err)) < 0
+        || (r = server_listen(d->server, &listen, &listener, err)) < 0)
         return r;
     log_info("serving %s://%s:%u, agents at %s:%u", d->tls ? "https" : "http", host,
              (unsigned)listener_get_port(listener), d->conf->link.host,
@@ -161,7 +164,7 @@ static int open_server(struct daemon *d, struct aq_error *err)
     return 0;
 }
 
-static bool write_metrics(void *data, struct strbuf *out)
+static bool daemon_write_metrics(void *data, struct strbuf *out)
 {
     const struct daemon *d = data;
 
@@ -169,14 +172,14 @@ static bool write_metrics(void *data, struct strbuf *out)
 }
 
 /* An address in use is no reason not to serve sessions. */
-static int open_metrics(struct daemon *d, struct aq_error *err)
+static int daemon_open_metrics(struct daemon *d, struct aq_error *err)
 {
     const struct metrics_conf conf = {
         .address = d->conf->metrics_listen,
         .tls_cert = d->conf->metrics_tls_cert,
         .tls_key = d->conf->metrics_tls_key,
         .insecure = d->conf->metrics_insecure,
-        .write = write_metrics,
+        .write = daemon_write_metrics,
         .data = d,
     };
     int r = metrics_listen(&d->loop, &conf, &d->metrics, err);
@@ -191,7 +194,7 @@ static int open_metrics(struct daemon *d, struct aq_error *err)
     return r;
 }
 
-static void init_handles(struct daemon *d)
+static void daemon_init_handles(struct daemon *d)
 {
     int64_t watchdog = notify_watchdog_usec() / 1000;
 
@@ -200,16 +203,16 @@ static void init_handles(struct daemon *d)
     (void)uv_timer_init(&d->loop, &d->watchdog);
     (void)uv_timer_init(&d->loop, &d->trim);
     d->interrupted.data = d->terminated.data = d;
-    (void)uv_signal_start(&d->interrupted, on_signal, SIGINT);
-    (void)uv_signal_start(&d->terminated, on_signal, SIGTERM);
+    (void)uv_signal_start(&d->interrupted, daemon_on_signal, SIGINT);
+    (void)uv_signal_start(&d->terminated, daemon_on_signal, SIGTERM);
     if (watchdog > 0)
-        (void)uv_timer_start(&d->watchdog, on_watchdog, 0, (uint64_t)watchdog);
+        (void)uv_timer_start(&d->watchdog, daemon_on_watchdog, 0, (uint64_t)watchdog);
 }
 
-static void close_all(struct daemon *d)
+static void daemon_close_all(struct daemon *d)
 {
     if (!d->is_stopping)
-        close_handles(d);
+        daemon_close_handles(d);
     metrics_close(AQ_TAKE(d->metrics));
     server_free(d->server);
     api_free(d->api);
@@ -227,21 +230,21 @@ int daemon_run(const struct manager_conf *conf, bool dev, struct aq_error *err)
 
     (void)signal(SIGPIPE, SIG_IGN);
     if (uv_loop_init(&d.loop) < 0)
-        return aq_fail(err, ENOMEM, "an event loop");
-    init_handles(&d);
-    r = open_core(&d, dev, err);
+        return aq_fail_oom(err);
+    daemon_init_handles(&d);
+    r = daemon_open_core(&d, dev, err);
     if (r == 0)
-        r = open_server(&d, err);
+        r = daemon_open_server(&d, err);
     if (r == 0)
-        r = open_metrics(&d, err);
+        r = daemon_open_metrics(&d, err);
     if (r == 0) {
         AQ_FAULT("manager.start.ready");
         notify_send("READY=1");
-        (void)uv_timer_start(&d.trim, on_trim, 0, TRIM_MSEC);
+        (void)uv_timer_start(&d.trim, daemon_on_trim, 0, TRIM_MSEC);
         (void)uv_run(&d.loop, UV_RUN_DEFAULT);
         log_info("stopped");
     }
-    close_all(&d);
+    daemon_close_all(&d);
     (void)uv_loop_close(&d.loop);
     return r;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* daemon.h - the manager as a service: core and HTTP server on one loop */
 #ifndef AQ_MANAGER_DAEMON_H
 #define AQ_MANAGER_DAEMON_H

@@ -1,12 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-manager: API, scheduler and store of a cluster. See --help. */
 #include <errno.h>
 #include <getopt.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "manager/admin.h"
+#include "manager/check.h"
 #include "manager/daemon.h"
 
 static const char help[] =
@@ -14,6 +19,7 @@ static const char help[] =
     "       aliquot-manager init [OPTIONS]       make the first administrator\n"
     "       aliquot-manager db VERB [OPTIONS]    migrate or check the database\n"
     "       aliquot-manager sample               write a commented manager.toml\n"
+    "       aliquot-manager check [OPTIONS]      look whether it could serve; see 'aliquot doctor'\n"
     "\n"
     "  --config FILE    settings [/etc/aliquot/manager.toml]\n"
     "  --state DIR      folder of the database and the certificate authority\n"
@@ -24,13 +30,13 @@ static const char help[] =
     "  --json           init: write the secrets as a JSON object\n"
     "  --version, --help\n";
 
-struct options {
+struct manager_options {
     const char *config, *state, *listen, *link, *email;
     bool dev, json;
 };
 
 /* 0 to go on, else 1 + exit status. */
-static int parse(int argc, char **argv, struct options *o)
+static int manager_parse(int argc, char **argv, struct manager_options *o)
 {
     static const struct option known[] = {
         { "config", required_argument, NULL, 'c' }, { "state", required_argument, NULL, 's' },
@@ -39,8 +45,11 @@ static int parse(int argc, char **argv, struct options *o)
         { "json", no_argument, NULL, 'j' },         { "version", no_argument, NULL, 'v' },
         { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
     };
-    const char **texts[] = { ['c'] = &o->config, ['s'] = &o->state, ['l'] = &o->listen,
-        ['k'] = &o->link, ['e'] = &o->email };
+    const char **texts[] = { ['c'] = &o->config,
+                             ['s'] = &o->state,
+                             ['l'] = &o->listen,
+                             ['k'] = &o->link,
+                             ['e'] = &o->email };
     int letter;
 
     while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -60,8 +69,8 @@ static int parse(int argc, char **argv, struct options *o)
     return 0;
 }
 
-static int set_option(const char *section, const char *key, const char *text,
-                      struct manager_conf *conf, struct aq_error *err)
+static int manager_set_option(const char *section, const char *key, const char *text,
+                              struct manager_conf *conf, struct aq_error *err)
 {
     for (const struct conf_item *i = manager_conf_items; text && i->type != CONF_END; i++)
         if (strcmp(i->section, section) == 0 && strcmp(i->key, key) == 0)
@@ -69,21 +78,22 @@ static int set_option(const char *section, const char *key, const char *text,
     return 0;
 }
 
-static bool is_loopback(const char *host)
+static bool manager_is_loopback(const char *host)
 {
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-           strcmp(host, "localhost") == 0;
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0
+           || strcmp(host, "localhost") == 0;
 }
 
-static int serve(const struct manager_conf *conf, bool dev, struct aq_error *err)
+static int manager_serve(const struct manager_conf *conf, bool dev, struct aq_error *err)
 {
-    if (dev && (!is_loopback(conf->listen.host) || !is_loopback(conf->link.host)))
-        return aq_fail_field(err, EINVAL, "--dev", "the keys of --dev are published: listen on "
+    if (dev && (!manager_is_loopback(conf->listen.host) || !manager_is_loopback(conf->link.host)))
+        return aq_fail_field(err, EINVAL, "--dev",
+                             "the keys of --dev are published: listen on "
                              "127.0.0.1 or ::1 only");
     return daemon_run(conf, dev, err);
 }
 
-static int write_sample(struct aq_error *err)
+static int manager_write_sample(struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
@@ -93,33 +103,58 @@ static int write_sample(struct aq_error *err)
     return 0;
 }
 
-static int run(int argc, char **argv, const struct options *o, struct aq_error *err)
+/* Root acts as the user that the service runs as: it has to read what is made here. */
+static int manager_become_owner(const char *folder, struct aq_error *err)
+{
+    struct stat st;
+
+    if (geteuid() != 0 || stat(folder, &st) < 0 || st.st_uid == 0)
+        return 0;
+    if (setgroups(0, NULL) < 0 || setgid(st.st_gid) < 0 || setuid(st.st_uid) < 0)
+        return aq_fail_errno(err, "become the owner of '%s'", folder);
+    return 0;
+}
+
+static int manager_act(int argc, char **argv, const struct manager_options *o,
+                       const struct manager_conf *conf, struct aq_error *err)
 {
     const char *verb = argc > 0 ? argv[0] : "";
+    int r;
+
+    if (argc == 0)
+        return manager_serve(conf, o->dev, err);
+    if (strcmp(verb, "sample") == 0 && argc == 1)
+        return manager_write_sample(err);
+    if (strcmp(verb, "check") == 0)
+        return manager_check(conf, argv + 1, argc - 1, err);
+    if ((r = manager_become_owner(conf->state_dir, err)) < 0)
+        return r;
+    if (strcmp(verb, "init") == 0 && argc == 1)
+        return admin_init(conf->state_dir, o->email ? o->email : "admin@localhost.localdomain",
+                          o->json, err);
+    if (strcmp(verb, "db") == 0 && argc == 2)
+        return admin_db(conf->state_dir, argv[1], err);
+    return aq_fail(err, EINVAL, "'%s' is not understood; see aliquot-manager --help", verb);
+}
+
+static int manager_run(int argc, char **argv, const struct manager_options *o, struct aq_error *err)
+{
     struct manager_conf conf = { 0 };
     int level, r = manager_conf_load(o->config, &conf, err);
 
     if (r < 0)
         return r;
-    if ((r = set_option("manager", "listen", o->listen, &conf, err)) == 0 &&
-        (r = set_option("link", "listen", o->link, &conf, err)) == 0)
-        r = set_option("manager", "state", o->state, &conf, err);
+    if ((r = manager_set_option("manager", "listen", o->listen, &conf, err)) == 0
+        && (r = manager_set_option("link", "listen", o->link, &conf, err)) == 0)
+        r = manager_set_option("manager", "state", o->state, &conf, err);
     if (r == 0 && (level = log_parse_level(conf.log_level)) < 0)
-        r = aq_fail_field(err, EINVAL, "manager.log-level", "'%s' is not error, warning, info or "
-                          "debug", conf.log_level);
+        r = aq_fail_field(err, EINVAL, "manager.log-level",
+                          "'%s' is not error, warning, info or "
+                          "debug",
+                          conf.log_level);
     if (r == 0) {
         log_init("manager", (enum log_level)level);
-        if (argc == 0)
-            r = serve(&conf, o->dev, err);
-        else if (strcmp(verb, "init") == 0 && argc == 1)
-            r = admin_init(conf.state_dir, o->email ? o->email : "admin@localhost.localdomain",
-                           o->json, err);
-        else if (strcmp(verb, "db") == 0 && argc == 2)
-            r = admin_db(conf.state_dir, argv[1], err);
-        else if (strcmp(verb, "sample") == 0 && argc == 1)
-            r = write_sample(err);
-        else
-            r = aq_fail(err, EINVAL, "'%s' is not understood; see aliquot-manager --help", verb);
+        r = manager_act(argc, argv, o, &conf, err);
     }
     manager_conf_done(&conf);
     return r;
@@ -127,15 +162,15 @@ static int run(int argc, char **argv, const struct options *o, struct aq_error *
 
 int main(int argc, char **argv)
 {
-    struct options o = { 0 };
+    struct manager_options o = { 0 };
     struct aq_error err = { 0 };
     int r;
 
     log_init("manager", LOG_LEVEL_INFO);
-    r = parse(argc, argv, &o);
+    r = manager_parse(argc, argv, &o);
     if (r > 0)
         return r - 1;
-    r = run(argc - optind, argv + optind, &o, &err);
+    r = manager_run(argc - optind, argv + optind, &o, &err);
     if (r < 0)
         log_error("%s%s%s", err.field, err.field[0] ? ": " : "", err.text);
     return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manager's own state in Prometheus' text format. */
 #include "manager/metrics.h"
 
 #include "http/exposition.h"
 
-static void put_sessions(const struct core_counts *counts, struct strbuf *out)
+static void metrics_put_sessions(const struct core_counts *counts, struct strbuf *out)
 {
     const struct {
         const char *state;
@@ -22,9 +24,9 @@ static void put_sessions(const struct core_counts *counts, struct strbuf *out)
     }
 }
 
-static void put_core(const struct core_counts *counts, struct strbuf *out)
+static void metrics_put_core(const struct core_counts *counts, struct strbuf *out)
 {
-    put_sessions(counts, out);
+    metrics_put_sessions(counts, out);
     exposition_single(out, "aliquot_agents", "gauge", "Agents that are known",
                       (double)counts->agents);
     exposition_single(out, "aliquot_agents_alive", "gauge", "Agents that are heard",
@@ -32,21 +34,21 @@ static void put_core(const struct core_counts *counts, struct strbuf *out)
     exposition_single(out, "aliquot_store_commits_total", "counter",
                       "Batches of events that became durable", (double)counts->commits);
     exposition_single(out, "aliquot_store_stale_total", "counter",
-                      "Batches of events that came too late and were decided anew",
+                      "Batches of events that came too late and were decided again",
                       (double)counts->stale);
     exposition_single(out, "aliquot_scheduled_total", "counter", "Sessions that were placed",
                       (double)counts->scheduled);
 }
 
-static void put_server(const struct server *server, struct strbuf *out)
+static void metrics_put_server(const struct server *server, struct strbuf *out)
 {
     struct server_stats stats;
 
     server_get_stats(server, &stats);
     exposition_single(out, "aliquot_http_requests_total", "counter", "Requests to the API",
                       (double)stats.requests);
-    exposition_single(out, "aliquot_http_connections_total", "counter",
-                      "Connections to the API", (double)stats.connections_total);
+    exposition_single(out, "aliquot_http_connections_total", "counter", "Connections to the API",
+                      (double)stats.connections_total);
     exposition_single(out, "aliquot_http_refused_total", "counter",
                       "Connections for which there was no room", (double)stats.refused);
     exposition_single(out, "aliquot_http_connections", "gauge", "Connections to the API now",
@@ -57,7 +59,7 @@ bool metrics_write(const struct core *core, const struct server *server, struct 
 {
     const struct core_counts counts = core_get_counts(core);
 
-    put_core(&counts, out);
-    put_server(server, out);
+    metrics_put_core(&counts, out);
+    metrics_put_server(server, out);
     return strbuf_ok(out);
 }

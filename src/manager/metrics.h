@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* metrics.h - the manager's own state in Prometheus' text format */
 #ifndef AQ_MANAGER_METRICS_H
 #define AQ_MANAGER_METRICS_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Give memory back that only the start needed. */
 #include "manager/trim.h"
 
 #include <inttypes.h>
@@ -7,13 +9,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-struct mapping {
+struct trim_mapping {
     uintptr_t from, to;
-    bool is_file;  /* a file's, and not writable */
+    bool is_file; /* a file's, and not writable */
 };
 
 /* The first line of a mapping in smaps: "from-to mode offset device inode path". */
-static bool read_mapping(const char *line, struct mapping *ret)
+static bool trim_read_mapping(const char *line, struct trim_mapping *ret)
 {
     uintptr_t from, to;
     char mode[5];
@@ -29,7 +31,7 @@ static bool read_mapping(const char *line, struct mapping *ret)
 /* Pages of a file that nobody wrote to (relocations would count as anonymous)
  * come back from the page cache when they are touched.
  */
-static void drop(const struct mapping *m, const char *anonymous)
+static void trim_drop(const struct trim_mapping *m, const char *anonymous)
 {
     unsigned long kb;
 
@@ -40,7 +42,7 @@ static void drop(const struct mapping *m, const char *anonymous)
 void memory_trim(void)
 {
     static const char anonymous[] = "Anonymous:";
-    struct mapping m = { 0 };
+    struct trim_mapping m = { 0 };
     char line[512];
     FILE *smaps;
 
@@ -49,7 +51,7 @@ void memory_trim(void)
     if (!smaps)
         return;
     while (fgets(line, sizeof(line), smaps))
-        if (!read_mapping(line, &m) && strncmp(line, anonymous, sizeof(anonymous) - 1) == 0)
-            drop(&m, line + sizeof(anonymous) - 1);
+        if (!trim_read_mapping(line, &m) && strncmp(line, anonymous, sizeof(anonymous) - 1) == 0)
+            trim_drop(&m, line + sizeof(anonymous) - 1);
     (void)fclose(smaps);
 }

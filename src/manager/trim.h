@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trim.h - give memory back that only the start needed */
 #ifndef AQ_MANAGER_TRIM_H
 #define AQ_MANAGER_TRIM_H

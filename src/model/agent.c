@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes as the manager knows them. */
 #include "model/agent.h"
 
 #include <errno.h>
@@ -16,7 +18,7 @@ void agent_done(struct agent *a)
     *a = (struct agent){ 0 };
 }
 
-static bool is_alnum(char c)
+static bool agent_is_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
@@ -29,9 +31,10 @@ int agent_id_check(const char *id, struct aq_error *err)
         return aq_fail_field(err, EINVAL, "agent_id", "an agent's id must have 1 to %d characters",
                              AGENT_ID_MAX);
     for (size_t i = 0; i < len; i++)
-        if (!is_alnum(id[i]) && (i == 0 || !strchr("._-", id[i])))
+        if (!agent_is_alnum(id[i]) && (i == 0 || !strchr("._-", id[i])))
             return aq_fail_field(err, EINVAL, "agent_id",
                                  "an agent's id may have letters and digits, and after the first "
-                                 "also '.', '_' and '-'; character %zu is none of them", i + 1);
+                                 "also '.', '_' and '-'; character %zu is none of them",
+                                 i + 1);
     return 0;
 }

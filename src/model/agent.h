@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agent.h - nodes as the manager knows them */
 #ifndef AQ_MODEL_AGENT_H
 #define AQ_MODEL_AGENT_H
@@ -14,13 +15,13 @@ struct agent {
     struct uuid incarnation; /* of the agent process that is or was connected */
     char *resource_group;
     char *architecture, *version, *addr, *region;
-    bool schedulable;        /* false = drained */
-    char *drain_reason;      /* NULL = none */
-    struct slots available;  /* what it offers: capacity less reservations */
-    char *devices;           /* JSON description of devices, from the agent */
+    bool schedulable;       /* false = drained */
+    char *drain_reason;     /* NULL = none */
+    struct slots available; /* what it offers: capacity less reservations */
+    char *devices;          /* JSON description of devices, from the agent */
     int64_t first_contact_usec, status_changed_usec;
-    int64_t last_seen_usec;  /* memory only, monotonic clock; 0 = not since start */
-    int64_t lost_usec;       /* 0 = not lost */
+    int64_t last_seen_usec; /* memory only, monotonic clock; 0 = not since start */
+    int64_t lost_usec;      /* 0 = not lost */
 };
 
 void agent_done(struct agent *a);

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every change of durable state, as a value. */
 #include "model/event.h"
 
 #include <string.h>
@@ -17,6 +19,7 @@ static void event_done(struct event *e)
     case EVENT_SESSION_PRIORITY:
     case EVENT_SESSION_FORCED:
     case EVENT_SESSION_EXPLAINED:
+    case EVENT_SESSION_DISMISSED:
         free(e->session_change.reason);
         free(e->session_change.status_data);
         break;
@@ -36,8 +39,8 @@ static void event_done(struct event *e)
     case EVENT_DOMAIN_SAVED:
         domain_done(&e->domain);
         break;
-    case EVENT_GROUP_SAVED:
-        group_done(&e->group);
+    case EVENT_PROJECT_SAVED:
+        project_done(&e->project);
         break;
     case EVENT_USER_SAVED:
         user_done(&e->user.user);
@@ -47,6 +50,7 @@ static void event_done(struct event *e)
         break;
     case EVENT_KEYPAIR_SAVED:
     case EVENT_KEYPAIR_REMOVED:
+    case EVENT_KEYPAIR_USED:
         keypair_done(&e->keypair);
         break;
     case EVENT_KEYPAIR_POLICY_SAVED:
@@ -54,6 +58,9 @@ static void event_done(struct event *e)
         break;
     case EVENT_RESOURCE_GROUP_SAVED:
         resource_group_done(&e->resource_group);
+        break;
+    case EVENT_ACCOUNT_PURGED:
+        free(e->purge_account.name);
         break;
     case EVENT_SESSION_ATTEMPT:
         free(e->attempt.detail);

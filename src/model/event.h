@@ -1,51 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* event.h - every change of durable state, as a value
  *
  * A change is proposed as a batch of events, written by the store in one
  * transaction (all or nothing), and after the commit applied to memory in
- * commit order by the one function core_apply(). The same function fills
+ * commit order by the one function apply_event(). The same function fills
  * memory at start from *_LOADED events. A status event carries the (status,
  * version) that it was decided on; if the row has moved on, the whole batch
- * is refused with -ESTALE and whoever proposed it decides anew from memory.
+ * is refused with -ESTALE and the proposer decides again from memory.
  */
 #ifndef AQ_MODEL_EVENT_H
 #define AQ_MODEL_EVENT_H
 
 #include "base/arena.h"
 #include "model/agent.h"
-#include "model/people.h"
+#include "model/accounts.h"
 #include "model/session.h"
 
 enum event_kind {
-    EVENT_SESSION_CREATED,  /* session: whole, with kernels; becomes the batch's */
-    EVENT_SESSION_STATUS,   /* session_status */
-    EVENT_SESSION_RENAMED,  /* session_renamed */
-    EVENT_SESSION_PRIORITY, /* session_priority */
-    EVENT_SESSION_FORCED,   /* session_id: forced = true */
+    EVENT_SESSION_CREATED,   /* session: whole, with kernels; becomes the batch's */
+    EVENT_SESSION_STATUS,    /* session_status */
+    EVENT_SESSION_RENAMED,   /* session_renamed */
+    EVENT_SESSION_PRIORITY,  /* session_priority */
+    EVENT_SESSION_FORCED,    /* session_id: forced = true */
     EVENT_SESSION_EXPLAINED, /* memory and row: reason + status_data of a PENDING session */
-    EVENT_SESSION_ATTEMPT,  /* attempt; of the rows alone */
-    EVENT_ATTEMPTS_PRUNED,  /* prune; of the rows alone */
-    EVENT_KERNEL_STATUS,    /* kernel_status */
-    EVENT_KERNEL_RESIZED,   /* kernel_resized */
-    EVENT_AGENT_SAVED,      /* agent: insert or update of the whole row */
-    EVENT_AGENT_STATUS,     /* agent_status */
-    EVENT_AGENT_REMOVED,    /* agent_id */
-    EVENT_SLOT_TYPE_KNOWN,  /* slot_type */
+    EVENT_SESSION_DISMISSED, /* session_change.id, in ERROR: default lists leave it out; of the row
+                                alone, and the first time counts */
+    EVENT_SESSION_ATTEMPT,   /* attempt; of the rows alone */
+    EVENT_ATTEMPTS_PRUNED,   /* prune; of the rows alone */
+    EVENT_KERNEL_STATUS,     /* kernel_status */
+    EVENT_KERNEL_RESIZED,    /* kernel_resized */
+    EVENT_AGENT_SAVED,       /* agent: insert or update of the whole row */
+    EVENT_AGENT_STATUS,      /* agent_status */
+    EVENT_AGENT_REMOVED,     /* agent_id */
+    EVENT_SLOT_TYPE_KNOWN,   /* slot_type */
     EVENT_DOMAIN_SAVED,
-    EVENT_GROUP_SAVED,
+    EVENT_PROJECT_SAVED,
     EVENT_USER_SAVED,
     EVENT_KEYPAIR_SAVED,
     EVENT_KEYPAIR_REMOVED,
+    EVENT_KEYPAIR_USED, /* keypair.access_key, at 'at_usec'; of the rows alone */
     EVENT_KEYPAIR_POLICY_SAVED,
     EVENT_RESOURCE_GROUP_SAVED,
+    EVENT_ACCOUNT_PURGED, /* purge_account */
     EVENT_KIND_COUNT
+};
+
+/* Whose row is removed for good, with what is attached to it. It must be inactive (a user:
+ * deleted) and without live sessions; -EBUSY else.
+ */
+enum purge_kind {
+    PURGE_USER,           /* with keypairs and memberships; id */
+    PURGE_PROJECT,        /* with memberships; id */
+    PURGE_DOMAIN,         /* with projects; has no users; name */
+    PURGE_POLICY,         /* no keypair has it; name */
+    PURGE_RESOURCE_GROUP, /* name */
+};
+
+struct event_purge {
+    enum purge_kind kind;
+    struct uuid id;
+    char *name; /* owned by the event; NULL where the id says it */
 };
 
 struct event_session_status {
     struct uuid id;
     enum session_status from, to;
     uint32_t version;           /* before; after = version + 1 */
-    const char *reason;         /* NULL keeps what is there; ignored if one of a
-                                   terminating state is already set (first wins) */
+    const char *reason;         /* NULL keeps what is there, but none goes along to RUNNING;
+                                   ignored if one of a terminating state is already set (first
+                                   wins) */
     char *status_data;          /* JSON or NULL to keep; owned by the event */
     enum session_result result; /* RESULT_UNDEFINED keeps */
     bool has_retry;             /* false keeps */
@@ -53,18 +76,18 @@ struct event_session_status {
 };
 
 struct event_kernel_status {
-    struct uuid id;             /* kernel */
+    struct uuid id; /* kernel */
     struct uuid session_id;
     enum kernel_status from, to;
     uint32_t version;
-    const char *reason;         /* static or owned by the batch's arena */
-    char *agent_id;             /* set when reserved; "" clears; NULL keeps */
-    char *alloc;                /* JSON of granted devices; NULL keeps */
-    char *service_ports;        /* JSON of what it publishes; NULL keeps */
+    const char *reason;  /* static or owned by the batch's arena */
+    char *agent_id;      /* set when reserved; "" clears; NULL keeps */
+    char *alloc;         /* JSON of granted devices; NULL keeps */
+    char *service_ports; /* JSON of what it publishes; NULL keeps */
     bool has_exit;
     int exit_code;
-    uint32_t attempt;           /* 0 keeps */
-    char *last_stat;            /* JSON of what it used, at its end; NULL keeps */
+    uint32_t attempt; /* 0 keeps */
+    char *last_stat;  /* JSON of what it used, at its end; NULL keeps */
 };
 
 struct event {
@@ -79,7 +102,7 @@ struct event {
             char name[SESSION_NAME_MAX + 1];
             int priority;
             char *reason, *status_data;
-        } session_change;       /* RENAMED, PRIORITY, FORCED, EXPLAINED */
+        } session_change; /* RENAMED, PRIORITY, FORCED, EXPLAINED, DISMISSED */
         struct {
             int64_t row;        /* of the session */
             const char *kind;   /* static: what the scheduler answered */
@@ -90,31 +113,35 @@ struct event {
         } attempt;
         struct {
             int64_t before_usec; /* attempts of sessions that ended before */
-            int64_t keep;       /* and of all but so many latest sessions, of those that ended */
+            int64_t keep;        /* and of all but so many latest sessions, of those that ended */
         } prune;
         struct {
-            struct uuid id;     /* of the kernel, which is RUNNING */
+            struct uuid id; /* of the kernel, which is RUNNING */
             struct uuid session_id;
-            uint32_t version;   /* before; after = version + 1 */
+            uint32_t version;       /* before; after = version + 1 */
             struct slots requested; /* what it holds now */
-            char *alloc;        /* NULL keeps */
+            char *alloc;            /* NULL keeps */
         } kernel_resized;
         struct agent agent;
         struct {
             char id[AGENT_ID_MAX + 1];
             enum agent_status to;
             const char *reason;
-        } agent_status;         /* STATUS, REMOVED */
+        } agent_status; /* STATUS, REMOVED */
         struct {
-            const char *name;   /* interned */
+            const char *name; /* interned */
             enum slot_type type;
         } slot_type;
         struct domain domain;
-        struct group group;
-        struct { struct user user; char *password_hash; } user; /* NULL keeps */
+        struct project project;
+        struct {
+            struct user user;
+            char *password_hash;
+        } user;                 /* NULL keeps */
         struct keypair keypair; /* the store seals secret_key */
         struct keypair_policy policy;
         struct resource_group resource_group;
+        struct event_purge purge_account;
     };
 };
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All metrics of one owner: a kernel, a device, a node. */
 #include "model/measured.h"
 
 #include <errno.h>
@@ -5,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "base/vec.h"
 
 /* ---- kinds ---- */
 
-static struct metric_kind *new_kind(const struct metric_kind *like)
+static struct metric_kind *measured_new_kind(const struct metric_kind *like)
 {
     size_t size = strlen(like->key) + 1;
     struct metric_kind *kind = malloc(sizeof(*kind) + size);
@@ -35,7 +38,7 @@ const struct metric_kind *metric_kinds_get(struct metric_kinds *kinds,
     if (!metric_key_is_valid(like->key) || kinds->count == METRIC_KINDS_MAX
         || !vec_grow(&kinds->items, &kinds->cap, kinds->count + 1, sizeof(kind)))
         return NULL;
-    kind = new_kind(like);
+    kind = measured_new_kind(like);
     if (kind)
         kinds->items[kinds->count++] = kind;
     return kind;
@@ -58,7 +61,7 @@ void measured_done(struct measured *m)
 }
 
 /* By key: a later version of an agent may say another unit of the same. */
-static struct measured_item *find(const struct measured *m, const char *key)
+static struct measured_item *metric_set_find_item(const struct measured *m, const char *key)
 {
     for (size_t i = 0; i < m->count; i++)
         if (m->items[i].kind->key == key || strcmp(m->items[i].kind->key, key) == 0)
@@ -66,9 +69,9 @@ static struct measured_item *find(const struct measured *m, const char *key)
     return NULL;
 }
 
-static struct measured_item *get(struct measured *m, const struct metric_kind *kind)
+static struct measured_item *metric_set_get(struct measured *m, const struct metric_kind *kind)
 {
-    struct measured_item *item = find(m, kind->key);
+    struct measured_item *item = metric_set_find_item(m, kind->key);
 
     if (!item) {
         if (m->count == MEASURED_MAX
@@ -84,7 +87,7 @@ static struct measured_item *get(struct measured *m, const struct metric_kind *k
 int measured_add(struct measured *m, const struct metric_kind *kind, double value, double capacity,
                  int64_t at_usec)
 {
-    struct measured_item *item = get(m, kind);
+    struct measured_item *item = metric_set_get(m, kind);
     uint64_t before;
 
     if (!item)
@@ -102,7 +105,7 @@ int measured_add(struct measured *m, const struct metric_kind *kind, double valu
 
 const struct measured_item *measured_find(const struct measured *m, const char *key)
 {
-    return find(m, key);
+    return metric_set_find_item(m, key);
 }
 
 void measured_write(const struct measured *m, struct jsonw *w)
@@ -149,23 +152,26 @@ void measured_begin_row(struct measured *m)
     m->recent_usec = 0;
 }
 
-static int64_t integer_at(const json_t *list, size_t i)
+static int64_t metric_set_integer_at(const json_t *list, size_t i)
 {
     return json_integer_value(json_array_get(list, i));
 }
 
-static bool read_item(const char *key, const json_t *list, struct measured_row_item *ret)
+static bool metric_set_read_item(const char *key, const json_t *list, struct measured_row_item *ret)
 {
-    int64_t unit = integer_at(list, 0), show = integer_at(list, 1), stats = integer_at(list, 2);
+    int64_t unit = metric_set_integer_at(list, 0), show = metric_set_integer_at(list, 1),
+            stats = metric_set_integer_at(list, 2);
 
     if (json_array_size(list) != 7 || unit < 0 || unit >= METRIC_UNITS || show < 0
-        || show >= METRIC_SHOWS || (stats & ~(int64_t)METRIC_STATS_ALL) || integer_at(list, 6) <= 0)
+        || show >= METRIC_SHOWS || (stats & ~(int64_t)METRIC_STATS_ALL)
+        || metric_set_integer_at(list, 6) <= 0)
         return false;
     *ret = (struct measured_row_item){
         .kind = { key, (enum metric_unit)unit, (enum metric_show)show, (unsigned)stats },
         .sum = { json_number_value(json_array_get(list, 3)),
                  json_number_value(json_array_get(list, 4)),
-                 json_number_value(json_array_get(list, 5)), (uint64_t)integer_at(list, 6) },
+                 json_number_value(json_array_get(list, 5)),
+                 (uint64_t)metric_set_integer_at(list, 6) },
     };
     return true;
 }
@@ -173,13 +179,13 @@ static bool read_item(const char *key, const json_t *list, struct measured_row_i
 int measured_read_row(const char *text,
                       void (*take)(void *data, const struct measured_row_item *item), void *data)
 {
-    json_t *row = json_loads(text, 0, NULL), *list;
+    json_t *row = json_load_string(text, 0), *list;
     struct measured_row_item item;
     const char *key;
-    int r = json_is_object(row) ? 0 : -EINVAL;
+    int r = json_is_object(row) ? 0 : !row && errno == ENOMEM ? -ENOMEM : -EINVAL;
 
     json_object_foreach(row, key, list) {
-        if (read_item(key, list, &item))
+        if (metric_set_read_item(key, list, &item))
             take(data, &item);
         else
             r = -EINVAL;
@@ -192,7 +198,7 @@ void measured_restore(struct measured *m, struct metric_kinds *kinds,
                       const struct measured_row_item *row)
 {
     const struct metric_kind *kind = metric_kinds_get(kinds, &row->kind);
-    struct measured_item *item = kind ? get(m, kind) : NULL;
+    struct measured_item *item = kind ? metric_set_get(m, kind) : NULL;
 
     if (item)
         metric_sum_merge(&item->metric.all, &row->sum);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measured.h - all metrics of one owner: a kernel, a device, a node
  *
  * Besides the metrics themselves it gathers their values for the next row of
@@ -10,10 +11,10 @@
 #include "base/strbuf.h"
 #include "model/metric.h"
 
-#define MEASURED_MAX 256  /* metrics of an owner */
+#define MEASURED_MAX 256 /* metrics of an owner */
 #define METRIC_KINDS_MAX 4096
 
-/* Kinds that were met; each is kept once, at the same place for ever. */
+/* Kinds that were met; each is kept once, at the same place forever. */
 struct metric_kinds {
     struct metric_kind **items;
     size_t count, cap;
@@ -60,7 +61,9 @@ struct measured_row_item {
     struct metric_kind kind; /* borrows its key from the row */
     struct metric_sum sum;
 };
-/* Read a row, item by item: 'take' is called for each. -EINVAL if it is none. */
+/* Read a row, item by item: 'take' is called for each.
+ * -EINVAL if it is none, -ENOMEM.
+ */
 int measured_read_row(const char *text,
                       void (*take)(void *data, const struct measured_row_item *item), void *data);
 

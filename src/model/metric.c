@@ -1,5 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is measured, and what is derived from it. */
 #include "model/metric.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,8 +11,8 @@
 const char *metric_unit_hint(enum metric_unit unit)
 {
     static const char *const hints[METRIC_UNITS] = {
-        [METRIC_COUNT] = "",       [METRIC_BYTES] = "bytes", [METRIC_PERCENT] = "percent",
-        [METRIC_MSEC] = "msec",    [METRIC_BPS] = "bps",     [METRIC_WATTS] = "Watts",
+        [METRIC_COUNT] = "",          [METRIC_BYTES] = "bytes", [METRIC_PERCENT] = "percent",
+        [METRIC_MSEC] = "msec",       [METRIC_BPS] = "bps",     [METRIC_WATTS] = "Watts",
         [METRIC_CELSIUS] = "Celsius",
     };
 
@@ -53,7 +56,7 @@ double metric_sum_avg(const struct metric_sum *sum)
 
 /* ---- samples ---- */
 
-static double elapsed_sec(const struct metric *m)
+static double metric_elapsed_sec(const struct metric *m)
 {
     return m->before_usec ? (double)(m->at_usec - m->before_usec) / (double)USEC_PER_SEC : 0;
 }
@@ -63,6 +66,10 @@ bool metric_add(struct metric *m, const struct metric_kind *kind, double value, 
 {
     if (at_usec <= m->at_usec)
         return false;
+    if (kind->unit == METRIC_BYTES) {
+        value = rint(value);
+        capacity = rint(capacity);
+    }
     m->before = m->value;
     m->before_usec = m->at_usec;
     m->value = value;
@@ -80,7 +87,7 @@ double metric_diff(const struct metric *m)
 
 double metric_rate(const struct metric *m)
 {
-    double sec = elapsed_sec(m);
+    double sec = metric_elapsed_sec(m);
 
     return sec > 0 ? metric_diff(m) / sec : 0;
 }
@@ -101,7 +108,7 @@ double metric_capacity(const struct metric *m, const struct metric_kind *kind)
 {
     if (m->capacity < 0)
         return -1;
-    return kind->show == METRIC_DIFF ? m->capacity * elapsed_sec(m) : m->capacity;
+    return kind->show == METRIC_DIFF ? m->capacity * metric_elapsed_sec(m) : m->capacity;
 }
 
 double metric_percent(const struct metric *m, const struct metric_kind *kind)
@@ -124,14 +131,15 @@ const char *metric_format(double value, int decimals, char buf[METRIC_NUMBER_MAX
     return strcmp(buf, "-0") == 0 ? "0" : buf;
 }
 
-static void put(struct jsonw *w, const char *key, double value)
+static void metric_put(struct jsonw *w, const char *key, double value)
 {
     char buf[METRIC_NUMBER_MAX];
 
     jsonw_member_str(w, key, metric_format(value, 3, buf));
 }
 
-static void put_percent(const struct metric *m, const struct metric_kind *kind, struct jsonw *w)
+static void metric_put_percent(const struct metric *m, const struct metric_kind *kind,
+                               struct jsonw *w)
 {
     double percent = metric_percent(m, kind);
     char buf[METRIC_NUMBER_MAX];
@@ -144,20 +152,20 @@ void metric_write(const struct metric *m, const struct metric_kind *kind, struct
     double capacity = metric_capacity(m, kind);
 
     jsonw_object_begin(w);
-    put(w, "current", metric_current(m, kind));
+    metric_put(w, "current", metric_current(m, kind));
     if (capacity < 0)
         jsonw_member_null(w, "capacity");
     else
-        put(w, "capacity", capacity);
-    put_percent(m, kind, w);
+        metric_put(w, "capacity", capacity);
+    metric_put_percent(m, kind, w);
     jsonw_member_str(w, "unit_hint", metric_unit_hint(kind->unit));
     if (kind->stats & METRIC_MIN)
-        put(w, "stats.min", m->all.min);
+        metric_put(w, "stats.min", m->all.min);
     if (kind->stats & METRIC_MAX)
-        put(w, "stats.max", m->all.max);
+        metric_put(w, "stats.max", m->all.max);
     if (kind->stats & METRIC_AVG)
-        put(w, "stats.avg", metric_sum_avg(&m->all));
+        metric_put(w, "stats.avg", metric_sum_avg(&m->all));
     if (kind->stats & METRIC_PER_SEC)
-        put(w, "stats.rate", metric_rate(m));
+        metric_put(w, "stats.rate", metric_rate(m));
     jsonw_object_end(w);
 }

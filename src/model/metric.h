@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* metric.h - what is measured, and what is derived from it
  *
  * A metric is fed with samples (a value, perhaps a capacity, a time) and
@@ -50,7 +51,7 @@ struct metric_kind {
     const char *key; /* "cpu_util": metric_key_is_valid() */
     enum metric_unit unit;
     enum metric_show show;
-    unsigned stats;  /* METRIC_... of the derived values */
+    unsigned stats; /* METRIC_... of the derived values */
 };
 
 /* [a-z0-9_], 1 to METRIC_KEY_MAX, a letter first. */
@@ -68,14 +69,14 @@ void metric_sum_merge(struct metric_sum *to, const struct metric_sum *from);
 double metric_sum_avg(const struct metric_sum *sum); /* 0 of nothing */
 
 struct metric {
-    double value, before;   /* the last two samples */
-    double capacity;        /* negative = has none */
+    double value, before;         /* the last two samples */
+    double capacity;              /* negative = has none */
     int64_t at_usec, before_usec; /* 0 = there was none */
     struct metric_sum all;
 };
 
 /* Take a sample; all numbers are finite. One that is not later than the last
- * is passed over (false).
+ * is passed over (false). Bytes are rounded: clients read them as integers.
  */
 bool metric_add(struct metric *m, const struct metric_kind *kind, double value, double capacity,
                 int64_t at_usec);
@@ -83,7 +84,7 @@ double metric_current(const struct metric *m, const struct metric_kind *kind);
 /* Negative = has none. */
 double metric_capacity(const struct metric *m, const struct metric_kind *kind);
 /* Growth since the sample before and in a second; a counter that went
- * backwards has begun anew and did not grow; 0 of one sample.
+ * backwards was reset and did not grow; 0 of one sample.
  */
 double metric_diff(const struct metric *m);
 double metric_rate(const struct metric *m);

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Image references as users write them. */
 #include "model/reference.h"
 
 #include <errno.h>
@@ -20,7 +22,7 @@ static const struct {
     { "rootfs:", REFERENCE_ROOTFS },
 };
 
-static int fail(struct aq_error *err, const char *text, const char *why)
+static int reference_fail(struct aq_error *err, const char *text, const char *why)
 {
     return aq_fail_field(err, EINVAL, "image", "image '%.100s': %s", text, why);
 }
@@ -36,7 +38,7 @@ bool digest_is_valid(const char *text)
 /* Absolute, without "." and ".." parts, empty parts and control characters,
  * so that equal paths look equal and patterns mean what they say.
  */
-static bool is_plain_path(const char *path)
+static bool reference_is_plain_path(const char *path)
 {
     if (path[0] != '/')
         return false;
@@ -60,25 +62,26 @@ static int parse_local(const char *text, const char *rest, struct reference *ref
     const char *colon = ref->form == REFERENCE_ROOTFS ? NULL : strchr(rest, ':');
     size_t len = colon ? (size_t)(colon - rest) : strlen(rest);
 
-    /* overlayfs parts its folders by ':' and reads '\' as an escape */
+    /* overlayfs parts its directories by ':' and reads '\' as an escape */
     if (strpbrk(rest, "\\") || (!colon && strchr(rest, ':')))
-        return fail(err, text, "a path may not have ':' or '\\'");
+        return reference_fail(err, text, "a path may not have ':' or '\\'");
     ref->path = strndup(rest, len);
     ref->name = colon ? strdup(colon + 1) : NULL;
     ref->text = strdup(text);
     if (!ref->path || !ref->text || (colon && !ref->name))
-        return aq_fail(err, ENOMEM, "image");
-    if (!is_plain_path(ref->path))
-        return fail(err, text, "the path must be absolute and without '.', '..' and '//'");
+        return aq_fail_oom(err);
+    if (!reference_is_plain_path(ref->path))
+        return reference_fail(err, text,
+                              "the path must be absolute and without '.', '..' and '//'");
     if (colon && (!colon[1] || colon[1] == '-' || strpbrk(colon + 1, "@ \t\r\n")))
-        return fail(err, text, "the name after the path is empty or has '@' or spaces");
+        return reference_fail(err, text, "the name after the path is empty or has '@' or spaces");
     return 0;
 }
 
 /* ---- registry references ---- */
 
 /* Lower-case letters and digits, parted by '.', one or two '_', or any number of '-'. */
-static bool is_repository_part(const char *at, size_t len)
+static bool reference_is_repository_part(const char *at, size_t len)
 {
     const char *end = at + len;
 
@@ -98,21 +101,21 @@ static bool is_repository_part(const char *at, size_t len)
     return false;
 }
 
-static bool is_repository(const char *name)
+static bool reference_is_repository(const char *name)
 {
     if (strlen(name) > REPOSITORY_MAX)
         return false;
     for (const char *part = name;; part += strcspn(part, "/") + 1) {
         size_t len = strcspn(part, "/");
 
-        if (!is_repository_part(part, len))
+        if (!reference_is_repository_part(part, len))
             return false;
         if (part[len] == '\0')
             return true;
     }
 }
 
-static bool is_tag(const char *tag)
+static bool reference_is_tag(const char *tag)
 {
     size_t len = strlen(tag);
 
@@ -121,7 +124,7 @@ static bool is_tag(const char *tag)
 }
 
 /* A host name or IPv6 address in brackets, and a port. */
-static bool is_registry(const char *name)
+static bool reference_is_registry(const char *name)
 {
     const char *host_end = name[0] == '[' ? strchr(name, ']') : name + strcspn(name, ":");
     size_t len = host_end ? (size_t)(host_end - name) : 0;
@@ -143,7 +146,7 @@ static bool is_registry(const char *name)
 }
 
 /* The length of a registry at the front of 'text', 0 if there is none. */
-static size_t registry_length(const char *text)
+static size_t reference_registry_length(const char *text)
 {
     size_t len = strcspn(text, "/");
 
@@ -159,28 +162,31 @@ static size_t registry_length(const char *text)
 }
 
 /* Cut ":TAG" and "@DIGEST" off 'name'. */
-static int cut_tail(const char *text, char *name, struct reference *ref, struct aq_error *err)
+static int reference_cut_tail(const char *text, char *name, struct reference *ref,
+                              struct aq_error *err)
 {
     char *at = strchr(name, '@'), *slash, *colon;
 
     if (at) {
         *at = '\0';
         if (!digest_is_valid(at + 1))
-            return fail(err, text, "a digest is \"sha256:\" and 64 lower-case hex digits");
+            return reference_fail(err, text,
+                                  "a digest is \"sha256:\" and 64 lower-case hex digits");
         if (!(ref->digest = strdup(at + 1)))
-            return aq_fail(err, ENOMEM, "image");
+            return aq_fail_oom(err);
     }
     slash = strrchr(name, '/');
     colon = strchr(slash ? slash : name, ':');
     if (colon) {
         *colon = '\0';
-        if (!is_tag(colon + 1))
-            return fail(err, text, "a tag has 1 to 128 letters, digits, '_', '.' and '-', and "
-                                   "does not begin with '.' or '-'");
+        if (!reference_is_tag(colon + 1))
+            return reference_fail(err, text,
+                                  "a tag has 1 to 128 letters, digits, '_', '.' and '-', and "
+                                  "does not begin with '.' or '-'");
         if (!(ref->tag = strdup(colon + 1)))
-            return aq_fail(err, ENOMEM, "image");
+            return aq_fail_oom(err);
     } else if (!at && !(ref->tag = strdup("latest"))) {
-        return aq_fail(err, ENOMEM, "image");
+        return aq_fail_oom(err);
     }
     return 0;
 }
@@ -188,31 +194,33 @@ static int cut_tail(const char *text, char *name, struct reference *ref, struct 
 static int parse_remote(const char *text, const char *rest, const char *fallback,
                         struct reference *ref, struct aq_error *err)
 {
-    size_t len = registry_length(rest);
+    size_t len = reference_registry_length(rest);
     AQ_CLEANUP(aq_freep) char *name = strdup(len ? rest + len + 1 : rest);
     bool is_short;
     int r;
 
-    ref->registry = len ? strndup(rest, len) : strdup(fallback ? fallback
-                                                               : REFERENCE_REGISTRY_DEFAULT);
+    ref->registry = len ? strndup(rest, len)
+                        : strdup(fallback ? fallback : REFERENCE_REGISTRY_DEFAULT);
     if (!name || !ref->registry)
-        return aq_fail(err, ENOMEM, "image");
-    if (len && !is_registry(ref->registry))
-        return fail(err, text, "the part before the first '/' is not a registry's address");
-    r = cut_tail(text, name, ref, err);
+        return aq_fail_oom(err);
+    if (len && !reference_is_registry(ref->registry))
+        return reference_fail(err, text,
+                              "the part before the first '/' is not a registry's address");
+    r = reference_cut_tail(text, name, ref, err);
     if (r < 0)
         return r;
     is_short = strcmp(ref->registry, "docker.io") == 0 && !strchr(name, '/');
     ref->repository = is_short ? aq_format("library/%s", name) : strdup(name);
     if (!ref->repository)
-        return aq_fail(err, ENOMEM, "image");
-    if (!is_repository(ref->repository))
-        return fail(err, text, "a repository has lower-case letters and digits, parted by '/', "
-                               "'.', '_' or '-'");
+        return aq_fail_oom(err);
+    if (!reference_is_repository(ref->repository))
+        return reference_fail(err, text,
+                              "a repository has lower-case letters and digits, parted by '/', "
+                              "'.', '_' or '-'");
     ref->text = aq_format("%s/%s%s%s%s%s", ref->registry, ref->repository, ref->tag ? ":" : "",
                           ref->tag ? ref->tag : "", ref->digest ? "@" : "",
                           ref->digest ? ref->digest : "");
-    return ref->text ? 0 : aq_fail(err, ENOMEM, "image");
+    return ref->text ? 0 : aq_fail_oom(err);
 }
 
 int reference_parse(const char *text, const char *registry, struct reference *ret,
@@ -234,10 +242,10 @@ int reference_parse(const char *text, const char *registry, struct reference *re
     } else if (strcmp(text, "host") == 0) {
         ref.form = REFERENCE_HOST;
         ref.text = strdup(text);
-        r = ref.text ? 0 : aq_fail(err, ENOMEM, "image");
+        r = ref.text ? 0 : aq_fail_oom(err);
     } else {
-        r = parse_remote(text, text + (strncmp(text, "docker://", 9) == 0 ? 9 : 0), registry,
-                         &ref, err);
+        r = parse_remote(text, text + (strncmp(text, "docker://", 9) == 0 ? 9 : 0), registry, &ref,
+                         err);
     }
     if (r < 0)
         reference_done(&ref);
@@ -263,7 +271,7 @@ void reference_done(struct reference *ref)
 /* '*' stands for any characters; a pattern that ends before a '/' of 'name' admits
  * all that is below.
  */
-static bool matches(const char *pattern, size_t len, const char *name)
+static bool reference_matches(const char *pattern, size_t len, const char *name)
 {
     const char *end = pattern + len, *star = NULL, *resume = NULL;
 
@@ -288,32 +296,33 @@ static bool matches(const char *pattern, size_t len, const char *name)
     return pattern == end;
 }
 
-static char *allow_name(const struct reference *ref)
+static char *reference_allow_name(const struct reference *ref)
 {
     if (ref->form == REFERENCE_REGISTRY)
         return aq_format("%s/%s", ref->registry, ref->repository);
-    return ref->path ? strndup(ref->text, strlen(ref->text) - (ref->name ? strlen(ref->name) + 1
-                                                                         : 0))
-                     : strdup(ref->text);
+    return ref->path
+               ? strndup(ref->text, strlen(ref->text) - (ref->name ? strlen(ref->name) + 1 : 0))
+               : strdup(ref->text);
 }
 
 bool reference_is_allowed(const struct reference *ref, const char *const *patterns, size_t count)
 {
-    AQ_CLEANUP(aq_freep) char *name = allow_name(ref);
+    AQ_CLEANUP(aq_freep) char *name = reference_allow_name(ref);
 
     for (size_t i = 0; name && i < count; i++) {
         const char *pattern = patterns[i];
         bool is_any = strcmp(pattern, "*") == 0;
 
         if (pattern[0]
-            && (is_any ? ref->form == REFERENCE_REGISTRY : matches(pattern, strlen(pattern), name)))
+            && (is_any ? ref->form == REFERENCE_REGISTRY
+                       : reference_matches(pattern, strlen(pattern), name)))
             return true;
     }
     return false;
 }
 
 /* Behind "FORM:": a local image. */
-static bool names_form(const char *pattern)
+static bool reference_names_form(const char *pattern)
 {
     static const char *const local[] = { "rootfs:", "oci:", "oci-archive:", "docker-archive:" };
 
@@ -330,17 +339,24 @@ int reference_check_pattern(const char *pattern, struct aq_error *err)
     if (!pattern[0])
         return aq_fail(err, EINVAL, "a pattern is empty");
     for (const char *c = pattern; *c; c++)
-        if (*c < 0x20 || *c > 0x7e || (strchr(" ,\"\\@", *c) && !names_form(pattern)))
-            return aq_fail(err, EINVAL, "'%.80s' has a character that no image's name has, or a "
-                           "digest; only REGISTRY[/REPOSITORY] counts", pattern);
-    if (names_form(pattern))
-        return strchr(pattern, ':')[1] == '/' || strchr(pattern, ':')[1] == '*' ? 0
-            : aq_fail(err, EINVAL, "'%.80s': a path is absolute", pattern);
+        if (*c < 0x20 || *c > 0x7e || (strchr(" ,\"\\@", *c) && !reference_names_form(pattern)))
+            return aq_fail(err, EINVAL,
+                           "'%.80s' has a character that no image's name has, or a "
+                           "digest; only REGISTRY[/REPOSITORY] counts",
+                           pattern);
+    if (reference_names_form(pattern))
+        return strchr(pattern, ':')[1] == '/' || strchr(pattern, ':')[1] == '*'
+                   ? 0
+                   : aq_fail(err, EINVAL, "'%.80s': a path is absolute", pattern);
     if (colon && colon[1] == '/')
-        return aq_fail(err, EINVAL, "'%.80s' is none of rootfs:/PATH, oci:/PATH, "
-                       "oci-archive:/PATH, docker-archive:/PATH, REGISTRY[/REPOSITORY]", pattern);
+        return aq_fail(err, EINVAL,
+                       "'%.80s' is none of rootfs:/PATH, oci:/PATH, "
+                       "oci-archive:/PATH, docker-archive:/PATH, REGISTRY[/REPOSITORY]",
+                       pattern);
     if (slash && strchr(slash, ':'))
-        return aq_fail(err, EINVAL, "'%.80s' names a tag; whole repositories are admitted: leave "
-                       "it out", pattern);
+        return aq_fail(err, EINVAL,
+                       "'%.80s' names a tag; whole repositories are admitted: leave "
+                       "it out",
+                       pattern);
     return 0;
 }

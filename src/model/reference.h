@@ -1,4 +1,5 @@
-/* reference.h - how people name images
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reference.h - image references as users write them
  *
  *   [docker://][REGISTRY/]REPOSITORY[:TAG][@sha256:HEX]   in a registry
  *   oci-archive:/PATH[:NAME], docker-archive:/PATH[:NAME]  a file that a tool saved
@@ -18,8 +19,8 @@
 
 #include "base/error.h"
 
-#define REFERENCE_MAX 512       /* bytes of a reference */
-#define DIGEST_TEXT_MAX 72      /* "sha256:", 64 hex digits, NUL */
+#define REFERENCE_MAX 512  /* bytes of a reference */
+#define DIGEST_TEXT_MAX 72 /* "sha256:", 64 hex digits, NUL */
 #define REFERENCE_REGISTRY_DEFAULT "docker.io"
 
 enum reference_form {

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of a step on the way to a session's start that failed. */
 #include "model/retry.h"
 
 #include <errno.h>
@@ -96,8 +98,9 @@ int retry_parse(const char *text, struct retry_record *ret)
     char step[RETRY_TEXT_MAX], count[10];
     int used = 0;
 
-    if (text[0] && (sscanf(text, "%39[a-z-]:%9[0-9]%n", step, count, &used) != 2 || text[used] ||
-                    retry_step_parse(step, &record.step) < 0))
+    if (text[0]
+        && (sscanf(text, "%39[a-z-]:%9[0-9]%n", step, count, &used) != 2 || text[used]
+            || retry_step_parse(step, &record.step) < 0))
         return -EINVAL;
     if (text[0])
         record.attempts = (uint32_t)strtoul(count, NULL, 10);

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* retry.h - what becomes of a step on the way to a session's start that failed
  *
  * The steps, their names and their limits are Backend.AI's. A failure is one
  * of three: the step is tried again, it took too long, or it has been tried
  * often enough. How often is kept with the session, so that a restart of the
- * manager does not begin to count anew. Pure.
+ * manager does not begin to start counting from zero. Pure.
  */
 #ifndef AQ_MODEL_RETRY_H
 #define AQ_MODEL_RETRY_H
@@ -14,28 +15,28 @@
 
 enum retry_step {
     RETRY_NONE,
-    RETRY_SCHEDULE,     /* "schedule-sessions": an agent with room is looked for */
+    RETRY_SCHEDULE,     /* "schedule-sessions": an agent where it fits is looked for */
     RETRY_PRECONDITION, /* "check-precondition": its agents fetch the image */
     RETRY_START,        /* "start-sessions": they put the containers together */
     RETRY_STEP_COUNT
 };
 
 enum retry_result {
-    RETRY_NEED_RETRY,   /* "need-retry" */
-    RETRY_EXPIRED,      /* "expired" */
-    RETRY_GIVE_UP       /* "give-up" */
+    RETRY_NEED_RETRY, /* "need-retry" */
+    RETRY_EXPIRED,    /* "expired" */
+    RETRY_GIVE_UP     /* "give-up" */
 };
 
 struct retry_limits {
     int64_t timeout_usec;     /* 0 = none */
-    uint32_t max_retry_count; /* 0 = for ever */
+    uint32_t max_retry_count; /* 0 = forever */
 };
 
 /* The last run of failures. */
 struct retry_record {
-    enum retry_step step;     /* RETRY_NONE = there was none */
-    uint32_t attempts;        /* that failed, one after another */
-    bool is_skip;             /* it was not tried at all */
+    enum retry_step step; /* RETRY_NONE = there was none */
+    uint32_t attempts;    /* that failed, one after another */
+    bool is_skip;         /* it was not tried at all */
 };
 
 /* NULL for RETRY_NONE. */
@@ -47,7 +48,7 @@ const char *retry_result_name(enum retry_result result);
 enum retry_result retry_classify(const struct retry_limits *limits, enum retry_step step,
                                  const struct retry_record *last, int64_t since_usec,
                                  int64_t now_usec);
-/* What is to be kept then: of another step, the count begins anew. */
+/* What is to be kept then: of another step, the count starts from zero. */
 struct retry_record retry_count(const struct retry_record *last, enum retry_step step,
                                 bool is_skip);
 /* The status of the session then. RESCHEDULING leads back to PENDING. */

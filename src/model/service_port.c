@@ -1,4 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ports of a container that others may connect to. */
 #include "model/service_port.h"
+#include "base/json_load.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -11,12 +14,12 @@
 static const char *const protocols[] = { "tcp", "http", "preopen", "vnc", "rdp" };
 
 /* Of the runner (2000 to 2003), sshd and ttyd in Backend.AI's containers. */
-static bool is_reserved(long port)
+static bool service_port_is_reserved(long port)
 {
     return (port >= 2000 && port <= 2003) || port == 2200 || port == 7681;
 }
 
-static const struct service *find_owner(const struct services *services, long port)
+static const struct service *service_port_find_owner(const struct services *services, long port)
 {
     for (size_t i = 0; i < services->count; i++)
         for (size_t p = 0; p < services->items[i].count; p++)
@@ -26,20 +29,21 @@ static const struct service *find_owner(const struct services *services, long po
 }
 
 /* Add a port to the last service. */
-static int add_port(struct services *services, long port, long min, long max, const char *field,
-                    struct aq_error *err)
+static int service_port_add(struct services *services, long port, long min, long max,
+                            const char *field, struct aq_error *err)
 {
-    const struct service *owner = find_owner(services, port);
+    const struct service *owner = service_port_find_owner(services, port);
 
     if (port > max)
         return aq_fail_field(err, EINVAL, field, "port %ld must be smaller than %ld", port,
                              max + 1);
     if (port < min)
         return aq_fail_field(err, EINVAL, field, "port %ld must be larger than %ld", port, min - 1);
-    if (is_reserved(port))
+    if (service_port_is_reserved(port))
         return aq_fail_field(err, EINVAL, field,
                              "port %ld is reserved, as 2000 to 2003, 2200 and 7681 are; choose "
-                             "another", port);
+                             "another",
+                             port);
     if (owner)
         return aq_fail_field(err, EINVAL, field, "port %ld is already used by '%s'", port,
                              owner->name);
@@ -51,7 +55,7 @@ static int add_port(struct services *services, long port, long min, long max, co
     return 0;
 }
 
-static struct service *add_service(struct services *services, const char *protocol)
+static struct service *service_port_add_service(struct services *services, const char *protocol)
 {
     struct service *service = &services->items[services->count++];
 
@@ -61,16 +65,16 @@ static struct service *add_service(struct services *services, const char *protoc
 
 /* ---- the image's label ---- */
 
-static int malformed(struct aq_error *err, const char *label)
+static int service_port_fail_malformed(struct aq_error *err, const char *label)
 {
     return aq_fail_field(err, EINVAL, SERVICE_LABEL,
                          "Invalid service-ports format at '%.60s' in the image's label %s: "
-                         "NAME:PROTOCOL:PORT or NAME:PROTOCOL:[PORT,PORT] is wanted", label,
-                         SERVICE_LABEL);
+                         "NAME:PROTOCOL:PORT or NAME:PROTOCOL:[PORT,PORT] is wanted",
+                         label, SERVICE_LABEL);
 }
 
 /* Digits at *at; -1 if there are none, or too many. */
-static long take_number(const char **at)
+static long service_port_take_number(const char **at)
 {
     size_t len = strspn(*at, "0123456789");
     long value = len && len <= NUMBER_MAX ? strtol(*at, NULL, 10) : -1;
@@ -80,8 +84,8 @@ static long take_number(const char **at)
 }
 
 /* "PORT" or "[PORT,PORT]"; with 'is_kept' they become the last service's. */
-static int take_ports(struct services *services, const char **at, bool is_kept, const char *item,
-                      struct aq_error *err)
+static int service_port_take_ports(struct services *services, const char **at, bool is_kept,
+                                   const char *item, struct aq_error *err)
 {
     bool is_list = **at == '[';
     int r = 0;
@@ -90,19 +94,19 @@ static int take_ports(struct services *services, const char **at, bool is_kept, 
         long port;
 
         *at += is_list;
-        port = take_number(at);
+        port = service_port_take_number(at);
         if (port < 0)
-            return malformed(err, item);
+            return service_port_fail_malformed(err, item);
         if (is_kept)
-            r = add_port(services, port, 1025, 65534, SERVICE_LABEL, err);
+            r = service_port_add(services, port, 1025, 65534, SERVICE_LABEL, err);
     } while (r == 0 && is_list && **at == ',');
     if (r == 0 && is_list && *(*at)++ != ']')
-        return malformed(err, item);
+        return service_port_fail_malformed(err, item);
     return r;
 }
 
 /* NULL: there is no such protocol. */
-static const char *find_protocol(const char *text, size_t len)
+static const char *service_port_find_protocol(const char *text, size_t len)
 {
     for (size_t i = 0; i < AQ_COUNT(protocols); i++)
         if (strlen(protocols[i]) == len && memcmp(protocols[i], text, len) == 0)
@@ -110,7 +114,8 @@ static const char *find_protocol(const char *text, size_t len)
     return NULL;
 }
 
-static int take_service(struct services *services, const char **at, struct aq_error *err)
+static int service_port_take_service(struct services *services, const char **at,
+                                     struct aq_error *err)
 {
     const char *item = *at, *word, *protocol;
     size_t name_len = strspn(item, WORD "-"), len;
@@ -118,24 +123,25 @@ static int take_service(struct services *services, const char **at, struct aq_er
 
     word = item + name_len + 1;
     if (!name_len || item[name_len] != ':' || !(len = strspn(word, WORD)) || word[len] != ':')
-        return malformed(err, item);
+        return service_port_fail_malformed(err, item);
     if (name_len > SERVICE_NAME_MAX)
         return aq_fail_field(err, EINVAL, SERVICE_LABEL,
                              "a service's name has more than %d characters: '%.70s...'",
                              SERVICE_NAME_MAX, item);
-    protocol = find_protocol(word, len);
+    protocol = service_port_find_protocol(word, len);
     is_kept = len != 3 || memcmp(word, "pty", 3) != 0;
     if (is_kept && !protocol)
         return aq_fail_field(err, EINVAL, SERVICE_LABEL,
                              "Unsupported service protocol '%.*s': it is none of tcp, http, "
-                             "preopen, vnc, rdp", (int)AQ_MIN(len, (size_t)40), word);
+                             "preopen, vnc, rdp",
+                             (int)AQ_MIN(len, (size_t)40), word);
     if (is_kept && services->count == SERVICE_PORTS_MAX)
         return aq_fail_field(err, E2BIG, SERVICE_LABEL,
                              "a container can have %d service ports at most", SERVICE_PORTS_MAX);
     if (is_kept)
-        memcpy(add_service(services, protocol)->name, item, name_len);
+        memcpy(service_port_add_service(services, protocol)->name, item, name_len);
     *at = word + len + 1;
-    return take_ports(services, at, is_kept, item, err);
+    return service_port_take_ports(services, at, is_kept, item, err);
 }
 
 int services_add_label(struct services *services, const char *label, struct aq_error *err)
@@ -146,9 +152,9 @@ int services_add_label(struct services *services, const char *label, struct aq_e
     while (r == 0 && *at) {
         const char *item = at;
 
-        r = take_service(services, &at, err);
+        r = service_port_take_service(services, &at, err);
         if (r == 0 && *at && *at++ != ',')
-            r = malformed(err, item);
+            r = service_port_fail_malformed(err, item);
     }
     return r;
 }
@@ -168,7 +174,8 @@ void services_mark_endpoints(struct services *services, const char *label)
 
 /* ---- what a session opens ---- */
 
-static int add_opened(struct services *services, const json_t *port, struct aq_error *err)
+static int service_port_add_opened(struct services *services, const json_t *port,
+                                   struct aq_error *err)
 {
     static const char field[] = "preopen_ports";
     json_int_t number = json_integer_value(port);
@@ -178,24 +185,27 @@ static int add_opened(struct services *services, const json_t *port, struct aq_e
     if (services->count == SERVICE_PORTS_MAX)
         return aq_fail_field(err, E2BIG, field, "a container can have %d service ports at most",
                              SERVICE_PORTS_MAX);
-    (void)snprintf(add_service(services, "preopen")->name, SERVICE_NAME_MAX + 1, "%ld",
+    (void)snprintf(service_port_add_service(services, "preopen")->name, SERVICE_NAME_MAX + 1, "%ld",
                    (long)number);
-    return add_port(services, (long)number, 1024, 65535, field, err);
+    return service_port_add(services, (long)number, 1024, 65535, field, err);
 }
 
 int services_add_preopen(struct services *services, const char *json, struct aq_error *err)
 {
-    json_t *list = json_loads(json, 0, NULL);
+    json_t *list, *port;
     size_t i;
-    json_t *port;
     int r = 0;
 
+    errno = 0;
+    list = json_load_string(json, 0);
+    if (!list && errno == ENOMEM)
+        return aq_fail_oom(err);
     if (!json_is_array(list))
         r = aq_fail_field(err, EINVAL, "preopen_ports",
                           "preopen_ports must be a list of port numbers");
     json_array_foreach(list, i, port)
         if (r == 0)
-            r = add_opened(services, port, err);
+            r = service_port_add_opened(services, port, err);
     json_decref(list);
     return r;
 }
@@ -210,7 +220,8 @@ bool services_add_own(struct services *services, const char *name, const char *p
     for (size_t i = 0; i < services->count; i++)
         if (strcmp(services->items[i].name, name) == 0)
             return false;
-    (void)snprintf(add_service(services, protocol)->name, SERVICE_NAME_MAX + 1, "%s", name);
+    (void)snprintf(service_port_add_service(services, protocol)->name, SERVICE_NAME_MAX + 1, "%s",
+                   name);
     services->items[services->count - 1].count = 1;
     services->ports[services->port_count++] = port;
     return true;
@@ -218,7 +229,8 @@ bool services_add_own(struct services *services, const char *name, const char *p
 
 /* ---- writing ---- */
 
-static void write_ports(struct jsonw *w, const char *key, const uint16_t *ports, size_t count)
+static void service_port_write_ports(struct jsonw *w, const char *key, const uint16_t *ports,
+                                     size_t count)
 {
     jsonw_key(w, key);
     jsonw_array_begin(w);
@@ -236,9 +248,10 @@ void services_write(const struct services *services, const uint16_t *outside, st
         jsonw_object_begin(w);
         jsonw_member_str(w, "name", service->name);
         jsonw_member_str(w, "protocol", service->protocol);
-        write_ports(w, "container_ports", services->ports + service->first, service->count);
-        write_ports(w, "host_ports", outside ? outside + service->first : NULL,
-                    outside ? service->count : 0);
+        service_port_write_ports(w, "container_ports", services->ports + service->first,
+                                 service->count);
+        service_port_write_ports(w, "host_ports", outside ? outside + service->first : NULL,
+                                 outside ? service->count : 0);
         jsonw_member_bool(w, "is_inference", service->is_inference);
         jsonw_object_end(w);
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* service_port.h - ports of a container that others may connect to
  *
  * The image names its services in a label of Backend.AI, in the form
@@ -23,7 +24,7 @@ struct service {
     char name[SERVICE_NAME_MAX + 1];
     const char *protocol; /* static: "tcp", "http", "preopen", "vnc" or "rdp" */
     bool is_inference;
-    size_t first, count;  /* its ports in services.ports */
+    size_t first, count; /* its ports in services.ports */
 };
 
 struct services {
@@ -37,8 +38,8 @@ struct services {
  * none of those that Backend.AI's programs use in every container. Services of
  * the protocol "pty" are left out. -EINVAL with field SERVICE_LABEL, -E2BIG.
  */
-int services_add_label(struct services *services, const char *label, struct aq_error *err)
-    AQ_UNTRUSTED;
+int services_add_label(struct services *services, const char *label,
+                       struct aq_error *err) AQ_UNTRUSTED;
 
 /* Services whose names an image's SERVICE_ENDPOINT_LABEL lists, "NAME,NAME", serve a model. */
 void services_mark_endpoints(struct services *services, const char *label);
@@ -46,8 +47,8 @@ void services_mark_endpoints(struct services *services, const char *label);
 /* Add the ports that a session opens: a JSON list of numbers from 1024 on, each
  * a service called by its number. -EINVAL with field "preopen_ports", -E2BIG.
  */
-int services_add_preopen(struct services *services, const char *json, struct aq_error *err)
-    AQ_UNTRUSTED;
+int services_add_preopen(struct services *services, const char *json,
+                         struct aq_error *err) AQ_UNTRUSTED;
 
 /* Add one at a reserved port, which the platform itself serves; false if there
  * is no room, or the image has one of this name. 'protocol' is static.

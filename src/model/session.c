@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions and their kernels as the manager holds them in memory. */
 #include "model/session.h"
 
 #include <errno.h>
@@ -41,7 +43,7 @@ char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX])
     return buf;
 }
 
-static bool is_word(char c)
+static bool session_is_word_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -50,13 +52,15 @@ int session_name_check(const char *name, struct aq_error *err)
 {
     size_t len = strnlen(name, SESSION_NAME_MAX + 1);
 
-    if (len < 4 || len > SESSION_NAME_MAX)
-        return aq_fail_field(err, EINVAL, "name", "the name must have 4 to %d characters",
-                             SESSION_NAME_MAX);
+    if (len < SESSION_NAME_MIN || len > SESSION_NAME_MAX)
+        return aq_fail_field(err, EINVAL, "name", "the name must have %d to %d characters",
+                             SESSION_NAME_MIN, SESSION_NAME_MAX);
     for (size_t i = 0; i < len; i++)
-        if (!is_word(name[i]) && (i == 0 || i == len - 1 || (name[i] != '.' && name[i] != '-')))
+        if (!session_is_word_char(name[i])
+            && (i == 0 || i == len - 1 || (name[i] != '.' && name[i] != '-')))
             return aq_fail_field(err, EINVAL, "name",
                                  "the name may have letters, digits and '_', and inside it also "
-                                 "'.' and '-'; character %zu is none of them", i + 1);
+                                 "'.' and '-'; character %zu is none of them",
+                                 i + 1);
     return 0;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* session.h - sessions and their kernels as the manager holds them in memory
  *
  * Plain data. Only non-terminal sessions live in memory; what has ended is
@@ -13,6 +14,9 @@
 #include "model/slot.h"
 #include "model/status.h"
 
+#define SESSION_NAME_MIN 2
+/* Fewer characters of an id stand for no session: a name that short is meant. */
+#define SESSION_ID_PREFIX_MIN 4
 #define SESSION_NAME_MAX 64
 #define ACCESS_KEY_MAX 21
 
@@ -23,8 +27,10 @@
 #define REASON_TASK_FINISHED "task-finished"
 #define REASON_TASK_FAILED "task-failed"
 #define REASON_OUT_OF_MEMORY "out-of-memory" /* ours: killed by the kernel at its limit */
-#define REASON_GPU_OUT_OF_MEMORY "gpu-out-of-memory" /* ours: failed right after its slice was full */
+#define REASON_GPU_OUT_OF_MEMORY \
+    "gpu-out-of-memory"                /* ours: failed right after its slice was full */
 #define REASON_GPU_MISUSE "gpu-misuse" /* ours: its agent stops who gets past a slice of a GPU */
+#define REASON_BOOTSTRAP_FAILED "bootstrap-failed" /* ours: the script before its program */
 #define REASON_TASK_TIMEOUT "task-timeout"
 #define REASON_PENDING_TIMEOUT "pending-timeout"
 #define REASON_FAILED_TO_CREATE "failed-to-create"
@@ -32,9 +38,10 @@
 #define REASON_HANG_TIMEOUT "hang-timeout"
 #define REASON_RESTARTING "restarting"
 #define REASON_RESTART_TIMEOUT "restart-timeout"
-#define REASON_PREEMPTED "preempted" /* ours: a more important session needs its room */
+#define REASON_PREEMPTED "preempted" /* ours: a more important session needs its resources */
 #define REASON_MOVED "moved" /* ours: it starts elsewhere, so that another can start there */
 #define REASON_AGENT_LOST "agent-lost"
+#define REASON_AGENT_REMOVED "agent-removed" /* ours: from its machine, which ended what ran */
 #define REASON_NOT_FOUND_IN_MANAGER "not-found-in-manager"
 #define REASON_CONTAINER_NOT_FOUND "container-not-found"
 #define REASON_MONITOR_LOST "monitor-lost"
@@ -51,14 +58,15 @@ struct kernel {
     char role[16];    /* "main" or "sub" */
     uint32_t index;   /* 1-based within the role */
     uint32_t rank;    /* 0-based within the session */
-    uint32_t attempt; /* grows when the kernel is started anew (restart, requeue):
+    uint32_t attempt; /* grows when the kernel is restarted (restart, requeue):
                          the agent refuses an older attempt */
     char *agent_id;   /* NULL until reserved */
     struct slots requested;
-    char *alloc;      /* JSON of granted devices once RUNNING, else NULL */
-    char *service_ports; /* JSON of model/service_port.h: what it publishes, or did; NULL = nothing */
+    char *alloc; /* JSON of granted devices once RUNNING, else NULL */
+    char *
+        service_ports; /* JSON of model/service_port.h: what it publishes, or did; NULL = nothing */
     bool has_exit;
-    int exit_code;    /* 128+n for signal n */
+    int exit_code; /* 128+n for signal n */
     int64_t status_changed_usec;
 };
 
@@ -74,28 +82,28 @@ struct session_dependency {
 
 struct session {
     struct uuid id;
-    int64_t row;      /* creation order, unique */
+    int64_t row; /* creation order, unique */
     char name[SESSION_NAME_MAX + 1];
     enum session_type type;
     enum session_status status;
     uint32_t version;
     enum session_result result;
-    int priority;     /* 0..100 */
-    struct uuid user_id, group_id;
+    int priority; /* 0..100 */
+    struct uuid user_id, project_id;
     char access_key[ACCESS_KEY_MAX];
     char *domain, *resource_group;
-    char *spec;       /* JSON of everything only the agent needs (image, command, environ,
+    char *spec;         /* JSON of everything only the agent needs (image, command, environ,
                          cluster, resource_opts, bootstrap); kept for restarts */
-    char *image, *tag; /* members of spec, to show and filter by; NULL = none */
+    char *image, *tag;  /* members of spec, to show and filter by; NULL = none */
     bool is_multi_node; /* so is its cluster_mode */
-    char *reason;     /* status_info; NULL = none */
-    char *status_data; /* JSON; for PENDING the scheduler's explanation; NULL = none */
-    bool forced;      /* termination without grace was asked for */
+    char *reason;       /* status_info; NULL = none */
+    char *status_data;  /* JSON; for PENDING the scheduler's explanation; NULL = none */
+    bool forced;        /* termination without grace was asked for */
     int64_t created_usec, status_changed_usec;
-    int64_t starts_usec;  /* reservation for batch sessions; 0 = none */
+    int64_t starts_usec;        /* reservation for batch sessions; 0 = none */
     int64_t batch_timeout_usec; /* 0 = none */
-    int64_t running_usec; /* when RUNNING began; 0 = not yet */
-    struct retry_record retry; /* failures on the way to RUNNING since it ran last */
+    int64_t running_usec;       /* when RUNNING began; 0 = not yet */
+    struct retry_record retry;  /* failures on the way to RUNNING since it ran last */
     struct session_dependency *dependencies;
     size_t dependency_count;
     struct kernel *kernels; /* by rank */
@@ -114,8 +122,9 @@ void session_done(struct session *s);
 #define KERNEL_HOSTNAME_MAX 32
 char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX]);
 
-/* 4..64 characters, ASCII, \w[\w.-]*\w, as clients of Backend.AI check it.
- * -EINVAL with field "name".
+/* 2..64 characters, ASCII, \w[\w.-]*\w. Clients of Backend.AI make no name of
+ * fewer than four, but show and use those that there are. -EINVAL with field
+ * "name".
  */
 int session_name_check(const char *name, struct aq_error *err) AQ_UNTRUSTED;
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Amounts of resources, exact. */
 #include "model/slot.h"
 
 #include <errno.h>
@@ -22,7 +24,7 @@ static size_t name_count;
  * 'more'. Upper case is no part of a name: resource.txt shows names in upper
  * case and is read back.
  */
-static size_t part_len(const char *text, size_t len, const char *more)
+static size_t slot_name_part_len(const char *text, size_t len, const char *more)
 {
     size_t n = 0;
 
@@ -34,7 +36,7 @@ static size_t part_len(const char *text, size_t len, const char *more)
 }
 
 /* device[.major[:minor]], each part beginning with a letter or digit */
-static bool name_is_valid(const char *name, size_t len)
+static bool slot_name_is_valid(const char *name, size_t len)
 {
     static const struct {
         const char *more;
@@ -44,9 +46,9 @@ static bool name_is_valid(const char *name, size_t len)
     if (len > SLOT_NAME_MAX)
         return false;
     for (size_t i = 0; i < AQ_COUNT(parts); i++) {
-        size_t n = part_len(name, len, parts[i].more);
+        size_t n = slot_name_part_len(name, len, parts[i].more);
 
-        if (n == 0 || part_len(name, 1, "") == 0)
+        if (n == 0 || slot_name_part_len(name, 1, "") == 0)
             return false;
         if (n == len)
             return true;
@@ -59,7 +61,7 @@ static bool name_is_valid(const char *name, size_t len)
 }
 
 /* The name, or NULL with *ret_at = the place where it belongs. */
-static const char *table_find(const char *name, size_t len, size_t *ret_at)
+static const char *slot_table_find(const char *name, size_t len, size_t *ret_at)
 {
     size_t at = aq_hash(name, len) % TABLE_SIZE;
     const char *found;
@@ -77,7 +79,7 @@ const char *slot_name_find(const char *name, size_t len)
 {
     size_t at;
 
-    return len && len <= SLOT_NAME_MAX ? table_find(name, len, &at) : NULL;
+    return len && len <= SLOT_NAME_MAX ? slot_table_find(name, len, &at) : NULL;
 }
 
 const char *slot_name_intern(const char *name, size_t len)
@@ -85,10 +87,10 @@ const char *slot_name_intern(const char *name, size_t len)
     const char *found = slot_name_find(name, len);
     size_t at;
 
-    if (found || !name_is_valid(name, len))
+    if (found || !slot_name_is_valid(name, len))
         return found;
     pthread_mutex_lock(&table_lock);
-    found = table_find(name, len, &at);
+    found = slot_table_find(name, len, &at);
     if (!found && name_count < NAMES_MAX && (found = strndup(name, len))) {
         name_count++;
         atomic_store_explicit(&table[at], found, memory_order_release);
@@ -114,18 +116,18 @@ bool slot_name_is_accelerator(const char *name)
     return false;
 }
 
-/* Names are interned, but whoever asks for "cpu" need not know that. */
-static int name_compare(const char *a, const char *b)
+/* Names are interned, but a caller that passes "cpu" need not know that. */
+static int slot_name_compare(const char *a, const char *b)
 {
     return a == b ? 0 : strcmp(a, b);
 }
 
 /* Index of the first item not before 'name'; sets hold a handful of items. */
-static size_t lower_bound(const struct slots *s, const char *name)
+static size_t slot_lower_bound(const struct slots *s, const char *name)
 {
     size_t i = 0;
 
-    while (i < s->count && name_compare(s->items[i].name, name) < 0)
+    while (i < s->count && slot_name_compare(s->items[i].name, name) < 0)
         i++;
     return i;
 }
@@ -150,23 +152,23 @@ int slots_copy(struct slots *ret, const struct slots *s)
 
 bool slots_has(const struct slots *s, const char *name)
 {
-    size_t i = lower_bound(s, name);
+    size_t i = slot_lower_bound(s, name);
 
-    return i < s->count && name_compare(s->items[i].name, name) == 0;
+    return i < s->count && slot_name_compare(s->items[i].name, name) == 0;
 }
 
 int64_t slots_get(const struct slots *s, const char *name)
 {
-    size_t i = lower_bound(s, name);
+    size_t i = slot_lower_bound(s, name);
 
-    return i < s->count && name_compare(s->items[i].name, name) == 0 ? s->items[i].amount : 0;
+    return i < s->count && slot_name_compare(s->items[i].name, name) == 0 ? s->items[i].amount : 0;
 }
 
 int slots_set(struct slots *s, const char *name, int64_t amount)
 {
-    size_t i = lower_bound(s, name);
+    size_t i = slot_lower_bound(s, name);
 
-    if (i < s->count && name_compare(s->items[i].name, name) == 0) {
+    if (i < s->count && slot_name_compare(s->items[i].name, name) == 0) {
         s->items[i].amount = amount;
         return 0;
     }
@@ -180,7 +182,7 @@ int slots_set(struct slots *s, const char *name, int64_t amount)
     return 0;
 }
 
-static bool amount_add(int64_t a, int64_t b, int64_t *ret)
+static bool slot_amount_add(int64_t a, int64_t b, int64_t *ret)
 {
     if (a == AMOUNT_INFINITE || b == AMOUNT_INFINITE) {
         *ret = AMOUNT_INFINITE;
@@ -190,7 +192,7 @@ static bool amount_add(int64_t a, int64_t b, int64_t *ret)
 }
 
 /* Infinite less anything is infinite; finite less infinite is no amount. */
-static bool amount_sub(int64_t a, int64_t b, int64_t *ret)
+static bool slot_amount_sub(int64_t a, int64_t b, int64_t *ret)
 {
     if (a == AMOUNT_INFINITE) {
         *ret = AMOUNT_INFINITE;
@@ -202,16 +204,16 @@ static bool amount_sub(int64_t a, int64_t b, int64_t *ret)
 /* a = a op b. The first pass only checks and counts, so that a refusal leaves
  * 'a' as it was; the second merges from the back, in place.
  */
-static int combine(struct slots *a, const struct slots *b,
-                   bool (*op)(int64_t, int64_t, int64_t *))
+static int slot_combine(struct slots *a, const struct slots *b,
+                        bool (*op)(int64_t, int64_t, int64_t *))
 {
     size_t missing = 0, i = 0, j, to;
     int64_t unused;
 
     for (j = 0; j < b->count; j++) {
-        while (i < a->count && name_compare(a->items[i].name, b->items[j].name) < 0)
+        while (i < a->count && slot_name_compare(a->items[i].name, b->items[j].name) < 0)
             i++;
-        bool common = i < a->count && name_compare(a->items[i].name, b->items[j].name) == 0;
+        bool common = i < a->count && slot_name_compare(a->items[i].name, b->items[j].name) == 0;
 
         if (!op(common ? a->items[i].amount : 0, b->items[j].amount, &unused))
             return -EOVERFLOW;
@@ -224,9 +226,9 @@ static int combine(struct slots *a, const struct slots *b,
     for (j = b->count; j > 0; j--) {
         const struct slot *item = &b->items[j - 1];
 
-        while (i > 0 && name_compare(a->items[i - 1].name, item->name) > 0)
+        while (i > 0 && slot_name_compare(a->items[i - 1].name, item->name) > 0)
             a->items[--to] = a->items[--i];
-        a->items[--to] = i > 0 && name_compare(a->items[i - 1].name, item->name) == 0
+        a->items[--to] = i > 0 && slot_name_compare(a->items[i - 1].name, item->name) == 0
                              ? a->items[--i]
                              : (struct slot){ item->name, 0 };
         (void)op(a->items[to].amount, item->amount, &a->items[to].amount);
@@ -236,12 +238,12 @@ static int combine(struct slots *a, const struct slots *b,
 
 int slots_add(struct slots *a, const struct slots *b)
 {
-    return combine(a, b, amount_add);
+    return slot_combine(a, b, slot_amount_add);
 }
 
 int slots_sub(struct slots *a, const struct slots *b)
 {
-    return combine(a, b, amount_sub);
+    return slot_combine(a, b, slot_amount_sub);
 }
 
 bool slots_le(const struct slots *a, const struct slots *b)
@@ -251,7 +253,7 @@ bool slots_le(const struct slots *a, const struct slots *b)
     while (i < a->count || j < b->count) {
         int order = i == a->count   ? 1
                     : j == b->count ? -1
-                                    : name_compare(a->items[i].name, b->items[j].name);
+                                    : slot_name_compare(a->items[i].name, b->items[j].name);
         int64_t left = order <= 0 ? a->items[i++].amount : 0;
         int64_t right = order >= 0 ? b->items[j++].amount : 0;
 

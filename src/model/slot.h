@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* slot.h - amounts of resources, exact
  *
  * A slot is a named kind of resource: "cpu", "mem", "cuda.shares",
@@ -86,18 +87,18 @@ void slot_types_unref(struct slot_types *types);
 AQ_DEFINE_CLEANUP(struct slot_types, slot_types_unref)
 
 /* A new set with (name, type) merged in, or a new reference to 'types' if
- * nothing changes, so that whoever holds the old set keeps a constant view.
+ * nothing changes, so that holders of the old set keep a constant view.
  * NULL on -ENOMEM; a contradicting type is -EEXIST in 'err' and NULL.
  */
-struct slot_types *slot_types_merge(struct slot_types *types, const char *name,
-                                    enum slot_type type, struct aq_error *err);
+struct slot_types *slot_types_merge(struct slot_types *types, const char *name, enum slot_type type,
+                                    struct aq_error *err);
 
 /* -ENOENT if unknown. */
 int slot_types_find(const struct slot_types *types, const char *name, enum slot_type *ret);
 size_t slot_types_count(const struct slot_types *types);
 const char *slot_types_name(const struct slot_types *types, size_t i, enum slot_type *ret_type);
 
-/* The known type, else the guess; 'types' may be NULL. */
+/* The known type, else inferred from the name; 'types' may be NULL. */
 enum slot_type slot_types_get(const struct slot_types *types, const char *name);
 
 /* By name only: "mem" inside the name -> bytes, else count. */
@@ -143,24 +144,24 @@ char *slot_amount_format(int64_t amount, enum slot_type type, char buf[AMOUNT_TE
  * "930"): short, and slot_amount_parse() reads the same number back.
  */
 char *slot_amount_short(int64_t amount, enum slot_type type, char buf[AMOUNT_TEXT_MAX]);
-/* For people: bytes as "2 GiB" with up to two decimals, counts as above. */
+/* For users: bytes as "2 GiB" with up to two decimals, counts as above. */
 char *slot_amount_humanize(int64_t amount, enum slot_type type, char buf[AMOUNT_TEXT_MAX]);
 
 /* {"cpu": "1", "mem": "1g"}: strings or numbers; null is left out. With 'types'
  * an unknown name with anything but 0 is an error that says the known ones;
- * with NULL types are guessed, "inf" is an amount, and names are interned: only
+ * with NULL types are inferred from names, "inf" is an amount, and names are interned: only
  * for text that this cluster wrote itself, as the table of names is limited.
  * *ret is replaced on success only.
  */
 int slots_from_json(const json_t *object, const struct slot_types *types, struct slots *ret,
                     struct aq_error *err) AQ_UNTRUSTED;
 /* The same from JSON text. */
-int slots_from_text(const char *text, size_t len, const struct slot_types *types,
-                    struct slots *ret, struct aq_error *err) AQ_UNTRUSTED;
+int slots_from_text(const char *text, size_t len, const struct slot_types *types, struct slots *ret,
+                    struct aq_error *err) AQ_UNTRUSTED;
 
-/* {"cpu":"1","mem":"1073741824"}; type from 'types', else guessed. */
+/* {"cpu":"1","mem":"1073741824"}; type from 'types', else inferred from the name. */
 void slots_write_json(const struct slots *s, const struct slot_types *types, struct jsonw *w);
-/* "cpu=1 mem=1 GiB" for people. */
+/* "cpu=1 mem=1 GiB" for users. */
 void slots_humanize(const struct slots *s, const struct slot_types *types, struct strbuf *out);
 
 #endif

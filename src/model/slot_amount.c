@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Amounts as text. All arithmetic is on integers: a decimal is read as a whole
  * part and a fraction of at most 12 digits, which times any scale up to 2^80
  * fits in 128 bits.
@@ -24,21 +25,23 @@ struct decimal {
     bool overflow, too_long;
 };
 
-static bool is_digit(char c)
+static bool slot_amount_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
 /* A group sign stands between two digits. */
-static bool is_group_sign(const char *text, size_t len, size_t i)
+static bool slot_amount_is_group_sign(const char *text, size_t len, size_t i)
 {
-    return text[i] == '_' && i > 0 && i + 1 < len && is_digit(text[i - 1]) && is_digit(text[i + 1]);
+    return text[i] == '_' && i > 0 && i + 1 < len && slot_amount_is_digit(text[i - 1])
+           && slot_amount_is_digit(text[i + 1]);
 }
 
 /* Read digits[.digits] at the front; zeros at the fraction's end do not count.
  * Returns the number of bytes, 0 if there is no digit.
  */
-static size_t decimal_read(const char *text, size_t len, unsigned max_digits, struct decimal *ret)
+static size_t slot_amount_read_decimal(const char *text, size_t len, unsigned max_digits,
+                                       struct decimal *ret)
 {
     struct decimal d = { 0 };
     bool seen = false, point = false;
@@ -48,13 +51,13 @@ static size_t decimal_read(const char *text, size_t len, unsigned max_digits, st
     for (i = 0; i < len; i++) {
         unsigned digit = (unsigned)(text[i] - '0');
 
-        if (is_group_sign(text, len, i))
+        if (slot_amount_is_group_sign(text, len, i))
             continue;
         if (text[i] == '.' && !point) {
             point = true;
             continue;
         }
-        if (!is_digit(text[i]))
+        if (!slot_amount_is_digit(text[i]))
             break;
         seen = true;
         if (!point) {
@@ -76,7 +79,7 @@ static size_t decimal_read(const char *text, size_t len, unsigned max_digits, st
 }
 
 /* floor(d * unit), false if that is not below AMOUNT_INFINITE. */
-static bool decimal_times(const struct decimal *d, wide unit, int64_t *ret)
+static bool slot_amount_multiply(const struct decimal *d, wide unit, int64_t *ret)
 {
     wide fraction = (wide)d->fraction * unit, value;
 
@@ -92,7 +95,7 @@ static bool decimal_times(const struct decimal *d, wide unit, int64_t *ret)
 }
 
 /* What stands after a number of bytes: -1 if unknown, else the power of 1024. */
-static int scale_parse(const char *unit, size_t len)
+static int slot_amount_parse_scale(const char *unit, size_t len)
 {
     static const char *const endings[] = { "ibytes", "ibyte", "ib", "bytes", "byte", "b", "" };
     const char *scale;
@@ -112,7 +115,7 @@ static int scale_parse(const char *unit, size_t len)
     return -1;
 }
 
-static bool is_infinity(const char *text, size_t len)
+static bool slot_amount_is_infinity(const char *text, size_t len)
 {
     static const char *const words[] = { "inf", "infinite", "infinity" };
 
@@ -122,16 +125,16 @@ static bool is_infinity(const char *text, size_t len)
     return false;
 }
 
-static bool is_space(char c)
+static bool slot_amount_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 /* What is wrong with it in words, or NULL. */
-static const char *count_parse(const char *text, size_t len, bool whole, int64_t *ret)
+static const char *slot_amount_parse_count(const char *text, size_t len, bool whole, int64_t *ret)
 {
     struct decimal d;
-    size_t used = decimal_read(text, len, COUNT_DECIMALS, &d);
+    size_t used = slot_amount_read_decimal(text, len, COUNT_DECIMALS, &d);
 
     if (used == 0)
         return "is not a number";
@@ -141,29 +144,29 @@ static const char *count_parse(const char *text, size_t len, bool whole, int64_t
         return "has more than 6 decimals";
     if (whole && d.fraction)
         return "is a fraction of something that cannot be divided";
-    if (d.overflow || !decimal_times(&d, AMOUNT_ONE, ret))
+    if (d.overflow || !slot_amount_multiply(&d, AMOUNT_ONE, ret))
         return "is too large";
     return NULL;
 }
 
-static const char *bytes_parse(const char *text, size_t len, int64_t *ret)
+static const char *slot_amount_parse_bytes(const char *text, size_t len, int64_t *ret)
 {
     struct decimal d;
-    size_t used = decimal_read(text, len, BYTES_DECIMALS, &d);
+    size_t used = slot_amount_read_decimal(text, len, BYTES_DECIMALS, &d);
     int scale;
 
     if (used == 0)
         return "is not a size such as 512m or 2g";
-    while (used < len && is_space(text[used]))
+    while (used < len && slot_amount_is_space(text[used]))
         used++;
-    scale = scale_parse(text + used, len - used);
+    scale = slot_amount_parse_scale(text + used, len - used);
     if (scale < 0)
         return "has no known unit (k, m, g, t, p, e, z, y: powers of 1024; no exponent)";
     if (scale == 0 && (d.fraction || d.too_long))
         return "is a fraction of a byte";
     if (d.too_long)
         return "has more than 12 decimals";
-    if (d.overflow || !decimal_times(&d, (wide)1 << (10 * scale), ret))
+    if (d.overflow || !slot_amount_multiply(&d, (wide)1 << (10 * scale), ret))
         return "is too large";
     return NULL;
 }
@@ -175,21 +178,21 @@ int slot_amount_parse(const char *text, size_t len, enum slot_type type, bool ma
     size_t whole_len = len;
     int64_t amount = 0;
 
-    while (len && is_space(text[len - 1]))
+    while (len && slot_amount_is_space(text[len - 1]))
         len--;
-    while (len && is_space(*text)) {
+    while (len && slot_amount_is_space(*text)) {
         text++;
         len--;
     }
-    if (is_infinity(text, len)) {
+    if (slot_amount_is_infinity(text, len)) {
         amount = AMOUNT_INFINITE;
         wrong = may_be_infinite ? NULL : "must be finite here";
     } else if (len && *text == '-') {
         wrong = "cannot be negative";
     } else if (type == SLOT_BYTES) {
-        wrong = bytes_parse(text, len, &amount);
+        wrong = slot_amount_parse_bytes(text, len, &amount);
     } else {
-        wrong = count_parse(text, len, type != SLOT_COUNT, &amount);
+        wrong = slot_amount_parse_count(text, len, type != SLOT_COUNT, &amount);
     }
     if (wrong)
         return aq_fail_field(err, EINVAL, slot_name, "%s: '%.*s' %s", slot_name,
@@ -199,7 +202,7 @@ int slot_amount_parse(const char *text, size_t len, enum slot_type type, bool ma
 }
 
 /* "123.45" from an amount in 10^-6, zeros at the end dropped. */
-static void format_count(int64_t amount, char buf[AMOUNT_TEXT_MAX])
+static void slot_amount_format_count(int64_t amount, char buf[AMOUNT_TEXT_MAX])
 {
     uint64_t rest = amount < 0 ? 0 - (uint64_t)amount : (uint64_t)amount;
     const char *sign = amount < 0 ? "-" : "";
@@ -220,7 +223,7 @@ char *slot_amount_format(int64_t amount, enum slot_type type, char buf[AMOUNT_TE
     else if (type == SLOT_BYTES)
         (void)snprintf(buf, AMOUNT_TEXT_MAX, "%" PRId64, amount);
     else
-        format_count(amount, buf);
+        slot_amount_format_count(amount, buf);
     return buf;
 }
 
@@ -241,7 +244,7 @@ char *slot_amount_short(int64_t amount, enum slot_type type, char buf[AMOUNT_TEX
 }
 
 /* value / 2^(10*scale) in hundredths, half to even */
-static uint64_t hundredths(uint64_t value, int scale)
+static uint64_t slot_amount_hundredths(uint64_t value, int scale)
 {
     wide scaled = (wide)value * 100, unit = (wide)1 << (10 * scale);
     uint64_t result = (uint64_t)(scaled / unit);
@@ -265,7 +268,7 @@ char *slot_amount_humanize(int64_t amount, enum slot_type type, char buf[AMOUNT_
                        value == 1 ? "" : "s");
         return buf;
     }
-    value = hundredths(value, scale);
+    value = slot_amount_hundredths(value, scale);
     n = snprintf(buf, AMOUNT_TEXT_MAX, "%s%" PRIu64 ".%02" PRIu64, sign, value / 100, value % 100);
     while (buf[n - 1] == '0')
         n--;

@@ -1,14 +1,16 @@
-/* Slot maps as JSON and for people. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slot maps as JSON and as text for users. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "model/slot.h"
 
 #define TEXT_LIMIT 65536
 
 /* "cpu, mem, cuda.shares" */
-static void list_types(const struct slot_types *types, char *buf, size_t size)
+static void slot_text_list_types(const struct slot_types *types, char *buf, size_t size)
 {
     size_t used = 0;
 
@@ -21,7 +23,8 @@ static void list_types(const struct slot_types *types, char *buf, size_t size)
     }
 }
 
-static int fail_unknown(const char *name, const struct slot_types *types, struct aq_error *err)
+static int slot_text_fail_unknown(const char *name, const struct slot_types *types,
+                                  struct aq_error *err)
 {
     char known[160];
 
@@ -31,15 +34,15 @@ static int fail_unknown(const char *name, const struct slot_types *types, struct
     if (strcmp(name, "shmem") == 0)
         return aq_fail_field(err, EINVAL, name,
                              "shmem is not a slot; give it in resource_opts instead");
-    list_types(types, known, sizeof(known));
+    slot_text_list_types(types, known, sizeof(known));
     return aq_fail_field(err, EINVAL, name, "unknown slot type '%.64s'; known are %s", name, known);
 }
 
-/* JSON reals have been rounded to binary already: whoever wrote 0.1 meant the
+/* JSON reals have been rounded to binary already: a user who wrote 0.1 meant the
  * decimal, so it is taken back to at most 6 decimals, if that loses nothing.
  */
-static int real_parse(double value, enum slot_type type, const char *name, int64_t *ret,
-                      struct aq_error *err)
+static int slot_text_parse_real(double value, enum slot_type type, const char *name, int64_t *ret,
+                                struct aq_error *err)
 {
     char text[64];
 
@@ -51,8 +54,8 @@ static int real_parse(double value, enum slot_type type, const char *name, int64
     return slot_amount_parse(text, strlen(text), type, false, name, ret, err);
 }
 
-static int value_parse(const json_t *value, enum slot_type type, bool may_be_infinite,
-                       const char *name, int64_t *ret, struct aq_error *err)
+static int slot_text_parse_value(const json_t *value, enum slot_type type, bool may_be_infinite,
+                                 const char *name, int64_t *ret, struct aq_error *err)
 {
     char text[32];
 
@@ -60,7 +63,7 @@ static int value_parse(const json_t *value, enum slot_type type, bool may_be_inf
         return slot_amount_parse(json_string_value(value), json_string_length(value), type,
                                  may_be_infinite, name, ret, err);
     if (json_is_real(value))
-        return real_parse(json_real_value(value), type, name, ret, err);
+        return slot_text_parse_real(json_real_value(value), type, name, ret, err);
     if (!json_is_integer(value))
         return aq_fail_field(err, EINVAL, name, "%s: an amount is a string or a number", name);
     (void)snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
@@ -68,8 +71,9 @@ static int value_parse(const json_t *value, enum slot_type type, bool may_be_inf
 }
 
 /* One member of the object into 'out'. */
-static int member_parse(const char *name, const json_t *value, const struct slot_types *types,
-                        struct slots *out, struct aq_error *err)
+static int slot_text_parse_member(const char *name, const json_t *value,
+                                  const struct slot_types *types, struct slots *out,
+                                  struct aq_error *err)
 {
     enum slot_type type = slot_types_get(types, name);
     bool known = !types || slot_types_find(types, name, &type) == 0;
@@ -78,15 +82,15 @@ static int member_parse(const char *name, const json_t *value, const struct slot
 
     if (json_is_null(value))
         return 0;
-    r = value_parse(value, type, !types, name, &amount, err);
+    r = slot_text_parse_value(value, type, !types, name, &amount, err);
     if (!known && (r < 0 || amount != 0))
-        return fail_unknown(name, types, err);
+        return slot_text_fail_unknown(name, types, err);
     if (r < 0 || !known)
         return r;
     r = slots_set(out, name, amount);
     if (r == -EINVAL)
-        return fail_unknown(name, NULL, err);
-    return r < 0 ? aq_fail(err, ENOMEM, "resource slots") : 0;
+        return slot_text_fail_unknown(name, NULL, err);
+    return r < 0 ? aq_fail_oom(err) : 0;
 }
 
 int slots_from_json(const json_t *object, const struct slot_types *types, struct slots *ret,
@@ -99,9 +103,8 @@ int slots_from_json(const json_t *object, const struct slot_types *types, struct
 
     if (!json_is_object(object))
         return aq_fail(err, EINVAL, "resource slots must be an object of names and amounts");
-    json_object_foreach((json_t *)object, name, value)
-    {
-        r = member_parse(name, value, types, &out, err);
+    json_object_foreach((json_t *)object, name, value) {
+        r = slot_text_parse_member(name, value, types, &out, err);
         if (r < 0)
             return r;
     }
@@ -111,15 +114,18 @@ int slots_from_json(const json_t *object, const struct slot_types *types, struct
     return 0;
 }
 
-int slots_from_text(const char *text, size_t len, const struct slot_types *types,
-                    struct slots *ret, struct aq_error *err)
+int slots_from_text(const char *text, size_t len, const struct slot_types *types, struct slots *ret,
+                    struct aq_error *err)
 {
     AQ_CLEANUP(json_decrefp) json_t *object = NULL;
     json_error_t where;
 
     if (len > TEXT_LIMIT)
         return aq_fail(err, EINVAL, "resource slots are longer than %d bytes", TEXT_LIMIT);
-    object = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
+    errno = 0;
+    object = json_load_text(text, len, JSON_REJECT_DUPLICATES, &where);
+    if (!object && errno == ENOMEM)
+        return aq_fail_oom(err);
     if (!object)
         return aq_fail(err, EINVAL, "resource slots are not JSON: %s at byte %d", where.text,
                        where.position);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of known slot types. A set never changes once it is handed out: a
  * request that holds one sees the same types from its first check to its last,
  * whichever agents join meanwhile.
@@ -19,7 +20,7 @@ struct slot_types {
     struct known_type items[]; /* sorted by name */
 };
 
-static struct slot_types *types_alloc(size_t count)
+static struct slot_types *slot_types_alloc(size_t count)
 {
     struct slot_types *types = malloc(sizeof(*types) + count * sizeof(types->items[0]));
 
@@ -33,7 +34,7 @@ static struct slot_types *types_alloc(size_t count)
 struct slot_types *slot_types_new(void)
 {
     const char *cpu = slot_name_intern("cpu", 3), *mem = slot_name_intern("mem", 3);
-    struct slot_types *types = cpu && mem ? types_alloc(2) : NULL;
+    struct slot_types *types = cpu && mem ? slot_types_alloc(2) : NULL;
 
     if (types) {
         types->items[0] = (struct known_type){ cpu, SLOT_COUNT };
@@ -55,7 +56,7 @@ void slot_types_unref(struct slot_types *types)
 }
 
 /* Index of the first type whose name is not before 'name'. */
-static size_t lower_bound(const struct slot_types *types, const char *name)
+static size_t slot_types_lower_bound(const struct slot_types *types, const char *name)
 {
     size_t low = 0, high = types->count;
 
@@ -70,17 +71,18 @@ static size_t lower_bound(const struct slot_types *types, const char *name)
     return low;
 }
 
-static const struct known_type *find(const struct slot_types *types, const char *name)
+static const struct known_type *slot_types_find_item(const struct slot_types *types,
+                                                     const char *name)
 {
-    size_t i = lower_bound(types, name);
+    size_t i = slot_types_lower_bound(types, name);
 
     return i < types->count && strcmp(types->items[i].name, name) == 0 ? &types->items[i] : NULL;
 }
 
-struct slot_types *slot_types_merge(struct slot_types *types, const char *name,
-                                    enum slot_type type, struct aq_error *err)
+struct slot_types *slot_types_merge(struct slot_types *types, const char *name, enum slot_type type,
+                                    struct aq_error *err)
 {
-    const struct known_type *known = find(types, name);
+    const struct known_type *known = slot_types_find_item(types, name);
     struct slot_types *merged;
     size_t at;
 
@@ -93,15 +95,19 @@ struct slot_types *slot_types_merge(struct slot_types *types, const char *name,
                             name, slot_type_name(known->type), slot_type_name(type));
         return NULL;
     }
+    errno = 0;
     if (!(name = slot_name_intern(name, strlen(name)))) {
-        (void)aq_fail(err, EINVAL, "a slot type's name must have the form device.major:minor");
+        if (errno == ENOMEM)
+            (void)aq_fail_oom(err);
+        else
+            (void)aq_fail(err, EINVAL, "a slot type's name must have the form device.major:minor");
         return NULL;
     }
-    if (!(merged = types_alloc(types->count + 1))) {
-        (void)aq_fail(err, ENOMEM, "slot types");
+    if (!(merged = slot_types_alloc(types->count + 1))) {
+        (void)aq_fail_oom(err);
         return NULL;
     }
-    at = lower_bound(types, name);
+    at = slot_types_lower_bound(types, name);
     memcpy(merged->items, types->items, at * sizeof(types->items[0]));
     merged->items[at] = (struct known_type){ name, type };
     memcpy(&merged->items[at + 1], &types->items[at],
@@ -111,7 +117,7 @@ struct slot_types *slot_types_merge(struct slot_types *types, const char *name,
 
 int slot_types_find(const struct slot_types *types, const char *name, enum slot_type *ret)
 {
-    const struct known_type *known = find(types, name);
+    const struct known_type *known = slot_types_find_item(types, name);
 
     if (!known)
         return -ENOENT;
@@ -138,7 +144,7 @@ enum slot_type slot_type_guess(const char *name)
 
 enum slot_type slot_types_get(const struct slot_types *types, const char *name)
 {
-    const struct known_type *known = types ? find(types, name) : NULL;
+    const struct known_type *known = types ? slot_types_find_item(types, name) : NULL;
 
     return known ? known->type : slot_type_guess(name);
 }
@@ -183,12 +189,12 @@ int slots_normalize(struct slots *ret, const struct slots *s, const struct slot_
     for (size_t i = 0; i < s->count; i++) {
         const struct slot *item = &s->items[i];
 
-        if (item->amount != 0 && !find(types, item->name))
+        if (item->amount != 0 && !slot_types_find_item(types, item->name))
             return slot_fail_unsupported(item->name, item->amount, err);
     }
     for (size_t i = 0; i < types->count; i++)
         if (slots_set(&out, types->items[i].name, slots_get(s, types->items[i].name)) < 0)
-            return aq_fail(err, ENOMEM, "resource slots");
+            return aq_fail_oom(err);
     slots_done(ret);
     *ret = out;
     out = (struct slots){ 0 };

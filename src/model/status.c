@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The states of sessions, kernels and agents, and what may follow what. */
 #include "model/status.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 #define S(name) (1u << SESSION_##name)
 #define K(name) (1u << KERNEL_##name)
 
-#define SECONDS(n) ((int64_t)(n) * 1000000)
+#define SECONDS(n) ((int64_t)(n)*1000000)
 
 /* One row per state: names, what may follow, and when the reconciler acts. */
 static const struct {
@@ -18,46 +20,67 @@ static const struct {
     uint32_t next;
     struct status_deadline deadline;
 } sessions[SESSION_STATUS_COUNT] = {
-    [SESSION_PENDING] = { "PENDING", "PENDING",
-        S(DEPRIORITIZING) | S(RESERVED) | S(SCHEDULED) | S(CANCELLED),
-        { 0, SESSION_PENDING, NULL } },
-    [SESSION_DEPRIORITIZING] = { "DEPRIORITIZING", "PENDING", S(PENDING) | S(CANCELLED),
-        { SECONDS(60), SESSION_PENDING, REASON_DEPRIORITIZED } },
-    [SESSION_RESERVED] = { "RESERVED", "PENDING", S(PENDING) | S(SCHEDULED) | S(CANCELLED),
-        { SECONDS(600), SESSION_PENDING, "RESERVATION_RELEASED" } },
-    [SESSION_SCHEDULED] = { "SCHEDULED", "SCHEDULED",
-        S(PREPARING) | S(PULLING) | S(PREPARED) | S(CREATING) | S(RUNNING) | S(RESCHEDULING) |
-            S(TERMINATING),
-        { SECONDS(600), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
-    [SESSION_PREPARING] = { "PREPARING", "PREPARING",
-        S(PULLING) | S(PREPARED) | S(CREATING) | S(RUNNING) | S(RESCHEDULING) | S(TERMINATING),
-        { SECONDS(3600), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
-    [SESSION_PULLING] = { "PULLING", "PULLING",
-        S(PREPARING) | S(PREPARED) | S(CREATING) | S(RUNNING) | S(RESCHEDULING) | S(TERMINATING),
-        { SECONDS(7200), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
-    [SESSION_PREPARED] = { "PREPARED", "PREPARING",
-        S(CREATING) | S(RUNNING) | S(RESCHEDULING) | S(TERMINATING),
-        { SECONDS(600), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
-    [SESSION_CREATING] = { "CREATING", "PREPARING",
-        S(RUNNING) | S(RESCHEDULING) | S(TERMINATING),
-        { SECONDS(1800), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
-    [SESSION_RUNNING] = { "RUNNING", "RUNNING",
-        S(RUNNING_DEGRADED) | S(RESTARTING) | S(PREEMPTED) | S(RESCHEDULING) | S(TERMINATING) |
-            S(TERMINATED),
-        { 0, SESSION_RUNNING, NULL } },
-    [SESSION_RUNNING_DEGRADED] = { "RUNNING_DEGRADED", "RUNNING",
-        S(RUNNING) | S(RESTARTING) | S(PREEMPTED) | S(RESCHEDULING) | S(TERMINATING) |
-            S(TERMINATED),
-        { 0, SESSION_RUNNING_DEGRADED, NULL } },
-    [SESSION_RESTARTING] = { "RESTARTING", "RESTARTING",
-        S(RUNNING) | S(RESCHEDULING) | S(TERMINATING),
-        { SECONDS(1800), SESSION_TERMINATING, REASON_RESTART_TIMEOUT } },
-    [SESSION_PREEMPTED] = { "PREEMPTED", "RESTARTING", S(RESCHEDULING) | S(TERMINATING),
-        { SECONDS(60), SESSION_RESCHEDULING, "PREEMPTED_BY_SCHEDULER" } },
-    [SESSION_RESCHEDULING] = { "RESCHEDULING", "RESTARTING", S(PENDING) | S(TERMINATING),
-        { SECONDS(1800), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
-    [SESSION_TERMINATING] = { "TERMINATING", "TERMINATING", S(TERMINATED) | S(ERROR),
-        { SECONDS(1800), SESSION_TERMINATED, REASON_HANG_TIMEOUT } },
+    [SESSION_PENDING] = { "PENDING",
+                          "PENDING",
+                          S(DEPRIORITIZING) | S(RESERVED) | S(SCHEDULED) | S(CANCELLED),
+                          { 0, SESSION_PENDING, NULL } },
+    [SESSION_DEPRIORITIZING] = { "DEPRIORITIZING",
+                                 "PENDING",
+                                 S(PENDING) | S(CANCELLED),
+                                 { SECONDS(60), SESSION_PENDING, REASON_DEPRIORITIZED } },
+    [SESSION_RESERVED] = { "RESERVED",
+                           "PENDING",
+                           S(PENDING) | S(SCHEDULED) | S(CANCELLED),
+                           { SECONDS(600), SESSION_PENDING, "RESERVATION_RELEASED" } },
+    [SESSION_SCHEDULED] = { "SCHEDULED",
+                            "SCHEDULED",
+                            S(PREPARING) | S(PULLING) | S(PREPARED) | S(CREATING) | S(RUNNING)
+                                | S(RESCHEDULING) | S(TERMINATING),
+                            { SECONDS(600), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
+    [SESSION_PREPARING] = { "PREPARING",
+                            "PREPARING",
+                            S(PULLING) | S(PREPARED) | S(CREATING) | S(RUNNING) | S(RESCHEDULING)
+                                | S(TERMINATING),
+                            { SECONDS(3600), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
+    [SESSION_PULLING] = { "PULLING",
+                          "PULLING",
+                          S(PREPARING) | S(PREPARED) | S(CREATING) | S(RUNNING) | S(RESCHEDULING)
+                              | S(TERMINATING),
+                          { SECONDS(7200), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
+    [SESSION_PREPARED] = { "PREPARED",
+                           "PREPARING",
+                           S(CREATING) | S(RUNNING) | S(RESCHEDULING) | S(TERMINATING),
+                           { SECONDS(600), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
+    [SESSION_CREATING] = { "CREATING",
+                           "PREPARING",
+                           S(RUNNING) | S(RESCHEDULING) | S(TERMINATING),
+                           { SECONDS(1800), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
+    [SESSION_RUNNING] = { "RUNNING",
+                          "RUNNING",
+                          S(RUNNING_DEGRADED) | S(RESTARTING) | S(PREEMPTED) | S(RESCHEDULING)
+                              | S(TERMINATING) | S(TERMINATED),
+                          { 0, SESSION_RUNNING, NULL } },
+    [SESSION_RUNNING_DEGRADED] = { "RUNNING_DEGRADED",
+                                   "RUNNING",
+                                   S(RUNNING) | S(RESTARTING) | S(PREEMPTED) | S(RESCHEDULING)
+                                       | S(TERMINATING) | S(TERMINATED),
+                                   { 0, SESSION_RUNNING_DEGRADED, NULL } },
+    [SESSION_RESTARTING] = { "RESTARTING",
+                             "RESTARTING",
+                             S(RUNNING) | S(RESCHEDULING) | S(TERMINATING),
+                             { SECONDS(1800), SESSION_TERMINATING, REASON_RESTART_TIMEOUT } },
+    [SESSION_PREEMPTED] = { "PREEMPTED",
+                            "RESTARTING",
+                            S(RESCHEDULING) | S(TERMINATING),
+                            { SECONDS(60), SESSION_RESCHEDULING, "PREEMPTED_BY_SCHEDULER" } },
+    [SESSION_RESCHEDULING] = { "RESCHEDULING",
+                               "RESTARTING",
+                               S(PENDING) | S(TERMINATING),
+                               { SECONDS(1800), SESSION_TERMINATING, REASON_HANG_TIMEOUT } },
+    [SESSION_TERMINATING] = { "TERMINATING",
+                              "TERMINATING",
+                              S(TERMINATED) | S(ERROR),
+                              { SECONDS(1800), SESSION_TERMINATED, REASON_HANG_TIMEOUT } },
     [SESSION_TERMINATED] = { "TERMINATED", "TERMINATED", 0, { 0, SESSION_TERMINATED, NULL } },
     [SESSION_ERROR] = { "ERROR", "ERROR", 0, { 0, SESSION_ERROR, NULL } },
     [SESSION_CANCELLED] = { "CANCELLED", "CANCELLED", 0, { 0, SESSION_CANCELLED, NULL } },
@@ -74,11 +97,12 @@ static const struct {
     [KERNEL_PENDING] = { "PENDING", "PENDING", K(RESERVED) | K(SCHEDULED) | K(CANCELLED) },
     [KERNEL_RESERVED] = { "RESERVED", "PENDING", K(PENDING) | K(SCHEDULED) | K(CANCELLED) },
     [KERNEL_SCHEDULED] = { "SCHEDULED", "SCHEDULED",
-        K(PREPARING) | K(PULLING) | K(PREPARED) | K(CREATING) | K(RUNNING) | KERNEL_LEAVE },
+                           K(PREPARING) | K(PULLING) | K(PREPARED) | K(CREATING) | K(RUNNING)
+                               | KERNEL_LEAVE },
     [KERNEL_PREPARING] = { "PREPARING", "PREPARING",
-        K(PULLING) | K(PREPARED) | K(CREATING) | K(RUNNING) | KERNEL_LEAVE },
+                           K(PULLING) | K(PREPARED) | K(CREATING) | K(RUNNING) | KERNEL_LEAVE },
     [KERNEL_PULLING] = { "PULLING", "PULLING",
-        K(PREPARING) | K(PREPARED) | K(CREATING) | K(RUNNING) | KERNEL_LEAVE },
+                         K(PREPARING) | K(PREPARED) | K(CREATING) | K(RUNNING) | KERNEL_LEAVE },
     [KERNEL_PREPARED] = { "PREPARED", "PREPARING", K(CREATING) | K(RUNNING) | KERNEL_LEAVE },
     [KERNEL_CREATING] = { "CREATING", "PREPARING", K(RUNNING) | KERNEL_LEAVE },
     [KERNEL_RUNNING] = { "RUNNING", "RUNNING", K(RESTARTING) | KERNEL_LEAVE },
@@ -90,12 +114,12 @@ static const struct {
 };
 
 static const char *const agent_names[AGENT_STATUS_COUNT] = { "ALIVE", "LOST", "RESTARTING",
-    "TERMINATED" };
+                                                             "TERMINATED" };
 static const char *const type_names[] = { "interactive", "batch", "inference", "system" };
 static const char *const result_names[] = { "UNDEFINED", "SUCCESS", "FAILURE" };
 
 /* The index of 'text' among 'count' names, 'stride' bytes apart, or -EINVAL. */
-static int find_name(const void *names, size_t count, size_t stride, const char *text)
+static int status_find_name(const void *names, size_t count, size_t stride, const char *text)
 {
     for (size_t i = 0; i < count; i++)
         if (strcasecmp(*(const char *const *)((const char *)names + i * stride), text) == 0)
@@ -103,13 +127,13 @@ static int find_name(const void *names, size_t count, size_t stride, const char 
     return -EINVAL;
 }
 
-#define PARSE(table, text, ret, type)                                                              \
-    do {                                                                                           \
-        int found_ = find_name(table, AQ_COUNT(table), sizeof((table)[0]), text);                  \
-        if (found_ < 0)                                                                            \
-            return found_;                                                                         \
-        *(ret) = (type)found_;                                                                     \
-        return 0;                                                                                  \
+#define PARSE(table, text, ret, type)                                                    \
+    do {                                                                                 \
+        int found_ = status_find_name(table, AQ_COUNT(table), sizeof((table)[0]), text); \
+        if (found_ < 0)                                                                  \
+            return found_;                                                               \
+        *(ret) = (type)found_;                                                           \
+        return 0;                                                                        \
     } while (0)
 
 const char *session_status_name(enum session_status s)

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* status.h - the states of sessions, kernels and agents, and what may follow what
  *
  * The states are those of Backend.AI in 2026. One rule for all changes:
  * status_may_follow(); a status change is compare-and-swap on (status,
  * version); terminal states are never left. Every non-terminal state has a
- * deadline (0 = may last for ever by nature: PENDING, RUNNING) and the state
+ * deadline (0 = may last forever by nature: PENDING, RUNNING) and the state
  * that follows when it passes.
  */
 #ifndef AQ_MODEL_STATUS_H
@@ -50,12 +51,18 @@ enum kernel_status {
     KERNEL_STATUS_COUNT
 };
 
-enum agent_status { AGENT_ALIVE, AGENT_LOST, AGENT_RESTARTING, AGENT_TERMINATED, AGENT_STATUS_COUNT };
+enum agent_status {
+    AGENT_ALIVE,
+    AGENT_LOST,
+    AGENT_RESTARTING,
+    AGENT_TERMINATED,
+    AGENT_STATUS_COUNT
+};
 
 enum session_type { SESSION_INTERACTIVE, SESSION_BATCH, SESSION_INFERENCE, SESSION_SYSTEM };
 enum session_result { RESULT_UNDEFINED, RESULT_SUCCESS, RESULT_FAILURE };
 
-/* "PENDING" ...; the parse calls take any case and return -EINVAL for strangers. */
+/* "PENDING" ...; the parse calls take any case and return -EINVAL for unknown names. */
 const char *session_status_name(enum session_status s);
 int session_status_parse(const char *text, enum session_status *ret);
 const char *kernel_status_name(enum kernel_status s);

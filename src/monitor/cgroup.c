@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup.c - the cgroups of a container: made, joined, emptied, removed */
 #include "monitor/cgroup.h"
 
 #include <dirent.h>
@@ -23,22 +25,22 @@
 
 /* ---- small files ---- */
 
-static int write_at(int folder, const char *path, const char *value)
+static int write_at(int directory, const char *path, const char *value)
 {
-    AQ_CLEANUP(aq_closep) int fd = openat(folder, path, O_WRONLY | O_CLOEXEC);
+    AQ_CLEANUP(aq_closep) int fd = openat(directory, path, O_WRONLY | O_CLOEXEC);
 
     /* one call: the kernel takes each write as a whole value */
     return fd < 0 || write(fd, value, strlen(value)) < 0 ? -errno : 0;
 }
 
-static int open_folder(const char *path)
+static int cgroup_open_directory(const char *path)
 {
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static bool has_file(int folder, const char *name)
+static bool cgroup_has_file(int directory, const char *name)
 {
-    return faccessat(folder, name, F_OK, 0) == 0;
+    return faccessat(directory, name, F_OK, 0) == 0;
 }
 
 /* ---- making ---- */
@@ -98,24 +100,25 @@ static int join_one(const char *path, bool is_inside_v2)
     return r;
 }
 
-/* The one folder of version 2, unless it is not to be entered; -1 = none. */
+/* The one directory of version 2, unless it is not to be entered; -1 = none. */
 static int open_v2(const struct sandbox *sandbox)
 {
     for (size_t i = 0; !sandbox->is_outside && i < sandbox->cgroups.count; i++)
         if (!is_v1(sandbox->cgroups.items[i]))
-            return open_folder(sandbox->cgroups.items[i]);
+            return cgroup_open_directory(sandbox->cgroups.items[i]);
     return -1;
 }
 
 pid_t cgroups_fork(const struct sandbox *sandbox, bool *ret_is_inside)
 {
-    AQ_CLEANUP(aq_closep) int folder = open_v2(sandbox);
-    const struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD,
-                                     .cgroup = (uint64_t)folder };
+    AQ_CLEANUP(aq_closep) int directory = open_v2(sandbox);
+    const struct clone_args args = { .flags = CLONE_INTO_CGROUP,
+                                     .exit_signal = SIGCHLD,
+                                     .cgroup = (uint64_t)directory };
     pid_t pid = -1;
 
-    *ret_is_inside = folder >= 0;
-    if (folder >= 0)
+    *ret_is_inside = directory >= 0;
+    if (directory >= 0)
         pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
     if (pid >= 0)
         return pid;
@@ -148,14 +151,14 @@ int cgroups_join(const struct sandbox *sandbox, bool is_inside, struct aq_error 
 
 /* ---- ending ---- */
 
-/* SIGKILL to the processes of this one folder; how many there were. */
-static int kill_here(int folder)
+/* SIGKILL to the processes of this one directory; how many there were. */
+static int kill_here(int directory)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int count = 0;
     char *at;
 
-    if (fs_read(folder, "cgroup.procs", 1 << 22, &text, NULL) < 0)
+    if (fs_read(directory, "cgroup.procs", 1 << 22, &text, NULL) < 0)
         return 0;
     at = text.data;
     for (;;) {
@@ -170,10 +173,10 @@ static int kill_here(int folder)
     }
 }
 
-/* Call 'visit' on the folder and all below it, deepest first; the sum. */
-static int walk(int folder, int depth, int (*visit)(int folder))
+/* Call 'visit' on the directory and all below it, deepest first; the sum. */
+static int cgroup_walk(int directory, int depth, int (*visit)(int directory))
 {
-    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), sum = 0;
+    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), sum = 0;
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *entry;
 
@@ -182,15 +185,15 @@ static int walk(int folder, int depth, int (*visit)(int folder))
 
         if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
             continue;
-        below = openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        below = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (below >= 0)
-            sum += walk(below, depth + 1, visit);
+            sum += cgroup_walk(below, depth + 1, visit);
     }
     if (dir)
         (void)closedir(dir);
     else
         aq_closep(&copy);
-    return sum + visit(folder);
+    return sum + visit(directory);
 }
 
 static int kill_all_once(const struct sandbox *sandbox)
@@ -198,13 +201,13 @@ static int kill_all_once(const struct sandbox *sandbox)
     int count = 0;
 
     for (size_t i = 0; i < sandbox->cgroups.count; i++) {
-        AQ_CLEANUP(aq_closep) int folder = open_folder(sandbox->cgroups.items[i]);
+        AQ_CLEANUP(aq_closep) int directory = cgroup_open_directory(sandbox->cgroups.items[i]);
 
-        if (folder < 0)
+        if (directory < 0)
             continue;
-        if (has_file(folder, "cgroup.kill"))
-            (void)write_at(folder, "cgroup.kill", "1");
-        count += walk(folder, 0, kill_here);
+        if (cgroup_has_file(directory, "cgroup.kill"))
+            (void)write_at(directory, "cgroup.kill", "1");
+        count += cgroup_walk(directory, 0, kill_here);
     }
     return count;
 }
@@ -215,15 +218,15 @@ void cgroups_kill(const struct sandbox *sandbox)
         (void)usleep(1000);
 }
 
-static int remove_below(int folder)
+static int remove_below(int directory)
 {
-    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *entry;
 
     while (dir && (entry = readdir(dir)))
         if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-            (void)unlinkat(folder, entry->d_name, AT_REMOVEDIR);
+            (void)unlinkat(directory, entry->d_name, AT_REMOVEDIR);
     if (dir)
         (void)closedir(dir);
     else
@@ -233,17 +236,17 @@ static int remove_below(int folder)
 
 static bool remove_one(const char *path)
 {
-    AQ_CLEANUP(aq_closep) int folder = -1;
+    AQ_CLEANUP(aq_closep) int directory = -1;
 
     if (rmdir(path) == 0 || errno == ENOENT)
         return true;
-    folder = open_folder(path);
-    if (folder >= 0)
-        (void)walk(folder, 0, remove_below);
+    directory = cgroup_open_directory(path);
+    if (directory >= 0)
+        (void)cgroup_walk(directory, 0, remove_below);
     return rmdir(path) == 0 || errno == ENOENT;
 }
 
-/* Folders with processes or others below them stay; false if there are such. */
+/* Directories with processes or others below them stay; false if there are such. */
 static bool remove_empty(const struct sandbox *sandbox)
 {
     for (size_t i = 0; i < sandbox->cgroups.count; i++)
@@ -268,43 +271,44 @@ void cgroups_end(const struct sandbox *sandbox)
 
 /* ---- memory ---- */
 
-/* The folder whose files tell of memory; -1 = none. */
-static int open_memory(const struct sandbox *sandbox)
+/* The directory whose files tell of memory; -1 = none. */
+static int cgroup_open_memory(const struct sandbox *sandbox)
 {
     for (size_t i = 0; i < sandbox->cgroups.count; i++) {
-        int folder = open_folder(sandbox->cgroups.items[i]);
+        int directory = cgroup_open_directory(sandbox->cgroups.items[i]);
 
-        if (folder >= 0
-            && (has_file(folder, "memory.events") || has_file(folder, "memory.oom_control")))
-            return folder;
-        aq_closep(&folder);
+        if (directory >= 0
+            && (cgroup_has_file(directory, "memory.events")
+                || cgroup_has_file(directory, "memory.oom_control")))
+            return directory;
+        aq_closep(&directory);
     }
     return -1;
 }
 
 int cgroups_watch_memory(const struct sandbox *sandbox)
 {
-    AQ_CLEANUP(aq_closep) int folder = open_memory(sandbox), control = -1;
+    AQ_CLEANUP(aq_closep) int directory = cgroup_open_memory(sandbox), control = -1;
     AQ_CLEANUP(aq_closep) int event = -1;
     char text[32];
 
-    if (folder < 0 || !has_file(folder, "cgroup.event_control"))
+    if (directory < 0 || !cgroup_has_file(directory, "cgroup.event_control"))
         return -1;
-    control = openat(folder, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+    control = openat(directory, "memory.oom_control", O_RDONLY | O_CLOEXEC);
     event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     (void)snprintf(text, sizeof(text), "%d %d", event, control);
-    if (control < 0 || event < 0 || write_at(folder, "cgroup.event_control", text) < 0)
+    if (control < 0 || event < 0 || write_at(directory, "cgroup.event_control", text) < 0)
         return -1;
     return AQ_TAKE_FD(event);
 }
 
 /* The number in a file, or behind 'key' in a file of "key number" lines; -1 = none. */
-static int64_t read_number(int folder, const char *file, const char *key)
+static int64_t cgroup_read_number(int directory, const char *file, const char *key)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *at;
 
-    if (fs_read(folder, file, 4096, &text, NULL) < 0)
+    if (fs_read(directory, file, 4096, &text, NULL) < 0)
         return -1;
     at = key ? strstr(text.data, key) : text.data;
     return at ? strtoll(at + (key ? strlen(key) : 0), NULL, 10) : -1;
@@ -312,19 +316,19 @@ static int64_t read_number(int folder, const char *file, const char *key)
 
 struct memory_use cgroups_get_memory(const struct sandbox *sandbox, int watch)
 {
-    AQ_CLEANUP(aq_closep) int folder = open_memory(sandbox);
+    AQ_CLEANUP(aq_closep) int directory = cgroup_open_memory(sandbox);
     struct memory_use use = { .peak_bytes = -1 };
     uint64_t times = 0;
 
     if (watch >= 0)
         use.was_short = read(watch, &times, sizeof(times)) > 0;
-    if (folder < 0)
+    if (directory < 0)
         return use;
-    use.peak_bytes = read_number(folder, "memory.peak", NULL);
+    use.peak_bytes = cgroup_read_number(directory, "memory.peak", NULL);
     if (use.peak_bytes < 0)
-        use.peak_bytes = read_number(folder, "memory.max_usage_in_bytes", NULL);
-    if (read_number(folder, "memory.events", "oom_kill ") > 0
-        || read_number(folder, "memory.oom_control", "oom_kill ") > 0)
+        use.peak_bytes = cgroup_read_number(directory, "memory.max_usage_in_bytes", NULL);
+    if (cgroup_read_number(directory, "memory.events", "oom_kill ") > 0
+        || cgroup_read_number(directory, "memory.oom_control", "oom_kill ") > 0)
         use.was_short = true;
     return use;
 }

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.h - the cgroups of a container: made, joined, emptied, removed
  *
  * Nothing here knows how a limit is called in which version of cgroups: the
- * agent names folders and the files to write. Only what the kernel reports of
+ * agent names directories and the files to write. Only what the kernel reports of
  * memory is read in both forms (Linux, Documentation/admin-guide/cgroup-v1/
  * memory.rst and cgroup-v2.rst).
  */
@@ -14,11 +15,11 @@
 #include "base/error.h"
 #include "monitor/sandbox.h"
 
-/* Make the folders, those of a former try included, and write the limits. */
+/* Make the directories, those of a former try included, and write the limits. */
 int cgroups_make(const struct sandbox *sandbox, struct aq_error *err);
 
-/* fork(), with the child in the folder of version 2 from its first moment, if
- * the kernel can do that: *ret_is_inside then. The other folders wait for
+/* fork(), with the child in the directory of version 2 from its first moment, if
+ * the kernel can do that: *ret_is_inside then. The other directories wait for
  * cgroups_join(). The caller has one thread.
  */
 pid_t cgroups_fork(const struct sandbox *sandbox, bool *ret_is_inside);
@@ -32,7 +33,7 @@ int cgroups_join(const struct sandbox *sandbox, bool is_inside, struct aq_error 
 /* SIGKILL to every process in them until there is none. */
 void cgroups_kill(const struct sandbox *sandbox);
 
-/* The same, and remove the folders with what is below them. */
+/* The same, and remove the directories with what is below them. */
 void cgroups_end(const struct sandbox *sandbox);
 
 struct memory_use {

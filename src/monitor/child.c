@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* child.c - starts the program, and ends everything that came from it */
 #include "monitor/child.h"
 
 #include <ctype.h>
@@ -21,7 +23,7 @@
 #define ERROR_FD_FIRST 16
 
 /* What the child tells through the error pipe when it cannot become the program. */
-struct failure {
+struct child_failure {
     int code;
     char text[sizeof(((struct aq_error *)0)->text)];
 };
@@ -33,12 +35,14 @@ struct birth {
     int executable; /* -1 = by the path */
 };
 
-struct plumbing {
+struct child_plumbing {
+    int parent_in, child_in;   /* pipe, if the program gets input */
     int parent_out, child_out; /* pipe or terminal, of either side */
     int error_read, error_write;
 };
 
-static int open_terminal(const struct program *p, struct plumbing *pl, struct aq_error *err)
+static int child_open_terminal(const struct program *p, struct child_plumbing *pl,
+                               struct aq_error *err)
 {
     const struct winsize size = { .ws_row = p->rows, .ws_col = p->cols };
     char path[64];
@@ -52,11 +56,12 @@ static int open_terminal(const struct program *p, struct plumbing *pl, struct aq
         return aq_fail_errno(err, "open '%s'", path);
     (void)ioctl(pl->child_out, TIOCSWINSZ, &size);
     if (p->has_uid)
-        (void)fchown(pl->child_out, p->uid, (gid_t)-1);
+        fs_try_chown(pl->child_out, p->uid);
     return 0;
 }
 
-static int open_plumbing(const struct program *p, struct plumbing *pl, struct aq_error *err)
+static int child_open_plumbing(const struct program *p, struct child_plumbing *pl,
+                               struct aq_error *err)
 {
     int pair[2];
 
@@ -69,16 +74,26 @@ static int open_plumbing(const struct program *p, struct plumbing *pl, struct aq
     if (pl->error_write < 0)
         return aq_fail_errno(err, "pipe");
     if (p->tty)
-        return open_terminal(p, pl, err);
+        return child_open_terminal(p, pl, err);
     if (pipe2(pair, O_CLOEXEC) < 0)
         return aq_fail_errno(err, "pipe");
     pl->parent_out = pair[0];
     pl->child_out = pair[1];
+    if (!p->input_sec)
+        return 0;
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return aq_fail_errno(err, "pipe");
+    pl->child_in = pair[0];
+    pl->parent_in = pair[1];
+    if (p->has_uid) /* so that /dev/stdin can be opened */
+        fs_try_chown(pl->child_in, p->uid);
     return 0;
 }
 
-static void plumbing_close(struct plumbing *pl)
+static void child_plumbing_close(struct child_plumbing *pl)
 {
+    aq_closep(&pl->parent_in);
+    aq_closep(&pl->child_in);
     aq_closep(&pl->parent_out);
     aq_closep(&pl->child_out);
     aq_closep(&pl->error_read);
@@ -87,15 +102,15 @@ static void plumbing_close(struct plumbing *pl)
 
 /* ---- in the child, between fork and exec ---- */
 
-static const char *set_descriptors(const struct program *p, const struct plumbing *pl)
+static const char *child_set_descriptors(const struct program *p, const struct child_plumbing *pl)
 {
-    int input = pl->child_out;
+    int input = p->tty ? pl->child_out : pl->child_in;
 
     if (setsid() < 0)
         return "setsid";
     if (p->tty && ioctl(pl->child_out, TIOCSCTTY, 0) < 0)
         return "controlling terminal";
-    if (!p->tty)
+    if (input < 0)
         input = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (input < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(pl->child_out, STDOUT_FILENO) < 0
         || dup2(pl->child_out, STDERR_FILENO) < 0)
@@ -103,7 +118,7 @@ static const char *set_descriptors(const struct program *p, const struct plumbin
     return NULL;
 }
 
-static const char *set_identity(const struct program *p)
+static const char *child_set_identity(const struct program *p)
 {
     for (size_t i = 0; i < p->limit_count; i++)
         if (setrlimit(p->limits[i].resource, &p->limits[i].value) < 0)
@@ -116,11 +131,12 @@ static const char *set_identity(const struct program *p)
 }
 
 /* What monitor.c did to them. */
-static void reset_signals(void)
+static void child_reset_signals(void)
 {
     sigset_t none;
 
     (void)signal(SIGHUP, SIG_DFL);
+    (void)signal(SIGPIPE, SIG_DFL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -148,15 +164,15 @@ static int enter_sandbox(const struct sandbox *sandbox, bool is_inside, struct a
     return rootfs_hide(sandbox, err);
 }
 
-static int prepare(const struct program *p, const struct plumbing *pl,
-                   const struct runner_link *runner, const struct birth *birth,
-                   struct aq_error *err)
+static int child_prepare(const struct program *p, const struct child_plumbing *pl,
+                         const struct runner_link *runner, const struct birth *birth,
+                         struct aq_error *err)
 {
-    const char *step = set_descriptors(p, pl);
+    const char *step = child_set_descriptors(p, pl);
 
-    reset_signals();
+    child_reset_signals();
     if (!step)
-        step = set_identity(p);
+        step = child_set_identity(p);
     /* after the change of identity, which clears it */
     if (!step && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         step = "parent death signal";
@@ -171,13 +187,13 @@ static int prepare(const struct program *p, const struct plumbing *pl,
 }
 
 __attribute__((noreturn)) static void become_program(const struct program *p,
-                                                     const struct plumbing *pl,
+                                                     const struct child_plumbing *pl,
                                                      const struct runner_link *runner,
                                                      const struct birth *birth)
 {
-    struct failure failure = { 0 };
+    struct child_failure failure = { 0 };
     struct aq_error err = { 0 };
-    int r = prepare(p, pl, runner, birth, &err);
+    int r = child_prepare(p, pl, runner, birth, &err);
 
     if (r == 0 && p->cwd && chdir(p->cwd) < 0)
         r = aq_fail_errno(&err, "%s: working directory", p->argv[0]);
@@ -196,9 +212,9 @@ __attribute__((noreturn)) static void become_program(const struct program *p,
 /* ---- in the parent ---- */
 
 /* End of file means that exec closed the pipe. */
-static int await_exec(struct plumbing *pl, pid_t pid, struct aq_error *err)
+static int await_exec(struct child_plumbing *pl, pid_t pid, struct aq_error *err)
 {
-    struct failure failure;
+    struct child_failure failure;
     ssize_t got;
 
     aq_closep(&pl->error_write);
@@ -223,10 +239,10 @@ int child_raise_program(int fd)
 int child_start(const struct program *program, int executable, const struct runner_link *runner,
                 struct child *ret, struct aq_error *err)
 {
-    struct plumbing pl = { -1, -1, -1, -1 };
+    struct child_plumbing pl = { -1, -1, -1, -1, -1, -1 };
     struct birth birth = { .monitor = getpid(), .executable = executable };
     pid_t pid = -1;
-    int r = open_plumbing(program, &pl, err);
+    int r = child_open_plumbing(program, &pl, err);
 
     if (r == 0) {
         pid = cgroups_fork(&program->sandbox, &birth.is_inside);
@@ -235,14 +251,17 @@ int child_start(const struct program *program, int executable, const struct runn
         r = pid < 0 ? aq_fail_errno(err, "fork") : await_exec(&pl, pid, err);
     }
     if (r < 0) {
-        plumbing_close(&pl);
+        child_plumbing_close(&pl);
         return r;
     }
     (void)fcntl(pl.parent_out, F_SETFL, O_NONBLOCK);
     ret->pid = pid;
     ret->output = AQ_TAKE_FD(pl.parent_out);
     ret->input = program->tty ? ret->output : -1;
-    plumbing_close(&pl);
+    if (pl.parent_in >= 0)
+        (void)fcntl(pl.parent_in, F_SETFL, O_NONBLOCK);
+    ret->feed = AQ_TAKE_FD(pl.parent_in);
+    child_plumbing_close(&pl);
     return 0;
 }
 
@@ -283,7 +302,7 @@ void child_kill_all(void)
             return;
 }
 
-static void close_dirp(DIR **dir)
+static void child_close_dirp(DIR **dir)
 {
     if (*dir)
         (void)closedir(*dir);
@@ -306,7 +325,7 @@ static bool has_marker(const char *pid, const char *marker)
 /* One walk over /proc; returns how many it killed. */
 static int kill_marked_once(const char *marker)
 {
-    AQ_CLEANUP(close_dirp) DIR *proc = opendir("/proc");
+    AQ_CLEANUP(child_close_dirp) DIR *proc = opendir("/proc");
     struct dirent *entry;
     int killed = 0;
 

@@ -1,4 +1,5 @@
-/* child.h - starting the program, and ending everything that came from it
+/* SPDX-License-Identifier: Apache-2.0 */
+/* child.h - starts the program, and ends everything that came from it
  *
  * The caller is a subreaper (PR_SET_CHILD_SUBREAPER): whatever the program
  * leaves behind becomes the caller's child, so ending all children until
@@ -16,6 +17,7 @@ struct child {
     pid_t pid;  /* leader of its own session and process group */
     int output; /* pipe or terminal, not blocking */
     int input;  /* the terminal, or -1 */
+    int feed;   /* what is written to it is standard input, without a terminal; or -1 */
 };
 
 /* The same descriptor, out of the way of those that the program gets; -1 stays -1. */
@@ -30,7 +32,7 @@ int child_start(const struct program *program, int executable, const struct runn
                 struct child *ret, struct aq_error *err);
 
 /* A descriptor of its mount namespace, or -1: until it is closed the mounts stay.
- * To unmount a file system takes milliseconds, in the exit of whoever is last.
+ * To unmount a file system takes milliseconds, in the exit of the last process.
  */
 int child_open_mounts(const struct child *child);
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clients.c - connections to monitor.sock */
 #include "monitor/clients.h"
 
 #include <errno.h>
@@ -9,7 +11,7 @@
 
 int clients_open(struct clients *clients, struct aq_error *err)
 {
-    const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "monitor.sock" };
+    const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = MONITOR_SOCKET };
 
     clients->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (clients->listener < 0)
@@ -28,7 +30,7 @@ int clients_open(struct clients *clients, struct aq_error *err)
 void clients_stop_listening(struct clients *clients)
 {
     if (clients->listener >= 0)
-        (void)unlink("monitor.sock"); /* ours, not another monitor's */
+        (void)unlink(MONITOR_SOCKET); /* ours, not another monitor's */
     aq_closep(&clients->listener);
 }
 
@@ -39,7 +41,7 @@ void clients_close(struct clients *clients)
     clients_stop_listening(clients);
 }
 
-static bool is_trusted(int fd)
+static bool clients_is_trusted(int fd)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
@@ -71,13 +73,13 @@ void clients_greet(struct clients *clients, int slot, const struct monitor_hello
 
 int clients_accept(struct clients *clients, const struct monitor_hello *hello)
 {
-    AQ_CLEANUP(aq_closep) int fd =
-        accept4(clients->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    AQ_CLEANUP(aq_closep) int fd = accept4(clients->listener, NULL, NULL,
+                                           SOCK_CLOEXEC | SOCK_NONBLOCK);
     int slot = 0;
 
     while (slot < CLIENTS_MAX && clients->slots[slot].fd >= 0)
         slot++;
-    if (fd < 0 || slot == CLIENTS_MAX || !is_trusted(fd))
+    if (fd < 0 || slot == CLIENTS_MAX || !clients_is_trusted(fd))
         return -1;
     clients->slots[slot] = (struct client){ .fd = AQ_TAKE_FD(fd) };
     if (hello)
@@ -110,7 +112,9 @@ long clients_receive(struct clients *clients, int slot, char *buf, int ret_fds[M
         struct cmsghdr align;
     } control;
     struct iovec part = { buf, MONITOR_MESSAGE_MAX };
-    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = &control,
                               .msg_controllen = sizeof(control) };
     ssize_t got;
 
@@ -126,7 +130,8 @@ long clients_receive(struct clients *clients, int slot, char *buf, int ret_fds[M
 }
 
 /* A packet of a type byte and 'len' bytes; false if the client has no room. */
-static bool send_packet(const struct client *client, char type, const char *bytes, size_t len)
+static bool clients_send_packet(const struct client *client, char type, const char *bytes,
+                                size_t len)
 {
     char packet[MONITOR_MESSAGE_MAX];
 
@@ -139,11 +144,11 @@ static bool send_packet(const struct client *client, char type, const char *byte
 static void send_output(struct client *client, const char *bytes, size_t len)
 {
     if (client->skipped)
-        client->skipped = !send_packet(client, MONITOR_SKIPPED, NULL, 0);
+        client->skipped = !clients_send_packet(client, MONITOR_SKIPPED, NULL, 0);
     while (len && !client->skipped) {
         size_t part = AQ_MIN(len, (size_t)MONITOR_MESSAGE_MAX - 1);
 
-        client->skipped = !send_packet(client, MONITOR_OUTPUT, bytes, part);
+        client->skipped = !clients_send_packet(client, MONITOR_OUTPUT, bytes, part);
         bytes += part;
         len -= part;
     }
@@ -160,5 +165,5 @@ void clients_send_gone(struct clients *clients)
 {
     for (int i = 0; i < CLIENTS_MAX; i++)
         if (clients->slots[i].fd >= 0)
-            (void)send_packet(&clients->slots[i], MONITOR_GONE, NULL, 0);
+            (void)clients_send_packet(&clients->slots[i], MONITOR_GONE, NULL, 0);
 }

@@ -1,4 +1,5 @@
-/* clients.h - whoever is connected to monitor.sock: the agent, several times
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clients.h - connections to monitor.sock
  *
  * Each connection is one slot. A client that reads too slowly loses output
  * (and is told), it never holds the program up.

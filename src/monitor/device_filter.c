@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device_filter.c - which device nodes the processes of a cgroup may use (cgroup version 2) */
 #include "monitor/device_filter.h"
 
 #include <errno.h>
@@ -12,9 +14,9 @@
 #define ANY (-1)
 
 struct rule {
-    char type;        /* 'c', 'b' or 'a' */
+    char type;            /* 'c', 'b' or 'a' */
     int32_t major, minor; /* ANY = all */
-    uint32_t access;  /* BPF_DEVCG_ACC_* */
+    uint32_t access;      /* BPF_DEVCG_ACC_* */
 };
 
 /* Registers: r2 = type, r3 = access, r4 = major, r5 = minor. */
@@ -26,11 +28,12 @@ struct assembly {
 static void emit(struct assembly *a, uint8_t code, uint8_t dst, uint8_t src, int16_t off,
                  int32_t imm)
 {
-    a->code[a->count++] = (struct bpf_insn){ .code = code, .dst_reg = dst, .src_reg = src,
-                                             .off = off, .imm = imm };
+    a->code[a->count++] = (struct bpf_insn){
+        .code = code, .dst_reg = dst, .src_reg = src, .off = off, .imm = imm
+    };
 }
 
-static bool parse_number(const char **at, int32_t *ret)
+static bool device_filter_parse_number(const char **at, int32_t *ret)
 {
     char *end;
     long value;
@@ -54,8 +57,8 @@ static int parse_rule(const char *text, struct rule *ret, struct aq_error *err)
 
     *ret = (struct rule){ .type = text[0] };
     if (!strchr("abc", text[0]) || text[0] == '\0' || text[1] != ' '
-        || !parse_number(&at, &ret->major) || *at++ != ':' || !parse_number(&at, &ret->minor)
-        || *at++ != ' ')
+        || !device_filter_parse_number(&at, &ret->major) || *at++ != ':'
+        || !device_filter_parse_number(&at, &ret->minor) || *at++ != ' ')
         return aq_fail(err, EINVAL, "'%s' is no device rule", text);
     for (; *at; at++) {
         if (!strchr("rwm", *at))
@@ -110,7 +113,7 @@ static void compile_rule(struct assembly *a, const struct rule *rule)
         a->code[jumps[i]].off = (int16_t)(a->count - jumps[i] - 1);
 }
 
-static int load(const struct assembly *a, struct aq_error *err)
+static int device_filter_load(const struct assembly *a, struct aq_error *err)
 {
     union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_CGROUP_DEVICE };
     int fd;
@@ -125,7 +128,7 @@ static int load(const struct assembly *a, struct aq_error *err)
 int device_filter_attach(const char *cgroup, const struct texts *rules, struct aq_error *err)
 {
     struct assembly a = { .count = 0 };
-    AQ_CLEANUP(aq_closep) int folder = -1, program = -1;
+    AQ_CLEANUP(aq_closep) int directory = -1, program = -1;
     union bpf_attr attr = { .attach_type = BPF_CGROUP_DEVICE };
 
     if (rules->count > DEVICE_RULES_MAX)
@@ -141,13 +144,13 @@ int device_filter_attach(const char *cgroup, const struct texts *rules, struct a
     }
     emit(&a, BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0);
     emit(&a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
-    program = load(&a, err);
+    program = device_filter_load(&a, err);
     if (program < 0)
         return program;
-    folder = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
+    directory = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
         return aq_fail_errno(err, "open '%s'", cgroup);
-    attr.target_fd = (uint32_t)folder;
+    attr.target_fd = (uint32_t)directory;
     attr.attach_bpf_fd = (uint32_t)program;
     if (syscall(SYS_bpf, BPF_PROG_ATTACH, &attr, sizeof(attr)) < 0)
         return aq_fail_errno(err, "attach the device filter to '%s'", cgroup);

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* id_map.c - a user namespace with the mapping of user and group ids */
 #include "monitor/id_map.h"
 
 #include <errno.h>
@@ -42,7 +44,7 @@ static int open_of(pid_t pid, uint32_t base, uint32_t count, struct aq_error *er
 }
 
 /* The child: nothing but system calls, as libc's data are the parent's. */
-static int wait_for_end(void *data)
+static int id_map_wait_for_end(void *data)
 {
     const pid_t *parent = data;
 
@@ -57,8 +59,8 @@ int id_map_open(uint32_t base, uint32_t count, struct aq_error *err)
     /* the child has our memory, which need not be copied then, and its own stack there */
     _Alignas(16) char stack[CHILD_STACK];
     pid_t parent = getpid();
-    pid_t pid = clone(wait_for_end, stack + sizeof(stack), CLONE_VM | CLONE_NEWUSER | SIGCHLD,
-                      &parent);
+    pid_t pid = clone(id_map_wait_for_end, stack + sizeof(stack),
+                      CLONE_VM | CLONE_NEWUSER | SIGCHLD, &parent);
     int r;
 
     if (pid < 0)
@@ -72,11 +74,9 @@ int id_map_open(uint32_t base, uint32_t count, struct aq_error *err)
 int id_map_check(const char *path, int users)
 {
     struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)users };
-    AQ_CLEANUP(aq_closep) int tree =
-        open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    AQ_CLEANUP(aq_closep) int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
     if (tree < 0)
         return -errno;
-    return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ? -errno
-                                                                                        : 0;
+    return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ? -errno : 0;
 }

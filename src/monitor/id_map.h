@@ -1,4 +1,5 @@
-/* id_map.h - a user namespace that says which users stand for which */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* id_map.h - a user namespace with the mapping of user and group ids */
 #ifndef AQ_MONITOR_ID_MAP_H
 #define AQ_MONITOR_ID_MAP_H
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_ring.c - the newest output of a program, in two files */
 #include "monitor/log_ring.h"
 
 #include <errno.h>
@@ -8,15 +10,15 @@
 
 #include "base/fs.h"
 
-static int open_log(int folder)
+static int log_ring_open_file(int directory)
 {
-    return openat(folder, "log", O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return openat(directory, "log", O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-int log_ring_open(struct log_ring *ring, int folder, uint64_t max, struct aq_error *err)
+int log_ring_open(struct log_ring *ring, int directory, uint64_t max, struct aq_error *err)
 {
     struct stat st;
-    int fd = open_log(folder);
+    int fd = log_ring_open_file(directory);
 
     if (fd < 0 || fstat(fd, &st) < 0) {
         int r = aq_fail_errno(err, "open the log");
@@ -24,8 +26,9 @@ int log_ring_open(struct log_ring *ring, int folder, uint64_t max, struct aq_err
         aq_closep(&fd);
         return r;
     }
-    *ring = (struct log_ring){ .folder = folder, .fd = fd, .len = (uint64_t)st.st_size,
-                               .half = AQ_MAX(max / 2, 4096) };
+    *ring = (struct log_ring){
+        .directory = directory, .fd = fd, .len = (uint64_t)st.st_size, .half = AQ_MAX(max / 2, 4096)
+    };
     return 0;
 }
 
@@ -39,9 +42,9 @@ static void turn_over(struct log_ring *ring)
 {
     int fd;
 
-    if (renameat(ring->folder, "log", ring->folder, "log.1") < 0)
+    if (renameat(ring->directory, "log", ring->directory, "log.1") < 0)
         return;
-    fd = open_log(ring->folder);
+    fd = log_ring_open_file(ring->directory);
     if (fd < 0)
         return;
     aq_closep(&ring->fd);
@@ -89,8 +92,8 @@ static void read_tail(int fd, size_t max, struct strbuf *out)
 void log_ring_tail(const struct log_ring *ring, size_t max, struct strbuf *out)
 {
     if (ring->len < max) {
-        AQ_CLEANUP(aq_closep) int older =
-            openat(ring->folder, "log.1", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        AQ_CLEANUP(aq_closep) int older = openat(ring->directory, "log.1",
+                                                 O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
         read_tail(older, max - (size_t)ring->len, out);
     }

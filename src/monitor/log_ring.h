@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log_ring.h - the newest output of a program, in two files
  *
  * Output is appended to 'log'; when that has half of the allowed size it
@@ -15,13 +16,13 @@
 #include "base/strbuf.h"
 
 struct log_ring {
-    int folder; /* borrowed */
+    int directory; /* borrowed */
     int fd;
     uint64_t len, half;
 };
 
-/* Continue the files below 'folder'. 'max' bytes in all, at least 8 KiB. */
-int log_ring_open(struct log_ring *ring, int folder, uint64_t max, struct aq_error *err);
+/* Continue the files below 'directory'. 'max' bytes in all, at least 8 KiB. */
+int log_ring_open(struct log_ring *ring, int directory, uint64_t max, struct aq_error *err);
 void log_ring_close(struct log_ring *ring);
 
 /* Bytes that cannot be written (a full disk) are lost: the program goes on. */

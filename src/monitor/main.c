@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-monitor - runs the program of one kernel, outlives the agent */
 #include <stdio.h>
 #include <stdlib.h>

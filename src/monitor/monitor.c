@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* monitor.c - one program from its start to its exit record */
 #include "monitor/monitor.h"
 
 #include <errno.h>
@@ -10,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,44 +24,56 @@
 #include "monitor/cgroup.h"
 #include "monitor/child.h"
 #include "monitor/clients.h"
+#include "monitor/input.h"
 #include "monitor/log_ring.h"
 #include "monitor/protocol.h"
-#include "monitor/record.h"
+#include "monitor/run_record.h"
 #include "monitor/runner_link.h"
 
 #define LISTEN_AGAIN_MSEC 1000
 
 /* What an epoll event is about; slots of clients follow from SOURCE_CLIENT. */
-enum { SOURCE_SIGNAL, SOURCE_OUTPUT, SOURCE_LISTENER, SOURCE_TIMER, SOURCE_RUNNER, SOURCE_CLIENT };
+enum {
+    SOURCE_SIGNAL,
+    SOURCE_OUTPUT,
+    SOURCE_LISTENER,
+    SOURCE_TIMER,
+    SOURCE_RUNNER,
+    SOURCE_INPUT,       /* its pipe has room */
+    SOURCE_INPUT_TIMER, /* nobody came to give any */
+    SOURCE_CLIENT
+};
 
 struct monitor {
-    int folder, lock, epoll, signals, timer;
-    int memory;         /* cgroups_watch_memory() */
-    int mounts;         /* keeps the container's mounts until we have told of its end */
+    int directory, lock, epoll, signals, timer;
+    int memory; /* cgroups_watch_memory() */
+    int mounts; /* keeps the container's mounts until we have told of its end */
     struct program program;
     struct child child;
     int executable; /* what the program is started from; -1 = its path */
     struct clients clients;
+    struct input input;
     struct log_ring log;
     struct runner_link runner;
-    int kept[MONITOR_KEPT]; /* of the agent, which may end before us; -1 = none */
+    int kept[MONITOR_KEPT];   /* of the agent, which may end before us; -1 = none */
     bool is_running, has_tty; /* as told to clients */
     int64_t started_usec;
-    bool is_ended;      /* the program itself; 'status' is of waitpid() */
+    bool is_ended; /* the program itself; 'status' is of waitpid() */
     int status;
     const char *reason; /* why it was ended, NULL = it was not */
     bool kill_next;     /* what the timer is for: SIGKILL, else the run time */
     bool has_grace;     /* SIGTERM was sent and SIGKILL is to come */
 };
 
-static void watch(struct monitor *m, int fd, uint32_t source)
+static void monitor_watch(struct monitor *m, int fd, uint32_t source)
 {
-    struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
+    struct epoll_event event = { .events = source == SOURCE_INPUT ? EPOLLOUT : EPOLLIN,
+                                 .data.u32 = source };
 
     (void)epoll_ctl(m->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-static void set_timer(struct monitor *m, int64_t usec, bool kill_next)
+static void monitor_set_timer(struct monitor *m, int64_t usec, bool kill_next)
 {
     const struct itimerspec when = { .it_value = { .tv_sec = usec / USEC_PER_SEC,
                                                    .tv_nsec = usec % USEC_PER_SEC * 1000 } };
@@ -91,10 +106,10 @@ static void terminate(struct monitor *m, const char *reason, int64_t grace_usec)
     (void)kill(-m->child.pid, SIGTERM);
     if (m->child.input >= 0)
         (void)kill(-m->child.pid, SIGHUP);
-    set_timer(m, grace_usec, true);
+    monitor_set_timer(m, grace_usec, true);
 }
 
-static void on_timer(struct monitor *m)
+static void monitor_on_timer(struct monitor *m)
 {
     uint64_t times;
 
@@ -111,7 +126,7 @@ static void on_timer(struct monitor *m)
 /* Read up to a packet: its size, -EAGAIN = nothing now, 0 or another error
  * (EIO from a terminal) = nobody writes any more.
  */
-static long take_output(struct monitor *m)
+static long monitor_take_output(struct monitor *m)
 {
     char bytes[MONITOR_MESSAGE_MAX - 1];
     ssize_t got;
@@ -126,15 +141,15 @@ static long take_output(struct monitor *m)
     return got;
 }
 
-static void on_output(struct monitor *m)
+static void monitor_on_output(struct monitor *m)
 {
-    long got = take_output(m);
+    long got = monitor_take_output(m);
 
     if (got <= 0 && got != -EAGAIN)
         (void)epoll_ctl(m->epoll, EPOLL_CTL_DEL, m->child.output, NULL);
 }
 
-static void on_signal(struct monitor *m)
+static void monitor_on_signal(struct monitor *m)
 {
     struct signalfd_siginfo info;
     int status;
@@ -154,7 +169,7 @@ static void on_signal(struct monitor *m)
     }
 }
 
-static void attach(struct monitor *m, int slot)
+static void monitor_attach(struct monitor *m, int slot)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf earlier = STRBUF_INIT;
 
@@ -163,7 +178,7 @@ static void attach(struct monitor *m, int slot)
     m->clients.slots[slot].attached = true;
 }
 
-static void resize(struct monitor *m, const struct monitor_resize *to)
+static void monitor_resize(struct monitor *m, const struct monitor_resize *to)
 {
     const struct winsize size = { .ws_row = to->rows, .ws_col = to->cols };
 
@@ -172,7 +187,7 @@ static void resize(struct monitor *m, const struct monitor_resize *to)
 }
 
 /* A terminal that does not take input loses it, as a real one does. */
-static void give_input(struct monitor *m, const char *bytes, size_t len)
+static void monitor_give_input(struct monitor *m, const char *bytes, size_t len)
 {
     while (m->child.input >= 0 && len) {
         ssize_t put = write(m->child.input, bytes, len);
@@ -186,8 +201,49 @@ static void give_input(struct monitor *m, const char *bytes, size_t len)
     }
 }
 
+/* ---- standard input ---- */
+
+static void monitor_on_feed(struct monitor *m, int slot)
+{
+    struct client *client = &m->clients.slots[slot];
+    const char answer = MONITOR_FED;
+
+    if (!input_take(&m->input, slot) || send(client->fd, &answer, 1, MSG_NOSIGNAL) < 0)
+        clients_drop(&m->clients, slot);
+}
+
+/* While the pipe is full, its client waits: no end of it is seen either, which comes after
+ * what it has sent.
+ */
+static void monitor_feed(struct monitor *m, int slot, const char *bytes, size_t len)
+{
+    if (input_give(&m->input, bytes, len))
+        return;
+    (void)epoll_ctl(m->epoll, EPOLL_CTL_DEL, m->clients.slots[slot].fd, NULL);
+    monitor_watch(m, m->input.pipe, SOURCE_INPUT);
+}
+
+static void monitor_on_input_room(struct monitor *m)
+{
+    int pipe = m->input.pipe, slot = m->input.slot;
+
+    if (pipe < 0 || !input_write(&m->input))
+        return;
+    if (m->input.pipe >= 0)
+        (void)epoll_ctl(m->epoll, EPOLL_CTL_DEL, pipe, NULL);
+    monitor_watch(m, m->clients.slots[slot].fd, SOURCE_CLIENT + (uint32_t)slot);
+}
+
+/* A client has gone, and what it gave with it. */
+static void monitor_drop_client(struct monitor *m, int slot)
+{
+    clients_drop(&m->clients, slot);
+    if (slot == m->input.slot)
+        input_end(&m->input);
+}
+
 /* Copy the packet into the struct of its type; false if it is too short. */
-#define UNPACK(into, packet, len)                                                                  \
+#define UNPACK(into, packet, len) \
     ((len) >= sizeof(into) && (memcpy(&(into), (packet), sizeof(into)), true))
 
 static void pass_signal(const struct monitor *m, int number)
@@ -198,7 +254,7 @@ static void pass_signal(const struct monitor *m, int number)
         (void)kill(-m->child.pid, number);
 }
 
-static void on_packet(struct monitor *m, int slot, const char *packet, size_t len)
+static void monitor_on_packet(struct monitor *m, int slot, const char *packet, size_t len)
 {
     struct monitor_terminate end;
     struct monitor_signal sig;
@@ -213,33 +269,49 @@ static void on_packet(struct monitor *m, int slot, const char *packet, size_t le
         if (UNPACK(sig, packet, len))
             pass_signal(m, sig.signal);
         break;
-    case MONITOR_ATTACH: attach(m, slot); break;
-    case MONITOR_INPUT: give_input(m, packet + 1, len - 1); break;
+    case MONITOR_ATTACH:
+        monitor_attach(m, slot);
+        break;
+    case MONITOR_INPUT:
+        if (slot == m->input.slot)
+            monitor_feed(m, slot, packet + 1, len - 1);
+        else
+            monitor_give_input(m, packet + 1, len - 1);
+        break;
+    case MONITOR_FEED:
+        monitor_on_feed(m, slot);
+        break;
+    case MONITOR_END_INPUT:
+        if (slot == m->input.slot)
+            input_end(&m->input);
+        break;
     case MONITOR_RESIZE:
         if (UNPACK(size, packet, len))
-            resize(m, &size);
+            monitor_resize(m, &size);
         break;
-    default: break; /* of a newer agent */
+    default:
+        break; /* of a newer agent */
     }
 }
 
 /* Nobody else can reach us without the socket: if there is no room for it now,
- * loop() tries again.
+ * monitor_loop() tries again.
  */
 static void listen_if_needed(struct monitor *m)
 {
     struct aq_error err = { 0 };
 
-    if (m->clients.listener >= 0 || (!m->program.tty && clients_has_any(&m->clients)))
+    if (m->clients.listener >= 0
+        || (!m->program.tty && !input_is_awaited(&m->input) && clients_has_any(&m->clients)))
         return;
     if (clients_open(&m->clients, &err) == 0)
-        watch(m, m->clients.listener, SOURCE_LISTENER);
+        monitor_watch(m, m->clients.listener, SOURCE_LISTENER);
     else
         log_warning("%s", err.text);
 }
 
 /* Takes all of 'fds'. */
-static void keep(struct monitor *m, int fds[MONITOR_KEPT])
+static void monitor_keep(struct monitor *m, int fds[MONITOR_KEPT])
 {
     for (int i = 0; i < MONITOR_KEPT; i++) {
         aq_closep(&m->kept[i]);
@@ -247,18 +319,18 @@ static void keep(struct monitor *m, int fds[MONITOR_KEPT])
     }
 }
 
-static void on_client(struct monitor *m, int slot)
+static void monitor_on_client(struct monitor *m, int slot)
 {
     char packet[MONITOR_MESSAGE_MAX];
     int fds[MONITOR_KEPT];
     long got = clients_receive(&m->clients, slot, packet, fds);
 
     if (got == 0)
-        clients_drop(&m->clients, slot);
+        monitor_drop_client(m, slot);
     else if (got == 1 && packet[0] == MONITOR_KEEP)
-        keep(m, fds);
+        monitor_keep(m, fds);
     else if (got > 0)
-        on_packet(m, slot, packet, (size_t)got);
+        monitor_on_packet(m, slot, packet, (size_t)got);
     for (int i = 0; i < MONITOR_KEPT; i++)
         aq_closep(&fds[i]);
 }
@@ -266,21 +338,24 @@ static void on_client(struct monitor *m, int slot)
 static struct monitor_hello make_hello(const struct monitor *m)
 {
     return (struct monitor_hello){
-        .type = MONITOR_HELLO, .protocol = MONITOR_PROTOCOL, .tty = m->has_tty,
-        .pid = m->child.pid, .started_usec = m->started_usec,
+        .type = MONITOR_HELLO,
+        .protocol = MONITOR_PROTOCOL,
+        .tty = m->has_tty,
+        .pid = m->child.pid,
+        .started_usec = m->started_usec,
     };
 }
 
-static void on_connection(struct monitor *m)
+static void monitor_on_connection(struct monitor *m)
 {
     const struct monitor_hello hello = make_hello(m);
     int slot = clients_accept(&m->clients, m->is_running ? &hello : NULL);
 
     if (slot >= 0)
-        watch(m, m->clients.slots[slot].fd, SOURCE_CLIENT + (uint32_t)slot);
+        monitor_watch(m, m->clients.slots[slot].fd, SOURCE_CLIENT + (uint32_t)slot);
 }
 
-/* The program runs: whoever is connected hears of it. */
+/* The program runs: connected clients are told. */
 static void begin_running(struct monitor *m, bool has_tty, int64_t started_usec)
 {
     struct monitor_hello hello;
@@ -316,11 +391,10 @@ static void on_runner(struct monitor *m)
  */
 static bool is_over(const struct monitor *m)
 {
-    return m->is_ended
-        && (!m->has_grace || (kill(-m->child.pid, 0) < 0 && errno == ESRCH));
+    return m->is_ended && (!m->has_grace || (kill(-m->child.pid, 0) < 0 && errno == ESRCH));
 }
 
-static void loop(struct monitor *m)
+static void monitor_loop(struct monitor *m)
 {
     struct epoll_event events[16];
 
@@ -328,18 +402,35 @@ static void loop(struct monitor *m)
         int count;
 
         listen_if_needed(m);
-        count = epoll_wait(m->epoll, events, AQ_COUNT(events),
-                           clients_has_any(&m->clients) || m->clients.listener >= 0
-                               ? -1 : LISTEN_AGAIN_MSEC);
+        count = epoll_wait(
+            m->epoll, events, AQ_COUNT(events),
+            clients_has_any(&m->clients) || m->clients.listener >= 0 ? -1 : LISTEN_AGAIN_MSEC);
 
         for (int i = 0; i < count; i++) {
             switch (events[i].data.u32) {
-            case SOURCE_SIGNAL: on_signal(m); break;
-            case SOURCE_OUTPUT: on_output(m); break;
-            case SOURCE_LISTENER: on_connection(m); break;
-            case SOURCE_TIMER: on_timer(m); break;
-            case SOURCE_RUNNER: on_runner(m); break;
-            default: on_client(m, (int)(events[i].data.u32 - SOURCE_CLIENT));
+            case SOURCE_SIGNAL:
+                monitor_on_signal(m);
+                break;
+            case SOURCE_OUTPUT:
+                monitor_on_output(m);
+                break;
+            case SOURCE_LISTENER:
+                monitor_on_connection(m);
+                break;
+            case SOURCE_TIMER:
+                monitor_on_timer(m);
+                break;
+            case SOURCE_RUNNER:
+                on_runner(m);
+                break;
+            case SOURCE_INPUT:
+                monitor_on_input_room(m);
+                break;
+            case SOURCE_INPUT_TIMER:
+                input_close(&m->input);
+                break;
+            default:
+                monitor_on_client(m, (int)(events[i].data.u32 - SOURCE_CLIENT));
             }
         }
     }
@@ -386,12 +477,13 @@ static char *read_complaint(const struct runner_link *link)
 }
 
 /* waitpid()'s status of the program: the runner's is as precise as our own. */
-static int find_status(const struct monitor *m, const struct runner_report *report)
+static int monitor_find_status(const struct monitor *m, const struct runner_report *report)
 {
     return report && !report->code ? report->status : m->status;
 }
 
-static const char *reason_of(const struct monitor *m, int status, const struct memory_use *memory)
+static const char *monitor_reason_of(const struct monitor *m, int status,
+                                     const struct memory_use *memory)
 {
     bool was_killed = WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL
                                           : WEXITSTATUS(status) == 128 + SIGKILL;
@@ -403,7 +495,7 @@ static const char *reason_of(const struct monitor *m, int status, const struct m
     return WIFSIGNALED(status) ? MONITOR_SIGNALLED : MONITOR_EXITED;
 }
 
-/* For people, if that is what ended it; else NULL. */
+/* For users, if that is what ended it; else NULL. */
 static char *describe_lack(const char *reason, const struct memory_use *memory)
 {
     if (strcmp(reason, MONITOR_OUT_OF_MEMORY) != 0)
@@ -423,21 +515,24 @@ static char *find_complaint(const struct monitor *m, const struct runner_report 
 }
 
 /* The program has ended: end what it left, keep its last words, record. */
-static int finish(struct monitor *m, struct aq_error *err)
+static int monitor_finish(struct monitor *m, struct aq_error *err)
 {
     const struct sandbox *sandbox = &m->program.sandbox;
     const struct memory_use memory = cgroups_get_memory(sandbox, m->memory);
     struct runner_report got;
     const struct runner_report *report = runner_link_read_report(&m->runner, &got) ? &got : NULL;
     AQ_CLEANUP(aq_freep) char *complaint = find_complaint(m, report);
-    int status = find_status(m, report);
+    int status = monitor_find_status(m, report);
     bool signalled = WIFSIGNALED(status);
-    const char *reason = complaint ? MONITOR_NOT_STARTED : reason_of(m, status, &memory);
+    const char *reason = complaint ? MONITOR_NOT_STARTED : monitor_reason_of(m, status, &memory);
     AQ_CLEANUP(aq_freep) char *lack = describe_lack(reason, &memory);
     struct exit_record record = {
         .kernel_id = program_kernel_id(&m->program),
         .reason = reason,
-        .text = complaint ? complaint : lack ? lack : "", .has_code = true,
+        .text = complaint ? complaint
+                : lack    ? lack
+                          : "",
+        .has_code = true,
         .signal = signalled ? WTERMSIG(status) : 0,
         .code = signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
         .memory_peak_bytes = memory.peak_bytes,
@@ -446,23 +541,26 @@ static int finish(struct monitor *m, struct aq_error *err)
     AQ_FAULT("monitor.program.ended");
     child_kill_all();
     AQ_FAULT("monitor.descendants.ended");
-    while (take_output(m) > 0)
+    while (monitor_take_output(m) > 0)
         ;
     clear_sandbox(sandbox);
-    return record_exit(m->folder, &record, err);
+    return run_record_write_exit(m->directory, &record, err);
 }
 
 static int fail_to_start(struct monitor *m, struct aq_error *err)
 {
     struct exit_record record = { .kernel_id = program_kernel_id(&m->program),
-                                  .reason = MONITOR_NOT_STARTED, .text = err->text,
-                                  .has_code = true, .code = err->code == ENOENT ? 127 : 126,
+                                  .reason = MONITOR_NOT_STARTED,
+                                  .text = err->text,
+                                  .has_code = true,
+                                  .code = err->code == ENOENT ? 127 : 126,
                                   .memory_peak_bytes = -1 };
     struct aq_error later;
 
     clear_sandbox(&m->program.sandbox);
-    return record_exit(m->folder, &record, &later) < 0 ? aq_fail(err, later.code, "%s", later.text)
-                                                       : 0;
+    return run_record_write_exit(m->directory, &record, &later) < 0
+               ? aq_fail(err, later.code, "%s", later.text)
+               : 0;
 }
 
 static int open_sources(struct monitor *m, struct aq_error *err)
@@ -475,6 +573,7 @@ static int open_sources(struct monitor *m, struct aq_error *err)
     (void)sigaddset(&mask, SIGINT);
     (void)sigprocmask(SIG_BLOCK, &mask, NULL);
     (void)signal(SIGHUP, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN); /* a program may close its input before it has all */
     m->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     m->epoll = epoll_create1(EPOLL_CLOEXEC);
     m->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -488,27 +587,27 @@ static int open_sources(struct monitor *m, struct aq_error *err)
 static void watch_first(struct monitor *m)
 {
     if (m->clients.slots[0].fd >= 0)
-        watch(m, m->clients.slots[0].fd, SOURCE_CLIENT);
+        monitor_watch(m, m->clients.slots[0].fd, SOURCE_CLIENT);
 }
 
 static void watch_runner(struct monitor *m)
 {
     runner_link_connect(&m->runner);
     if (m->runner.connection >= 0)
-        watch(m, m->runner.connection, SOURCE_RUNNER);
+        monitor_watch(m, m->runner.connection, SOURCE_RUNNER);
 }
 
 /* From here on every outcome is recorded. */
 static int run_program(struct monitor *m, struct aq_error *err)
 {
     bool has_runner = m->program.sandbox.has_runner;
-    int r = record_started(m->folder, err);
+    int r = run_record_mark_started(m->directory, err);
 
     if (r < 0)
         return r;
     r = open_sources(m, err);
     if (r == 0)
-        r = log_ring_open(&m->log, m->folder, m->program.log_max, err);
+        r = log_ring_open(&m->log, m->directory, m->program.log_max, err);
     if (r == 0)
         r = cgroups_make(&m->program.sandbox, err);
     if (r == 0 && has_runner)
@@ -521,26 +620,30 @@ static int run_program(struct monitor *m, struct aq_error *err)
     if (r < 0)
         return fail_to_start(m, err);
     m->mounts = sandbox_is_used(&m->program.sandbox) ? child_open_mounts(&m->child) : -1;
-    watch(m, m->signals, SOURCE_SIGNAL);
-    watch(m, m->child.output, SOURCE_OUTPUT);
-    watch(m, m->timer, SOURCE_TIMER);
-    listen_if_needed(m); /* whoever hears of the start may connect */
+    monitor_watch(m, m->signals, SOURCE_SIGNAL);
+    monitor_watch(m, m->child.output, SOURCE_OUTPUT);
+    monitor_watch(m, m->timer, SOURCE_TIMER);
+    input_open(&m->input, AQ_TAKE_FD(m->child.feed), m->program.input_sec);
+    if (m->input.timer >= 0)
+        monitor_watch(m, m->input.timer, SOURCE_INPUT_TIMER);
+    listen_if_needed(m); /* a client that hears of the start may connect */
     watch_first(m);
     if (has_runner)
         watch_runner(m);
     else
-        begin_running(m, m->child.input >= 0, record_get_started(m->folder));
+        begin_running(m, m->child.input >= 0, run_record_get_started(m->directory));
     if (m->program.timeout_usec)
-        set_timer(m, m->program.timeout_usec, false);
-    loop(m);
-    return finish(m, err);
+        monitor_set_timer(m, m->program.timeout_usec, false);
+    monitor_loop(m);
+    return monitor_finish(m, err);
 }
 
 /* A monitor before us was killed between 'started' and 'exit.json'. */
 static int follow_dead_monitor(struct monitor *m, struct aq_error *err)
 {
     const struct exit_record record = { .kernel_id = program_kernel_id(&m->program),
-                                        .reason = MONITOR_LOST, .text = "the monitor was killed",
+                                        .reason = MONITOR_LOST,
+                                        .text = "the monitor was killed",
                                         .memory_peak_bytes = -1 };
     const char *marker = program_marker(&m->program);
 
@@ -548,40 +651,51 @@ static int follow_dead_monitor(struct monitor *m, struct aq_error *err)
         child_kill_marked(marker);
     clear_sandbox(&m->program.sandbox);
     AQ_FAULT("monitor.leftovers.ended");
-    return record_exit(m->folder, &record, err);
+    return run_record_write_exit(m->directory, &record, err);
 }
 
-static int take_folder(struct monitor *m, const char *folder, struct aq_error *err)
+static int take_directory(struct monitor *m, const char *directory, struct aq_error *err)
 {
-    m->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (m->folder < 0 || fchdir(m->folder) < 0)
-        return aq_fail_errno(err, "open '%s'", folder);
-    m->lock = openat(m->folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    m->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (m->directory < 0 || fchdir(m->directory) < 0)
+        return aq_fail_errno(err, "open '%s'", directory);
+    m->lock = openat(m->directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (m->lock < 0)
-        return aq_fail_errno(err, "open '%s/lock'", folder);
+        return aq_fail_errno(err, "open '%s/lock'", directory);
     if (flock(m->lock, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? MONITOR_EXIT_BUSY : aq_fail_errno(err, "lock '%s'", folder);
+        return errno == EWOULDBLOCK ? MONITOR_EXIT_BUSY
+                                    : aq_fail_errno(err, "lock '%s'", directory);
     return 0;
 }
 
-static int run_in_folder(struct monitor *m, struct aq_error *err)
+static int run_in_directory(struct monitor *m, struct aq_error *err)
 {
     int r;
 
-    if (record_has_exit(m->folder))
+    if (run_record_has_exit(m->directory))
         return 0;
-    r = program_read(m->folder, &m->program, err);
+    r = program_read(m->directory, &m->program, err);
     if (r < 0)
         return fail_to_start(m, err);
-    return record_get_started(m->folder) ? follow_dead_monitor(m, err) : run_program(m, err);
+    return run_record_get_started(m->directory) ? follow_dead_monitor(m, err) : run_program(m, err);
 }
 
-int monitor_run(const char *folder, int client, int program, struct aq_error *err)
+int monitor_run(const char *directory, int client, int program, struct aq_error *err)
 {
-    struct monitor m = { .folder = -1, .lock = -1, .epoll = -1, .signals = -1, .timer = -1,
-                         .memory = -1, .mounts = -1,
-                         .child = { .output = -1, .input = -1 }, .executable = -1, .clients = { .listener = -1 },
-                         .log = { .fd = -1 }, .kept = { -1, -1 }, .program = { .text = STRBUF_INIT },
+    struct monitor m = { .directory = -1,
+                         .lock = -1,
+                         .epoll = -1,
+                         .signals = -1,
+                         .timer = -1,
+                         .memory = -1,
+                         .mounts = -1,
+                         .child = { .output = -1, .input = -1, .feed = -1 },
+                         .input = { .pipe = -1, .timer = -1, .slot = -1 },
+                         .executable = -1,
+                         .clients = { .listener = -1 },
+                         .log = { .fd = -1 },
+                         .kept = { -1, -1 },
+                         .program = { .text = STRBUF_INIT },
                          .runner = { -1, -1, -1, -1 } };
     int r;
 
@@ -590,10 +704,10 @@ int monitor_run(const char *folder, int client, int program, struct aq_error *er
     m.executable = child_raise_program(program);
     if (client >= 0)
         clients_adopt(&m.clients, client);
-    r = take_folder(&m, folder, err);
+    r = take_directory(&m, directory, err);
     if (r == 0) {
-        r = run_in_folder(&m, err);
-        /* the folder may be another kernel's as soon as the agent has heard of the end */
+        r = run_in_directory(&m, err);
+        /* the directory may be another kernel's as soon as the agent has heard of the end */
         clients_stop_listening(&m.clients);
         aq_closep(&m.lock);
         if (r == 0)
@@ -605,6 +719,8 @@ int monitor_run(const char *folder, int client, int program, struct aq_error *er
     log_ring_close(&m.log);
     for (int i = 0; i < MONITOR_KEPT; i++)
         aq_closep(&m.kept[i]);
+    input_close(&m.input);
+    aq_closep(&m.child.feed);
     aq_closep(&m.child.output);
     aq_closep(&m.memory);
     aq_closep(&m.mounts);
@@ -614,6 +730,6 @@ int monitor_run(const char *folder, int client, int program, struct aq_error *er
     aq_closep(&m.signals);
     program_done(&m.program);
     aq_closep(&m.lock);
-    aq_closep(&m.folder);
+    aq_closep(&m.directory);
     return r;
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.c - parses the file 'program' of a run directory (protocol.h) */
 #include "monitor/program.h"
 
 #include <errno.h>
@@ -13,13 +15,13 @@ static const struct {
     const char *name;
     int resource;
 } rlimits[] = {
-    { "as", RLIMIT_AS },         { "core", RLIMIT_CORE },     { "data", RLIMIT_DATA },
-    { "fsize", RLIMIT_FSIZE },   { "memlock", RLIMIT_MEMLOCK }, { "nofile", RLIMIT_NOFILE },
-    { "nproc", RLIMIT_NPROC },   { "stack", RLIMIT_STACK },
+    { "as", RLIMIT_AS },       { "core", RLIMIT_CORE },       { "data", RLIMIT_DATA },
+    { "fsize", RLIMIT_FSIZE }, { "memlock", RLIMIT_MEMLOCK }, { "nofile", RLIMIT_NOFILE },
+    { "nproc", RLIMIT_NPROC }, { "stack", RLIMIT_STACK },
 };
 
-static int parse_number(const char *key, const char *text, uint64_t max, uint64_t *ret,
-                        struct aq_error *err)
+static int monitor_program_parse_number(const char *key, const char *text, uint64_t max,
+                                        uint64_t *ret, struct aq_error *err)
 {
     unsigned long long value;
     char *end;
@@ -33,10 +35,11 @@ static int parse_number(const char *key, const char *text, uint64_t max, uint64_
     return 0;
 }
 
-static int add_text(char ***list, size_t *count, size_t *cap, char *text, struct aq_error *err)
+static int monitor_program_add_text(char ***list, size_t *count, size_t *cap, char *text,
+                                    struct aq_error *err)
 {
     if (!vec_grow(list, cap, *count + 2, sizeof(**list)))
-        return aq_fail(err, ENOMEM, "program");
+        return aq_fail_oom(err);
     (*list)[(*count)++] = text;
     (*list)[*count] = NULL;
     return 0;
@@ -45,13 +48,13 @@ static int add_text(char ***list, size_t *count, size_t *cap, char *text, struct
 /* The keys of a container that may come several times; NULL = it is none. */
 static struct texts *find_texts(struct sandbox *s, const char *key)
 {
-    return strcmp(key, "cgroup") == 0    ? &s->cgroups
-           : strcmp(key, "limit") == 0   ? &s->limits
-           : strcmp(key, "device") == 0  ? &s->devices
-           : strcmp(key, "layer") == 0   ? &s->layers
-           : strcmp(key, "hide") == 0    ? &s->hidden
-           : strcmp(key, "remove") == 0  ? &s->leftovers
-                                         : NULL;
+    return strcmp(key, "cgroup") == 0   ? &s->cgroups
+           : strcmp(key, "limit") == 0  ? &s->limits
+           : strcmp(key, "device") == 0 ? &s->devices
+           : strcmp(key, "layer") == 0  ? &s->layers
+           : strcmp(key, "hide") == 0   ? &s->hidden
+           : strcmp(key, "remove") == 0 ? &s->leftovers
+                                        : NULL;
 }
 
 /* And those that come once. */
@@ -81,7 +84,7 @@ static int parse_sandbox(struct sandbox *s, const char *key, char *value, struct
         *path = value;
         return 1;
     }
-    r = add_text(&texts->items, &texts->count, &texts->cap, value, err);
+    r = monitor_program_add_text(&texts->items, &texts->count, &texts->cap, value, err);
     return r < 0 ? r : 1;
 }
 
@@ -96,7 +99,8 @@ static int parse_rlimit(struct program *p, const char *key, const char *value, s
         if (p->limit_count == AQ_COUNT(p->limits))
             break;
         r = strcmp(value, "unlimited") == 0
-                ? (int)(number = RLIM_INFINITY, 0) : parse_number(key, value, INT64_MAX, &number, err);
+                ? (int)(number = RLIM_INFINITY, 0)
+                : monitor_program_parse_number(key, value, INT64_MAX, &number, err);
         if (r < 0)
             return r;
         p->limits[p->limit_count].resource = rlimits[i].resource;
@@ -107,7 +111,7 @@ static int parse_rlimit(struct program *p, const char *key, const char *value, s
 }
 
 /* The keys whose value is a number: where it goes. */
-static int set_number(struct program *p, const char *key, uint64_t n)
+static int monitor_program_set_number(struct program *p, const char *key, uint64_t n)
 {
     if (strcmp(key, "uid") == 0) {
         p->uid = (uid_t)n;
@@ -117,6 +121,8 @@ static int set_number(struct program *p, const char *key, uint64_t n)
         p->has_gid = true;
     } else if (strcmp(key, "tty") == 0) {
         p->tty = n != 0;
+    } else if (strcmp(key, "input") == 0) {
+        p->input_sec = (int64_t)AQ_MIN(n, (uint64_t)INT32_MAX);
     } else if (strcmp(key, "rows") == 0) {
         p->rows = (uint16_t)AQ_MIN(n, UINT16_MAX);
     } else if (strcmp(key, "cols") == 0) {
@@ -155,9 +161,9 @@ static int parse_entry(struct program *p, char *key, char *value, struct aq_erro
     int r;
 
     if (strcmp(key, "arg") == 0)
-        return add_text(&p->argv, &p->argc, &p->argv_cap, value, err);
+        return monitor_program_add_text(&p->argv, &p->argc, &p->argv_cap, value, err);
     if (strcmp(key, "env") == 0)
-        return add_text(&p->envp, &p->envc, &p->envp_cap, value, err);
+        return monitor_program_add_text(&p->envp, &p->envc, &p->envp_cap, value, err);
     if (strcmp(key, "cwd") == 0) {
         p->cwd = value;
         return 0;
@@ -167,8 +173,8 @@ static int parse_entry(struct program *p, char *key, char *value, struct aq_erro
     r = parse_sandbox(&p->sandbox, key, value, err);
     if (r != 0)
         return r < 0 ? r : 0;
-    r = parse_number(key, value, is_id ? UINT32_MAX - 1 : INT64_MAX, &number, err);
-    if (r == 0 && set_number(p, key, number) < 0)
+    r = monitor_program_parse_number(key, value, is_id ? UINT32_MAX - 1 : INT64_MAX, &number, err);
+    if (r == 0 && monitor_program_set_number(p, key, number) < 0)
         return aq_fail_field(err, EINVAL, key, "program: unknown key '%s'", key);
     return r;
 }
@@ -186,8 +192,9 @@ static int check_sandbox(const struct sandbox *s, struct aq_error *err)
 
 int program_parse(struct strbuf *text, struct program *ret, struct aq_error *err)
 {
-    struct program p = { .log_max = 10 << 20, .grace_usec = 10000000, .rows = 24, .cols = 80,
-                         .text = *text };
+    struct program p = {
+        .log_max = 10 << 20, .grace_usec = 10000000, .rows = 24, .cols = 80, .text = *text
+    };
     int r = 0;
 
     strbuf_init(text);
@@ -218,13 +225,13 @@ int program_parse(struct strbuf *text, struct program *ret, struct aq_error *err
     return 0;
 }
 
-int program_read(int folder, struct program *ret, struct aq_error *err)
+int program_read(int directory, struct program *ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = fs_read(folder, "program", PROGRAM_MAX, &text, err);
+    int r = fs_read(directory, "program", PROGRAM_MAX, &text, err);
 
     if (r == -ENOENT) /* a monitor before us was about to start it, or did */
-        r = fs_read(folder, "started", PROGRAM_MAX, &text, err);
+        r = fs_read(directory, "started", PROGRAM_MAX, &text, err);
     return r < 0 ? r : program_parse(&text, ret, err);
 }
 

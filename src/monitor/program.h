@@ -1,4 +1,5 @@
-/* program.h - the file 'program' of a folder, see protocol.h */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.h - parses the file 'program' of a run directory (protocol.h) */
 #ifndef AQ_MONITOR_PROGRAM_H
 #define AQ_MONITOR_PROGRAM_H
 
@@ -21,6 +22,7 @@ struct program {
     uint16_t rows, cols;
     uint64_t log_max;
     int64_t timeout_usec, grace_usec;
+    int64_t input_sec; /* 0 = there is no standard input */
     struct {
         int resource;
         struct rlimit value;
@@ -30,8 +32,8 @@ struct program {
     struct strbuf text;
 };
 
-/* Read 'program' below 'folder', or what it became. -EINVAL with field = the key. */
-int program_read(int folder, struct program *ret, struct aq_error *err);
+/* Read 'program' below 'directory', or what it became. -EINVAL with field = the key. */
+int program_read(int directory, struct program *ret, struct aq_error *err);
 
 /* The same from bytes, which 'ret' takes over. */
 int program_parse(struct strbuf *text, struct program *ret, struct aq_error *err) AQ_UNTRUSTED;

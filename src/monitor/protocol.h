@@ -1,19 +1,20 @@
-/* protocol.h - the folder and the socket between an agent and a monitor
+/* SPDX-License-Identifier: Apache-2.0 */
+/* protocol.h - the directory and the socket between an agent and a monitor
  *
- * The agent makes a folder with a file 'program' and starts
+ * The agent makes a directory with a file 'program' and starts
  * "aliquot-monitor FOLDER [DESCRIPTOR [PROGRAM]]"; the descriptor is one end of a
  * SOCK_SEQPACKET pair and serves as a connection that is there from the
  * start; PROGRAM is a descriptor of what the first arg names, to be executed in
- * its place. In the folder the monitor keeps
+ * its place. In the directory the monitor keeps
  *
  *   lock          flock()ed as long as a monitor is alive
  *   started       what 'program' is called from just before the program starts:
- *                 a program is started at most once per folder. A power failure
+ *                 a program is started at most once per directory. A power failure
  *                 may undo it: nobody starts what was ordered before one
  *   log, log.1    the program's output: newer and older half of a ring
  *   monitor.sock  SOCK_SEQPACKET, the messages below, host byte order. There
  *                 unless only the connection that is given is needed: with a
- *                 terminal, and as long as nobody is connected
+ *                 terminal or input, and as long as nobody is connected
  *   runner.sock   of a container: its runner listens there (runner/protocol.h)
  *   exit.json     the exit record, whole before GONE is sent. It outlives every
  *                 process; who told others of it makes it durable there. A power
@@ -28,13 +29,15 @@
  *
  * A monitor that finds 'started' without 'exit.json' follows one that was
  * killed: it ends what is left of the program and records "monitor-lost".
- * One that finds exit.json does nothing. So whatever state a folder is in,
+ * One that finds exit.json does nothing. So whatever state a directory is in,
  * running the monitor once more leads to exit.json.
  *
  * 'program' is a sequence of NUL-terminated strings "key=value":
  *   arg env           in order; the first arg is the path to execute
  *   cwd uid gid       0 or 1 of each
  *   tty rows cols     tty=1: a terminal for standard input, output and error
+ *   input             seconds from the start in which FEED may begin to give standard
+ *                     input; without it that is empty [0 = at once]
  *   log_max           bytes of the ring [10485760]
  *   timeout_usec      run time after which it is terminated [0 = none]
  *   grace_usec        between SIGTERM and SIGKILL then [10000000]
@@ -43,18 +46,18 @@
  * 
  * A container's program is an OCI runtime, which is started in a mount
  * namespace of its own where the root file system is put together (rootfs.h):
- *   stage             empty folder to do that in; makes it a container
- *   layer             folders of the image, topmost first
- *   scratch           folder for what is written, or, with
+ *   stage             empty directory to do that in; makes it a container
+ *   layer             directories of the image, topmost first
+ *   scratch           directory for what is written, or, with
  *   scratch_template  an image of a file system, a file that is its copy
  *   id_base id_count  users of the container are these of the node [0 0 = the same]
- *   home_uid home_gid who of these gets the folder 'home' [0 0]
+ *   home_uid home_gid who of these gets the directory 'home' [0 0]
  *   home              its path inside; there are entries of both in /etc/passwd
  *                     and /etc/group then
  *   hide              mount points that the runtime must not see
- *   cgroup            folders to make, to run it in, and to remove
+ *   cgroup            directories to make, to run it in, and to remove
  *   outside           1: it is not run in them but makes cgroups of its own below [0]
- *   limit             FILE=VALUE, written in this order once the folders are there
+ *   limit             FILE=VALUE, written in this order once the directories are there
  *   device            "c 1:3 rwm": nodes it may use; for cgroup version 2
  *   runner            1: its process 1 is aliquot-runner (runner_link.h) [0]
  *   relays            1: the runtime passes its output on, so it is not over before
@@ -70,15 +73,16 @@
 #include <stdint.h>
 
 #define MONITOR_PROTOCOL 1
+#define MONITOR_SOCKET "monitor.sock"
 #define MONITOR_MESSAGE_MAX 16384 /* bytes of a packet */
 #define MONITOR_REPLAY_MAX 65536  /* bytes of earlier output that ATTACH shows */
 #define MONITOR_KEPT 2            /* descriptors of KEEP */
-#define MONITOR_EXIT_BUSY 75      /* exit status: another monitor has the folder */
+#define MONITOR_EXIT_BUSY 75      /* exit status: another monitor has the directory */
 
 /* "reason" in exit.json */
 #define MONITOR_EXITED "exited"
 #define MONITOR_SIGNALLED "signalled"
-#define MONITOR_TERMINATED "terminated"  /* TERMINATE was asked for before it ended */
+#define MONITOR_TERMINATED "terminated"       /* TERMINATE was asked for before it ended */
 #define MONITOR_OUT_OF_MEMORY "out-of-memory" /* killed by the kernel at its memory limit */
 #define MONITOR_TIMEOUT "task-timeout"
 #define MONITOR_NOT_STARTED "failed-to-start" /* "text" says why */
@@ -89,12 +93,17 @@ enum monitor_message {
     MONITOR_HELLO = 'h',   /* struct monitor_hello, first on every connection */
     MONITOR_OUTPUT = 'o',  /* type byte, then output; to attached clients */
     MONITOR_SKIPPED = 's', /* type byte: output was dropped, the client is too slow */
+    MONITOR_FED = 'b',     /* type byte: the answer to FEED; a refusal closes the connection */
     MONITOR_GONE = 'x',    /* type byte: exit.json is there; then the connection ends */
     /* to the monitor */
     MONITOR_TERMINATE = 'T', /* struct monitor_terminate */
     MONITOR_SIGNAL = 'K',    /* struct monitor_signal, to the process group */
     MONITOR_ATTACH = 'A',    /* type byte: earlier output, then live */
-    MONITOR_INPUT = 'I',     /* type byte, then input for the terminal */
+    MONITOR_INPUT = 'I',     /* type byte, then input for the terminal; or, after FEED, for the
+                                program: nothing of it is lost, who sends too much waits */
+    MONITOR_FEED = 'N',      /* type byte: this connection gives the standard input, which ends
+                                with it. One connection may */
+    MONITOR_END_INPUT = 'D', /* type byte: standard input ends there */
     MONITOR_RESIZE = 'R',    /* struct monitor_resize */
     MONITOR_KEEP = 'F',      /* type byte, with MONITOR_KEPT descriptors (SCM_RIGHTS): held open as
                                 long as the program runs, in place of earlier ones. A later agent

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rootfs.c - the root file system of a container, in a mount namespace of its own */
 #include "monitor/rootfs.h"
 
 #include <errno.h>
@@ -12,11 +14,11 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
-#include "monitor/accounts.h"
+#include "monitor/passwd.h"
 #include "monitor/id_map.h"
-#include "monitor/image_file.h"
+#include "monitor/scratch_image.h"
 
-static int make_folder(const char *path, mode_t mode, struct aq_error *err)
+static int rootfs_make_directory(const char *path, mode_t mode, struct aq_error *err)
 {
     if (mkdir(path, mode) < 0 && errno != EEXIST)
         return aq_fail_errno(err, "make folder '%s'", path);
@@ -35,7 +37,7 @@ static int enter_namespace(struct aq_error *err)
 
 int rootfs_hide(const struct sandbox *sandbox, struct aq_error *err)
 {
-    int r = sandbox->hidden.count ? make_folder("hidden", 0755, err) : 0;
+    int r = sandbox->hidden.count ? rootfs_make_directory("hidden", 0755, err) : 0;
 
     /* covered, as to unmount waits for all processors */
     for (size_t i = 0; r == 0 && i < sandbox->hidden.count; i++)
@@ -49,14 +51,14 @@ int rootfs_hide(const struct sandbox *sandbox, struct aq_error *err)
  */
 static int enter_stage(const struct sandbox *sandbox, struct aq_error *err)
 {
-    static const char *const folders[] = { "scratch", "layers", "rootfs" };
+    static const char *const directories[] = { "scratch", "layers", "rootfs" };
     int r = 0;
 
     if (mount("aliquot", sandbox->stage, "tmpfs", MS_NODEV | MS_NOSUID, "size=4m,mode=0755") < 0
         || chdir(sandbox->stage) < 0)
         return aq_fail_errno(err, "mount the stage '%s'", sandbox->stage);
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++)
-        r = make_folder(folders[i], 0755, err);
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(directories); i++)
+        r = rootfs_make_directory(directories[i], 0755, err);
     return r;
 }
 
@@ -65,20 +67,21 @@ static int enter_stage(const struct sandbox *sandbox, struct aq_error *err)
 static int mount_scratch(const struct sandbox *sandbox, struct aq_error *err)
 {
     if (!sandbox->scratch_template) {
-        if (make_folder(sandbox->scratch, 0700, err) < 0)
+        if (rootfs_make_directory(sandbox->scratch, 0700, err) < 0)
             return -err->code;
         return mount(sandbox->scratch, "scratch", NULL, MS_BIND, NULL) < 0
-                   ? aq_fail_errno(err, "mount '%s'", sandbox->scratch) : 0;
+                   ? aq_fail_errno(err, "mount '%s'", sandbox->scratch)
+                   : 0;
     }
-    return image_file_mount(sandbox->scratch_template, sandbox->scratch, "scratch", err);
+    return scratch_image_mount(sandbox->scratch_template, sandbox->scratch, "scratch", err);
 }
 
-/* A folder of the container's user 'uid', unless somebody has it already. */
+/* A directory of the container's user 'uid', unless somebody has it already. */
 static int make_owned(const char *path, const struct sandbox *sandbox, uint32_t uid, uint32_t gid,
                       struct aq_error *err)
 {
     struct stat st;
-    int r = make_folder(path, 0755, err);
+    int r = rootfs_make_directory(path, 0755, err);
 
     if (r == 0
         && (stat(path, &st) < 0
@@ -87,13 +90,16 @@ static int make_owned(const char *path, const struct sandbox *sandbox, uint32_t 
     return r;
 }
 
-/* The folder of overlayfs, without what a former attempt left in it. */
+/* The directory of overlayfs, without what a former attempt left in it. */
 static int make_work(struct aq_error *err)
 {
-    if (access("scratch/work" "/work", F_OK) == 0
+    if (access("scratch/work"
+               "/work",
+               F_OK)
+            == 0
         && fs_remove_tree(AT_FDCWD, "scratch/work", err) < 0)
         return -err->code;
-    return make_folder("scratch/work", 0700, err);
+    return rootfs_make_directory("scratch/work", 0700, err);
 }
 
 /* The container's root owns "/". */
@@ -118,11 +124,10 @@ static int mount_mapped(const char *layer, const char *place, int user_namespace
                                .userns_fd = (uint64_t)user_namespace };
     AQ_CLEANUP(aq_closep) int tree = -1;
 
-    if (make_folder(place, 0755, err) < 0)
+    if (rootfs_make_directory(place, 0755, err) < 0)
         return -err->code;
     tree = open_tree(AT_FDCWD, layer, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (tree < 0
-        || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+    if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
         return aq_fail_errno(err, "map the users of '%s'", layer);
     if (move_mount(tree, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return aq_fail_errno(err, "mount '%s'", layer);
@@ -165,17 +170,20 @@ static int mount_overlay(const struct sandbox *sandbox, struct aq_error *err)
     /* volatile: nothing of it has to survive, so nothing waits for a disk */
     strbuf_adds(&options, ",upperdir=scratch/upper,workdir=scratch/work,volatile");
     if (!strbuf_ok(&options))
-        return aq_fail(err, ENOMEM, "root file system");
+        return aq_fail_oom(err);
     return mount("aliquot", "rootfs", "overlay", MS_NODEV, options.data) < 0
-               ? aq_fail_errno(err, "mount the layers of the image") : 0;
+               ? aq_fail_errno(err, "mount the layers of the image")
+               : 0;
 }
 
-static int add_account(const struct sandbox *sandbox, struct aq_error *err)
+static int rootfs_add_account(const struct sandbox *sandbox, struct aq_error *err)
 {
-    const struct account account = { .uid = sandbox->home_uid, .gid = sandbox->home_gid,
-                                     .id_base = sandbox->id_base, .home = sandbox->home };
+    const struct passwd_user user = { .uid = sandbox->home_uid,
+                                      .gid = sandbox->home_gid,
+                                      .id_base = sandbox->id_base,
+                                      .home = sandbox->home };
 
-    return accounts_add("rootfs", &account, err);
+    return passwd_add_user("rootfs", &user, err);
 }
 
 int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
@@ -192,5 +200,5 @@ int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
     if (r == 0)
         r = mount_overlay(sandbox, err);
     AQ_FAULT("monitor.rootfs.mounted");
-    return r == 0 && sandbox->home ? add_account(sandbox, err) : r;
+    return r == 0 && sandbox->home ? rootfs_add_account(sandbox, err) : r;
 }

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rootfs.h - the root file system of a container, in a mount namespace of its own
  *
- * Below the stage, an empty folder that all containers of an agent share, as
+ * Below the stage, an empty directory that all containers of an agent share, as
  * each sees only its own mounts there:
  *
  *   stage/scratch/   the scratch space: upper, work (overlayfs'), home
@@ -21,7 +22,7 @@
 /* Take the calling process into a new mount namespace and mount there. After fork(). */
 int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err);
 
-/* Put an empty folder over what the program must not see. After rootfs_enter(), in the
+/* Put an empty directory over what the program must not see. After rootfs_enter(), in the
  * working directory that it leaves.
  */
 int rootfs_hide(const struct sandbox *sandbox, struct aq_error *err);

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner_link.c - the monitor's side of aliquot-runner, process 1 of a container */
 #include "monitor/runner_link.h"
 
 #include <errno.h>
@@ -40,13 +42,14 @@ int runner_link_pass(const struct runner_link *link)
 {
     return dup2(link->listener, RUNNER_SOCKET_FD) < 0 || dup2(link->report, RUNNER_REPORT_FD) < 0
                    || dup2(link->log, RUNTIME_LOG_FD) < 0
-               ? -errno : 0;
+               ? -errno
+               : 0;
 }
 
 void runner_link_connect(struct runner_link *link)
 {
     link->connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* whoever listens accepts later; only a queue of others would refuse */
+    /* the listener accepts later; only a queue of others would refuse */
     if (link->connection >= 0
         && connect(link->connection, (const struct sockaddr *)&address, sizeof(address)) < 0)
         aq_closep(&link->connection);
@@ -70,8 +73,7 @@ int runner_link_receive(struct runner_link *link, struct runner_hello *ret)
 
 bool runner_link_read_report(const struct runner_link *link, struct runner_report *ret)
 {
-    return link->report >= 0
-           && pread(link->report, ret, sizeof(*ret), 0) == (ssize_t)sizeof(*ret)
+    return link->report >= 0 && pread(link->report, ret, sizeof(*ret), 0) == (ssize_t)sizeof(*ret)
            && ret->magic == RUNNER_REPORT_MAGIC
            && memchr(ret->text, '\0', sizeof(ret->text)) != NULL;
 }

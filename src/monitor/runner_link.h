@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runner_link.h - the monitor's side of aliquot-runner, process 1 of a container
  *
- * The listening socket lies in the kernel's folder, "runner.sock", and goes
+ * The listening socket lies in the kernel's directory, "runner.sock", and goes
  * into the container as descriptor RUNNER_SOCKET_FD, a memory file for its report
  * as RUNNER_REPORT_FD (runner/protocol.h). The agent connects to the socket by
  * itself; the monitor does to hear when the program runs. The OCI runtime, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox.h - what surrounds the program of a container
  *
  * The agent says in 'program' what it is to be (protocol.h). The monitor makes
@@ -17,22 +18,22 @@ struct texts {
 };
 
 struct sandbox {
-    struct texts cgroups;  /* folders, absolute */
-    struct texts limits;   /* "FILE=VALUE" to write, in order; FILE is absolute */
-    struct texts devices;  /* "c 1:3 rwm": all that may be used, in cgroup version 2 */
-    struct texts layers;   /* folders of the root file system, topmost first */
-    struct texts hidden;   /* mount points that the program must not see */
-    struct texts leftovers; /* files and folders to remove at the end */
-    const char *stage;     /* folder to build the root file system in; NULL = no container */
-    const char *scratch;   /* folder, or image of a file system, for what is written */
-    const char *scratch_template; /* image to begin with; NULL = 'scratch' is a folder */
-    const char *home;      /* path inside of the home folder's user; NULL = no user is added */
-    const char *unused;      /* paths that agents of earlier versions gave */
-    bool has_runner;       /* process 1 is aliquot-runner */
-    bool relays;           /* the runtime passes the container's output on */
-    bool is_outside;       /* the program itself stays out of the cgroups, it makes inner ones */
-    uint32_t home_uid, home_gid; /* who gets the home folder, as the container counts */
-    uint32_t id_base, id_count; /* users of the container on the host; count 0 = the same */
+    struct texts cgroups;   /* directories, absolute */
+    struct texts limits;    /* "FILE=VALUE" to write, in order; FILE is absolute */
+    struct texts devices;   /* "c 1:3 rwm": all that may be used, in cgroup version 2 */
+    struct texts layers;    /* directories of the root file system, topmost first */
+    struct texts hidden;    /* mount points that the program must not see */
+    struct texts leftovers; /* files and directories to remove at the end */
+    const char *stage;      /* directory to build the root file system in; NULL = no container */
+    const char *scratch;    /* directory, or image of a file system, for what is written */
+    const char *scratch_template; /* image to begin with; NULL = 'scratch' is a directory */
+    const char *home;   /* path inside of the home directory's user; NULL = no user is added */
+    const char *unused; /* paths that agents of earlier versions gave */
+    bool has_runner;    /* process 1 is aliquot-runner */
+    bool relays;        /* the runtime passes the container's output on */
+    bool is_outside;    /* the program itself stays out of the cgroups, it makes inner ones */
+    uint32_t home_uid, home_gid; /* who gets the home directory, as the container counts */
+    uint32_t id_base, id_count;  /* users of the container on the host; count 0 = the same */
 };
 
 static inline bool sandbox_is_used(const struct sandbox *sandbox)

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c - starts one process, in a terminal or with pipes */
 #include "runner/command.h"
 
 #include <errno.h>
@@ -17,12 +19,12 @@
 
 #define TTY_GROUP 5 /* of terminals in every distribution, and of devpts in containers */
 
-struct plumbing {
+struct command_plumbing {
     int ours[3], theirs[3]; /* standard input, output, error */
     int start_read, start_write;
 };
 
-static void plumbing_close(struct plumbing *pl)
+static void command_plumbing_close(struct command_plumbing *pl)
 {
     for (int i = 0; i < 3; i++) {
         aq_closep(&pl->ours[i]);
@@ -32,9 +34,9 @@ static void plumbing_close(struct plumbing *pl)
     aq_closep(&pl->start_write);
 }
 
-/* By descriptors: the folder /dev/pts may show another instance. */
-static int open_terminal(const struct options *o, const struct command_spec *spec,
-                         struct plumbing *pl, struct aq_error *err)
+/* By descriptors: the directory /dev/pts may show another instance. */
+static int command_open_terminal(const struct options *o, const struct command_spec *spec,
+                                 struct command_plumbing *pl, struct aq_error *err)
 {
     const struct winsize size = { .ws_row = spec->rows, .ws_col = spec->cols };
     int unlock = 0;
@@ -49,7 +51,7 @@ static int open_terminal(const struct options *o, const struct command_spec *spe
         return aq_fail_errno(err, "open a terminal's other side");
     (void)ioctl(pl->theirs[0], TIOCSWINSZ, &size);
     if (o->has_uid && fchown(pl->theirs[0], o->uid, TTY_GROUP) < 0)
-        (void)fchown(pl->theirs[0], o->uid, (gid_t)-1);
+        fs_try_chown(pl->theirs[0], o->uid);
     for (int i = 1; i < 3; i++)
         pl->theirs[i] = fcntl(pl->theirs[0], F_DUPFD_CLOEXEC, 3);
     pl->ours[1] = fcntl(pl->ours[0], F_DUPFD_CLOEXEC, 3);
@@ -69,7 +71,7 @@ static int open_pipe(int *ret_read, int *ret_write, struct aq_error *err)
     return 0;
 }
 
-static int open_pipes(bool has_input, struct plumbing *pl, struct aq_error *err)
+static int open_pipes(bool has_input, struct command_plumbing *pl, struct aq_error *err)
 {
     int r = 0;
 
@@ -82,7 +84,7 @@ static int open_pipes(bool has_input, struct plumbing *pl, struct aq_error *err)
     return r < 0 ? r : open_pipe(&pl->ours[2], &pl->theirs[2], err);
 }
 
-static int open_socket(int socket, struct plumbing *pl, struct aq_error *err)
+static int open_socket(int socket, struct command_plumbing *pl, struct aq_error *err)
 {
     pl->theirs[0] = fcntl(socket, F_DUPFD_CLOEXEC, 3);
     pl->theirs[1] = fcntl(socket, F_DUPFD_CLOEXEC, 3);
@@ -92,15 +94,15 @@ static int open_socket(int socket, struct plumbing *pl, struct aq_error *err)
     return 0;
 }
 
-static int open_plumbing(const struct options *o, const struct command_spec *spec,
-                         struct plumbing *pl, struct aq_error *err)
+static int command_open_plumbing(const struct options *o, const struct command_spec *spec,
+                                 struct command_plumbing *pl, struct aq_error *err)
 {
     int r = open_pipe(&pl->start_read, &pl->start_write, err);
 
     if (r < 0 || spec->streams == COMMAND_INHERITS)
         return r;
     if (spec->streams == COMMAND_TERMINAL)
-        return open_terminal(o, spec, pl, err);
+        return command_open_terminal(o, spec, pl, err);
     if (spec->streams == COMMAND_SOCKET)
         return open_socket(spec->socket, pl, err);
     return open_pipes(spec->streams == COMMAND_PIPES, pl, err);
@@ -108,7 +110,8 @@ static int open_plumbing(const struct options *o, const struct command_spec *spe
 
 /* ---- in the child, between fork and exec ---- */
 
-static const char *set_descriptors(const struct command_spec *spec, const struct plumbing *pl)
+static const char *command_set_descriptors(const struct command_spec *spec,
+                                           const struct command_plumbing *pl)
 {
     if (setsid() < 0)
         return "setsid";
@@ -143,7 +146,7 @@ const char *command_set_identity(const struct options *o)
     return NULL;
 }
 
-static void reset_signals(void)
+static void command_reset_signals(void)
 {
     const struct sigaction usual = { .sa_handler = SIG_DFL };
     sigset_t none;
@@ -156,8 +159,8 @@ static void reset_signals(void)
 
 static void execute_shell(void)
 {
-    const char *const shells[] = { getenv("SHELL"), "/bin/bash", "/usr/bin/bash", "/bin/sh",
-                                   "/bin/ash", "/busybox/sh" };
+    const char *const shells[] = { getenv("SHELL"), "/bin/bash", "/usr/bin/bash",
+                                   "/bin/sh",       "/bin/ash",  "/busybox/sh" };
 
     for (size_t i = 0; i < AQ_COUNT(shells); i++)
         if (shells[i] && shells[i][0] == '/')
@@ -166,11 +169,11 @@ static void execute_shell(void)
 
 /* Returns only if it cannot be executed, with the step that failed. */
 static const char *execute(const struct options *o, const struct command_spec *spec,
-                           const struct plumbing *pl)
+                           const struct command_plumbing *pl)
 {
-    const char *cwd = spec->cwd ? spec->cwd : o->cwd, *step = set_descriptors(spec, pl);
+    const char *cwd = spec->cwd ? spec->cwd : o->cwd, *step = command_set_descriptors(spec, pl);
 
-    reset_signals();
+    command_reset_signals();
     set_oom_score(o);
     if (!step)
         step = command_set_identity(o);
@@ -189,9 +192,9 @@ static const char *execute(const struct options *o, const struct command_spec *s
     return "execute";
 }
 
-__attribute__((noreturn)) static void become(const struct options *o,
-                                             const struct command_spec *spec,
-                                             const struct plumbing *pl)
+__attribute__((noreturn)) static void command_become(const struct options *o,
+                                                     const struct command_spec *spec,
+                                                     const struct command_plumbing *pl)
 {
     struct command_failure failure = { 0 };
     const char *step = execute(o, spec, pl);
@@ -207,14 +210,14 @@ __attribute__((noreturn)) static void become(const struct options *o,
 int command_start(const struct options *options, const struct command_spec *spec,
                   struct command *ret, struct aq_error *err)
 {
-    struct plumbing pl = { { -1, -1, -1 }, { -1, -1, -1 }, -1, -1 };
-    int r = open_plumbing(options, spec, &pl, err);
+    struct command_plumbing pl = { { -1, -1, -1 }, { -1, -1, -1 }, -1, -1 };
+    int r = command_open_plumbing(options, spec, &pl, err);
     pid_t pid = -1;
 
     if (r == 0) {
         pid = fork();
         if (pid == 0)
-            become(options, spec, &pl);
+            command_become(options, spec, &pl);
         if (pid < 0)
             r = aq_fail_errno(err, "fork");
     }
@@ -224,11 +227,14 @@ int command_start(const struct options *options, const struct command_spec *spec
                 (void)fcntl(pl.ours[i], F_SETFL, O_NONBLOCK);
         (void)fcntl(pl.start_read, F_SETFL, O_NONBLOCK);
         *ret = (struct command){
-            .pid = pid, .start = AQ_TAKE_FD(pl.start_read), .input = AQ_TAKE_FD(pl.ours[0]),
-            .output = AQ_TAKE_FD(pl.ours[1]), .errors = AQ_TAKE_FD(pl.ours[2]),
+            .pid = pid,
+            .start = AQ_TAKE_FD(pl.start_read),
+            .input = AQ_TAKE_FD(pl.ours[0]),
+            .output = AQ_TAKE_FD(pl.ours[1]),
+            .errors = AQ_TAKE_FD(pl.ours[2]),
         };
     }
-    plumbing_close(&pl);
+    command_plumbing_close(&pl);
     return r;
 }
 

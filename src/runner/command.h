@@ -1,4 +1,5 @@
-/* command.h - starting one process, in a terminal or with pipes
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.h - starts one process, in a terminal or with pipes
  *
  * The process leads a session and process group of its own. Whether it could
  * be executed comes later, through 'start', so that a slow file system never
@@ -24,7 +25,7 @@ struct command_spec {
     const char *cwd; /* NULL = as in the options */
     enum command_streams streams;
     uint16_t rows, cols;
-    int socket;      /* of COMMAND_SOCKET; stays the caller's */
+    int socket; /* of COMMAND_SOCKET; stays the caller's */
 };
 
 /* Our ends, not blocking, -1 = none. A terminal is 'input', 'output' a

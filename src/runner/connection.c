@@ -1,4 +1,5 @@
-/* connection.c - who comes through the socket: further commands, attached people
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connection.c - who comes through the socket: further commands, attached users
  *
  * A command's output is read only while its connection takes it, and a
  * connection is read only while its command takes its input, so nothing is
@@ -18,13 +19,13 @@
 
 enum role { ROLE_NONE, ROLE_ATTACHED, ROLE_COMMAND };
 
-struct connection {
+struct runner_connection {
     struct list link;
     struct runner *runner;
     struct watch watch;
     enum role role;
-    bool skipped;    /* attached: output was dropped and it was not told yet */
-    bool is_closing; /* once 'unsent' has gone */
+    bool skipped;                       /* attached: output was dropped and it was not told yet */
+    bool is_closing;                    /* once 'unsent' has gone */
     char unsent[1 + RUNNER_OUTPUT_MAX]; /* the packet that it did not take */
     size_t unsent_len;
     /* the command */
@@ -49,7 +50,7 @@ static void end_socket(int fd)
         ;
 }
 
-static void drop(struct connection *c)
+static void runner_connection_drop(struct runner_connection *c)
 {
     if (c->role == ROLE_COMMAND && !c->is_ended) {
         command_signal(c->pid, SIGHUP);
@@ -68,17 +69,17 @@ static void drop(struct connection *c)
 }
 
 /* What follows EXEC waits until the command is there. */
-static bool is_readable(const struct connection *c)
+static bool connection_is_readable(const struct runner_connection *c)
 {
     return !c->untaken && !c->is_closing && (c->role != ROLE_COMMAND || c->is_started);
 }
 
 /* Which descriptors matter now. */
-static void set_watches(struct connection *c)
+static void set_watches(struct runner_connection *c)
 {
     uint32_t output = c->is_started && !c->unsent_len ? EPOLLIN : 0;
 
-    watch_want(&c->watch, EPOLLRDHUP | (is_readable(c) ? EPOLLIN : 0)
+    watch_want(&c->watch, EPOLLRDHUP | (connection_is_readable(c) ? EPOLLIN : 0)
                               | (c->unsent_len ? EPOLLOUT : 0));
     watch_want(&c->output, output);
     watch_want(&c->errors, output);
@@ -88,7 +89,7 @@ static void set_watches(struct connection *c)
 /* Send, or keep until it can be sent; nothing may be kept already. Of a
  * connection that has gone the loop will hear.
  */
-static void send_packet(struct connection *c, const void *packet, size_t len)
+static void connection_send_packet(struct runner_connection *c, const void *packet, size_t len)
 {
     if (send(c->watch.fd, packet, len, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 || errno != EAGAIN)
         return;
@@ -97,19 +98,19 @@ static void send_packet(struct connection *c, const void *packet, size_t len)
 }
 
 /* The last packet; true if the connection is gone with it. */
-static bool send_last(struct connection *c, const void *packet, size_t len)
+static bool send_last(struct runner_connection *c, const void *packet, size_t len)
 {
-    send_packet(c, packet, len);
+    connection_send_packet(c, packet, len);
     c->is_closing = true;
     if (c->unsent_len) {
         set_watches(c);
         return false;
     }
-    drop(c);
+    runner_connection_drop(c);
     return true;
 }
 
-static void fail(struct connection *c, int code, const char *text)
+static void connection_fail(struct runner_connection *c, int code, const char *text)
 {
     struct runner_failed failed = { .type = RUNNER_FAILED, .code = code };
 
@@ -119,8 +120,8 @@ static void fail(struct connection *c, int code, const char *text)
 
 /* ---- a command's output ---- */
 
-/* Pass on one piece; bytes, or 0 = nothing now or for ever. */
-static size_t pass_output(struct connection *c, struct watch *from, char type)
+/* Pass on one piece; bytes, or 0 = nothing now or forever. */
+static size_t connection_pass_output(struct runner_connection *c, struct watch *from, char type)
 {
     char packet[1 + RUNNER_OUTPUT_MAX];
     ssize_t got;
@@ -132,7 +133,7 @@ static size_t pass_output(struct connection *c, struct watch *from, char type)
     while (got < 0 && errno == EINTR);
     if (got > 0) {
         packet[0] = type;
-        send_packet(c, packet, (size_t)got + 1);
+        connection_send_packet(c, packet, (size_t)got + 1);
         return (size_t)got;
     }
     if (got == 0 || errno != EAGAIN)
@@ -141,15 +142,15 @@ static size_t pass_output(struct connection *c, struct watch *from, char type)
 }
 
 /* The command has ended: what it had written, then how it ended. */
-static void finish(struct connection *c)
+static void connection_finish(struct runner_connection *c)
 {
     const struct runner_ended ended = { .type = RUNNER_ENDED, .status = c->status };
 
     while (!c->unsent_len && c->last_words < LAST_WORDS_MAX) {
-        size_t passed = pass_output(c, &c->output, RUNNER_OUTPUT);
+        size_t passed = connection_pass_output(c, &c->output, RUNNER_OUTPUT);
 
         if (!passed)
-            passed = pass_output(c, &c->errors, RUNNER_ERRORS);
+            passed = connection_pass_output(c, &c->errors, RUNNER_ERRORS);
         if (!passed)
             break;
         c->last_words += passed;
@@ -160,17 +161,17 @@ static void finish(struct connection *c)
         (void)send_last(c, &ended, sizeof(ended));
 }
 
-static void on_output(struct watch *watch, uint32_t events)
+static void connection_on_output(struct watch *watch, uint32_t events)
 {
-    struct connection *c = watch->owner;
+    struct runner_connection *c = watch->owner;
 
     (void)events;
-    (void)pass_output(c, watch, watch == &c->errors ? RUNNER_ERRORS : RUNNER_OUTPUT);
+    (void)connection_pass_output(c, watch, watch == &c->errors ? RUNNER_ERRORS : RUNNER_OUTPUT);
     set_watches(c);
 }
 
 /* Tell whether it was executed; false if the connection is gone with that. */
-static bool tell_start(struct connection *c)
+static bool tell_start(struct runner_connection *c)
 {
     const struct runner_started started = { .type = RUNNER_STARTED, .pid = c->pid };
     struct command_failure failure;
@@ -186,16 +187,16 @@ static bool tell_start(struct connection *c)
     if (failure.code) {
         command_failure_text(&failure, text);
         c->is_ended = true;
-        fail(c, failure.code, text);
+        connection_fail(c, failure.code, text);
         return false;
     }
     c->is_started = true;
-    send_packet(c, &started, sizeof(started));
+    connection_send_packet(c, &started, sizeof(started));
     set_watches(c);
     return true;
 }
 
-static void on_start(struct watch *watch, uint32_t events)
+static void connection_on_start(struct watch *watch, uint32_t events)
 {
     (void)events;
     (void)tell_start(watch->owner);
@@ -203,7 +204,7 @@ static void on_start(struct watch *watch, uint32_t events)
 
 /* ---- a command's input ---- */
 
-static void give_input(struct connection *c)
+static void connection_give_input(struct runner_connection *c)
 {
     while (c->untaken && c->untaken_at < c->untaken_len) {
         ssize_t put = write(c->input.fd, c->untaken + c->untaken_at,
@@ -223,28 +224,28 @@ static void give_input(struct connection *c)
     set_watches(c);
 }
 
-static void on_input(struct watch *watch, uint32_t events)
+static void connection_on_input(struct watch *watch, uint32_t events)
 {
     (void)events;
-    give_input(watch->owner);
+    connection_give_input(watch->owner);
 }
 
-static void take_input(struct connection *c, const char *bytes, size_t len)
+static void take_input(struct runner_connection *c, const char *bytes, size_t len)
 {
     if (c->input.fd < 0 || !len)
         return;
     if (!(c->untaken = malloc(len))) {
-        drop(c); /* rather than lose a piece in the middle */
+        runner_connection_drop(c); /* rather than lose a piece in the middle */
         return;
     }
     memcpy(c->untaken, bytes, len);
     c->untaken_at = 0;
     c->untaken_len = len;
-    give_input(c);
+    connection_give_input(c);
 }
 
 /* A terminal has no end of its own: the character that says so. */
-static void take_end_of_input(struct connection *c)
+static void take_end_of_input(struct runner_connection *c)
 {
     const char end_of_file = 4;
 
@@ -256,13 +257,17 @@ static void take_end_of_input(struct connection *c)
 
 /* ---- packets ---- */
 
-static void run_command(struct connection *c, const struct request *request)
+static void run_command(struct runner_connection *c, const struct request *request)
 {
     const struct command_spec spec = {
-        .argv = request->argv, .envp = request->envp, .cwd = request->cwd,
-        .streams = request->tty ? COMMAND_TERMINAL
-                   : request->input ? COMMAND_PIPES : COMMAND_PIPES_NO_INPUT,
-        .rows = request->rows, .cols = request->cols,
+        .argv = request->argv,
+        .envp = request->envp,
+        .cwd = request->cwd,
+        .streams = request->tty     ? COMMAND_TERMINAL
+                   : request->input ? COMMAND_PIPES
+                                    : COMMAND_PIPES_NO_INPUT,
+        .rows = request->rows,
+        .cols = request->cols,
     };
     int epoll = c->runner->epoll;
     struct aq_error err = { 0 };
@@ -270,28 +275,28 @@ static void run_command(struct connection *c, const struct request *request)
     int r = command_start(&c->runner->options, &spec, &command, &err);
 
     if (r < 0) {
-        fail(c, -r, err.text);
+        connection_fail(c, -r, err.text);
         return;
     }
     c->role = ROLE_COMMAND;
     c->tty = request->tty;
     c->pid = command.pid;
-    watch_init(&c->start, epoll, command.start, on_start, c);
-    watch_init(&c->input, epoll, command.input, on_input, c);
-    watch_init(&c->output, epoll, command.output, on_output, c);
-    watch_init(&c->errors, epoll, command.errors, on_output, c);
+    watch_init(&c->start, epoll, command.start, connection_on_start, c);
+    watch_init(&c->input, epoll, command.input, connection_on_input, c);
+    watch_init(&c->output, epoll, command.output, connection_on_output, c);
+    watch_init(&c->errors, epoll, command.errors, connection_on_output, c);
     watch_want(&c->start, EPOLLIN);
     set_watches(c);
 }
 
-static void exec(struct connection *c, const char *packet, size_t len)
+static void connection_exec(struct runner_connection *c, const char *packet, size_t len)
 {
     struct aq_error err = { 0 };
     struct request request;
     int r = request_parse(packet, len, &request, &err);
 
     if (r < 0) {
-        fail(c, -r, err.text);
+        connection_fail(c, -r, err.text);
         return;
     }
     run_command(c, &request);
@@ -299,7 +304,7 @@ static void exec(struct connection *c, const char *packet, size_t len)
 }
 
 /* To someone attached; what it does not take is lost, and it is told so. */
-static void show(struct connection *c, const char *bytes, size_t len)
+static void connection_show(struct runner_connection *c, const char *bytes, size_t len)
 {
     char packet[1 + RUNNER_OUTPUT_MAX] = { RUNNER_SKIPPED };
 
@@ -316,34 +321,34 @@ static void show(struct connection *c, const char *bytes, size_t len)
     }
 }
 
-static void attach(struct connection *c)
+static void connection_attach(struct runner_connection *c)
 {
     const struct replay *replay = c->runner->program.replay;
     const char *bytes;
     size_t at = 0, len;
 
     if (!replay) {
-        fail(c, ENOTTY, "the program has no terminal");
+        connection_fail(c, ENOTTY, "the program has no terminal");
         return;
     }
     c->role = ROLE_ATTACHED;
     while ((bytes = replay_get(replay, at, &len)), len) {
-        show(c, bytes, len);
+        connection_show(c, bytes, len);
         at += len;
     }
 }
 
 /* Copy the packet into the struct of its type; false if it is too short. */
-#define UNPACK(into, packet, len)                                                                  \
+#define UNPACK(into, packet, len) \
     ((len) >= sizeof(into) && (memcpy(&(into), (packet), sizeof(into)), true))
 
-static void signal_command(const struct connection *c, int signum)
+static void signal_command(const struct runner_connection *c, int signum)
 {
     if (c->role == ROLE_COMMAND && !c->is_ended)
         command_signal(c->pid, signum);
 }
 
-static void send_signal(struct connection *c, int signum)
+static void connection_send_signal(struct runner_connection *c, int signum)
 {
     if (signum <= 0 || signum >= NSIG)
         return;
@@ -353,7 +358,7 @@ static void send_signal(struct connection *c, int signum)
         program_signal(c->runner, signum);
 }
 
-static void resize(struct connection *c, uint16_t rows, uint16_t cols)
+static void connection_resize(struct runner_connection *c, uint16_t rows, uint16_t cols)
 {
     if (c->role == ROLE_ATTACHED)
         program_resize(c->runner, rows, cols);
@@ -361,7 +366,7 @@ static void resize(struct connection *c, uint16_t rows, uint16_t cols)
         terminal_resize(c->input.fd, rows, cols);
 }
 
-static void on_packet(struct connection *c, const char *packet, size_t len)
+static void connection_on_packet(struct runner_connection *c, const char *packet, size_t len)
 {
     struct runner_resize size;
     struct runner_signal sig;
@@ -369,11 +374,11 @@ static void on_packet(struct connection *c, const char *packet, size_t len)
     switch (packet[0]) {
     case RUNNER_EXEC:
         if (c->role == ROLE_NONE)
-            exec(c, packet, len);
+            connection_exec(c, packet, len);
         break;
     case RUNNER_ATTACH:
         if (c->role == ROLE_NONE)
-            attach(c);
+            connection_attach(c);
         break;
     case RUNNER_INPUT:
         if (c->role == ROLE_COMMAND)
@@ -387,63 +392,64 @@ static void on_packet(struct connection *c, const char *packet, size_t len)
         break;
     case RUNNER_RESIZE:
         if (UNPACK(size, packet, len))
-            resize(c, size.rows, size.cols);
+            connection_resize(c, size.rows, size.cols);
         break;
     case RUNNER_SIGNAL:
         if (UNPACK(sig, packet, len))
-            send_signal(c, sig.signal);
+            connection_send_signal(c, sig.signal);
         break;
-    default: break; /* of a newer agent */
+    default:
+        break; /* of a newer agent */
     }
 }
 
 /* True while the connection is there. */
-static bool send_unsent(struct connection *c)
+static bool send_unsent(struct runner_connection *c)
 {
     size_t len = c->unsent_len;
 
     c->unsent_len = 0;
-    send_packet(c, c->unsent, len);
+    connection_send_packet(c, c->unsent, len);
     if (c->unsent_len)
         return true;
     if (c->is_closing) {
-        drop(c);
+        runner_connection_drop(c);
         return false;
     }
     if (c->is_ended) {
-        finish(c);
+        connection_finish(c);
         return false; /* gone, or there is nothing to do now */
     }
     set_watches(c);
     return true;
 }
 
-static void on_connection(struct watch *watch, uint32_t events)
+static void connection_on_connection(struct watch *watch, uint32_t events)
 {
     static char packet[RUNNER_PACKET_MAX]; /* one thread */
-    struct connection *c = watch->owner;
+    struct runner_connection *c = watch->owner;
     ssize_t got;
 
     if ((events & EPOLLOUT) && c->unsent_len && !send_unsent(c))
         return;
-    if (!(events & EPOLLIN) || !is_readable(c)) {
+    if (!(events & EPOLLIN) || !connection_is_readable(c)) {
         if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-            drop(c);
+            runner_connection_drop(c);
         return;
     }
     got = recv(c->watch.fd, packet, sizeof(packet), MSG_DONTWAIT | MSG_TRUNC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0 || (size_t)got > sizeof(packet))
-        drop(c);
+        runner_connection_drop(c);
     else
-        on_packet(c, packet, (size_t)got);
+        connection_on_packet(c, packet, (size_t)got);
 }
 
 /* ---- the listener ---- */
 
 /* PID 1 sees the ids of its container's processes and 0 for all others. */
-static bool is_trusted(int fd)
+static bool connection_is_trusted(int fd)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
@@ -453,25 +459,29 @@ static bool is_trusted(int fd)
     return getpid() == 1 ? peer.pid == 0 : peer.uid == 0 || peer.uid == geteuid();
 }
 
-static void greet(struct connection *c)
+static void greet(struct runner_connection *c)
 {
-    const struct program *p = &c->runner->program;
+    const struct runner_program *p = &c->runner->program;
     const struct runner_hello hello = {
-        .type = RUNNER_HELLO, .protocol = RUNNER_PROTOCOL, .tty = p->replay != NULL,
-        .is_idle = p->pid == 0, .pid = p->pid, .started_usec = p->started_usec,
+        .type = RUNNER_HELLO,
+        .protocol = RUNNER_PROTOCOL,
+        .tty = p->replay != NULL,
+        .is_idle = p->pid == 0,
+        .pid = p->pid,
+        .started_usec = p->started_usec,
     };
 
-    send_packet(c, &hello, sizeof(hello));
+    connection_send_packet(c, &hello, sizeof(hello));
 }
 
-static void on_listener(struct watch *watch, uint32_t events)
+static void connection_on_listener(struct watch *watch, uint32_t events)
 {
     struct runner *r = watch->owner;
     int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    struct connection *c = NULL;
+    struct runner_connection *c = NULL;
 
     (void)events;
-    if (fd >= 0 && r->connection_count < RUNNER_CONNECTIONS_MAX && is_trusted(fd))
+    if (fd >= 0 && r->connection_count < RUNNER_CONNECTIONS_MAX && connection_is_trusted(fd))
         c = calloc(1, sizeof(*c));
     if (!c) {
         aq_closep(&fd);
@@ -479,7 +489,7 @@ static void on_listener(struct watch *watch, uint32_t events)
     }
     c->runner = r;
     c->start = c->input = c->output = c->errors = (struct watch)WATCH_CLOSED;
-    watch_init(&c->watch, r->epoll, fd, on_connection, c);
+    watch_init(&c->watch, r->epoll, fd, connection_on_connection, c);
     list_add(&r->connections, &c->link);
     r->connection_count++;
     greet(c);
@@ -492,14 +502,14 @@ void connections_open(struct runner *r)
 {
     if (r->options.socket < 0)
         return;
-    watch_init(&r->listener, r->epoll, r->options.socket, on_listener, r);
+    watch_init(&r->listener, r->epoll, r->options.socket, connection_on_listener, r);
     watch_want(&r->listener, EPOLLIN);
 }
 
 void connections_reaped(struct runner *r, pid_t pid, int status)
 {
     LIST_FOREACH(it, &r->connections) {
-        struct connection *c = LIST_ENTRY(it, struct connection, link);
+        struct runner_connection *c = LIST_ENTRY(it, struct runner_connection, link);
 
         if (c->role != ROLE_COMMAND || c->pid != pid || c->is_ended)
             continue;
@@ -507,7 +517,7 @@ void connections_reaped(struct runner *r, pid_t pid, int status)
             return;
         c->status = status;
         c->is_ended = true;
-        finish(c);
+        connection_finish(c);
         return;
     }
 }
@@ -515,17 +525,17 @@ void connections_reaped(struct runner *r, pid_t pid, int status)
 void connections_output(struct runner *r, const char *bytes, size_t len)
 {
     LIST_FOREACH(it, &r->connections) {
-        struct connection *c = LIST_ENTRY(it, struct connection, link);
+        struct runner_connection *c = LIST_ENTRY(it, struct runner_connection, link);
 
         if (c->role == ROLE_ATTACHED)
-            show(c, bytes, len);
+            connection_show(c, bytes, len);
     }
 }
 
 void connections_signal(struct runner *r, int signum)
 {
     LIST_FOREACH(it, &r->connections)
-        signal_command(LIST_ENTRY(it, struct connection, link), signum);
+        signal_command(LIST_ENTRY(it, struct runner_connection, link), signum);
 }
 
 void connections_close(struct runner *r, int status)
@@ -534,11 +544,11 @@ void connections_close(struct runner *r, int status)
 
     watch_close(&r->listener);
     LIST_FOREACH(it, &r->connections) {
-        struct connection *c = LIST_ENTRY(it, struct connection, link);
+        struct runner_connection *c = LIST_ENTRY(it, struct runner_connection, link);
 
         if (c->role == ROLE_ATTACHED)
             (void)send(c->watch.fd, &ended, sizeof(ended), MSG_NOSIGNAL | MSG_DONTWAIT);
         signal_command(c, SIGKILL);
-        drop(c);
+        runner_connection_drop(c);
     }
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-runner - PID 1 of a container */
 #include <stdio.h>
 #include <string.h>

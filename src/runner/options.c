@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c - the command line of aliquot-runner (protocol.h) */
 #include "runner/options.h"
 
 #include <errno.h>
@@ -5,8 +7,8 @@
 #include <unistd.h>
 
 /* A whole number from 'min' to 'max' up to one of 'ends' (or the string's). */
-static int parse_number(const char *text, const char *ends, long min, long max, long *ret,
-                        const char **ret_end)
+static int options_parse_number(const char *text, const char *ends, long min, long max, long *ret,
+                                const char **ret_end)
 {
     char *end;
     long value;
@@ -20,11 +22,11 @@ static int parse_number(const char *text, const char *ends, long min, long max, 
     return 0;
 }
 
-static int set_number(const char *value, long min, long max, long *ret)
+static int options_set_number(const char *value, long min, long max, long *ret)
 {
     const char *end;
 
-    return parse_number(value, "", min, max, ret, &end);
+    return options_parse_number(value, "", min, max, ret, &end);
 }
 
 static int set_size(const char *value, struct options *o)
@@ -32,8 +34,8 @@ static int set_size(const char *value, struct options *o)
     long rows, cols;
     const char *end;
 
-    if (parse_number(value, "x", 1, UINT16_MAX, &rows, &end) < 0 || *end != 'x'
-        || set_number(end + 1, 1, UINT16_MAX, &cols) < 0)
+    if (options_parse_number(value, "x", 1, UINT16_MAX, &rows, &end) < 0 || *end != 'x'
+        || options_set_number(end + 1, 1, UINT16_MAX, &cols) < 0)
         return -EINVAL;
     o->tty = true;
     o->rows = (uint16_t)rows;
@@ -41,44 +43,44 @@ static int set_size(const char *value, struct options *o)
     return 0;
 }
 
-static int set_groups(const char *value, struct options *o)
+static int options_set_groups(const char *value, struct options *o)
 {
     long group;
 
     for (o->group_count = 0; *value; value += *value == ',') {
         if (o->group_count == OPTIONS_GROUPS_MAX
-            || parse_number(value, ",", 0, UINT32_MAX - 1, &group, &value) < 0)
+            || options_parse_number(value, ",", 0, UINT32_MAX - 1, &group, &value) < 0)
             return -EINVAL;
         o->groups[o->group_count++] = (gid_t)group;
     }
     return 0;
 }
 
-static int set_option(struct options *o, const char *name, const char *value)
+static int options_set_option(struct options *o, const char *name, const char *value)
 {
     long n = 0;
     int r = 0;
 
     if (strcmp(name, "--socket") == 0) {
-        r = set_number(value, STDERR_FILENO + 1, INT32_MAX, &n);
+        r = options_set_number(value, STDERR_FILENO + 1, INT32_MAX, &n);
         o->socket = (int)n;
     } else if (strcmp(name, "--report") == 0) {
-        r = set_number(value, STDERR_FILENO + 1, INT32_MAX, &n);
+        r = options_set_number(value, STDERR_FILENO + 1, INT32_MAX, &n);
         o->report = (int)n;
     } else if (strcmp(name, "--uid") == 0) {
-        r = set_number(value, 0, UINT32_MAX - 1, &n);
+        r = options_set_number(value, 0, UINT32_MAX - 1, &n);
         o->uid = (uid_t)n;
         o->has_uid = true;
     } else if (strcmp(name, "--gid") == 0) {
-        r = set_number(value, 0, UINT32_MAX - 1, &n);
+        r = options_set_number(value, 0, UINT32_MAX - 1, &n);
         o->gid = (gid_t)n;
         o->has_gid = true;
     } else if (strcmp(name, "--oom-score") == 0) {
-        r = set_number(value, -1000, 1000, &n);
+        r = options_set_number(value, -1000, 1000, &n);
         o->oom_score = (int)n;
         o->has_oom_score = true;
     } else if (strcmp(name, "--groups") == 0) {
-        r = set_groups(value, o);
+        r = options_set_groups(value, o);
     } else if (strcmp(name, "--tty") == 0) {
         r = set_size(value, o);
     } else if (strcmp(name, "--cwd") == 0 && value[0] == '/') {
@@ -107,7 +109,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct aq_error *e
             at++;
             break;
         }
-        if (at + 1 == argc || set_option(&o, argv[at], argv[at + 1]) < 0)
+        if (at + 1 == argc || options_set_option(&o, argv[at], argv[at + 1]) < 0)
             return aq_fail_field(err, EINVAL, argv[at], "'%s %s' is no option of the runner",
                                  argv[at], at + 1 == argc ? "" : argv[at + 1]);
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.h - the command line of aliquot-runner (protocol.h) */
 #ifndef AQ_RUNNER_OPTIONS_H
 #define AQ_RUNNER_OPTIONS_H
@@ -17,14 +18,14 @@ struct options {
     gid_t gid;
     gid_t groups[OPTIONS_GROUPS_MAX];
     size_t group_count;
-    const char *check; /* program that has to succeed first; NULL = none */
-    const char *cwd; /* NULL = the runner's own */
-    const char *home_from; /* folder whose files the user is given; NULL = none */
-    const char *home_to;   /* his folder */
-    const char *ssh;       /* folder of the SSH server; NULL = none */
+    const char *check;     /* program that has to succeed first; NULL = none */
+    const char *cwd;       /* NULL = the runner's own */
+    const char *home_from; /* directory whose files the user is given; NULL = none */
+    const char *home_to;   /* his directory */
+    const char *ssh;       /* directory of the SSH server; NULL = none */
     uint16_t rows, cols;
     int oom_score;
-    char **argv;  /* of the program, NULL-terminated; empty = there is none */
+    char **argv; /* of the program, NULL-terminated; empty = there is none */
 };
 
 /* Read 'argv' as main() gets it; 'ret' borrows from it. -EINVAL names the

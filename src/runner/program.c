@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* program.c - what the container is for: one program, or nothing but waiting */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +14,8 @@
 #include "base/fs.h"
 #include "runner/runner.h"
 
-#define STANDARD_MAX 4096 /* PIPE_BUF: a pipe that is ready takes this without waiting */
-#define LAST_WORDS_MAX (1u << 20) /* a process that is left may write for ever */
+#define STANDARD_MAX 4096         /* PIPE_BUF: a pipe that is ready takes this without waiting */
+#define LAST_WORDS_MAX (1u << 20) /* a process that is left may write forever */
 
 void terminal_resize(int terminal, uint16_t rows, uint16_t cols)
 {
@@ -23,9 +24,9 @@ void terminal_resize(int terminal, uint16_t rows, uint16_t cols)
     (void)ioctl(terminal, TIOCSWINSZ, &size);
 }
 
-static void fail(struct runner *r, int code, const char *text)
+static void runner_program_fail(struct runner *r, int code, const char *text)
 {
-    struct program *p = &r->program;
+    struct runner_program *p = &r->program;
 
     p->failure = code;
     (void)snprintf(p->text, sizeof(p->text), "%.*s", (int)sizeof(p->text) - 1, text);
@@ -35,7 +36,7 @@ static void fail(struct runner *r, int code, const char *text)
                   r->options.argv[0] ? r->options.argv[0] : "", text);
 }
 
-static void on_start(struct watch *watch, uint32_t events)
+static void runner_program_on_start(struct watch *watch, uint32_t events)
 {
     struct runner *r = watch->owner;
     struct command_failure failure;
@@ -52,14 +53,14 @@ static void on_start(struct watch *watch, uint32_t events)
         char text[RUNNER_TEXT_MAX];
 
         command_failure_text(&failure, text);
-        fail(r, failure.code, text);
+        runner_program_fail(r, failure.code, text);
     }
 }
 
 /* ---- the terminal's output: kept, passed on, shown ---- */
 
-/* Bytes now, 0 = none now, or for ever (then the watch is closed). */
-static size_t take_output(struct runner *r, char bytes[STANDARD_MAX])
+/* Bytes now, 0 = none now, or forever (then the watch is closed). */
+static size_t runner_program_take_output(struct runner *r, char bytes[STANDARD_MAX])
 {
     ssize_t got;
 
@@ -73,7 +74,7 @@ static size_t take_output(struct runner *r, char bytes[STANDARD_MAX])
     return 0;
 }
 
-static void pass_output(struct runner *r, const char *bytes, size_t len)
+static void runner_program_pass_output(struct runner *r, const char *bytes, size_t len)
 {
     replay_add(r->program.replay, bytes, len);
     (void)fs_write_all(STDOUT_FILENO, bytes, len);
@@ -99,9 +100,9 @@ static void on_terminal(struct watch *watch, uint32_t events)
         watch_want(&r->program.standard, EPOLLOUT);
         return;
     }
-    got = take_output(r, bytes);
+    got = runner_program_take_output(r, bytes);
     if (got)
-        pass_output(r, bytes, got);
+        runner_program_pass_output(r, bytes, got);
 }
 
 static void on_standard(struct watch *watch, uint32_t events)
@@ -113,13 +114,14 @@ static void on_standard(struct watch *watch, uint32_t events)
     watch_want(&r->program.terminal, EPOLLIN);
 }
 
-static int open_terminal(struct runner *r, struct command *command, struct aq_error *err)
+static int runner_program_open_terminal(struct runner *r, struct command *command,
+                                        struct aq_error *err)
 {
-    struct program *p = &r->program;
+    struct runner_program *p = &r->program;
 
     p->replay = calloc(1, sizeof(*p->replay));
     if (!p->replay)
-        return aq_fail(err, ENOMEM, "terminal");
+        return aq_fail_oom(err);
     aq_closep(&command->input);
     watch_init(&p->terminal, r->epoll, command->output, on_terminal, r);
     watch_init(&p->standard, r->epoll, fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), on_standard, r);
@@ -133,7 +135,7 @@ static int open_terminal(struct runner *r, struct command *command, struct aq_er
 static void give_streams(const struct options *o)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        (void)fchown(fd, o->uid, (gid_t)-1);
+        fs_try_chown(fd, o->uid);
 }
 
 void program_start(struct runner *r)
@@ -141,15 +143,16 @@ void program_start(struct runner *r)
     const struct command_spec spec = {
         .argv = r->options.argv,
         .streams = r->options.tty ? COMMAND_TERMINAL : COMMAND_INHERITS,
-        .rows = r->options.rows, .cols = r->options.cols,
+        .rows = r->options.rows,
+        .cols = r->options.cols,
     };
     struct aq_error err = { 0 };
     struct command command;
     char text[RUNNER_TEXT_MAX];
-    int result = r->options.check ? check_run(&r->options, text) : 0;
+    int result = r->options.check ? preflight_run(&r->options, text) : 0;
 
     if (result < 0) {
-        fail(r, -result, text);
+        runner_program_fail(r, -result, text);
         return;
     }
     r->program.started_usec = clock_realtime_usec();
@@ -159,16 +162,16 @@ void program_start(struct runner *r)
         give_streams(&r->options);
     result = command_start(&r->options, &spec, &command, &err);
     if (result == 0 && r->options.tty) {
-        result = open_terminal(r, &command, &err);
+        result = runner_program_open_terminal(r, &command, &err);
         if (result < 0)
             (void)kill(command.pid, SIGKILL);
     }
     if (result < 0) {
-        fail(r, -result, err.text);
+        runner_program_fail(r, -result, err.text);
         return;
     }
     r->program.pid = command.pid;
-    watch_init(&r->program.start, r->epoll, command.start, on_start, r);
+    watch_init(&r->program.start, r->epoll, command.start, runner_program_on_start, r);
     watch_want(&r->program.start, EPOLLIN);
 }
 
@@ -207,10 +210,10 @@ void program_resize(struct runner *r, uint16_t rows, uint16_t cols)
 
 void program_reaped(struct runner *r, int status, const struct rusage *usage)
 {
-    struct program *p = &r->program;
+    struct runner_program *p = &r->program;
 
     if (p->start.fd >= 0)
-        on_start(&p->start, EPOLLIN); /* the reason, if it never was the program */
+        runner_program_on_start(&p->start, EPOLLIN); /* the reason, if it never was the program */
     if (p->is_ended)
         return;
     p->status = status;
@@ -225,12 +228,15 @@ static int64_t usec_of(const struct timeval *time)
 
 static void write_report(const struct runner *r)
 {
-    const struct program *p = &r->program;
+    const struct runner_program *p = &r->program;
     struct runner_report report = {
-        .magic = RUNNER_REPORT_MAGIC, .status = p->status, .code = p->failure,
+        .magic = RUNNER_REPORT_MAGIC,
+        .status = p->status,
+        .code = p->failure,
         .started_usec = p->failure ? 0 : p->started_usec,
         .ended_usec = clock_realtime_usec(),
-        .user_usec = usec_of(&p->usage.ru_utime), .system_usec = usec_of(&p->usage.ru_stime),
+        .user_usec = usec_of(&p->usage.ru_utime),
+        .system_usec = usec_of(&p->usage.ru_stime),
         .max_rss_bytes = (uint64_t)p->usage.ru_maxrss * 1024,
     };
 
@@ -241,12 +247,13 @@ static void write_report(const struct runner *r)
 
 int program_finish(struct runner *r)
 {
-    struct program *p = &r->program;
+    struct runner_program *p = &r->program;
     char bytes[STANDARD_MAX];
     size_t got, total = 0;
 
-    while (p->terminal.fd >= 0 && total < LAST_WORDS_MAX && (got = take_output(r, bytes)) > 0) {
-        pass_output(r, bytes, got);
+    while (p->terminal.fd >= 0 && total < LAST_WORDS_MAX
+           && (got = runner_program_take_output(r, bytes)) > 0) {
+        runner_program_pass_output(r, bytes, got);
         total += got;
     }
     watch_close(&p->terminal);

@@ -1,4 +1,5 @@
-/* protocol.h - between whoever starts a container and aliquot-runner inside it
+/* SPDX-License-Identifier: Apache-2.0 */
+/* protocol.h - between the program that starts a container and aliquot-runner inside it
  *
  * aliquot-runner is PID 1 of a container: it runs the container's program,
  * reaps what nobody else waits for, passes signals on and runs further
@@ -10,7 +11,7 @@
  *                  [--ssh FOLDER] [--] [PROGRAM ARGUMENT...]
  *
  * It starts as root of the container. Programs run with the given ids (in
- * the runner's own without), in the given folder, with the runner's
+ * the runner's own without), in the given directory, with the runner's
  * environment; PROGRAM without a slash is looked for in its PATH. Without
  * PROGRAM the container lives until it gets SIGTERM, SIGINT or SIGHUP. With --tty the
  * program gets a terminal of the container's own /dev/pts, whose output goes
@@ -100,7 +101,7 @@ struct runner_failed {
 #define RUNNER_EXEC_INPUT 2u /* INPUT will come; else standard input is empty */
 
 /* Then 'argc' arguments and 'envc' "NAME=value", each NUL-terminated, and a
- * working folder ("" = --cwd). Without arguments it is a shell: $SHELL, bash
+ * working directory ("" = --cwd). Without arguments it is a shell: $SHELL, bash
  * or sh, whichever the image has. Variables are added to the runner's own.
  */
 struct runner_exec {

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* replay.c - the last bytes of a terminal's output, for those who attach */
 #include "runner/replay.h"
 
 #include <string.h>

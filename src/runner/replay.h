@@ -1,4 +1,5 @@
-/* replay.h - the last bytes of a terminal's output */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* replay.h - the last bytes of a terminal's output, for those who attach */
 #ifndef AQ_RUNNER_REPLAY_H
 #define AQ_RUNNER_REPLAY_H
 

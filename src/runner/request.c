@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.c - parses a request to run a command (protocol.h) */
 #include "runner/request.h"
 
 #include <errno.h>
@@ -64,7 +66,7 @@ int request_parse(const char *packet, size_t len, struct request *ret, struct aq
     r.strings = malloc(len - sizeof(head) + 1);
     if (!r.argv || !r.envp || !r.strings) {
         request_done(&r);
-        return aq_fail(err, ENOMEM, "a command");
+        return aq_fail_oom(err);
     }
     memcpy(r.strings, packet + sizeof(head), len - sizeof(head));
     result = take_strings(&r, len - sizeof(head), err);

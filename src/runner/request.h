@@ -1,4 +1,5 @@
-/* request.h - a command to run, as it comes in a packet (protocol.h) */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.h - parses a request to run a command (protocol.h) */
 #ifndef AQ_RUNNER_REQUEST_H
 #define AQ_RUNNER_REQUEST_H
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner.c - the state of aliquot-runner and its parts */
 #include "runner/runner.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 #include <unistd.h>
 
 /* Everything at once: a thousand orphans may end behind one SIGCHLD. */
-static void reap(struct runner *r)
+static void runner_reap(struct runner *r)
 {
     struct rusage usage;
     int status;
@@ -29,7 +31,7 @@ static bool is_request_to_end(int signum)
     return signum == SIGTERM || signum == SIGHUP || signum == SIGINT;
 }
 
-static void on_signal(struct watch *watch, uint32_t events)
+static void runner_on_signal(struct watch *watch, uint32_t events)
 {
     struct runner *r = watch->owner;
     struct signalfd_siginfo info;
@@ -38,7 +40,7 @@ static void on_signal(struct watch *watch, uint32_t events)
     if (read(watch->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
     if (info.ssi_signo == SIGCHLD) {
-        reap(r);
+        runner_reap(r);
         return;
     }
     if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
@@ -64,13 +66,13 @@ static int open_signals(struct runner *r, struct aq_error *err)
     fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0)
         return aq_fail_errno(err, "signalfd");
-    watch_init(&r->signals, r->epoll, fd, on_signal, r);
+    watch_init(&r->signals, r->epoll, fd, runner_on_signal, r);
     watch_want(&r->signals, EPOLLIN);
     return 0;
 }
 
 /* Out of reach: no core, no ptrace, no /proc/1/fd; nothing is inherited. */
-static int hide(struct aq_error *err)
+static int runner_hide(struct aq_error *err)
 {
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return aq_fail_errno(err, "PR_SET_DUMPABLE");
@@ -90,7 +92,7 @@ static int join_outputs(struct aq_error *err)
 }
 
 /* One event at a time: it may close what the next one would have been about. */
-static void loop(struct runner *r)
+static void runner_loop(struct runner *r)
 {
     struct epoll_event event;
 
@@ -105,8 +107,11 @@ static void loop(struct runner *r)
 int runner_run(const struct options *options, struct aq_error *err)
 {
     struct runner r = {
-        .options = *options, .epoll = epoll_create1(EPOLL_CLOEXEC),
-        .signals = WATCH_CLOSED, .listener = WATCH_CLOSED, .ssh = WATCH_CLOSED,
+        .options = *options,
+        .epoll = epoll_create1(EPOLL_CLOEXEC),
+        .signals = WATCH_CLOSED,
+        .listener = WATCH_CLOSED,
+        .ssh = WATCH_CLOSED,
         .program = { .start = WATCH_CLOSED, .terminal = WATCH_CLOSED, .standard = WATCH_CLOSED },
     };
     int result;
@@ -114,17 +119,17 @@ int runner_run(const struct options *options, struct aq_error *err)
     if (r.epoll < 0)
         return aq_fail_errno(err, "epoll");
     list_init(&r.connections);
-    result = hide(err);
+    result = runner_hide(err);
     if (result == 0)
         result = join_outputs(err);
     if (result == 0)
         result = open_signals(&r, err);
     if (result == 0) {
         connections_open(&r);
-        home_fill(&r.options);
+        home_files_copy(&r.options);
         ssh_open(&r);
         program_start(&r);
-        loop(&r);
+        runner_loop(&r);
         result = program_finish(&r);
         connections_close(&r, r.program.status);
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runner.h - the state of aliquot-runner and its parts
  *
  * One thread and one epoll set. program.c runs what the container is for,
@@ -15,15 +16,16 @@
 #include "runner/watch.h"
 
 /* The container's program. */
-struct program {
+struct runner_program {
     pid_t pid; /* 0 = there is none */
     bool is_ended;
-    int status;       /* of waitpid() */
+    int status; /* of waitpid() */
     struct rusage usage;
     int64_t started_usec;
     int failure; /* errno of a start that failed, with 'text' */
     char text[RUNNER_TEXT_MAX];
-    struct watch start, terminal, standard; /* 'standard': the runner's standard output, when full */
+    struct watch start, terminal,
+        standard;          /* 'standard': the runner's standard output, when full */
     struct replay *replay; /* with a terminal */
 };
 
@@ -31,7 +33,7 @@ struct runner {
     struct options options;
     int epoll;
     struct watch signals, listener, ssh;
-    struct program program;
+    struct runner_program program;
     struct list connections;
     int connection_count;
     bool is_over; /* leave the loop */
@@ -42,17 +44,17 @@ struct runner {
  */
 int runner_run(const struct options *options, struct aq_error *err);
 
-/* ---- check.c ---- */
+/* ---- preflight.c ---- */
 
 /* Run options->check to its end, for 30 seconds at most. 0, or -errno with the last line
  * of its standard error.
  */
-int check_run(const struct options *options, char text[RUNNER_TEXT_MAX]);
+int preflight_run(const struct options *options, char text[RUNNER_TEXT_MAX]);
 
-/* ---- home.c ---- */
+/* ---- home_files.c ---- */
 
 /* Copy options->home_from into options->home_to, if they are set; waits. */
-void home_fill(const struct options *options);
+void home_files_copy(const struct options *options);
 
 /* ---- ssh.c ---- */
 

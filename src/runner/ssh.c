@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ssh.c - a server of its own for each connection to the container's SSH port
  *
  * Nothing runs until somebody connects. Server and loader are the node's; it
@@ -15,14 +16,23 @@
 #define WAITING_MAX 16
 
 /* As the user: no passwords, no root, and with the environment of his program. */
-static void serve(struct runner *r, int socket)
+static void ssh_serve(struct runner *r, int socket)
 {
     char loader[128], program[128], host_key[] = "/home/config/ssh/dropbear_ed25519_host_key";
-    char *argv[] = { loader, (char *)"--inhibit-cache", (char *)"--library-path",
-                     (char *)(uintptr_t)r->options.ssh, program, (char *)"-i", (char *)"-e",
-                     (char *)"-m", (char *)"-s", (char *)"-w", (char *)"-r", host_key, NULL };
-    const struct command_spec spec = { .argv = argv, .streams = COMMAND_SOCKET,
-                                       .socket = socket };
+    char *argv[] = { loader,
+                     (char *)"--inhibit-cache",
+                     (char *)"--library-path",
+                     (char *)(uintptr_t)r->options.ssh,
+                     program,
+                     (char *)"-i",
+                     (char *)"-e",
+                     (char *)"-m",
+                     (char *)"-s",
+                     (char *)"-w",
+                     (char *)"-r",
+                     host_key,
+                     NULL };
+    const struct command_spec spec = { .argv = argv, .streams = COMMAND_SOCKET, .socket = socket };
     struct aq_error err = { 0 };
     struct command command;
 
@@ -32,19 +42,20 @@ static void serve(struct runner *r, int socket)
         aq_closep(&command.start); /* who cannot be started hangs up */
 }
 
-static void on_connection(struct watch *watch, uint32_t events)
+static void ssh_on_connection(struct watch *watch, uint32_t events)
 {
     int socket = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC);
 
     (void)events;
     if (socket >= 0)
-        serve(watch->owner, socket);
+        ssh_serve(watch->owner, socket);
     aq_closep(&socket);
 }
 
 void ssh_open(struct runner *r)
 {
-    const struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(2200),
+    const struct sockaddr_in address = { .sin_family = AF_INET,
+                                         .sin_port = htons(2200),
                                          .sin_addr.s_addr = htonl(INADDR_ANY) };
     const int yes = 1;
     int fd;
@@ -59,6 +70,6 @@ void ssh_open(struct runner *r)
         aq_closep(&fd);
         return;
     }
-    watch_init(&r->ssh, r->epoll, fd, on_connection, r);
+    watch_init(&r->ssh, r->epoll, fd, ssh_on_connection, r);
     watch_want(&r->ssh, EPOLLIN);
 }

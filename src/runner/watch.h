@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch.h - a descriptor and what to do when it is ready
  *
  * One thread, one epoll set. The loop takes one event at a time, so a
@@ -22,7 +23,10 @@ struct watch {
     void *owner;
 };
 
-#define WATCH_CLOSED { .fd = -1 }
+#define WATCH_CLOSED \
+    {                \
+        .fd = -1     \
+    }
 
 static inline void watch_init(struct watch *watch, int epoll, int fd, watch_fn *fn, void *owner)
 {

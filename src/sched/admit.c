@@ -1,22 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admit.c - admission checks: what is wrong with a session before it is queued */
 #include "sched/admit.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 struct findings {
     const struct admission *a;
     struct strbuf *text;
     struct aq_error *err;
-    int first;                 /* -errno of the first, 0 = none */
+    int first; /* -errno of the first, 0 = none */
 };
 
 /* Note one; the first is the error. */
-static void add(struct findings *f, int code, const char *field, const char *fmt, ...)
+static void admit_add(struct findings *f, int code, const char *field, const char *fmt, ...)
     AQ_PRINTF(4, 5);
 
-static void add(struct findings *f, int code, const char *field, const char *fmt, ...)
+static void admit_add(struct findings *f, int code, const char *field, const char *fmt, ...)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     va_list args;
@@ -32,55 +35,179 @@ static void add(struct findings *f, int code, const char *field, const char *fmt
 
 /* ---- resource groups ---- */
 
-/* The first slot that is wanted and that no agent of the group has; NULL = none. */
-static const char *missing_slot(const struct admission *a, const struct admit_group *g)
-{
-    for (size_t k = 0; k < a->session->kernel_count; k++)
-        for (size_t i = 0; i < a->session->kernels[k]->count; i++) {
-            const struct slot *slot = &a->session->kernels[k]->items[i];
+/* Which groups it may be in, and what their agents could hold. */
+struct admit_search {
+    struct capacity_request request;
+    int64_t containers;
+    struct capacity_report report; /* on all groups that accept its type */
+    /* The first of each; NULL = none. */
+    const struct admit_resource_group *found, *accepting, *without_agents;
+    bool is_known; /* the group that is asked for is one of the owner's */
+};
 
-            if (slot->amount > 0 && !g->serves(g->data, slot->name))
-                return slot->name;
-        }
-    return NULL;
+static struct admit_search admit_begin_search(const struct admission *a)
+{
+    const struct sched_session *s = a->session;
+    bool is_together = s->single_node || s->kernel_count == 1;
+
+    return (struct admit_search){
+        .request = { .each = s->kernels[0],
+                     .together = is_together ? (int64_t)s->kernel_count : 1,
+                     .types = a->types,
+                     .architecture = s->architecture,
+                     .designated = s->designated,
+                     .designated_count = s->designated_strict ? s->designated_count : 0 },
+        .containers = (int64_t)s->kernel_count,
+    };
 }
 
-/* The first group that would do; why not, if there is none. */
-static const struct admit_group *find_group(struct findings *f)
+/* 0 or -ENOMEM. */
+static int admit_search_groups(const struct admission *a, struct arena *arena,
+                               struct admit_search *search)
 {
-    const struct admission *a = f->a;
-    const char *type = session_type_name(a->session->type), *slot = NULL;
-    const struct admit_group *first = NULL;
-    bool is_known = false, is_accepted = false;
-
-    for (size_t i = 0; i < a->group_count && !first; i++) {
-        const struct admit_group *g = &a->groups[i];
+    if (capacity_report_begin(&search->request, arena, &search->report) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < a->group_count && !search->found; i++) {
+        const struct admit_resource_group *g = &a->groups[i];
+        size_t agents = search->report.agents;
+        int r;
 
         if (a->resource_group && strcmp(g->name, a->resource_group) != 0)
             continue;
-        is_known = true;
+        search->is_known = true;
         if (!(g->types >> a->session->type & 1))
             continue;
-        is_accepted = true;
-        if (!(slot = missing_slot(a, g)))
-            first = g;
+        search->accepting = search->accepting ? search->accepting : g;
+        search->report.containers = 0; /* those of one group count together */
+        r = capacity_look(&search->request, search->containers, g->next_agent, g->data, arena,
+                          &search->report);
+        if (r < 0)
+            return r;
+        if (r > 0)
+            search->found = g;
+        else if (search->report.agents == agents && !search->without_agents)
+            search->without_agents = g;
     }
-    if (first)
-        return first;
-    if (a->group_count == 0)
-        add(f, ENOENT, "scalingGroup", "You do not have any scaling groups allowed to use.");
-    else if (!is_known)
-        add(f, ENOENT, "scalingGroup", "You do not have access to the scaling group '%s'.",
-            a->resource_group);
-    else if (!is_accepted && a->resource_group)
-        add(f, EINVAL, "scalingGroup",
-            "The scaling group '%s' does not accept the session type '%s'. ", a->resource_group,
-            type);
-    else if (!is_accepted)
-        add(f, EINVAL, "scalingGroup", "No scaling groups accept the session type '%s'.", type);
+    if (!search->found && (a->resource_group || search->report.agents == 0))
+        search->found = search->without_agents; /* nobody knows what its agents will be */
+    if (!search->found && a->waits_for_capacity)
+        search->found = search->accepting;
+    return 0;
+}
+
+static void admit_name_slot(const char *slot, char ret[SLOT_NAME_MAX + 32])
+{
+    (void)snprintf(ret, SLOT_NAME_MAX + 32, "config.resources.%s", slot);
+}
+
+#define ADMIT_WAIT " or let it wait for such an agent (--wait-for-capacity)."
+
+/* Slot 'i' of the request is more than any agent has, or between two amounts that fit. */
+static void admit_add_slot(struct findings *f, const struct admit_search *search, size_t i)
+{
+    const struct slot *asked = &search->request.each->items[i];
+    const struct capacity_slot *found = &search->report.slots[i];
+    enum slot_type type = slot_types_get(f->a->types, asked->name);
+    const char *each = search->request.together > 1 ? " for each container" : "";
+    char x[AMOUNT_TEXT_MAX], below[AMOUNT_TEXT_MAX], above[AMOUNT_TEXT_MAX], most[AMOUNT_TEXT_MAX];
+    char field[SLOT_NAME_MAX + 32];
+
+    admit_name_slot(asked->name, field);
+    slot_amount_short(asked->amount, type, x);
+    slot_amount_short(found->below, type, below);
+    slot_amount_short(found->above, type, above);
+    slot_amount_short(found->largest, type, most);
+    if (found->sum == 0)
+        admit_add(f, EINVAL, field, "No agent of the scaling group '%s' has the slot '%s'.",
+                  f->a->resource_group ? f->a->resource_group : "(any)", asked->name);
+    else if (found->largest == 0 && search->request.together > 1)
+        admit_add(f, EINVAL, "clusterSize",
+                  "No agent holds %" PRId64
+                  " containers with %s=%s each: the most is %s=%s, ask for "
+                  "fewer," ADMIT_WAIT,
+                  search->containers, asked->name, x, asked->name,
+                  slot_amount_short(found->sum, type, most));
+    else if (found->largest == 0)
+        admit_add(f, EINVAL, field, "No agent has %s=%s: the most is %s," ADMIT_WAIT, asked->name,
+                  x, slot_amount_short(found->sum, type, most));
+    else if (found->above == INT64_MAX)
+        admit_add(f, EINVAL, field, "No agent has %s=%s%s: ask for %s at most," ADMIT_WAIT,
+                  asked->name, x, each, below);
     else
-        add(f, EINVAL, slot, "No agent of the scaling group '%s' has the slot '%s'.",
-            a->resource_group ? a->resource_group : "(any)", slot);
+        admit_add(f, EINVAL, field,
+                  "No agent gives %s=%s%s: ask for %s%s%s (the largest is %s)," ADMIT_WAIT,
+                  asked->name, x, each, found->below ? below : "", found->below ? " or " : "",
+                  above, most);
+}
+
+/* Each slot fits, but not beside the others. */
+static void admit_add_together(struct findings *f, const struct admit_search *search)
+{
+    const struct slots *each = search->request.each;
+
+    for (size_t i = 0; i < each->count; i++) {
+        enum slot_type type = slot_types_get(f->a->types, each->items[i].name);
+        int64_t beside = search->report.slots[i].beside;
+        char x[AMOUNT_TEXT_MAX], most[AMOUNT_TEXT_MAX], field[SLOT_NAME_MAX + 32];
+
+        if (beside == 0)
+            continue;
+        admit_name_slot(each->items[i].name, field);
+        admit_add(
+            f, EINVAL, field,
+            "No agent has %s=%s beside all else that is asked for: ask for %s at most," ADMIT_WAIT,
+            each->items[i].name, slot_amount_short(each->items[i].amount, type, x),
+            slot_amount_short(beside, type, most));
+        return;
+    }
+    admit_add(f, EINVAL, "config.resources",
+              "No agent has all that is asked for together: ask for less," ADMIT_WAIT);
+}
+
+static void admit_add_capacity(struct findings *f, const struct admit_search *search)
+{
+    const struct slots *each = search->request.each;
+    bool is_said = false;
+
+    for (size_t i = 0; i < each->count; i++)
+        if (each->items[i].amount > 0 && search->report.slots[i].below != each->items[i].amount) {
+            admit_add_slot(f, search, i);
+            is_said = true;
+        }
+    if (is_said)
+        return;
+    if (search->report.containers > 0)
+        admit_add(f, EINVAL, "clusterSize",
+                  "All agents together hold %" PRId64 " such containers, not %" PRId64
+                  ": ask for %" PRId64 " at most," ADMIT_WAIT,
+                  search->report.containers, search->containers, search->report.containers);
+    else
+        admit_add_together(f, search);
+}
+
+/* The first group that would do; why not, if there is none. */
+static const struct admit_resource_group *admit_find_group(struct findings *f,
+                                                           const struct admit_search *search)
+{
+    const struct admission *a = f->a;
+    const char *type = session_type_name(a->session->type);
+
+    if (search->found)
+        return search->found;
+    if (a->group_count == 0)
+        admit_add(f, ENOENT, "scalingGroup", "You do not have any scaling groups allowed to use.");
+    else if (!search->is_known)
+        admit_add(f, ENOENT, "scalingGroup", "You do not have access to the scaling group '%s'.",
+                  a->resource_group);
+    else if (!search->accepting && a->resource_group)
+        admit_add(f, EINVAL, "scalingGroup",
+                  "The scaling group '%s' does not accept the session type '%s'. ",
+                  a->resource_group, type);
+    else if (!search->accepting)
+        admit_add(f, EINVAL, "scalingGroup", "No scaling groups accept the session type '%s'.",
+                  type);
+    else
+        admit_add_capacity(f, search);
     return NULL;
 }
 
@@ -92,7 +219,7 @@ static const char *humanize(const struct admission *a, const char *slot, int64_t
     return slot_amount_humanize(amount, slot_types_get(a->types, slot), buf);
 }
 
-static void check_image(struct findings *f, size_t rank)
+static void admit_check_image(struct findings *f, size_t rank)
 {
     const struct admission *a = f->a;
     const struct admit_kernel *k = &a->kernels[rank];
@@ -101,8 +228,8 @@ static void check_image(struct findings *f, size_t rank)
     char x[AMOUNT_TEXT_MAX], y[AMOUNT_TEXT_MAX];
 
     if (k->shmem_bytes > 0 && k->shmem_bytes >= slots_get(wanted, mem))
-        add(f, EINVAL, "resource_opts", "Shared memory (%s) must be less than memory (%s).",
-            humanize(a, mem, k->shmem_bytes, x), humanize(a, mem, slots_get(wanted, mem), y));
+        admit_add(f, EINVAL, "resource_opts", "Shared memory (%s) must be less than memory (%s).",
+                  humanize(a, mem, k->shmem_bytes, x), humanize(a, mem, slots_get(wanted, mem), y));
     for (size_t i = 0; k->min && i < k->min->count; i++) {
         const struct slot *s = &k->min->items[i];
         int64_t least = s->amount;
@@ -110,29 +237,30 @@ static void check_image(struct findings *f, size_t rank)
         if (s->name == mem && __builtin_add_overflow(least, k->shmem_bytes, &least))
             least = AMOUNT_INFINITE;
         if (slots_get(wanted, s->name) < least)
-            add(f, EINVAL, s->name, "The image needs at least %s=%s, not %s.", s->name,
-                humanize(a, s->name, least, x),
-                humanize(a, s->name, slots_get(wanted, s->name), y));
+            admit_add(f, EINVAL, s->name, "The image needs at least %s=%s, not %s.", s->name,
+                      humanize(a, s->name, least, x),
+                      humanize(a, s->name, slots_get(wanted, s->name), y));
     }
     for (size_t i = 0; k->max && i < k->max->count; i++) {
         const struct slot *s = &k->max->items[i];
 
         if (s->amount != AMOUNT_INFINITE && slots_get(wanted, s->name) > s->amount)
-            add(f, EINVAL, s->name, "The image takes at most %s=%s, not %s.", s->name,
-                humanize(a, s->name, s->amount, x),
-                humanize(a, s->name, slots_get(wanted, s->name), y));
+            admit_add(f, EINVAL, s->name, "The image takes at most %s=%s, not %s.", s->name,
+                      humanize(a, s->name, s->amount, x),
+                      humanize(a, s->name, slots_get(wanted, s->name), y));
     }
 }
 
 /* Everything has to have some of these. */
-static void check_required(struct findings *f, size_t rank)
+static void admit_check_required(struct findings *f, size_t rank)
 {
     static const char *const required[] = { "cpu", "mem" };
 
     for (size_t i = 0; i < AQ_COUNT(required); i++)
         if (slots_get(f->a->session->kernels[rank],
-                      slot_name_find(required[i], strlen(required[i]))) <= 0)
-            add(f, EINVAL, required[i], "A session needs some %s.", required[i]);
+                      slot_name_find(required[i], strlen(required[i])))
+            <= 0)
+            admit_add(f, EINVAL, required[i], "A session needs some %s.", required[i]);
 }
 
 /* ---- policies ---- */
@@ -164,9 +292,11 @@ static int check_pending_slots(struct findings *f)
         const struct slot *max = &a->pending_slots_max->items[i];
 
         if (max->amount != AMOUNT_INFINITE && slots_get(&total, max->name) > max->amount)
-            add(f, EDQUOT, max->name, "Your pending sessions would ask for %s=%s, more than the "
-                "limit %s.", max->name, humanize(a, max->name, slots_get(&total, max->name), x),
-                humanize(a, max->name, max->amount, y));
+            admit_add(f, EDQUOT, max->name,
+                      "Your pending sessions would ask for %s=%s, more than the "
+                      "limit %s.",
+                      max->name, humanize(a, max->name, slots_get(&total, max->name), x),
+                      humanize(a, max->name, max->amount, y));
     }
     return 0;
 }
@@ -176,30 +306,34 @@ static int check_policy(struct findings *f)
     const struct admission *a = f->a;
 
     if ((int64_t)a->session->kernel_count > a->containers_max)
-        add(f, EINVAL, "clusterSize", "A session of yours may have at most %" PRId64
-            " containers, not %zu.", a->containers_max, a->session->kernel_count);
+        admit_add(f, EINVAL, "clusterSize",
+                  "A session of yours may have at most %" PRId64 " containers, not %zu.",
+                  a->containers_max, a->session->kernel_count);
     if (a->session->priority > a->priority_max)
-        add(f, EINVAL, "priority", "Your highest priority is %d, not %d.", a->priority_max,
-            a->session->priority);
+        admit_add(f, EINVAL, "priority", "Your highest priority is %d, not %d.", a->priority_max,
+                  a->session->priority);
     if (a->pending >= a->pending_max)
-        add(f, EDQUOT, "", "You cannot have more than %" PRId64 " pending sessions.",
-            a->pending_max);
+        admit_add(f, EDQUOT, "", "You cannot have more than %" PRId64 " pending sessions.",
+                  a->pending_max);
     return check_pending_slots(f);
 }
 
-int sched_admit(const struct admission *a, const struct admit_group **ret_group,
-                struct strbuf *text, struct aq_error *err)
+int sched_admit(const struct admission *a, const struct admit_resource_group **ret_group,
+                struct arena *arena, struct strbuf *text, struct aq_error *err)
 {
+    struct admit_search search = admit_begin_search(a);
     struct findings f = { .a = a, .text = text, .err = err };
-    const struct admit_group *group;
+    const struct admit_resource_group *group;
     int r;
 
     for (size_t k = 0; k < a->session->kernel_count; k++) {
-        check_required(&f, k);
+        admit_check_required(&f, k);
         if (a->kernels)
-            check_image(&f, k);
+            admit_check_image(&f, k);
     }
-    group = find_group(&f);
+    if (admit_search_groups(a, arena, &search) < 0)
+        return aq_fail_oom(err);
+    group = admit_find_group(&f, &search);
     if ((r = check_policy(&f)) < 0)
         return r;
     if (f.first == 0)

@@ -1,4 +1,5 @@
-/* admit.h - what can be said against a session before it waits
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admit.h - admission checks: what is wrong with a session before it is queued
  *
  * Everything that no waiting would cure: refused when it is created, and by
  * the same code when somebody only asks whether it would be. All that is wrong
@@ -8,22 +9,23 @@
 #ifndef AQ_SCHED_ADMIT_H
 #define AQ_SCHED_ADMIT_H
 
-#include "sched/sched.h"
+#include "sched/capacity.h"
 
 /* A resource group that the owner may use. */
-struct admit_group {
+struct admit_resource_group {
     const char *name;
-    unsigned types;            /* it accepts: 1u << enum session_type */
-    /* Whether any of its agents has the slot (an interned name); also true while
-     * it has no agents. */
-    bool (*serves)(const void *data, const char *slot);
-    const void *data;          /* for serves() */
+    unsigned types; /* it accepts: 1u << enum session_type */
+    /* All agents that it is known to have, also those that take no sessions now. What none of
+     * them could hold is refused; without any nothing is, if it is asked for by name or no group
+     * has agents. */
+    capacity_next_fn next_agent;
+    const void *data; /* for next_agent() */
 };
 
 /* What an image wants of a kernel that runs it. */
 struct admit_kernel {
     const struct slots *min, *max; /* NULL = nothing; in max a missing slot is unlimited */
-    int64_t shmem_bytes;       /* comes on top of the image's least memory */
+    int64_t shmem_bytes;           /* comes on top of the image's least memory */
 };
 
 #define ADMIT_UNLIMITED INT64_MAX
@@ -32,13 +34,14 @@ struct admission {
     const struct sched_session *session;
     const struct slot_types *types;
     const struct admit_kernel *kernels; /* by rank; NULL = no image wants anything */
-    const char *resource_group; /* asked for; NULL = any that will do */
-    const struct admit_group *groups;
+    const char *resource_group;         /* asked for; NULL = any that will do */
+    const struct admit_resource_group *groups;
     size_t group_count;
+    bool waits_for_capacity; /* it may ask for more than any agent has */
     /* Of the policy; ADMIT_UNLIMITED = no limit. */
     int64_t containers_max, pending_max;
     const struct slots *pending_slots_max; /* a missing slot is unlimited; NULL = none */
-    int priority_max;          /* 0..100 */
+    int priority_max;                      /* 0..100 */
     /* What the owner has waiting already. */
     int64_t pending;
     const struct slots *pending_slots;
@@ -47,9 +50,9 @@ struct admission {
 /* 0: it may wait; *ret_group is the first of the groups that take it. -EINVAL,
  * -ENOENT (no such group for them) or -EDQUOT (too much waits) with the first
  * thing that is wrong in 'err' (its field named) and all of them in 'text',
- * which may be NULL. -ENOMEM.
+ * which may be NULL. -ENOMEM. 'arena' is for what is needed meanwhile.
  */
-int sched_admit(const struct admission *a, const struct admit_group **ret_group,
-                struct strbuf *text, struct aq_error *err);
+int sched_admit(const struct admission *a, const struct admit_resource_group **ret_group,
+                struct arena *arena, struct strbuf *text, struct aq_error *err);
 
 #endif

@@ -1,29 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster.c - the agents: their columns, their devices, and what is held on them */
 #include "sched/cluster.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
-#include "sched/cluster_private.h"
+#include "sched/cluster_internal.h"
 
-static void node_done(struct node *n)
+static void cluster_node_done(struct cluster_node *n)
 {
     free(n->id);
     free(n->free);
     free(n->capacity);
     free(n->devices);
-    *n = (struct node){ 0 };
+    *n = (struct cluster_node){ 0 };
 }
 
 void cluster_done(struct cluster *c)
 {
     for (size_t i = 0; i < c->node_count; i++)
-        node_done(&c->nodes[i]);
+        cluster_node_done(&c->nodes[i]);
     free(c->nodes);
     map_done(&c->nodes_by_id);
-    states_done(c);
-    requests_done(c);
+    node_states_done(c);
+    slot_requests_done(c);
     for (size_t i = 1; i < c->model_count; i++)
         free((char *)(uintptr_t)c->models[i]);
     for (size_t i = 0; i < c->architecture_count; i++)
@@ -38,17 +41,21 @@ void cluster_done(struct cluster *c)
 int cluster_init(struct cluster *c, const struct slot_types *types,
                  const char *const *slot_priority, size_t slot_priority_count)
 {
-    *c = (struct cluster){ .key = STRBUF_INIT, .slot_priority = slot_priority,
-        .slot_priority_count = slot_priority_count, .grown = 1, .births = 1, .epoch = 1,
-        .model_count = 1, .models = { "" }, .quantum_count = 1 };
+    *c = (struct cluster){ .key = STRBUF_INIT,
+                           .slot_priority = slot_priority,
+                           .slot_priority_count = slot_priority_count,
+                           .free_version = 1,
+                           .next_generation = 1,
+                           .epoch = 1,
+                           .model_count = 1,
+                           .models = { "" },
+                           .quantum_count = 1 };
     c->columns = types ? slot_types_count(types) : 0;
     c->width = c->columns + 1;
     c->names = calloc(c->width, sizeof(*c->names));
     c->device_capacity = calloc(c->width, sizeof(*c->device_capacity));
-    if (!c->names || !c->device_capacity) {
-        cluster_done(c);
-        return -ENOMEM;
-    }
+    if (!c->names || !c->device_capacity)
+        return -ENOMEM; /* cluster_done() is the caller's */
     for (size_t i = 0; i < c->columns; i++)
         c->names[i] = slot_types_name(types, i, NULL);
     c->cpu_column = cluster_column(c, slot_name_find("cpu", strlen("cpu")));
@@ -121,10 +128,10 @@ int cluster_architecture(struct cluster *c, const char *architecture, uint16_t *
             *ret = (uint16_t)(i + 1);
             return 0;
         }
-    if (c->architecture_count == UINT16_MAX - 1 ||
-        !vec_grow(&c->architectures, &c->architecture_cap, c->architecture_count + 1,
-                  sizeof(*c->architectures)) ||
-        !(c->architectures[c->architecture_count] = strdup(architecture)))
+    if (c->architecture_count == UINT16_MAX - 1
+        || !vec_grow(&c->architectures, &c->architecture_cap, c->architecture_count + 1,
+                     sizeof(*c->architectures))
+        || !(c->architectures[c->architecture_count] = strdup(architecture)))
         return -ENOMEM;
     *ret = (uint16_t)++c->architecture_count;
     return 0;
@@ -132,20 +139,21 @@ int cluster_architecture(struct cluster *c, const char *architecture, uint16_t *
 
 /* ---- agents ---- */
 
-static int read_device(struct cluster *c, const struct sched_agent *agent, size_t i,
-                       struct device *ret, struct aq_error *err)
+static int cluster_read_device(struct cluster *c, const struct sched_agent *agent, size_t i,
+                               struct cluster_device *ret, struct aq_error *err)
 {
     const struct sched_device *d = &agent->devices[i];
     size_t column = cluster_column(c, d->slot_name);
     int r;
 
-    if (column == SIZE_MAX || d->capacity <= 0 || d->free < 0 || d->free > d->capacity ||
-        d->quantum < 0)
-        return aq_fail_field(err, EINVAL, "devices",
-                             "device %zu of agent '%s': %s; the agent's report is wrong", i,
-                             agent->id, column == SIZE_MAX ? "its slot is not known"
-                                                           : "its amounts cannot be");
-    *ret = (struct device){ .free = d->free, .capacity = d->capacity, .column = (uint16_t)column };
+    if (column == SIZE_MAX || d->capacity <= 0 || d->free < 0 || d->free > d->capacity
+        || d->quantum < 0)
+        return aq_fail_field(
+            err, EINVAL, "devices", "device %zu of agent '%s': %s; the agent's report is wrong", i,
+            agent->id, column == SIZE_MAX ? "its slot is not known" : "its amounts cannot be");
+    *ret = (struct cluster_device){ .free = d->free,
+                                    .capacity = d->capacity,
+                                    .column = (uint16_t)column };
     c->device_capacity[column] = AQ_MAX(c->device_capacity[column], d->capacity);
     if (cluster_quantum(c, d->quantum, &ret->quantum) < 0)
         return aq_fail_field(err, EINVAL, "devices", "more than %d different quanta of devices",
@@ -154,12 +162,12 @@ static int read_device(struct cluster *c, const struct sched_agent *agent, size_
     if (r == -ENOSPC)
         return aq_fail_field(err, EINVAL, "devices", "more than %d models of devices",
                              CLUSTER_MODELS_MAX - 1);
-    return r < 0 ? aq_fail(err, ENOMEM, "agent '%s'", agent->id) : 0;
+    return r < 0 ? aq_fail_oom(err) : 0;
 }
 
 /* Everything of 'agent' but its state. */
-static int read_agent(struct cluster *c, const struct sched_agent *agent, struct node *ret,
-                      struct aq_error *err)
+static int cluster_read_agent(struct cluster *c, const struct sched_agent *agent,
+                              struct cluster_node *ret, struct aq_error *err)
 {
     if (agent->device_count > UINT16_MAX)
         return aq_fail_field(err, EINVAL, "devices", "more than %d devices", UINT16_MAX);
@@ -167,17 +175,18 @@ static int read_agent(struct cluster *c, const struct sched_agent *agent, struct
     ret->capacity = calloc(c->width, sizeof(*ret->capacity));
     ret->devices = calloc(agent->device_count + 1, sizeof(*ret->devices));
     ret->id = strdup(agent->id);
-    if (!ret->free || !ret->capacity || !ret->devices || !ret->id ||
-        cluster_architecture(c, agent->architecture, &ret->architecture) < 0)
-        return aq_fail(err, ENOMEM, "agent '%s'", agent->id);
+    if (!ret->free || !ret->capacity || !ret->devices || !ret->id
+        || cluster_architecture(c, agent->architecture, &ret->architecture) < 0)
+        return aq_fail_oom(err);
     cluster_fill_row(c, agent->free, SCHED_ABSENT, ret->free);
     cluster_fill_row(c, agent->capacity ? agent->capacity : agent->free, 0, ret->capacity);
+    ret->is_capacity_known = agent->capacity != NULL;
     ret->free[c->columns] = agent->is_closed     ? SCHED_ABSENT
                             : agent->kernels_max ? (int64_t)agent->kernels_max - agent->kernels
                                                  : AMOUNT_INFINITE;
     ret->device_count = (uint16_t)agent->device_count;
     for (size_t i = 0; i < agent->device_count; i++) {
-        int r = read_device(c, agent, i, &ret->devices[i], err);
+        int r = cluster_read_device(c, agent, i, &ret->devices[i], err);
 
         if (r < 0)
             return r;
@@ -185,42 +194,43 @@ static int read_agent(struct cluster *c, const struct sched_agent *agent, struct
     return 0;
 }
 
-static int find_place(struct cluster *c, uint32_t *ret)
+static int cluster_find_place(struct cluster *c, uint32_t *ret)
 {
-    for (size_t i = c->alive == c->node_count ? c->node_count : 0; i < c->node_count; i++)
+    for (size_t i = c->agent_count == c->node_count ? c->node_count : 0; i < c->node_count; i++)
         if (!c->nodes[i].id) {
             *ret = (uint32_t)i;
             return 0;
         }
     if (!vec_grow(&c->nodes, &c->node_cap, c->node_count + 1, sizeof(*c->nodes)))
         return -ENOMEM;
-    c->nodes[c->node_count] = (struct node){ 0 };
+    c->nodes[c->node_count] = (struct cluster_node){ 0 };
     *ret = (uint32_t)c->node_count++;
     return 0;
 }
 
-static int take_in(struct cluster *c, struct node *n, uint32_t place, bool is_new,
+static int take_in(struct cluster *c, struct cluster_node *n, uint32_t place, bool is_new,
                    struct aq_error *err)
 {
     uint32_t state;
 
     if (is_new && map_sets(&c->nodes_by_id, n->id, (void *)((uintptr_t)place + 1)) < 0)
-        return aq_fail(err, ENOMEM, "agent '%s'", n->id);
-    if (!state_reserve_scratch(c, n->device_count) || state_enter(c, n, place, &state) < 0) {
+        return aq_fail_oom(err);
+    if (!node_state_reserve_scratch(c, n->device_count)
+        || node_state_enter(c, n, place, &state) < 0) {
         if (is_new)
             (void)map_removes(&c->nodes_by_id, n->id);
-        return aq_fail(err, ENOMEM, "agent '%s'", n->id);
+        return aq_fail_oom(err);
     }
     n->state = state;
     if (is_new) {
-        c->alive++;
+        c->agent_count++;
     } else {
-        state_leave(c, c->nodes[place].state, place);
-        node_done(&c->nodes[place]);
+        node_state_leave(c, c->nodes[place].state, place);
+        cluster_node_done(&c->nodes[place]);
     }
     c->nodes[place] = *n;
-    *n = (struct node){ 0 };
-    c->grown++;
+    *n = (struct cluster_node){ 0 };
+    c->free_version++;
     c->agents_changed++;
     return 0;
 }
@@ -230,27 +240,27 @@ int cluster_set_agent(struct cluster *c, const struct sched_agent *agent, uint32
 {
     uint32_t place = cluster_find_agent(c, agent->id);
     bool is_new = place == CLUSTER_NONE;
-    struct node n = { 0 };
-    int r = read_agent(c, agent, &n, err);
+    struct cluster_node n = { 0 };
+    int r = cluster_read_agent(c, agent, &n, err);
 
-    if (r == 0 && is_new && find_place(c, &place) < 0)
-        r = aq_fail(err, ENOMEM, "agent '%s'", agent->id);
+    if (r == 0 && is_new && cluster_find_place(c, &place) < 0)
+        r = aq_fail_oom(err);
     if (r == 0)
         r = take_in(c, &n, place, is_new, err);
     if (r == 0)
         *ret_node = place;
-    node_done(&n);
+    cluster_node_done(&n);
     return r;
 }
 
 void cluster_remove_agent(struct cluster *c, uint32_t node)
 {
-    struct node *n = &c->nodes[node];
+    struct cluster_node *n = &c->nodes[node];
 
     (void)map_removes(&c->nodes_by_id, n->id);
-    state_leave(c, n->state, node);
-    node_done(n);
-    c->alive--;
+    node_state_leave(c, n->state, node);
+    cluster_node_done(n);
+    c->agent_count--;
     c->agents_changed++;
 }
 
@@ -259,7 +269,7 @@ uint32_t cluster_find_agent(const struct cluster *c, const char *id)
     return (uint32_t)((uintptr_t)map_gets(&c->nodes_by_id, id) - 1);
 }
 
-bool cluster_matches(const struct cluster *c, const struct request *req, uint32_t node)
+bool cluster_matches(const struct cluster *c, const struct slot_request *req, uint32_t node)
 {
     uint16_t architecture = c->nodes[node].architecture;
 
@@ -268,44 +278,46 @@ bool cluster_matches(const struct cluster *c, const struct request *req, uint32_
 
 /* ---- holding ---- */
 
-static void add_amounts(const struct cluster *c, int64_t *free, const struct request *req, int sign)
+static void cluster_add_amounts(const struct cluster *c, int64_t *free,
+                                const struct slot_request *req, int sign)
 {
     for (size_t i = 0; i < c->width; i++)
         if (free[i] != SCHED_ABSENT && free[i] != AMOUNT_INFINITE)
             free[i] += sign * req->amounts[i];
 }
 
-static void add_parts(struct node *n, const struct part *parts, size_t count, int sign)
+static void add_parts(struct cluster_node *n, const struct device_part *parts, size_t count,
+                      int sign)
 {
     for (size_t i = 0; i < count; i++)
         n->devices[parts[i].device].free += sign * parts[i].amount;
 }
 
 /* Into the state that the node is in now. */
-static int move(struct cluster *c, uint32_t node)
+static int cluster_move(struct cluster *c, uint32_t node)
 {
-    struct node *n = &c->nodes[node];
+    struct cluster_node *n = &c->nodes[node];
     uint32_t state;
-    int r = state_enter(c, n, node, &state);
+    int r = node_state_enter(c, n, node, &state);
 
     if (r < 0)
         return r;
-    state_leave(c, n->state, node);
+    node_state_leave(c, n->state, node);
     n->state = state;
     return 0;
 }
 
 /* From places in the state's order of devices to places in the agent's. */
-static void find_devices(const struct node *n, const struct node_state *s, struct part *parts,
-                         size_t count)
+static void cluster_find_devices(const struct cluster_node *n, const struct node_state *s,
+                                 struct device_part *parts, size_t count)
 {
     uint64_t taken[(UINT16_MAX + 1) / 64];
 
     memset(taken, 0, (size_t)(n->device_count / 64 + 1) * sizeof(*taken));
     for (size_t p = 0; p < count; p++)
         for (uint32_t d = 0; d < n->device_count; d++)
-            if (!(taken[d / 64] >> d % 64 & 1) &&
-                memcmp(&n->devices[d], &s->devices[parts[p].device], sizeof(*n->devices)) == 0) {
+            if (!(taken[d / 64] >> d % 64 & 1)
+                && memcmp(&n->devices[d], &s->devices[parts[p].device], sizeof(*n->devices)) == 0) {
                 parts[p].device = d;
                 taken[d / 64] |= UINT64_C(1) << d % 64;
                 break;
@@ -313,43 +325,46 @@ static void find_devices(const struct node *n, const struct node_state *s, struc
 }
 
 /* Add (1) or take off (-1), and let the node move. */
-static int change(struct cluster *c, uint32_t node, const struct request *req,
-                  const struct part *parts, uint32_t count, int sign)
+static int cluster_change(struct cluster *c, uint32_t node, const struct slot_request *req,
+                          const struct device_part *parts, uint32_t count, int sign)
 {
-    struct node *n = &c->nodes[node];
+    struct cluster_node *n = &c->nodes[node];
     int r;
 
-    add_amounts(c, n->free, req, sign);
+    assert(node < c->node_count && n->id);
+    for (uint32_t i = 0; i < count; i++)
+        assert(parts[i].device < n->device_count && parts[i].amount >= 0);
+    cluster_add_amounts(c, n->free, req, sign);
     add_parts(n, parts, count, sign);
-    if ((r = move(c, node)) < 0) {
-        add_amounts(c, n->free, req, -sign);
+    if ((r = cluster_move(c, node)) < 0) {
+        cluster_add_amounts(c, n->free, req, -sign);
         add_parts(n, parts, count, -sign);
     }
     return r;
 }
 
-int cluster_hold_parts(struct cluster *c, uint32_t node, const struct request *req,
-                       const struct part *parts, uint32_t count)
+int cluster_hold_parts(struct cluster *c, uint32_t node, const struct slot_request *req,
+                       const struct device_part *parts, uint32_t count)
 {
-    return change(c, node, req, parts, count, -1);
+    return cluster_change(c, node, req, parts, count, -1);
 }
 
-int cluster_hold(struct cluster *c, uint32_t node, const struct request *req, int device,
-                 struct part **ret_parts, uint32_t *ret_count)
+int cluster_hold(struct cluster *c, uint32_t node, const struct slot_request *req, int device,
+                 struct device_part **ret_parts, uint32_t *ret_count)
 {
-    struct node *n = &c->nodes[node];
+    struct cluster_node *n = &c->nodes[node];
     const struct node_state *s = &c->states[n->state];
-    struct part *parts = NULL;
+    struct device_part *parts = NULL;
     int count = 0, r;
 
     if (n->device_count) {
         if (!(parts = calloc(n->device_count, sizeof(*parts))))
             return -ENOMEM;
-        count = state_choose_devices(c, req, s->devices, s->device_count, device, parts);
+        count = fit_choose_devices(c, req, s->devices, s->device_count, device, parts);
         count = AQ_MAX(count, 0);
-        find_devices(n, s, parts, (size_t)count);
+        cluster_find_devices(n, s, parts, (size_t)count);
     }
-    if ((r = change(c, node, req, parts, (uint32_t)count, -1)) < 0 || count == 0) {
+    if ((r = cluster_change(c, node, req, parts, (uint32_t)count, -1)) < 0 || count == 0) {
         free(parts);
         parts = NULL;
     }
@@ -360,11 +375,11 @@ int cluster_hold(struct cluster *c, uint32_t node, const struct request *req, in
     return 0;
 }
 
-int cluster_release(struct cluster *c, uint32_t node, const struct request *req,
-                    const struct part *parts, uint32_t count)
+int cluster_release(struct cluster *c, uint32_t node, const struct slot_request *req,
+                    const struct device_part *parts, uint32_t count)
 {
-    int r = change(c, node, req, parts, count, 1);
+    int r = cluster_change(c, node, req, parts, count, 1);
 
-    c->grown += r == 0;
+    c->free_version += r == 0;
     return r;
 }

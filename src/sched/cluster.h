@@ -1,4 +1,5 @@
-/* cluster.h - agents in columns, agents that are alike, and who has room
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster.h - the agents as columns of amounts, their states, and where requests fit
  *
  * Amounts are int64_t in one column per known slot type and a last one that
  * counts kernels, so that trying an agent is a few comparisons. Agents whose
@@ -13,7 +14,7 @@
  * divided into equal parts on as few devices as can hold them whole. Devices
  * may be of a model, and requests may name the models they accept. One with a
  * quantum gives multiples of that; the parts of an amount come from devices of
- * one quantum, the largest that will do, as in alloc/map.h. Without devices only
+ * one quantum, the largest that will do, as in alloc/alloc_map.h. Without devices only
  * the sum counts.
  *
  * Deterministic; no clock, no I/O. Indexes of agents and requests are stable
@@ -29,96 +30,99 @@
 #define CLUSTER_MODELS_MAX 64
 #define CLUSTER_QUANTA_MAX 64
 
-struct device {
+struct cluster_device {
     int64_t free, capacity;
     uint16_t column;
-    uint8_t model;          /* index in cluster.models, 0 = not known */
-    uint8_t quantum;        /* index in cluster.quanta, 0 = any amount */
-    uint32_t unused;        /* 0: devices are compared as bytes */
+    uint8_t model;   /* index in cluster.models, 0 = not known */
+    uint8_t quantum; /* index in cluster.quanta, 0 = any amount */
+    uint32_t unused; /* 0: devices are compared as bytes */
 };
 
-/* Agents that are alike. Never changes but for its members. */
+/* Agents with equal contents. Never changes but for its members. */
 struct node_state {
     uint64_t hash;
-    uint32_t birth;         /* differs from any other's that had or will have this index */
+    uint32_t generation; /* differs from any other's that had or will have this index */
     uint16_t architecture;
     uint16_t device_count;
-    uint32_t *members;      /* node indexes, by id */
+    uint32_t *members; /* node indexes, by id */
     uint32_t member_count, member_cap;
-    int64_t *free;          /* cluster.width amounts, then the devices */
-    struct device *devices; /* by column, model, capacity, most free last */
+    int64_t *free;                  /* cluster.width amounts, then the devices */
+    struct cluster_device *devices; /* by column, model, capacity, most free last */
 };
 
-struct node {
-    char *id;               /* NULL = not in use */
+struct cluster_node {
+    char *id; /* NULL = not in use */
     uint32_t state;
     uint16_t architecture;
     uint16_t device_count;
+    bool is_capacity_known; /* 'capacity' is what it offers */
     int64_t *free, *capacity;
-    struct device *devices; /* as the agent listed them */
+    struct cluster_device *devices; /* as the agent listed them */
 };
 
 /* What was found about a request and a state. */
 struct fit {
-    uint32_t birth;         /* of the state; valid only with the cluster's epoch */
+    uint32_t generation; /* of the state; valid only with the cluster's epoch */
     uint32_t epoch;
-    double score;           /* selector's; for those that compare, how many slots are unutilized */
-    int32_t device;         /* to take a single part from, in the state's order; -1 = best fit */
+    double score;   /* selector's; for those that compare, how many slots are unutilized */
+    int32_t device; /* to take a single part from, in the state's order; -1 = best fit */
     bool has_room;
-    bool is_bound;          /* 'score' is what it is at most, 'device' not yet known */
+    bool is_bound; /* 'score' is what it is at most, 'device' not yet known */
 };
 
 /* What must go to one agent as a whole. */
-struct request {
+struct slot_request {
     uint32_t id, users;
     uint32_t kernels;
-    uint16_t architecture;  /* 0 = any */
-    bool may_split;         /* amounts below a device's may come from several */
-    bool *named;            /* per column: the request names it, be it 0 */
-    uint64_t models;        /* bits of accepted models */
-    int64_t *amounts;       /* per column, kernels included */
-    uint16_t *order;        /* columns as selectors compare them */
+    uint16_t architecture; /* 0 = any */
+    bool may_split;        /* amounts below a device's may come from several */
+    bool *named;           /* per column: the request names it, be it 0 */
+    uint64_t models;       /* bits of accepted models */
+    int64_t *amounts;      /* per column, kernels included */
+    uint16_t *order;       /* columns as selectors compare them */
     uint16_t order_count;
-    const char *unknown;    /* a slot wanted that no agent ever had, or NULL */
-    uint64_t full_at;       /* cluster.grown when no agent had room; 0 = not so */
-    struct fit *fits;       /* by state */
+    const char *unknown;       /* a slot wanted that no agent ever had, or NULL */
+    uint64_t no_room_version;  /* cluster.free_version when it fitted nowhere; 0 = not so */
+    uint64_t capacity_version; /* cluster.agents_changed + 1 as 'capacity' was counted; 0 = never */
+    int64_t capacity;          /* how many of it the agents could hold if they were empty */
+    struct fit *fits;          /* by state */
     uint32_t fit_count;
 };
 
 struct cluster {
-    size_t columns, width;  /* slots; and with the column of kernels */
-    const char **names;     /* of the columns, sorted */
+    size_t columns, width;    /* slots; and with the column of kernels */
+    const char **names;       /* of the columns, sorted */
     int64_t *device_capacity; /* per column: the largest device seen; 0 = none */
-    size_t cpu_column;      /* SIZE_MAX = none */
+    size_t cpu_column;        /* SIZE_MAX = none */
     const char *const *slot_priority;
     size_t slot_priority_count;
-    struct node *nodes;
+    struct cluster_node *nodes;
     size_t node_count, node_cap; /* with holes */
-    size_t alive;           /* without */
-    struct map nodes_by_id; /* id -> index + 1 */
+    size_t agent_count;          /* without */
+    struct map nodes_by_id;      /* id -> index + 1 */
     struct node_state *states;
     size_t state_count, state_cap;
     uint32_t *free_states;
     size_t free_state_count, free_state_cap;
-    int64_t *table;         /* free amounts of states, column by column: see cluster_free() */
-    size_t table_cap;
-    uint32_t *index;        /* hash table: state + 1 */
-    size_t index_size, live_states;
-    uint32_t births, epoch;
+    int64_t *free_table; /* free amounts of states, column by column: see cluster_free() */
+    size_t free_table_cap;
+    uint32_t *index; /* hash table: state + 1 */
+    size_t index_size, used_state_count;
+    uint32_t next_generation, epoch;
     uint64_t agents_changed;
-    uint64_t grown;         /* counts changes by which something became free; from 1 */
-    struct request **requests;
+    uint64_t free_version; /* counts changes by which something became free; from 1 */
+    struct slot_request **requests;
     size_t request_count, request_cap, idle_requests;
     struct map requests_by_key;
     const char *models[CLUSTER_MODELS_MAX]; /* owned; [0] = "" */
     size_t model_count;
     int64_t quanta[CLUSTER_QUANTA_MAX]; /* [0] = 0 */
     size_t quantum_count;
-    char **architectures;   /* [0] = "" */
+    char **architectures; /* [0] = "" */
     size_t architecture_count, architecture_cap;
-    struct device *scratch; /* as many as any agent has */
+    struct cluster_device *scratch; /* as many as any agent has */
     size_t scratch_cap;
-    struct strbuf key;      /* scratch */
+    struct strbuf key; /* scratch */
 };
 
 int cluster_init(struct cluster *c, const struct slot_types *types,
@@ -137,74 +141,75 @@ uint32_t cluster_find_agent(const struct cluster *c, const char *id);
 
 /* ---- requests ---- */
 
-struct request_spec {
+struct slot_request_spec {
     const struct slots *const *kernels;
-    size_t kernel_count;    /* that go to one agent together */
+    size_t kernel_count; /* that go to one agent together */
     const char *architecture;
     const char *const *models; /* NULL = any */
     size_t model_count;
     bool may_split;
 };
 /* The one request that asks for this, with a user more. NULL if memory is short. */
-struct request *cluster_request(struct cluster *c, const struct request_spec *spec);
-void cluster_request_release(struct cluster *c, struct request *req);
+struct slot_request *slot_request_get(struct cluster *c, const struct slot_request_spec *spec);
+void slot_request_release(struct cluster *c, struct slot_request *req);
 
-/* ---- room ---- */
+/* ---- fit ---- */
 
-/* Find it out anew; only for the next. */
-const struct fit *cluster_look(const struct cluster *c, struct request *req, uint32_t state,
-                               const struct selector *selector);
+/* Compute it again; only for the next. */
+const struct fit *cluster_compute_fit(const struct cluster *c, struct slot_request *req,
+                                      uint32_t state, const struct selector *selector);
 /* Whether an agent in this state has room, and how good it is; NULL if memory is
  * short. The first may give only a bound.
  */
-static inline const struct fit *cluster_fit_bound(const struct cluster *c, struct request *req,
+static inline const struct fit *cluster_fit_bound(const struct cluster *c, struct slot_request *req,
                                                   uint32_t state, const struct selector *selector)
 {
-    if (state < req->fit_count && req->fits[state].birth == c->states[state].birth
+    if (state < req->fit_count && req->fits[state].generation == c->states[state].generation
         && req->fits[state].epoch == c->epoch)
         return &req->fits[state];
-    return cluster_look(c, req, state, selector);
+    return cluster_compute_fit(c, req, state, selector);
 }
-const struct fit *cluster_fit(const struct cluster *c, struct request *req, uint32_t state,
+const struct fit *cluster_fit(const struct cluster *c, struct slot_request *req, uint32_t state,
                               const struct selector *selector);
 /* What each state has free of one column, by state; SCHED_ABSENT for those without members. */
 static inline const int64_t *cluster_free(const struct cluster *c, size_t column)
 {
-    return &c->table[column * c->table_cap];
+    return &c->free_table[column * c->free_table_cap];
 }
-/* The column by which most agents can be told to have no room. */
-size_t cluster_lead(const struct cluster *c, const struct request *req);
+/* The column that rules out most agents. */
+size_t cluster_lead_column(const struct cluster *c, const struct slot_request *req);
 /* Is the agent of the architecture asked for? */
-bool cluster_matches(const struct cluster *c, const struct request *req, uint32_t node);
+bool cluster_matches(const struct cluster *c, const struct slot_request *req, uint32_t node);
 
 /* Devices that 'req' would take of a state, in its order: indexes and amounts
  * into 'ret' (room for all devices). The count, or -ENOSPC.
  */
-struct part {
+struct device_part {
     uint32_t device;
     int64_t amount;
 };
-int state_choose_devices(const struct cluster *c, const struct request *req,
-                         const struct device *devices, size_t count, int device, struct part *ret);
-/* Whether these amounts and devices, sorted as a state's, have room. */
-bool row_has_room(const struct cluster *c, const struct request *req, const int64_t *free,
-                  const struct device *devices, size_t device_count);
+int fit_choose_devices(const struct cluster *c, const struct slot_request *req,
+                       const struct cluster_device *devices, size_t count, int device,
+                       struct device_part *ret);
+/* Whether these amounts and devices, sorted as a state's, fit. */
+bool fit_check_row(const struct cluster *c, const struct slot_request *req, const int64_t *free,
+                   const struct cluster_device *devices, size_t device_count);
 /* Into the order of a state's devices. */
-void sort_devices(struct device *devices, size_t count);
+void cluster_sort_devices(struct cluster_device *devices, size_t count);
 
 /* Take what 'req' asks for of an agent; the parts are of its devices in its
- * own order (free() them). Where there is no room, amounts go below 0 and no
+ * own order (free() them). Where they do not fit, amounts go below 0 and no
  * device is taken. 0 or -ENOMEM with nothing changed, as the others.
  */
-int cluster_hold(struct cluster *c, uint32_t node, const struct request *req, int device,
-                 struct part **ret_parts, uint32_t *ret_count);
+int cluster_hold(struct cluster *c, uint32_t node, const struct slot_request *req, int device,
+                 struct device_part **ret_parts, uint32_t *ret_count);
 /* The same with known parts; and back. */
-int cluster_hold_parts(struct cluster *c, uint32_t node, const struct request *req,
-                       const struct part *parts, uint32_t count);
-int cluster_release(struct cluster *c, uint32_t node, const struct request *req,
-                    const struct part *parts, uint32_t count);
+int cluster_hold_parts(struct cluster *c, uint32_t node, const struct slot_request *req,
+                       const struct device_part *parts, uint32_t count);
+int cluster_release(struct cluster *c, uint32_t node, const struct slot_request *req,
+                    const struct device_part *parts, uint32_t count);
 
-/* Every (request, state) pair must be looked at anew: a selector has learned. */
+/* Every (request, state) pair must be looked at again: a selector has learned. */
 static inline void cluster_forget_fits(struct cluster *c)
 {
     c->epoch++;

@@ -1,19 +1,20 @@
-/* explain.c - the reason why a session waits, for people and for programs */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.c - the reason why a session waits, as a sentence and as JSON */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/jsonw.h"
-#include "sched/run.h"
-#include "sched/state_private.h"
+#include "sched/snapshot.h"
+#include "sched/scheduler_internal.h"
 
 struct explanation {
     struct sched *s;
     const struct slot_types *types;
     const struct sched_session *session;
-    struct entry *entry;
-    const struct wish *wish; /* NULL = any agent will do */
+    struct sched_entry *entry;
+    const struct placement_constraints *constraints; /* NULL = any agent will do */
     struct arena *arena;
     struct strbuf text;
     struct jsonw *json;
@@ -33,7 +34,7 @@ static int64_t have(const struct explanation *e, uint32_t node, size_t column)
 /* How much of the request is missing, as the sum of the missing parts: slots
  * of different units can only be compared by part.
  */
-static int64_t shortage(const struct explanation *e, uint32_t node, const struct request *req)
+static int64_t shortage(const struct explanation *e, uint32_t node, const struct slot_request *req)
 {
     int64_t sum = 0;
 
@@ -43,8 +44,8 @@ static int64_t shortage(const struct explanation *e, uint32_t node, const struct
     return sum;
 }
 
-static uint32_t find_nearest(const struct explanation *e, const struct request *req,
-                             size_t *ret_seen)
+static uint32_t explain_find_nearest(const struct explanation *e, const struct slot_request *req,
+                                     size_t *ret_seen)
 {
     const struct cluster *c = &e->s->cluster;
     uint32_t nearest = CLUSTER_NONE;
@@ -54,13 +55,13 @@ static uint32_t find_nearest(const struct explanation *e, const struct request *
     for (uint32_t n = 0; n < c->node_count; n++) {
         int64_t missing, rank;
 
-        if (!c->nodes[n].id || !cluster_matches(c, req, n) ||
-            (e->wish && !wish_allows(e->wish, n, &rank)))
+        if (!c->nodes[n].id || !cluster_matches(c, req, n)
+            || (e->constraints && !placement_allows(e->constraints, n, &rank)))
             continue;
         (*ret_seen)++;
         missing = shortage(e, n, req);
-        if (nearest == CLUSTER_NONE || missing < least ||
-            (missing == least && strcmp(c->nodes[n].id, c->nodes[nearest].id) < 0)) {
+        if (nearest == CLUSTER_NONE || missing < least
+            || (missing == least && strcmp(c->nodes[n].id, c->nodes[nearest].id) < 0)) {
             nearest = n;
             least = missing;
         }
@@ -68,12 +69,13 @@ static uint32_t find_nearest(const struct explanation *e, const struct request *
     return nearest;
 }
 
-static enum slot_type type_of(const struct explanation *e, size_t column)
+static enum slot_type explain_type_of(const struct explanation *e, size_t column)
 {
     return slot_types_get(e->types, e->s->cluster.names[column]);
 }
 
-static void write_amounts(const struct explanation *e, const char *key, const int64_t *amounts)
+static void explain_write_amounts(const struct explanation *e, const char *key,
+                                  const int64_t *amounts)
 {
     char buf[AMOUNT_TEXT_MAX];
 
@@ -82,11 +84,11 @@ static void write_amounts(const struct explanation *e, const char *key, const in
     for (size_t c = 0; c < e->s->cluster.columns; c++)
         if (amounts[c] > 0)
             jsonw_member_str(e->json, e->s->cluster.names[c],
-                             slot_amount_format(amounts[c], type_of(e, c), buf));
+                             slot_amount_format(amounts[c], explain_type_of(e, c), buf));
     jsonw_object_end(e->json);
 }
 
-static void add_amounts(struct explanation *e, const int64_t *amounts)
+static void explain_add_amounts(struct explanation *e, const int64_t *amounts)
 {
     char buf[AMOUNT_TEXT_MAX];
     const char *separator = "";
@@ -94,7 +96,7 @@ static void add_amounts(struct explanation *e, const int64_t *amounts)
     for (size_t c = 0; c < e->s->cluster.columns; c++)
         if (amounts[c] > 0) {
             strbuf_addf(&e->text, "%s%s=%s", separator, e->s->cluster.names[c],
-                        slot_amount_humanize(amounts[c], type_of(e, c), buf));
+                        slot_amount_humanize(amounts[c], explain_type_of(e, c), buf));
             separator = " ";
         }
 }
@@ -105,13 +107,13 @@ struct device_view {
     int64_t finest; /* the least quantum; INT64_MAX = there is no device */
 };
 
-static struct device_view view_devices(const struct explanation *e, const struct request *req,
-                                       const struct node *n, size_t column)
+static struct device_view view_devices(const struct explanation *e, const struct slot_request *req,
+                                       const struct cluster_node *n, size_t column)
 {
     struct device_view v = { .most = -1, .finest = INT64_MAX };
 
     for (uint32_t i = 0; i < n->device_count; i++) {
-        const struct device *d = &n->devices[i];
+        const struct cluster_device *d = &n->devices[i];
         int64_t quantum = e->s->cluster.quanta[d->quantum];
 
         if (d->column != column || !(req->models >> d->model & 1))
@@ -124,9 +126,9 @@ static struct device_view view_devices(const struct explanation *e, const struct
 }
 
 /* The agent has enough in sum, but its devices are too full one by one, or too coarse. */
-static void explain_devices(struct explanation *e, const struct request *req, uint32_t node)
+static void explain_devices(struct explanation *e, const struct slot_request *req, uint32_t node)
 {
-    const struct node *n = &e->s->cluster.nodes[node];
+    const struct cluster_node *n = &e->s->cluster.nodes[node];
     char buf[AMOUNT_TEXT_MAX], asked[AMOUNT_TEXT_MAX];
 
     for (size_t c = 0; c < e->s->cluster.columns; c++) {
@@ -136,16 +138,18 @@ static void explain_devices(struct explanation *e, const struct request *req, ui
         if (req->amounts[c] <= 0 || v.finest == INT64_MAX)
             continue;
         if (v.most < 0)
-            strbuf_addf(&e->text, "\n  - %s: %s is no multiple of %s, the smallest part of a device"
-                        " on %s", name, slot_amount_format(req->amounts[c], type_of(e, c), asked),
-                        slot_amount_format(v.finest, type_of(e, c), buf), n->id);
+            strbuf_addf(&e->text,
+                        "\n  - %s: %s is no multiple of %s, the smallest part of a device"
+                        " on %s",
+                        name, slot_amount_format(req->amounts[c], explain_type_of(e, c), asked),
+                        slot_amount_format(v.finest, explain_type_of(e, c), buf), n->id);
         else if (v.most < req->amounts[c])
             strbuf_addf(&e->text, "\n  - %s: no device has more than %s free on %s", name,
-                        slot_amount_humanize(v.most, type_of(e, c), buf), n->id);
+                        slot_amount_humanize(v.most, explain_type_of(e, c), buf), n->id);
     }
 }
 
-static void explain_missing(struct explanation *e, const struct request *req, uint32_t node)
+static void explain_missing(struct explanation *e, const struct slot_request *req, uint32_t node)
 {
     const struct cluster *c = &e->s->cluster;
     int64_t *missing = arena_array(e->arena, c->width, sizeof(*missing));
@@ -155,7 +159,8 @@ static void explain_missing(struct explanation *e, const struct request *req, ui
         if (req->amounts[i] > have(e, node, i)) {
             missing[i] = req->amounts[i] - have(e, node, i);
             strbuf_addf(&e->text, "\n  - %s: missing=%s on %s", c->names[i],
-                        slot_amount_humanize(missing[i], type_of(e, i), buf), c->nodes[node].id);
+                        slot_amount_humanize(missing[i], explain_type_of(e, i), buf),
+                        c->nodes[node].id);
         }
     if (have(e, node, c->columns) < req->kernels)
         strbuf_addf(&e->text, "\n  - containers: missing=%" PRId64 " on %s",
@@ -164,26 +169,26 @@ static void explain_missing(struct explanation *e, const struct request *req, ui
         explain_devices(e, req, node);
     jsonw_member_str(e->json, "nearest", c->nodes[node].id);
     if (missing)
-        write_amounts(e, "missing", missing);
+        explain_write_amounts(e, "missing", missing);
 }
 
 /* One requirement that found no agent. */
 static void explain_requirement(struct explanation *e, size_t i)
 {
-    const struct request *req = e->entry->reqs[i];
+    const struct slot_request *req = e->entry->reqs[i];
     size_t seen;
-    uint32_t nearest = find_nearest(e, req, &seen);
+    uint32_t nearest = explain_find_nearest(e, req, &seen);
 
     strbuf_addf(&e->text, "\n- requirement #%zu (containers=%" PRIu32 ", arch=%s, slots=", i + 1,
                 req->kernels, e->session->architecture ? e->session->architecture : "any");
-    add_amounts(e, req->amounts);
+    explain_add_amounts(e, req->amounts);
     strbuf_addf(&e->text, "): no agents passed the '%s' filter",
                 nearest != CLUSTER_NONE               ? "resource"
                 : !entry_has_agent(e->s, e->entry, i) ? "architecture"
-                : e->wish->designated_count           ? "designated"
+                : e->constraints->designated_count    ? "designated"
                                                       : "session group");
     jsonw_object_begin(e->json);
-    write_amounts(e, "slots", req->amounts);
+    explain_write_amounts(e, "slots", req->amounts);
     jsonw_member_int(e->json, "agents", (int64_t)seen);
     if (req->unknown)
         strbuf_addf(&e->text, "\n  - %s: no agent has it", req->unknown);
@@ -192,40 +197,45 @@ static void explain_requirement(struct explanation *e, size_t i)
     jsonw_object_end(e->json);
 }
 
-/* Place as far as it goes, so that each requirement is judged after those
+/* Place as far as it goes, so that each requirement is checked after those
  * before it, and tell about those that do not fit.
  */
 static int explain_room(struct explanation *e, enum sched_verdict *ret_verdict)
 {
     size_t mark = e->text.len, failed = 0;
     struct strbuf rest = STRBUF_INIT;
-    bool has_agent = true;
     int r;
 
-    e->wish = entry_wish(e->s, e->entry, e->arena, &r);
+    e->constraints = entry_constraints(e->s, e->entry, e->arena, &r);
     jsonw_key(e->json, "requirements");
     jsonw_array_begin(e->json);
     for (uint32_t i = 0; r == 0 && i < e->entry->req_count; i++) {
         uint32_t node;
         int32_t device;
 
-        r = select_node(&e->s->cluster, e->entry->reqs[i], &e->s->options.selector, e->wish, &node,
-                        &device);
+        r = select_node(&e->s->cluster, e->entry->reqs[i], &e->s->options.selector, e->constraints,
+                        &node, &device);
         if (r == 0 && node != CLUSTER_NONE) {
-            r = state_hold(e->s, e->entry, i, node, device);
+            r = entry_hold(e->s, e->entry, i, node, device);
         } else if (r == 0) {
             explain_requirement(e, i);
-            has_agent = has_agent && entry_has_agent(e->s, e->entry, i);
             failed++;
         }
     }
     if (r < 0)
         return r;
     jsonw_array_end(e->json);
-    *ret_verdict = failed == 0 ? SCHED_PLACED : has_agent ? SCHED_NO_ROOM : SCHED_NO_AGENT;
+    r = failed ? place_find_obstacle(e->s, e->entry, e->arena) : SCHED_PLACED;
+    if (r < 0)
+        return r;
+    *ret_verdict = (enum sched_verdict)r;
     if (failed) {
         strbuf_add(&rest, e->text.data + mark, e->text.len - mark);
         strbuf_truncate(&e->text, mark);
+        if (*ret_verdict == SCHED_NO_CAPACITY)
+            strbuf_adds(&e->text, "It waits aside, and holds up nobody, for an agent that could "
+                                  "hold it: those that take sessions now could not even if "
+                                  "they were empty. ");
         strbuf_addf(&e->text, "%zu requirement(s) could not be placed:", failed);
         strbuf_add(&e->text, rest.data, rest.len);
     } else {
@@ -260,10 +270,12 @@ static void explain_dependencies(struct explanation *e, enum sched_verdict verdi
 
 static void explain_quota(struct explanation *e, uint32_t account)
 {
-    static const char *const names[] = { [SCHED_KEYPAIR] = "keypair", [SCHED_USER] = "user",
-        [SCHED_GROUP] = "group", [SCHED_DOMAIN] = "domain" };
+    static const char *const names[] = { [SCHED_KEYPAIR] = "keypair",
+                                         [SCHED_USER] = "user",
+                                         [SCHED_PROJECT] = "group",
+                                         [SCHED_DOMAIN] = "domain" };
     const struct cluster *cluster = &e->s->cluster;
-    const struct account *a = &e->s->accounts[account];
+    const struct account_state *a = &e->s->accounts[account];
     char used[AMOUNT_TEXT_MAX], wanted[AMOUNT_TEXT_MAX], limit[AMOUNT_TEXT_MAX];
 
     strbuf_addf(&e->text, "Your %s resource quota is exceeded.", names[a->kind]);
@@ -273,9 +285,9 @@ static void explain_quota(struct explanation *e, uint32_t account)
         if (more <= 0 || max == AMOUNT_INFINITE || a->used[c] <= max - more)
             continue;
         strbuf_addf(&e->text, "\n- %s: used %s + requested %s > limit %s", cluster->names[c],
-                    slot_amount_humanize(a->used[c], type_of(e, c), used),
-                    slot_amount_humanize(more, type_of(e, c), wanted),
-                    slot_amount_humanize(max, type_of(e, c), limit));
+                    slot_amount_humanize(a->used[c], explain_type_of(e, c), used),
+                    slot_amount_humanize(more, explain_type_of(e, c), wanted),
+                    slot_amount_humanize(max, explain_type_of(e, c), limit));
     }
 }
 
@@ -305,6 +317,7 @@ static int explain_verdict(struct explanation *e, const struct sched_snapshot *s
         break;
     case SCHED_NO_ROOM:
     case SCHED_NO_AGENT:
+    case SCHED_NO_CAPACITY:
     case SCHED_PREEMPTING:
     case SCHED_BEHIND:
         break; /* no validator says so */
@@ -320,11 +333,14 @@ int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct aren
     AQ_CLEANUP(sched_freep) struct sched *s = NULL;
     struct strbuf members = STRBUF_INIT;
     struct jsonw w = jsonw_make(&members), top;
-    struct explanation e = { .types = snap->types, .session = &snap->sessions[index],
-        .arena = arena, .text = STRBUF_INIT, .json = &w };
+    struct explanation e = { .types = snap->types,
+                             .session = &snap->sessions[index],
+                             .arena = arena,
+                             .text = STRBUF_INIT,
+                             .json = &w };
     enum sched_verdict verdict;
     uint32_t account, handle;
-    int r = run_begin(snap, &s, err);
+    int r = sched_from_snapshot(snap, &s, err);
 
     if (r == 0)
         r = sched_add(s, e.session, &handle, err);
@@ -346,7 +362,9 @@ int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct aren
     }
     if (r == 0 && (!strbuf_ok(&e.text) || !strbuf_ok(&members)))
         r = -ENOMEM;
+    if ((text && !strbuf_ok(text)) || (json && !strbuf_ok(json)))
+        r = -ENOMEM;
     strbuf_done(&e.text);
     strbuf_done(&members);
-    return r < 0 ? aq_fail(err, ENOMEM, "explaining a session") : (int)verdict;
+    return r < 0 ? aq_fail_oom(err) : (int)verdict;
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fair.c - fair share: heavy recent usage lowers an account's claim */
 #include "sched/fair.h"
 
 #include <math.h>
@@ -11,8 +13,8 @@ double fair_decayed(const struct fair_day *days, size_t count, double half_life_
     double sum = 0;
 
     for (size_t i = 0; i < count; i++)
-        sum += days[i].slot_seconds *
-               (days[i].days_ago > 0 ? exp2(-days[i].days_ago / half_life_days) : 1);
+        sum += days[i].slot_seconds
+               * (days[i].days_ago > 0 ? exp2(-days[i].days_ago / half_life_days) : 1);
     return sum;
 }
 
@@ -23,8 +25,8 @@ double fair_usage(const struct fair_slot *slots, size_t count, double lookback_d
     for (size_t i = 0; i < count; i++) {
         if (slots[i].capacity <= 0 || lookback_days <= 0)
             continue;
-        sum += slots[i].used / (slots[i].capacity * lookback_days * SECONDS_PER_DAY) *
-               slots[i].weight;
+        sum += slots[i].used / (slots[i].capacity * lookback_days * SECONDS_PER_DAY)
+               * slots[i].weight;
         weights += slots[i].weight;
     }
     return weights > 0 ? sum / weights : 0;

@@ -1,4 +1,5 @@
-/* fair.h - fair share: who has used much lately is owed less
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fair.h - fair share: heavy recent usage lowers an account's claim
  *
  * Usage is kept in slot-seconds per day and counts half after every half-life.
  * Each slot's decayed usage is set against what the resource group has to give
@@ -13,7 +14,7 @@
 
 /* What was used of one slot on one day. */
 struct fair_day {
-    int days_ago;              /* 0 = today; a day to come counts as today */
+    int days_ago; /* 0 = today; a day to come counts as today */
     double slot_seconds;
 };
 
@@ -21,9 +22,9 @@ struct fair_day {
 double fair_decayed(const struct fair_day *days, size_t count, double half_life_days);
 
 struct fair_slot {
-    double used;               /* decayed slot-seconds */
-    double capacity;           /* slots the group has; <= 0: not counted */
-    double weight;             /* cpu 1, mem 0.001, accelerators 10, others 1 by default */
+    double used;     /* decayed slot-seconds */
+    double capacity; /* slots the group has; <= 0: not counted */
+    double weight;   /* cpu 1, mem 0.001, accelerators 10, others 1 by default */
 };
 
 /* The weighted mean of used shares; 0 if nothing counts. */

@@ -1,13 +1,14 @@
-/* forecast.c - backfill: what every agent will have free, and when
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forecast.c - conservative backfill: the earliest start of each session that waits
  *
- * Each agent has a line of what it has free (line.c). Sessions that run end when their lifetime
- * is over; who is overdue is expected to take as long again as it is late.
- * Sessions that wait are put into the lines in order, each at its earliest
- * time, so none is moved by one behind it (conservative backfill). Times are
- * as good as the lifetimes; every pass plans anew from what really is.
+ * Each agent has an availability timeline (availability.c). Sessions that run end when their
+ * lifetime is over; one that is overdue is expected to take as long again as it is late.
+ * Sessions that wait are put into the timelines in order, each at its earliest
+ * time, so none is delayed by one behind it (conservative backfill). Times are
+ * as good as the lifetimes; every pass starts from what really is free.
  *
- * A line only ever loses room, so the earliest time of a request on an agent
- * never becomes earlier while its line is unchanged: that is remembered per
+ * A timeline only ever loses capacity, so the earliest start of a request on an agent
+ * never becomes earlier while its timeline is unchanged: that is cached per
  * request and lifetime.
  */
 #include <errno.h>
@@ -15,77 +16,83 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sched/forecast_private.h"
+#include "sched/forecast_internal.h"
 
 #define LIFETIME_DEFAULT_USEC (24 * 3600 * USEC_PER_SEC)
-#define LEAVING_USEC USEC_PER_SEC /* who makes way is expected to take as long */
+#define LEAVING_USEC USEC_PER_SEC /* a victim is expected to need this long to end */
 
 /* The earliest times of one (request, lifetime) on each agent. */
-struct times {
-    const struct request *req;
+struct earliest_starts {
+    const struct slot_request *req;
     int64_t lifetime_usec;
-    int64_t *earliest;      /* not earlier, whatever the line has become */
-    uint32_t *versions;     /* of the line when it was exact; 0 = never */
-    struct times *next;
+    int64_t *earliest;  /* not earlier, whatever the timeline has become */
+    uint32_t *versions; /* of the timeline when it was exact; 0 = never */
+    struct earliest_starts *next;
 };
 
-/* How long one with this lifetime stays, once it has started; INT64_MAX = for ever. */
-static int64_t stay_of(const struct forecast *p, int64_t lifetime_usec)
+/* How long one with this lifetime stays, once it has started; INT64_MAX = forever. */
+static int64_t forecast_duration(const struct forecast *p, int64_t lifetime_usec)
 {
     if (lifetime_usec > 0)
         return lifetime_usec;
-    if (p->is_plan)
+    if (p->is_estimate)
         return INT64_MAX;
     return p->s->options.lifetime_usec > 0 ? p->s->options.lifetime_usec : LIFETIME_DEFAULT_USEC;
 }
 
-/* When one that runs, or has its place already, is gone; later than now. */
-static int64_t expected_end(const struct forecast *p, const struct entry *e)
+/* When one that runs, or has its place already, ends; later than now. */
+static int64_t forecast_expected_end(const struct forecast *p, const struct sched_entry *e)
 {
-    int64_t end = time_add(e->started_usec, stay_of(p, e->lifetime_usec));
+    int64_t end = forecast_time_add(e->started_usec, forecast_duration(p, e->lifetime_usec));
 
-    return end > p->now_usec ? end : time_add(p->now_usec, p->now_usec - end + USEC_PER_SEC);
+    return end > p->now_usec ? end
+                             : forecast_time_add(p->now_usec, p->now_usec - end + USEC_PER_SEC);
 }
 
 /* ---- a new forecast ---- */
 
 /* What holds these places now gives them back at 'end'. */
-static int add_ends(struct forecast *p, struct request *const *reqs, const struct hold *holds,
-                    uint32_t count, int64_t end)
+static int forecast_add_ends(struct forecast *p, struct slot_request *const *reqs,
+                             const struct hold *holds, uint32_t count, int64_t end)
 {
     for (uint32_t q = 0; q < count && end != INT64_MAX; q++)
-        if (holds[q].node != CLUSTER_NONE &&
-            line_add(p, holds[q].node, reqs[q], holds[q].parts, holds[q].part_count, end,
-                     INT64_MAX, 1) < 0)
+        if (holds[q].node != CLUSTER_NONE
+            && availability_add(p, holds[q].node, reqs[q], holds[q].parts, holds[q].part_count, end,
+                                INT64_MAX, 1)
+                   < 0)
             return -ENOMEM;
     return 0;
 }
 
-struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool is_plan,
+struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool is_estimate,
                               struct arena *arena)
 {
     struct forecast *p = arena_alloc(arena, sizeof(*p));
 
     if (!p)
         return NULL;
-    *p = (struct forecast){ .s = s, .arena = arena, .now_usec = now_usec,
-        .is_plan = is_plan };
-    if (lines_init(p) < 0)
+    *p = (struct forecast){
+        .s = s, .arena = arena, .now_usec = now_usec, .is_estimate = is_estimate
+    };
+    if (availability_init(p) < 0)
         return NULL;
     for (size_t i = 0; i < s->entry_count; i++) {
-        const struct entry *e = &s->entries[i];
-        bool is_leaving = e->status == ENTRY_PLACED && e->is_claimed;
+        const struct sched_entry *e = &s->entries[i];
+        bool is_terminating = e->status == ENTRY_PLACED && e->is_victim;
 
-        if ((e->status == ENTRY_PLACED || e->status == ENTRY_PREEMPTING) &&
-            add_ends(p, e->reqs, e->holds, e->req_count,
-                     is_leaving ? time_add(now_usec, LEAVING_USEC) : expected_end(p, e)) < 0)
+        if ((e->status == ENTRY_PLACED || e->status == ENTRY_PREEMPTING)
+            && forecast_add_ends(p, e->reqs, e->holds, e->req_count,
+                                 is_terminating ? forecast_time_add(now_usec, LEAVING_USEC)
+                                                : forecast_expected_end(p, e))
+                   < 0)
             return NULL;
     }
-    for (size_t i = 0; i < s->reserved_count; i++) {
-        const struct reserved *r = &s->reserved[i];
+    for (size_t i = 0; i < s->reservation_count; i++) {
+        const struct reservation *r = &s->reservations[i];
 
-        if (add_ends(p, r->reqs, r->holds, r->count,
-                     time_add(now_usec, stay_of(p, r->lifetime_usec))) < 0)
+        if (forecast_add_ends(p, r->reqs, r->holds, r->count,
+                              forecast_time_add(now_usec, forecast_duration(p, r->lifetime_usec)))
+            < 0)
             return NULL;
     }
     return p;
@@ -94,15 +101,17 @@ struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool is_plan,
 /* ---- over all agents ---- */
 
 /* Remembered only for what several sessions ask for; NULL if it is not. */
-static struct times *find_times(struct forecast *p, const struct request *req, int64_t lifetime)
+static struct earliest_starts *forecast_find_earliest(struct forecast *p,
+                                                      const struct slot_request *req,
+                                                      int64_t lifetime)
 {
-    size_t bucket = (req->id * UINT64_C(31) + (uint64_t)lifetime / USEC_PER_SEC) % TIMES_BUCKETS;
+    size_t bucket = (req->id * UINT64_C(31) + (uint64_t)lifetime / USEC_PER_SEC) % EARLIEST_BUCKETS;
     size_t count = p->s->cluster.node_count;
-    struct times *t;
+    struct earliest_starts *t;
 
     if (req->users < 2)
         return NULL;
-    for (t = p->times[bucket]; t; t = t->next)
+    for (t = p->earliest[bucket]; t; t = t->next)
         if (t->req == req && t->lifetime_usec == lifetime)
             return t;
     if (!(t = arena_alloc(p->arena, sizeof(*t))))
@@ -113,45 +122,50 @@ static struct times *find_times(struct forecast *p, const struct request *req, i
         return NULL;
     t->req = req;
     t->lifetime_usec = lifetime;
-    t->next = p->times[bucket];
-    p->times[bucket] = t;
+    t->next = p->earliest[bucket];
+    p->earliest[bucket] = t;
     return t;
 }
 
 /* When on 'node', if before 'limit'; else a time not before that. */
-static int64_t time_on(struct forecast *p, uint32_t node, const struct request *req,
-                       int64_t lifetime, int64_t from, int64_t limit, struct times *t)
+static int64_t forecast_earliest_on(struct forecast *p, uint32_t node,
+                                    const struct slot_request *req, int64_t lifetime, int64_t from,
+                                    int64_t limit, struct earliest_starts *t)
 {
     int64_t at;
 
-    if (t && t->versions[node] == p->lines[node].version)
+    if (t && t->versions[node] == p->timelines[node].version)
         return t->earliest[node];
-    at = line_earliest(p, node, req, lifetime, t ? AQ_MAX(from, t->earliest[node]) : from, limit);
+    at = availability_earliest(p, node, req, lifetime, t ? AQ_MAX(from, t->earliest[node]) : from,
+                               limit);
     if (t) {
         t->earliest[node] = AQ_MIN(at, limit);
-        t->versions[node] = at < limit || limit == INT64_MAX ? p->lines[node].version : 0;
+        t->versions[node] = at < limit || limit == INT64_MAX ? p->timelines[node].version : 0;
     }
     return at;
 }
 
 /* The agent with the earliest time, of several the first by id. */
-static uint32_t earliest_node(struct forecast *p, const struct request *req,
-                              const struct wish *wish, int64_t lifetime, int64_t from,
-                              bool is_alone, int64_t *ret_usec)
+static uint32_t forecast_earliest_node(struct forecast *p, const struct slot_request *req,
+                                       const struct placement_constraints *constraints,
+                                       int64_t lifetime, int64_t from, bool is_alone,
+                                       int64_t *ret_usec)
 {
     /* what is found beside other parts of the same session is not to be remembered */
-    struct times *t = is_alone && from == p->now_usec ? find_times(p, req, lifetime) : NULL;
+    struct earliest_starts *t = is_alone && from == p->now_usec
+                                    ? forecast_find_earliest(p, req, lifetime)
+                                    : NULL;
     uint32_t best = CLUSTER_NONE;
 
     *ret_usec = INT64_MAX;
-    for (uint32_t i = 0; i < p->node_count && *ret_usec > from; i++) {
+    for (uint32_t i = 0; i<p->node_count && * ret_usec> from; i++) {
         uint32_t n = p->by_id[i];
         int64_t at, rank;
 
-        if ((t && t->earliest[n] >= *ret_usec) || !cluster_matches(&p->s->cluster, req, n) ||
-            (wish && !wish_allows(wish, n, &rank)))
+        if ((t && t->earliest[n] >= *ret_usec) || !cluster_matches(&p->s->cluster, req, n)
+            || (constraints && !placement_allows(constraints, n, &rank)))
             continue;
-        at = time_on(p, n, req, lifetime, from, *ret_usec, t);
+        at = forecast_earliest_on(p, n, req, lifetime, from, *ret_usec, t);
         if (at < *ret_usec) {
             *ret_usec = at;
             best = n;
@@ -162,8 +176,8 @@ static uint32_t earliest_node(struct forecast *p, const struct request *req,
 
 /* ---- a session ---- */
 
-/* Out of the lines again. */
-static int unreserve(struct forecast *p, struct entry *e, uint32_t count, int64_t at)
+/* Out of the timelines again. */
+static int unreserve(struct forecast *p, struct sched_entry *e, uint32_t count, int64_t at)
 {
     int r = 0;
 
@@ -171,21 +185,22 @@ static int unreserve(struct forecast *p, struct entry *e, uint32_t count, int64_
         struct hold *h = &e->holds[q];
 
         if (r == 0 && at != INT64_MAX)
-            r = line_add(p, h->node, e->reqs[q], h->parts, h->part_count, at,
-                         time_add(at, stay_of(p, e->lifetime_usec)), 1);
+            r = availability_add(p, h->node, e->reqs[q], h->parts, h->part_count, at,
+                                 forecast_time_add(at, forecast_duration(p, e->lifetime_usec)), 1);
         free(h->parts);
         *h = (struct hold){ .node = CLUSTER_NONE };
     }
     return r;
 }
 
-int forecast_choose(struct forecast *p, const struct entry *e, uint32_t q,
-                    const struct wish *wish, bool *ret_full, uint32_t *ret)
+int forecast_select_node(struct forecast *p, const struct sched_entry *e, uint32_t q,
+                         const struct placement_constraints *constraints, bool *ret_full,
+                         uint32_t *ret)
 {
     struct cluster *c = &p->s->cluster;
     const struct selector *selector = &p->s->options.selector;
-    struct request *req = e->reqs[q];
-    int64_t best_rank = 0, stay = stay_of(p, e->lifetime_usec);
+    struct slot_request *req = e->reqs[q];
+    int64_t best_rank = 0, stay = forecast_duration(p, e->lifetime_usec);
 
     *ret = CLUSTER_NONE;
     *ret_full = true;
@@ -195,13 +210,16 @@ int forecast_choose(struct forecast *p, const struct entry *e, uint32_t q,
         int64_t rank = 0;
         int order;
 
-        if (!cluster_matches(c, req, n) || (wish && !wish_allows(wish, n, &rank)))
+        if (!cluster_matches(c, req, n)
+            || (constraints && !placement_allows(constraints, n, &rank)))
             continue;
         if (!(fit = cluster_fit(c, req, c->nodes[n].state, selector)))
             return -ENOMEM;
         *ret_full = *ret_full && !fit->has_room;
-        if (!fit->has_room || line_earliest(p, n, req, stay, p->now_usec,
-                                            time_add(p->now_usec, 1)) == INT64_MAX)
+        if (!fit->has_room
+            || availability_earliest(p, n, req, stay, p->now_usec,
+                                     forecast_time_add(p->now_usec, 1))
+                   == INT64_MAX)
             continue;
         order = *ret == CLUSTER_NONE ? -1 : (rank > best_rank) - (rank < best_rank);
         if (order == 0)
@@ -215,19 +233,23 @@ int forecast_choose(struct forecast *p, const struct entry *e, uint32_t q,
 }
 
 /* All requirements at 'at', or none: then *ret is when to try next. */
-static int reserve_all(struct forecast *p, struct entry *e, const struct wish *wish, int64_t at,
-                       int64_t *ret)
+static int forecast_reserve_all(struct forecast *p, struct sched_entry *e,
+                                const struct placement_constraints *constraints, int64_t at,
+                                int64_t *ret)
 {
     for (uint32_t q = 0; q < e->req_count; q++) {
         int64_t found;
-        uint32_t node = earliest_node(p, e->reqs[q], wish, stay_of(p, e->lifetime_usec), at,
-                                      e->req_count == 1, &found);
+        uint32_t node = forecast_earliest_node(p, e->reqs[q], constraints,
+                                               forecast_duration(p, e->lifetime_usec), at,
+                                               e->req_count == 1, &found);
 
         if (node == CLUSTER_NONE || found > at) {
             *ret = found;
             return unreserve(p, e, q, at) < 0 ? -ENOMEM : 0;
         }
-        if (line_take(p, node, e->reqs[q], stay_of(p, e->lifetime_usec), at, -1, &e->holds[q]) < 0)
+        if (availability_take(p, node, e->reqs[q], forecast_duration(p, e->lifetime_usec), at, -1,
+                              &e->holds[q])
+            < 0)
             return -ENOMEM;
     }
     *ret = at;
@@ -235,12 +257,13 @@ static int reserve_all(struct forecast *p, struct entry *e, const struct wish *w
 }
 
 /* It starts now: hold for real what was reserved. */
-static int hold_now(struct forecast *p, struct entry *e)
+static int forecast_hold_now(struct forecast *p, struct sched_entry *e)
 {
     for (uint32_t q = 0; q < e->req_count; q++)
-        if (choice_note(p->s, e, q, e->holds[q].node) < 0 ||
-            cluster_hold_parts(&p->s->cluster, e->holds[q].node, e->reqs[q], e->holds[q].parts,
-                               e->holds[q].part_count) < 0) {
+        if (candidates_note(p->s, e, q, e->holds[q].node) < 0
+            || cluster_hold_parts(&p->s->cluster, e->holds[q].node, e->reqs[q], e->holds[q].parts,
+                                  e->holds[q].part_count)
+                   < 0) {
             while (q-- > 0)
                 (void)cluster_release(&p->s->cluster, e->holds[q].node, e->reqs[q],
                                       e->holds[q].parts, e->holds[q].part_count);
@@ -249,26 +272,26 @@ static int hold_now(struct forecast *p, struct entry *e)
     return 0;
 }
 
-int forecast_entry(struct forecast *p, struct entry *e, bool only_now, int64_t *ret_usec)
+int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, int64_t *ret_usec)
 {
     const struct cluster *c = &p->s->cluster;
     int r;
-    const struct wish *wish = entry_wish(p->s, e, p->arena, &r);
+    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
     int64_t at = p->now_usec, next = at;
     uint32_t node = CLUSTER_NONE;
     bool is_full = false;
 
-    /* one that nobody was planned around goes where the selector prefers */
-    if (r == 0 && e->req_count == 1 && !e->planned_usec &&
-        e->reqs[0]->full_at != c->grown)
-        r = forecast_choose(p, e, 0, wish, &is_full, &node);
-    if (is_full && !wish)
-        e->reqs[0]->full_at = c->grown;
+    /* one that has not been told a time goes where the selector prefers */
+    if (r == 0 && e->req_count == 1 && !e->reported_start_usec && !e->is_put_off
+        && e->reqs[0]->no_room_version != c->free_version)
+        r = forecast_select_node(p, e, 0, constraints, &is_full, &node);
+    if (is_full && !constraints)
+        e->reqs[0]->no_room_version = c->free_version;
     if (r == 0 && node != CLUSTER_NONE) {
         *ret_usec = at;
-        r = line_take(p, node, e->reqs[0], stay_of(p, e->lifetime_usec), at,
-                      e->reqs[0]->fits[c->nodes[node].state].device, &e->holds[0]);
-        return r < 0 ? r : hold_now(p, e);
+        r = availability_take(p, node, e->reqs[0], forecast_duration(p, e->lifetime_usec), at,
+                              e->reqs[0]->fits[c->nodes[node].state].device, &e->holds[0]);
+        return r < 0 ? r : forecast_hold_now(p, e);
     }
     while (r == 0) {
         at = next;
@@ -276,50 +299,52 @@ int forecast_entry(struct forecast *p, struct entry *e, bool only_now, int64_t *
             *ret_usec = INT64_MAX;
             return 0;
         }
-        r = reserve_all(p, e, wish, at, &next);
+        r = forecast_reserve_all(p, e, constraints, at, &next);
         if (r < 0 || next == at || next == INT64_MAX)
             break;
     }
     if (r == 0 && next != INT64_MAX && at <= p->now_usec)
-        r = hold_now(p, e);
+        r = forecast_hold_now(p, e);
     if (r < 0 || next == INT64_MAX || at > p->now_usec)
-        (void)unreserve(p, e, e->req_count, INT64_MAX); /* stays in the lines */
+        (void)unreserve(p, e, e->req_count, INT64_MAX); /* stays in the timelines */
     *ret_usec = next;
     return r;
 }
 
-int forecast_plan(struct forecast *p, struct entry *e, int64_t from_usec, int64_t *ret_usec)
+int forecast_estimate_start(struct forecast *p, struct sched_entry *e, int64_t from_usec,
+                            int64_t *ret_usec)
 {
     int r;
-    const struct wish *wish = entry_wish(p->s, e, p->arena, &r);
+    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
     int64_t at, next = from_usec;
 
     do {
         at = next;
         if (r == 0)
-            r = reserve_all(p, e, wish, at, &next);
+            r = forecast_reserve_all(p, e, constraints, at, &next);
     } while (r == 0 && next != at && next != INT64_MAX);
-    (void)unreserve(p, e, e->req_count, INT64_MAX); /* stays in the lines */
+    (void)unreserve(p, e, e->req_count, INT64_MAX); /* stays in the timelines */
     *ret_usec = next;
     return r;
 }
 
-/* ---- who makes way ---- */
+/* ---- preemption and migration ---- */
 
-bool forecast_fits(struct forecast *p, const struct entry *e, uint32_t q, uint32_t node)
+bool forecast_fits(struct forecast *p, const struct sched_entry *e, uint32_t q, uint32_t node)
 {
     uint32_t last;
 
-    return line_fits(p, node, e->reqs[q], 0,
-                     time_add(p->now_usec, stay_of(p, e->lifetime_usec)), &last);
+    return availability_fits(p, node, e->reqs[q], 0,
+                             forecast_time_add(p->now_usec, forecast_duration(p, e->lifetime_usec)),
+                             &last);
 }
 
-int forecast_hold(struct forecast *p, const struct entry *e, uint32_t q, uint32_t node,
+int forecast_hold(struct forecast *p, const struct sched_entry *e, uint32_t q, uint32_t node,
                   int32_t device, struct hold *ret)
 {
     struct hold hold = { .node = CLUSTER_NONE };
-    int r = line_take(p, node, e->reqs[q], stay_of(p, e->lifetime_usec), p->now_usec, device,
-                      &hold);
+    int r = availability_take(p, node, e->reqs[q], forecast_duration(p, e->lifetime_usec),
+                              p->now_usec, device, &hold);
 
     if (r == 0)
         r = cluster_hold_parts(&p->s->cluster, node, e->reqs[q], hold.parts, hold.part_count);
@@ -330,37 +355,38 @@ int forecast_hold(struct forecast *p, const struct entry *e, uint32_t q, uint32_
     return r;
 }
 
-int forecast_change(struct forecast *p, const struct entry *e, const struct hold *holds, int sign)
+int forecast_change_holds(struct forecast *p, const struct sched_entry *e, const struct hold *holds,
+                          int sign)
 {
-    int64_t end = time_add(p->now_usec, stay_of(p, e->lifetime_usec));
+    int64_t end = forecast_time_add(p->now_usec, forecast_duration(p, e->lifetime_usec));
     int r = 0;
 
     for (uint32_t q = 0; q < e->req_count && r == 0; q++)
         if (holds[q].node != CLUSTER_NONE)
-            r = line_add(p, holds[q].node, e->reqs[q], holds[q].parts, holds[q].part_count,
-                         p->now_usec, end, sign);
+            r = availability_add(p, holds[q].node, e->reqs[q], holds[q].parts, holds[q].part_count,
+                                 p->now_usec, end, sign);
     return r;
 }
 
-int forecast_leave(struct forecast *p, const struct entry *e, int sign)
+int forecast_assume_gone(struct forecast *p, const struct sched_entry *e, int sign)
 {
-    int64_t end = expected_end(p, e);
+    int64_t end = forecast_expected_end(p, e);
     int r = 0;
 
     for (uint32_t q = 0; q < e->req_count && r == 0; q++)
-        r = line_add(p, e->holds[q].node, e->reqs[q], e->holds[q].parts, e->holds[q].part_count,
-                     p->now_usec, end, sign);
+        r = availability_add(p, e->holds[q].node, e->reqs[q], e->holds[q].parts,
+                             e->holds[q].part_count, p->now_usec, end, sign);
     return r;
 }
 
-int forecast_linger(struct forecast *p, const struct entry *e)
+int forecast_mark_terminating(struct forecast *p, const struct sched_entry *e)
 {
-    int64_t end = AQ_MIN(expected_end(p, e), time_add(p->now_usec, LEAVING_USEC));
+    int64_t end = AQ_MIN(forecast_expected_end(p, e), forecast_time_add(p->now_usec, LEAVING_USEC));
     int r = 0;
 
     for (uint32_t q = 0; q < e->req_count && r == 0; q++)
-        r = line_add(p, e->holds[q].node, e->reqs[q], e->holds[q].parts, e->holds[q].part_count,
-                     p->now_usec, end, -1);
-    memset(p->times, 0, sizeof(p->times)); /* there is more room than before */
+        r = availability_add(p, e->holds[q].node, e->reqs[q], e->holds[q].parts,
+                             e->holds[q].part_count, p->now_usec, end, -1);
+    memset(p->earliest, 0, sizeof(p->earliest)); /* there is more room than before */
     return r;
 }

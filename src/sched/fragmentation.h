@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fragmentation.h - what an agent's free resources are worth to those to come
  *
  * The potential of an agent says how much of what it has free will probably
@@ -25,43 +26,48 @@
 #ifndef AQ_SCHED_FRAGMENTATION_H
 #define AQ_SCHED_FRAGMENTATION_H
 
-#include "sched/select.h"
-#include "sched/state.h"
+#include "sched/select_node.h"
+#include "sched/scheduler.h"
 
 /* The shape of a request: what it takes of CPU and devices. */
-struct shape {
+struct request_shape {
     int64_t cpu_milli;
-    int32_t devices;        /* 0 = none */
-    int32_t part_milli;     /* of each device: 1..1000 */
-    uint32_t column;        /* of the devices' slot */
-    uint32_t unused;        /* 0: shapes are compared as bytes */
+    int32_t devices;    /* 0 = none */
+    int32_t part_milli; /* of each device: 1..1000 */
+    uint32_t column;    /* of the devices' slot */
+    uint32_t unused;    /* 0: shapes are compared as bytes */
     uint64_t models;
 };
 
 /* What counts of an agent. */
-struct contents {
+struct node_contents {
     int64_t cpu_milli;
     uint32_t device_count;
     struct free_device {
         int32_t milli;
         uint16_t column, model;
-    } *devices;
+    } * devices;
 };
 
 /* Shapes with how often they came. */
-struct mix {
-    struct { struct shape shape; double count; } *shapes; /* most frequent first, after mix_sort() */
+struct request_mix {
+    struct {
+        struct request_shape shape;
+        double count;
+    } * shapes; /* most frequent first, after request_mix_sort() */
     size_t count, cap;
     double total;
     double cpu_milli, device_milli; /* sums over all requests */
 };
 
 /* The shape of a single-node session in a scheduler. 0 or -ENOMEM. */
-int sched_shape(struct sched *s, const struct sched_session *session, struct shape *ret);
-bool shape_of(const struct cluster *c, const struct request *req, struct shape *ret);
-int mix_add(struct mix *m, const struct shape *shape);
+int sched_request_shape(struct sched *s, const struct sched_session *session,
+                        struct request_shape *ret);
+bool request_shape_of(const struct cluster *c, const struct slot_request *req,
+                      struct request_shape *ret);
+int request_mix_add(struct request_mix *m, const struct request_shape *shape);
 /* Sort; returns how many of the first make up 'part' of all requests. */
-size_t mix_sort(struct mix *m, double part);
-void mix_done(struct mix *m);
+size_t request_mix_sort(struct request_mix *m, double part);
+void request_mix_done(struct request_mix *m);
 
 #endif

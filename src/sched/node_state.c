@@ -1,23 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* node_state.c - the states that agents are in: a hash table of what is free
  *
  * An agent that changes enters the state of its new contents before it leaves
  * the old one, so that a lack of memory leaves it where it was.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
-#include "sched/cluster_private.h"
+#include "sched/cluster_internal.h"
 
-bool state_reserve_scratch(struct cluster *c, size_t devices)
+bool node_state_reserve_scratch(struct cluster *c, size_t devices)
 {
     return vec_grow(&c->scratch, &c->scratch_cap, devices + 1, sizeof(*c->scratch));
 }
 
 /* ---- contents ---- */
 
-static int compare_devices(const struct device *a, const struct device *b)
+static int node_state_compare_devices(const struct cluster_device *a,
+                                      const struct cluster_device *b)
 {
     if (a->column != b->column)
         return a->column < b->column ? -1 : 1;
@@ -31,19 +34,19 @@ static int compare_devices(const struct device *a, const struct device *b)
 }
 
 /* Devices of a node come almost sorted: one changes at a time. */
-void sort_devices(struct device *devices, size_t count)
+void cluster_sort_devices(struct cluster_device *devices, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        struct device d = devices[i];
+        struct cluster_device d = devices[i];
         size_t j = i;
 
-        for (; j > 0 && compare_devices(&d, &devices[j - 1]) < 0; j--)
+        for (; j > 0 && node_state_compare_devices(&d, &devices[j - 1]) < 0; j--)
             devices[j] = devices[j - 1];
         devices[j] = d;
     }
 }
 
-/* Of words only, no stranger chooses them, and equal in every process. */
+/* Of words only; no untrusted input is in them, and equal in every process. */
 static uint64_t hash_words(uint64_t hash, const void *bytes, size_t size)
 {
     const unsigned char *at = bytes;
@@ -58,13 +61,13 @@ static uint64_t hash_words(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
-static bool state_equals(const struct cluster *c, const struct node_state *s, const struct node *n,
-                         uint64_t hash)
+static bool node_state_equals(const struct cluster *c, const struct node_state *s,
+                              const struct cluster_node *n, uint64_t hash)
 {
-    return s->hash == hash && s->architecture == n->architecture &&
-           s->device_count == n->device_count &&
-           memcmp(s->free, n->free, c->width * sizeof(*n->free)) == 0 &&
-           memcmp(s->devices, c->scratch, n->device_count * sizeof(*c->scratch)) == 0;
+    return s->hash == hash && s->architecture == n->architecture
+           && s->device_count == n->device_count
+           && memcmp(s->free, n->free, c->width * sizeof(*n->free)) == 0
+           && memcmp(s->devices, c->scratch, n->device_count * sizeof(*c->scratch)) == 0;
 }
 
 /* ---- the table ---- */
@@ -91,7 +94,7 @@ static bool index_grow(struct cluster *c)
 }
 
 /* Close the gap, so that no search ends too early. */
-static void index_remove(struct cluster *c, uint32_t state)
+static void node_state_index_remove(struct cluster *c, uint32_t state)
 {
     size_t mask = c->index_size - 1, gap = c->states[state].hash & mask;
 
@@ -111,7 +114,7 @@ static void index_remove(struct cluster *c, uint32_t state)
 static void table_set(struct cluster *c, uint32_t state, const int64_t *free)
 {
     for (size_t i = 0; i < c->width; i++)
-        c->table[i * c->table_cap + state] = free ? free[i] : SCHED_ABSENT;
+        c->free_table[i * c->free_table_cap + state] = free ? free[i] : SCHED_ABSENT;
 }
 
 /* As many columns as before, longer ones. */
@@ -119,15 +122,15 @@ static bool table_grow(struct cluster *c)
 {
     int64_t *grown;
 
-    if (c->table_cap >= c->state_cap)
+    if (c->free_table_cap >= c->state_cap)
         return true;
     if (!(grown = malloc(c->state_cap * c->width * sizeof(*grown))))
         return false;
-    for (size_t i = 0; c->table && i < c->width; i++)
-        memcpy(&grown[i * c->state_cap], cluster_free(c, i), c->table_cap * sizeof(*grown));
-    free(c->table);
-    c->table = grown;
-    c->table_cap = c->state_cap;
+    for (size_t i = 0; c->free_table && i < c->width; i++)
+        memcpy(&grown[i * c->state_cap], cluster_free(c, i), c->free_table_cap * sizeof(*grown));
+    free(c->free_table);
+    c->free_table = grown;
+    c->free_table_cap = c->state_cap;
     return true;
 }
 
@@ -137,23 +140,24 @@ static int place_new(struct cluster *c, uint32_t *ret)
         *ret = c->free_states[--c->free_state_count];
         return 0;
     }
-    if (!vec_grow(&c->states, &c->state_cap, c->state_count + 1, sizeof(*c->states)) ||
-        !vec_grow(&c->free_states, &c->free_state_cap, c->state_count + 1,
-                  sizeof(*c->free_states)) ||
-        !table_grow(c))
+    if (!vec_grow(&c->states, &c->state_cap, c->state_count + 1, sizeof(*c->states))
+        || !vec_grow(&c->free_states, &c->free_state_cap, c->state_count + 1,
+                     sizeof(*c->free_states))
+        || !table_grow(c))
         return -ENOMEM;
+    assert(c->free_table_cap > c->state_count);
     c->states[c->state_count] = (struct node_state){ 0 };
     *ret = (uint32_t)c->state_count++;
     return 0;
 }
 
-static int state_new(struct cluster *c, const struct node *n, uint64_t hash, uint32_t *ret)
+static int state_new(struct cluster *c, const struct cluster_node *n, uint64_t hash, uint32_t *ret)
 {
     size_t amounts = c->width * sizeof(*n->free), devices = n->device_count * sizeof(*n->devices);
     int64_t *block;
     struct node_state *s;
 
-    if ((c->live_states + 1) * 2 > c->index_size && !index_grow(c))
+    if ((c->used_state_count + 1) * 2 > c->index_size && !index_grow(c))
         return -ENOMEM;
     if (!(block = malloc(amounts + devices)) || place_new(c, ret) < 0) {
         free(block);
@@ -162,11 +166,11 @@ static int state_new(struct cluster *c, const struct node *n, uint64_t hash, uin
     s = &c->states[*ret];
     free(s->free);
     s->free = block;
-    s->devices = (struct device *)(void *)(block + c->width);
+    s->devices = (struct cluster_device *)(void *)(block + c->width);
     memcpy(s->free, n->free, amounts);
     memcpy(s->devices, c->scratch, devices);
     s->hash = hash;
-    s->birth = c->births++;
+    s->generation = c->next_generation++;
     s->architecture = n->architecture;
     s->device_count = n->device_count;
     table_set(c, *ret, n->free);
@@ -193,7 +197,8 @@ static size_t find_member(const struct cluster *c, const struct node_state *s, c
     return low;
 }
 
-static int add_member(struct cluster *c, struct node_state *s, const char *id, uint32_t node)
+static int node_state_add_member(struct cluster *c, struct node_state *s, const char *id,
+                                 uint32_t node)
 {
     size_t at = find_member(c, s, id);
 
@@ -212,28 +217,30 @@ static int add_member(struct cluster *c, struct node_state *s, const char *id, u
     return 0;
 }
 
-int state_enter(struct cluster *c, const struct node *n, uint32_t node, uint32_t *ret)
+int node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t node, uint32_t *ret)
 {
-    struct { uint64_t architecture, devices; } head = { n->architecture, n->device_count };
+    struct {
+        uint64_t architecture, devices;
+    } head = { n->architecture, n->device_count };
     uint64_t hash = hash_words(0, &head, sizeof(head));
     uint32_t state = CLUSTER_NONE;
     bool is_new;
 
     memcpy(c->scratch, n->devices, n->device_count * sizeof(*n->devices));
-    sort_devices(c->scratch, n->device_count);
+    cluster_sort_devices(c->scratch, n->device_count);
     hash = hash_words(hash, n->free, c->width * sizeof(*n->free));
     hash = hash_words(hash, c->scratch, n->device_count * sizeof(*c->scratch));
     hash ^= hash >> 32;
     for (size_t at = hash & (c->index_size - 1); c->index_size && c->index[at];
          at = (at + 1) & (c->index_size - 1))
-        if (state_equals(c, &c->states[c->index[at] - 1], n, hash)) {
+        if (node_state_equals(c, &c->states[c->index[at] - 1], n, hash)) {
             state = c->index[at] - 1;
             break;
         }
     is_new = state == CLUSTER_NONE;
     if (is_new && state_new(c, n, hash, &state) < 0)
         return -ENOMEM;
-    if (add_member(c, &c->states[state], n->id, node) < 0) {
+    if (node_state_add_member(c, &c->states[state], n->id, node) < 0) {
         if (is_new) {
             table_set(c, state, NULL);
             c->free_states[c->free_state_count++] = state;
@@ -246,31 +253,31 @@ int state_enter(struct cluster *c, const struct node *n, uint32_t node, uint32_t
         while (c->index[at])
             at = (at + 1) & (c->index_size - 1);
         c->index[at] = state + 1;
-        c->live_states++;
+        c->used_state_count++;
     }
     *ret = state;
     return 0;
 }
 
-void state_leave(struct cluster *c, uint32_t state, uint32_t node)
+void node_state_leave(struct cluster *c, uint32_t state, uint32_t node)
 {
     struct node_state *s = &c->states[state];
     size_t at = find_member(c, s, c->nodes[node].id);
 
     if (at == s->member_count)
         at--; /* it was the last, and alone in its id */
-    memmove(&s->members[at], &s->members[at + 1],
-            (s->member_count - at - 1) * sizeof(*s->members));
+    assert(s->members[at] == node);
+    memmove(&s->members[at], &s->members[at + 1], (s->member_count - at - 1) * sizeof(*s->members));
     s->member_count--;
     if (s->member_count == 0) {
-        index_remove(c, state);
+        node_state_index_remove(c, state);
         table_set(c, state, NULL);
-        c->live_states--;
+        c->used_state_count--;
         c->free_states[c->free_state_count++] = state;
     }
 }
 
-void states_done(struct cluster *c)
+void node_states_done(struct cluster *c)
 {
     for (size_t i = 0; i < c->state_count; i++) {
         free(c->states[i].free);
@@ -278,6 +285,6 @@ void states_done(struct cluster *c)
     }
     free(c->states);
     free(c->free_states);
-    free(c->table);
+    free(c->free_table);
     free(c->index);
 }

@@ -1,14 +1,22 @@
-/* pass.c - one look at those that wait */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass.c - one scheduling pass: try to start the sessions that wait, in order
+ *
+ * First those whose victims have ended, then those with a reservation, then the
+ * queue. A session that does not fit may migrate or preempt others, or be
+ * given a time (backfill).
+ */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/vec.h"
-#include "sched/state_private.h"
+#include "sched/scheduler_internal.h"
 
 static const char *const verdict_names[] = {
     [SCHED_PLACED] = "placed",
     [SCHED_NO_ROOM] = "no-room",
     [SCHED_NO_AGENT] = "no-agent",
+    [SCHED_NO_CAPACITY] = "no-capacity",
     [SCHED_TOO_EARLY] = "too-early",
     [SCHED_DEPENDENCY] = "dependency",
     [SCHED_DOOMED] = "dependency-failed",
@@ -23,23 +31,25 @@ const char *sched_verdict_name(enum sched_verdict verdict)
     return verdict_names[verdict];
 }
 
-struct pass {
+struct pass_run {
     struct sched *s;
     int64_t now_usec;
     struct arena *arena;
     struct sched_result result;
     size_t cap;
-    struct forecast *forecast;      /* once somebody found no room, with backfill */
+    struct forecast *forecast; /* once a session did not fit, with backfill */
     uint32_t reservations;
-    uint32_t searches;              /* for whom to move */
+    uint32_t searches; /* for sessions to migrate */
+    size_t prospect;   /* place in the queue of one for which there was room */
     bool has_placed;
+    bool is_over; /* for all that wait there is no room */
 };
 
-#define SEARCHES_MAX 32 /* of one pass: the first that found no room */
+#define MIGRATE_SEARCHES_MAX 32 /* of one pass: the first that did not fit */
 
 /* ---- outcomes ---- */
 
-static struct sched_outcome *add_outcome(struct pass *p)
+static struct sched_outcome *pass_add_outcome(struct pass_run *p)
 {
     if (p->result.count == p->cap) {
         size_t cap = p->cap ? p->cap * 2 : 16;
@@ -55,7 +65,7 @@ static struct sched_outcome *add_outcome(struct pass *p)
     return &p->result.outcomes[p->result.count++];
 }
 
-static const uint32_t *list_agents(struct pass *p, const struct entry *e)
+static const uint32_t *pass_list_agents(struct pass_run *p, const struct sched_entry *e)
 {
     uint32_t *agents = arena_array(p->arena, e->kernel_count, sizeof(*agents));
 
@@ -64,44 +74,48 @@ static const uint32_t *list_agents(struct pass *p, const struct entry *e)
     return agents;
 }
 
-static int tell(struct pass *p, uint32_t handle, const struct sched_outcome *out)
+static int pass_report(struct pass_run *p, uint32_t handle, const struct sched_outcome *out)
 {
-    struct entry *e = &p->s->entries[handle];
+    struct sched_entry *e = &p->s->entries[handle];
     bool is_placed = out->verdict == SCHED_PLACED || out->verdict == SCHED_PREEMPTING;
     struct sched_outcome *to;
 
-    if (!is_placed && e->is_told && e->verdict == out->verdict && e->planned_usec == out->starts_usec)
+    if (!is_placed && e->is_reported && e->verdict == out->verdict
+        && e->reported_start_usec == out->starts_usec)
         return 0;
-    e->is_told = true;
+    e->is_reported = true;
     e->verdict = out->verdict;
-    e->planned_usec = out->starts_usec;
-    if (!(to = add_outcome(p)))
+    e->reported_start_usec = out->starts_usec;
+    if (!(to = pass_add_outcome(p)))
         return -ENOMEM;
     *to = *out;
     to->session = handle;
-    if (out->verdict == SCHED_PLACED && p->s->choices.len &&
-        !(to->choices = arena_strdup(p->arena, p->s->choices.data)))
+    if (out->verdict == SCHED_PLACED && p->s->choices.len
+        && !(to->choices = arena_strdup(p->arena, p->s->choices.data)))
         return -ENOMEM;
-    return is_placed && !(to->agents = list_agents(p, e)) ? -ENOMEM : 0;
+    return is_placed && !(to->agents = pass_list_agents(p, e)) ? -ENOMEM : 0;
 }
 
-static void settle(struct pass *p, struct entry *e, enum entry_status status)
+static void pass_commit_entry(struct pass_run *p, struct sched_entry *e, enum entry_status status)
 {
     const struct selector *selector = &p->s->options.selector;
 
+    assert(e->status == ENTRY_WAITING);
+    for (uint32_t q = 0; q < e->req_count; q++)
+        assert(e->holds[q].node != CLUSTER_NONE); /* all or nothing */
     e->status = status;
     p->s->preempting += status == ENTRY_PREEMPTING;
     e->started_usec = p->now_usec;
-    e->placed_in = p->s->passes;
-    state_charge(p->s, e, 1);
+    e->placed_in_pass = p->s->pass_count;
+    entry_charge(p->s, e, 1);
     p->has_placed = true;
-    for (uint32_t i = 0; selector->ops->placed && i < e->req_count; i++)
-        selector->ops->placed(selector->data, &p->s->cluster, e->holds[i].node);
+    for (uint32_t i = 0; selector->ops->on_placement && i < e->req_count; i++)
+        selector->ops->on_placement(selector->data, &p->s->cluster, e->holds[i].node);
 }
 
 /* ---- looking ---- */
 
-static int need_forecast(struct pass *p)
+static int pass_need_forecast(struct pass_run *p)
 {
     if (!p->forecast)
         p->forecast = forecast_new(p->s, p->now_usec, false, p->arena);
@@ -109,15 +123,17 @@ static int need_forecast(struct pass *p)
 }
 
 /* No room, or others have a time: is there one for it, or, with 'only_now', does it start now
- * without moving any? Returns a verdict or -ENOMEM.
+ * without delaying any? Returns a verdict or -ENOMEM.
  */
-static int find_time(struct pass *p, struct entry *e, bool only_now, int64_t *ret_usec)
+static int pass_find_start(struct pass_run *p, struct sched_entry *e, bool only_now,
+                           int64_t *ret_usec)
 {
     uint32_t max = p->s->options.reservations_max;
     bool is_last = max && p->reservations >= max;
     int64_t at;
 
-    if (need_forecast(p) < 0 || forecast_entry(p->forecast, e, only_now || is_last, &at) < 0)
+    if (pass_need_forecast(p) < 0
+        || forecast_schedule(p->forecast, e, only_now || is_last, &at) < 0)
         return -ENOMEM;
     if (at <= p->now_usec)
         return SCHED_PLACED;
@@ -128,11 +144,11 @@ static int find_time(struct pass *p, struct entry *e, bool only_now, int64_t *re
     return SCHED_NO_ROOM;
 }
 
-/* Is all that it holds really free for it: have its victims gone? */
-static bool has_real_room(const struct sched *s, const struct entry *e)
+/* Is all that it holds really free for it: have its victims ended? */
+static bool pass_has_real_room(const struct sched *s, const struct sched_entry *e)
 {
     for (uint32_t i = 0; i < e->req_count; i++) {
-        const struct node *n = &s->cluster.nodes[e->holds[i].node];
+        const struct cluster_node *n = &s->cluster.nodes[e->holds[i].node];
 
         for (size_t c = 0; c < s->cluster.width; c++)
             if (e->reqs[i]->amounts[c] > 0 && n->free[c] < 0)
@@ -144,74 +160,157 @@ static bool has_real_room(const struct sched *s, const struct entry *e)
     return true;
 }
 
-/* The verdict on what preempt_for() or move_for() has answered. */
-static int judge_hold(const struct pass *p, const struct entry *e, const struct sched_outcome *out,
-                      int r)
+/* The verdict on what preempt_for() or migrate_for() has answered. */
+static int pass_hold_verdict(const struct pass_run *p, const struct sched_entry *e,
+                             const struct sched_outcome *out, int r)
 {
     if (r <= 0)
         return r < 0 ? r : SCHED_NO_ROOM;
-    return out->victim_count == 0 && has_real_room(p->s, e) ? SCHED_PLACED : SCHED_PREEMPTING;
+    return out->victim_count == 0 && pass_has_real_room(p->s, e) ? SCHED_PLACED : SCHED_PREEMPTING;
 }
 
-/* The plans of others know of it. */
-static int tell_forecast(struct pass *p, const struct entry *e, const struct sched_outcome *out)
+/* So that the times of others take it into account. */
+static int pass_tell_forecast(struct pass_run *p, const struct sched_entry *e,
+                              const struct sched_outcome *out)
 {
-    int r = p->forecast ? forecast_change(p->forecast, e, e->holds, -1) : 0;
+    int r = p->forecast ? forecast_change_holds(p->forecast, e, e->holds, -1) : 0;
 
     for (size_t i = 0; p->forecast && i < out->victim_count && r == 0; i++) {
-        const struct entry *v = &p->s->entries[out->victims[i]];
+        const struct sched_entry *v = &p->s->entries[out->victims[i]];
 
-        if ((r = forecast_leave(p->forecast, v, 1)) == 0)
-            r = forecast_linger(p->forecast, v);
+        if ((r = forecast_assume_gone(p->forecast, v, 1)) == 0)
+            r = forecast_mark_terminating(p->forecast, v);
     }
     return r;
 }
 
-static int preempt(struct pass *p, struct entry *e, struct sched_outcome *out)
+static int pass_preempt(struct pass_run *p, struct sched_entry *e, struct sched_outcome *out)
 {
     int r = preempt_for(p->s, e, p->now_usec, p->arena, &out->victims, &out->victim_count);
 
-    if (r > 0 && tell_forecast(p, e, out) < 0)
+    if (r > 0 && pass_tell_forecast(p, e, out) < 0)
         return -ENOMEM;
-    return judge_hold(p, e, out, r);
+    return pass_hold_verdict(p, e, out, r);
 }
 
-static int move(struct pass *p, struct entry *e, struct sched_outcome *out)
+static int pass_migrate(struct pass_run *p, struct sched_entry *e, struct sched_outcome *out)
 {
-    if (p->searches >= SEARCHES_MAX)
+    if (p->searches >= MIGRATE_SEARCHES_MAX)
         return SCHED_NO_ROOM;
     p->searches++;
-    if (p->s->options.backfill && need_forecast(p) < 0)
+    if (p->s->options.backfill && pass_need_forecast(p) < 0)
         return -ENOMEM;
-    return judge_hold(p, e, out, move_for(p->s, e, p->now_usec, p->forecast, p->arena, out));
+    return pass_hold_verdict(p, e, out,
+                             migrate_for(p->s, e, p->now_usec, p->forecast, p->arena, out));
+}
+
+/* ---- the end of what can start ---- */
+
+/* Has an agent room for each part of it, seen by itself? 1, 0, -ENOMEM. */
+static int pass_has_room(struct pass_run *p, const struct sched_entry *e)
+{
+    struct cluster *c = &p->s->cluster;
+
+    for (uint32_t i = 0; i < e->req_count; i++) {
+        struct slot_request *req = e->reqs[i];
+        bool has_room = false;
+
+        if (i > 0 && req == e->reqs[i - 1])
+            continue;
+        if (req->no_room_version == c->free_version)
+            return 0;
+        for (uint32_t state = 0; state < c->state_count && !has_room; state++) {
+            const struct fit *fit;
+
+            if (c->states[state].member_count == 0)
+                continue;
+            if (!(fit = cluster_fit_bound(c, req, state, &p->s->options.selector)))
+                return -ENOMEM;
+            has_room = fit->has_room;
+        }
+        if (!has_room) {
+            req->no_room_version = c->free_version;
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Is there room for any that has not had its turn? 1, 0, -ENOMEM. */
+static int pass_has_prospect(struct pass_run *p)
+{
+    struct sched *s = p->s;
+
+    for (size_t n = 0; n < s->queue_count; n++) {
+        size_t at = p->prospect + n < s->queue_count ? p->prospect + n
+                                                     : p->prospect + n - s->queue_count;
+        const struct sched_entry *e = &s->entries[s->queue[at].handle];
+        int r;
+
+        if (e->status != ENTRY_WAITING || e->tried_in_pass == s->pass_count)
+            continue;
+        if ((r = pass_has_room(p, e)) != 0) {
+            p->prospect = at;
+            return r;
+        }
+    }
+    return 0;
+}
+
+/* Times for those that wait would help nobody to start now: they start where they are planned
+ * when there is room.
+ */
+static void pass_put_off(struct pass_run *p)
+{
+    struct sched *s = p->s;
+
+    p->is_over = true;
+    for (size_t i = 0; i < s->queue_count; i++)
+        s->entries[s->queue[i].handle].is_put_off = true;
+}
+
+/* With backfill, of one that does not start by itself: when does it start? */
+static int pass_plan(struct pass_run *p, struct sched_entry *e, struct sched_outcome *out)
+{
+    const struct sched_preemption *preemption = &p->s->options.preemption;
+    bool is_needed = !p->s->options.plans_to_start || preemption->enabled || preemption->moves;
+    int r = is_needed ? 1 : pass_has_prospect(p);
+
+    if (r > 0)
+        return pass_find_start(p, e, false, &out->starts_usec);
+    if (r < 0)
+        return r;
+    pass_put_off(p);
+    out->starts_usec = e->reported_start_usec;
+    return SCHED_NO_ROOM;
 }
 
 /* A verdict or -ENOMEM. */
-static int find_place(struct pass *p, struct entry *e, struct sched_outcome *out)
+static int pass_find_place(struct pass_run *p, struct sched_entry *e, struct sched_outcome *out)
 {
     const struct sched_options *o = &p->s->options;
-    /* who was told a time starts where it was planned: others were planned around it */
-    bool is_planned = p->forecast || (o->backfill && e->planned_usec);
+    /* one that was told a time starts where it was planned: the times of others depend on it */
+    bool is_planned = p->forecast || (o->backfill && (e->reported_start_usec || e->is_put_off));
     int r = SCHED_NO_ROOM;
 
     if (!is_planned)
         r = place_entry(p->s, e, p->arena);
-    else if (!entry_has_agent(p->s, e, 0))
-        return SCHED_NO_AGENT;
+    else if ((r = place_find_obstacle(p->s, e, p->arena)) != SCHED_NO_ROOM)
+        return r;
     else if (o->preemption.moves || o->preemption.enabled)
-        r = find_time(p, e, true, NULL);
+        r = pass_find_start(p, e, true, NULL);
     if (r == SCHED_NO_ROOM && o->preemption.moves)
-        r = move(p, e, out);
+        r = pass_migrate(p, e, out);
     if (r == SCHED_NO_ROOM && o->preemption.enabled)
-        r = preempt(p, e, out);
+        r = pass_preempt(p, e, out);
     if (r == SCHED_NO_ROOM && o->backfill)
-        r = find_time(p, e, false, &out->starts_usec);
+        r = pass_plan(p, e, out);
     return r;
 }
 
-static int look(struct pass *p, uint32_t handle, struct sched_outcome *out)
+static int pass_try_entry(struct pass_run *p, uint32_t handle, struct sched_outcome *out)
 {
-    struct entry *e = &p->s->entries[handle];
+    struct sched_entry *e = &p->s->entries[handle];
     int r;
 
     *out = (struct sched_outcome){ .session = handle };
@@ -219,18 +318,18 @@ static int look(struct pass *p, uint32_t handle, struct sched_outcome *out)
     out->verdict = validate_entry(p->s, e, p->now_usec, &out->account);
     if (out->verdict != SCHED_PLACED)
         return 0;
-    if ((r = find_place(p, e, out)) < 0)
+    if ((r = pass_find_place(p, e, out)) < 0)
         return r;
     out->verdict = (enum sched_verdict)r;
     if (out->verdict == SCHED_PLACED)
-        settle(p, e, ENTRY_PLACED);
+        pass_commit_entry(p, e, ENTRY_PLACED);
     else if (out->verdict == SCHED_PREEMPTING)
-        settle(p, e, ENTRY_PREEMPTING);
+        pass_commit_entry(p, e, ENTRY_PREEMPTING);
     return 0;
 }
 
 /* Does 'out' hold up those behind? */
-static bool is_blocking(const struct pass *p, const struct entry *e,
+static bool is_blocking(const struct pass_run *p, const struct sched_entry *e,
                         const struct sched_outcome *out)
 {
     const struct sched_options *o = &p->s->options;
@@ -242,25 +341,25 @@ static bool is_blocking(const struct pass *p, const struct entry *e,
     return !o->backfill;
 }
 
-static int look_at_band(struct pass *p, size_t from, size_t to)
+static int pass_look_at_band(struct pass_run *p, size_t from, size_t to)
 {
     const struct sequencer_ops *ops = p->s->options.sequencer;
-    struct sequence seq = { .s = p->s, .items = &p->s->queue[from], .count = to - from };
+    struct queue_order seq = { .s = p->s, .items = &p->s->queue[from], .count = to - from };
     struct sched_outcome out;
     uint32_t handle;
 
     if (ops->begin && ops->begin(&seq, p->arena) < 0)
         return -ENOMEM;
-    while (!p->result.is_blocked && (handle = ops->next(&seq)) != NO_HANDLE) {
-        struct entry *e = &p->s->entries[handle];
+    while (!p->result.is_blocked && !p->is_over && (handle = ops->next(&seq)) != NO_HANDLE) {
+        struct sched_entry *e = &p->s->entries[handle];
 
-        if (look(p, handle, &out) < 0 || tell(p, handle, &out) < 0)
+        if (pass_try_entry(p, handle, &out) < 0 || pass_report(p, handle, &out) < 0)
             return -ENOMEM;
         p->result.is_blocked = is_blocking(p, e, &out);
         p->result.blocker = handle;
         if (out.verdict != SCHED_PLACED && e->retries < UINT32_MAX) {
             e->retries++;
-            e->tried_in = p->s->passes; /* the sequencer goes by what it was before */
+            e->tried_in_pass = p->s->pass_count; /* the sequencer goes by what it was before */
         }
     }
     return 0;
@@ -269,7 +368,7 @@ static int look_at_band(struct pass *p, size_t from, size_t to)
 /* ---- the pass ---- */
 
 /* An agent where it has its place takes nothing any more. */
-static bool has_lost_agent(const struct sched *s, const struct entry *e)
+static bool pass_has_lost_agent(const struct sched *s, const struct sched_entry *e)
 {
     const struct cluster *c = &s->cluster;
 
@@ -280,50 +379,52 @@ static bool has_lost_agent(const struct sched *s, const struct entry *e)
 }
 
 /* It waits like others again. */
-static int give_place_back(struct pass *p, uint32_t handle)
+static int pass_give_place_back(struct pass_run *p, uint32_t handle)
 {
     struct sched *s = p->s;
-    struct entry *e = &s->entries[handle];
+    struct sched_entry *e = &s->entries[handle];
     struct sched_outcome out = { .verdict = SCHED_NO_ROOM, .account = SCHED_NO_ACCOUNT };
 
     if (!vec_grow(&s->queue, &s->queue_cap, s->queue_count + 1, sizeof(*s->queue)))
         return -ENOMEM;
     for (uint32_t q = 0; q < e->req_count; q++)
-        if (state_release(s, e, q) < 0)
+        if (entry_release(s, e, q) < 0)
             return -ENOMEM;
-    state_charge(s, e, -1);
+    entry_charge(s, e, -1);
+    assert(s->preempting > 0);
     s->preempting--;
     e->status = ENTRY_WAITING;
-    e->is_told = false;
-    queue_insert(s, handle);
-    return tell(p, handle, &out);
+    e->is_reported = false;
+    wait_queue_insert(s, handle);
+    return pass_report(p, handle, &out);
 }
 
-static int start_waiting_for_victims(struct pass *p)
+static int pass_start_preempting(struct pass_run *p)
 {
     for (uint32_t i = 0; p->s->preempting && i < p->s->entry_count; i++) {
-        struct entry *e = &p->s->entries[i];
+        struct sched_entry *e = &p->s->entries[i];
         struct sched_outcome out = { .verdict = SCHED_PLACED, .account = SCHED_NO_ACCOUNT };
 
         if (e->status != ENTRY_PREEMPTING)
             continue;
-        if (has_lost_agent(p->s, e)) {
-            if (give_place_back(p, i) < 0)
+        if (pass_has_lost_agent(p->s, e)) {
+            if (pass_give_place_back(p, i) < 0)
                 return -ENOMEM;
             continue;
         }
-        if (!has_real_room(p->s, e))
+        if (!pass_has_real_room(p->s, e))
             continue;
         e->status = ENTRY_PLACED;
         e->started_usec = p->now_usec;
+        assert(p->s->preempting > 0);
         p->s->preempting--;
-        if (tell(p, i, &out) < 0)
+        if (pass_report(p, i, &out) < 0)
             return -ENOMEM;
     }
     return 0;
 }
 
-static void drop_placed(struct sched *s)
+static void pass_drop_placed(struct sched *s)
 {
     size_t kept = 0;
 
@@ -336,73 +437,56 @@ static void drop_placed(struct sched *s)
 /* Who has a place set aside has it ahead of the queue. It starts when those have gone that it is
  * made of.
  */
-static int start_reserved(struct pass *p)
+static int pass_start_reserved(struct pass_run *p)
 {
     struct sched *s = p->s;
 
-    for (size_t i = 0; s->reserved_count && i < s->queue_count; i++) {
+    for (size_t i = 0; s->reservation_count && i < s->queue_count; i++) {
         struct sched_outcome out = { .session = s->queue[i].handle, .account = SCHED_NO_ACCOUNT };
-        struct entry *e = &s->entries[s->queue[i].handle];
+        struct sched_entry *e = &s->entries[s->queue[i].handle];
         int r = 0;
 
-        if (!state_find_reserved(s, e->row))
+        if (!reservation_find(s, e->row))
             continue;
         out.verdict = validate_entry(s, e, p->now_usec, &out.account);
         if (out.verdict != SCHED_PLACED)
-            r = state_unreserve(s, e->row); /* its turn among others comes */
-        else if ((r = reserve_start(s, e)) > 0) {
-            if (!has_real_room(s, e))
+            r = reservation_release(s, e->row); /* its turn among others comes */
+        else if ((r = reservation_start(s, e)) > 0) {
+            if (!pass_has_real_room(s, e))
                 out.verdict = SCHED_PREEMPTING;
-            settle(p, e, out.verdict == SCHED_PLACED ? ENTRY_PLACED : ENTRY_PREEMPTING);
-            r = tell(p, s->queue[i].handle, &out);
+            pass_commit_entry(p, e, out.verdict == SCHED_PLACED ? ENTRY_PLACED : ENTRY_PREEMPTING);
+            r = pass_report(p, s->queue[i].handle, &out);
         }
         if (r < 0)
             return -ENOMEM;
     }
     if (p->has_placed)
-        drop_placed(s);
+        pass_drop_placed(s);
     return 0;
-}
-
-/* The pass came to nothing: what it placed waits again. */
-static void take_back(struct pass *p)
-{
-    for (size_t i = 0; i < p->s->entry_count; i++) {
-        struct entry *e = &p->s->entries[i];
-
-        if (e->placed_in != p->s->passes || e->status == ENTRY_WAITING || e->status == ENTRY_FREE)
-            continue;
-        p->s->preempting -= e->status == ENTRY_PREEMPTING;
-        state_charge(p->s, e, -1);
-        e->status = ENTRY_WAITING;
-        e->is_told = false;
-        for (uint32_t q = 0; q < e->req_count; q++)
-            (void)state_release(p->s, e, q); /* into a state that was there before */
-    }
 }
 
 int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sched_result *ret,
                struct aq_error *err)
 {
-    struct pass p = { .s = s, .now_usec = now_usec, .arena = arena };
+    struct pass_run p = { .s = s, .now_usec = now_usec, .arena = arena };
     int r;
 
-    s->passes++;
+    s->pass_count++;
     strbuf_clear(&s->choices);
-    r = start_waiting_for_victims(&p);
+    r = pass_start_preempting(&p);
     if (r == 0)
-        r = start_reserved(&p);
+        r = pass_start_reserved(&p);
 
-    for (size_t from = 0, to; r == 0 && from < s->queue_count && !p.result.is_blocked; from = to) {
-        to = queue_band_end(s, from);
-        r = look_at_band(&p, from, to);
+    for (size_t from = 0, to; r == 0 && from < s->queue_count && !p.result.is_blocked && !p.is_over;
+         from = to) {
+        to = wait_queue_band_end(s, from);
+        r = pass_look_at_band(&p, from, to);
     }
     if (r < 0)
-        take_back(&p);
+        return aq_fail_oom(err);
     if (p.has_placed)
-        drop_placed(s);
-    if (r < 0)
-        return aq_fail(err, ENOMEM, "a scheduling pass");
+        pass_drop_placed(s);
+    sched_assert_consistent(s);
     *ret = p.result;
     return 0;
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugin.c - sequencers and selectors out of shared objects (aliquot/scheduler.h) */
 #include "sched/plugin.h"
 
 #include <dlfcn.h>
@@ -9,23 +11,23 @@
 
 #include "aliquot/scheduler.h"
 #include "base/log.h"
-#include "sched/state_private.h"
+#include "sched/scheduler_internal.h"
 
 #define NAME_MAX_LEN 64
 
-struct plugin {
+struct sched_plugin {
     char *path;
     const struct aq_scheduler *theirs;
     bool has_complained;
     struct sequencer_ops sequencer;
     struct selector_ops selector;
-    struct plugin *next;
+    struct sched_plugin *next;
 };
 
-static struct plugin *loaded;
+static struct sched_plugin *loaded;
 static const char *folder;
 
-static void complain(struct plugin *p, const char *what)
+static void plugin_complain(struct sched_plugin *p, const char *what)
 {
     if (!p->has_complained)
         log_warning("scheduler plug-in '%s' (%s) %s; the built-in rule takes over", p->theirs->name,
@@ -36,15 +38,15 @@ static void complain(struct plugin *p, const char *what)
 /* ---- order ---- */
 
 struct ordered {
-    uint32_t *order;           /* NULL = by row */
+    uint32_t *order; /* NULL = by row */
 };
 
-static struct aq_scheduler_slots slots_of(const struct cluster *c)
+static struct aq_scheduler_slots plugin_slots_of(const struct cluster *c)
 {
     return (struct aq_scheduler_slots){ c->names, (uint32_t)c->columns, 0 };
 }
 
-static int fill_sessions(struct sequence *seq, struct arena *arena,
+static int fill_sessions(struct queue_order *seq, struct arena *arena,
                          struct aq_scheduler_session *ret)
 {
     const struct cluster *c = &seq->s->cluster;
@@ -53,14 +55,17 @@ static int fill_sessions(struct sequence *seq, struct arena *arena,
     if (!amounts)
         return -ENOMEM;
     for (size_t i = 0; i < seq->count; i++, amounts += c->columns) {
-        const struct entry *e = &seq->s->entries[seq->items[i].handle];
+        const struct sched_entry *e = &seq->s->entries[seq->items[i].handle];
 
         for (uint32_t q = 0; q < e->req_count; q++)
             for (size_t k = 0; k < c->columns; k++)
                 amounts[k] += e->reqs[q]->amounts[k];
-        ret[i] = (struct aq_scheduler_session){ .row = e->row, .lifetime_usec = e->lifetime_usec,
-            .amounts = amounts, .owner = e->owner, .retries = e->retries,
-            .job_priority = e->job_priority };
+        ret[i] = (struct aq_scheduler_session){ .row = e->row,
+                                                .lifetime_usec = e->lifetime_usec,
+                                                .amounts = amounts,
+                                                .owner = e->owner,
+                                                .retries = e->retries,
+                                                .job_priority = e->job_priority };
     }
     return 0;
 }
@@ -75,10 +80,11 @@ static bool is_permutation(const uint32_t *order, size_t count, bool *seen)
     return true;
 }
 
-static int begin_order(struct sequence *seq, struct arena *arena)
+static int begin_order(struct queue_order *seq, struct arena *arena)
 {
-    struct plugin *p = AQ_CONTAINER_OF(seq->s->options.sequencer, struct plugin, sequencer);
-    struct aq_scheduler_slots slots = slots_of(&seq->s->cluster);
+    struct sched_plugin *p = AQ_CONTAINER_OF(seq->s->options.sequencer, struct sched_plugin,
+                                             sequencer);
+    struct aq_scheduler_slots slots = plugin_slots_of(&seq->s->cluster);
     struct ordered *ordered = arena_alloc(arena, sizeof(*ordered));
     struct aq_scheduler_session *sessions = arena_array(arena, seq->count, sizeof(*sessions));
     uint32_t *order = arena_array(arena, seq->count, sizeof(*order));
@@ -88,16 +94,16 @@ static int begin_order(struct sequence *seq, struct arena *arena)
         return -ENOMEM;
     memset(order, 0xff, seq->count * sizeof(*order));
     if (p->theirs->order(&slots, sessions, (uint32_t)seq->count, order) != 0)
-        complain(p, "refuses to order the sessions");
+        plugin_complain(p, "refuses to order the sessions");
     else if (!is_permutation(order, seq->count, seen))
-        complain(p, "does not name each session once");
+        plugin_complain(p, "does not name each session once");
     else
         ordered->order = order;
     seq->data = ordered;
     return 0;
 }
 
-static uint32_t next_ordered(struct sequence *seq)
+static uint32_t next_ordered(struct queue_order *seq)
 {
     const struct ordered *ordered = seq->data;
     size_t at = seq->at++;
@@ -109,16 +115,16 @@ static uint32_t next_ordered(struct sequence *seq)
 
 /* ---- choice ---- */
 
-static int compare_ids(const void *a, const void *b, void *data)
+static int plugin_compare_ids(const void *a, const void *b, void *data)
 {
     const struct cluster *c = data;
 
     return strcmp(c->nodes[*(const uint32_t *)a].id, c->nodes[*(const uint32_t *)b].id);
 }
 
-/* All that have room. */
-static uint32_t find_room(struct cluster *c, struct request *req, const struct selector *self,
-                          uint32_t *nodes)
+/* All where it fits. */
+static uint32_t plugin_find_room(struct cluster *c, struct slot_request *req,
+                                 const struct selector *self, uint32_t *nodes)
 {
     uint32_t count = 0;
 
@@ -133,38 +139,38 @@ static uint32_t find_room(struct cluster *c, struct request *req, const struct s
 }
 
 /* Those that are allowed, by id. */
-static uint32_t list_agents(struct cluster *c, struct request *req, const struct selector *self,
-                            const struct node_list *allowed, struct aq_scheduler_agent *agents,
-                            uint32_t *nodes)
+static uint32_t plugin_list_agents(struct cluster *c, struct slot_request *req,
+                                   const struct selector *self, const struct node_list *allowed,
+                                   struct aq_scheduler_agent *agents, uint32_t *nodes)
 {
-    uint32_t count = allowed ? allowed->count : find_room(c, req, self, nodes);
+    uint32_t count = allowed ? allowed->count : plugin_find_room(c, req, self, nodes);
 
     if (allowed)
         memcpy(nodes, allowed->nodes, count * sizeof(*nodes));
-    qsort_r(nodes, count, sizeof(*nodes), compare_ids, c);
+    qsort_r(nodes, count, sizeof(*nodes), plugin_compare_ids, c);
     for (uint32_t i = 0; i < count; i++)
         agents[i] = (struct aq_scheduler_agent){ c->nodes[nodes[i]].id, c->nodes[nodes[i]].free,
                                                  c->nodes[nodes[i]].capacity };
     return count;
 }
 
-static uint32_t pick(void *data, struct cluster *c, struct request *req,
-                     const struct selector *self, const struct node_list *allowed, uint32_t node,
-                     int32_t *device)
+static uint32_t plugin_pick(void *data, struct cluster *c, struct slot_request *req,
+                            const struct selector *self, const struct node_list *allowed,
+                            uint32_t node, int32_t *device)
 {
-    struct plugin *p = AQ_CONTAINER_OF(self->ops, struct plugin, selector);
+    struct sched_plugin *p = AQ_CONTAINER_OF(self->ops, struct sched_plugin, selector);
     struct aq_scheduler_agent *agents = calloc(c->node_count + 1, sizeof(*agents));
     uint32_t *nodes = calloc(c->node_count + 1, sizeof(*nodes));
-    struct aq_scheduler_slots slots = slots_of(c);
+    struct aq_scheduler_slots slots = plugin_slots_of(c);
     uint32_t count;
     int32_t chosen = -1;
 
     (void)data;
     if (agents && nodes) {
-        count = list_agents(c, req, self, allowed, agents, nodes);
+        count = plugin_list_agents(c, req, self, allowed, agents, nodes);
         chosen = p->theirs->choose(&slots, req->amounts, agents, count);
         if (chosen >= 0 && (uint32_t)chosen >= count) {
-            complain(p, "chooses an agent that there is not");
+            plugin_complain(p, "chooses an agent that there is not");
             chosen = -1;
         }
     }
@@ -179,39 +185,41 @@ static uint32_t pick(void *data, struct cluster *c, struct request *req,
 
 /* ---- loading ---- */
 
-static int check(const char *path, const struct aq_scheduler *theirs, struct aq_error *err)
+static int plugin_check(const char *path, const struct aq_scheduler *theirs, struct aq_error *err)
 {
     if (!theirs)
-        return aq_fail(err, EINVAL, "'%s' is no scheduler plug-in: it exports no "
-                       AQ_SCHEDULER_SYMBOL, path);
+        return aq_fail(err, EINVAL,
+                       "'%s' is no scheduler plug-in: it exports no " AQ_SCHEDULER_SYMBOL, path);
     if (theirs->abi != AQ_SCHEDULER_ABI || theirs->size != sizeof(*theirs))
-        return aq_fail(err, EINVAL, "'%s' is made for ABI %u (%u bytes), this program has %u (%zu); "
-                       "compile it anew", path, theirs->abi, theirs->size, AQ_SCHEDULER_ABI,
-                       sizeof(*theirs));
+        return aq_fail(err, EINVAL,
+                       "'%s' is made for ABI %u (%u bytes), this program has %u (%zu); "
+                       "recompile it",
+                       path, theirs->abi, theirs->size, AQ_SCHEDULER_ABI, sizeof(*theirs));
     if (!theirs->name || !theirs->name[0] || (!theirs->order && !theirs->choose))
         return aq_fail(err, EINVAL, "'%s' has no name, or neither orders nor chooses", path);
     return 0;
 }
 
-static struct plugin *plugin_new(const char *path, const struct aq_scheduler *theirs)
+static struct sched_plugin *plugin_new(const char *path, const struct aq_scheduler *theirs)
 {
-    struct plugin *p = calloc(1, sizeof(*p));
+    struct sched_plugin *p = calloc(1, sizeof(*p));
 
     if (!p || !(p->path = strdup(path))) {
         free(p);
         return NULL;
     }
     p->theirs = theirs;
-    p->sequencer = (struct sequencer_ops){ .name = theirs->name, .begin = begin_order,
-        .next = next_ordered };
+    p->sequencer = (struct sequencer_ops){ .name = theirs->name,
+                                           .begin = begin_order,
+                                           .next = next_ordered };
     p->selector = sched_concentrated;
     p->selector.name = theirs->name;
-    p->selector.pick = pick;
+    p->selector.pick = plugin_pick;
     p->next = loaded;
     return loaded = p;
 }
 
-static int load(const char *path, struct plugin **ret, struct aq_error *err)
+static int plugin_load(const char *path, struct sched_plugin **ret, struct aq_error *err)
 {
     void *object;
     int r;
@@ -219,21 +227,26 @@ static int load(const char *path, struct plugin **ret, struct aq_error *err)
     for (*ret = loaded; *ret; *ret = (*ret)->next)
         if (strcmp((*ret)->path, path) == 0)
             return 0;
+    if (AQ_STATIC)
+        return aq_fail(err, ENOTSUP,
+                       "'%s': this program is linked statically and loads no "
+                       "scheduler plug-ins; install a package or build it on this machine",
+                       path);
     if (!(object = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
         return aq_fail(err, EINVAL, "%s", dlerror());
-    if ((r = check(path, dlsym(object, AQ_SCHEDULER_SYMBOL), err)) < 0) {
+    if ((r = plugin_check(path, dlsym(object, AQ_SCHEDULER_SYMBOL), err)) < 0) {
         (void)dlclose(object);
         return r;
     }
     *ret = plugin_new(path, dlsym(object, AQ_SCHEDULER_SYMBOL));
-    return *ret ? 0 : aq_fail(err, ENOMEM, "a plug-in");
+    return *ret ? 0 : aq_fail_oom(err);
 }
 
 int sched_plugin_load(const char *path, const struct sequencer_ops **ret_sequencer,
                       const struct selector_ops **ret_selector, struct aq_error *err)
 {
-    struct plugin *p;
-    int r = load(path, &p, err);
+    struct sched_plugin *p;
+    int r = plugin_load(path, &p, err);
 
     if (r < 0)
         return r;
@@ -260,8 +273,10 @@ static int check_owner(const char *path, struct aq_error *err)
     if (stat(path, &st) < 0)
         return aq_fail(err, EINVAL, "'%s': %s", path, strerror(errno));
     if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)))
-        return aq_fail(err, EINVAL, "'%s' could be changed by others: it must belong to root or "
-                       "this program's user, and only its owner may write to it", path);
+        return aq_fail(err, EINVAL,
+                       "'%s' could be changed by others: it must belong to root or "
+                       "this program's user, and only its owner may write to it",
+                       path);
     return 0;
 }
 
@@ -273,12 +288,13 @@ int sched_plugin_find(const char *name, const struct sequencer_ops **ret_sequenc
     int r;
 
     if (!folder)
-        return aq_fail(err, EINVAL, "there is no folder of scheduler plug-ins: set "
+        return aq_fail(err, EINVAL,
+                       "there is no folder of scheduler plug-ins: set "
                        "scheduler-plugins in the manager's settings");
     if (len == 0 || len > NAME_MAX_LEN || name[0] == '.' || strchr(name, '/'))
         return aq_fail(err, EINVAL, "'%.64s' is no name of a plug-in", name);
     if (!(path = aq_format("%s/%s.so", folder, name)))
-        return aq_fail(err, ENOMEM, "a plug-in");
+        return aq_fail_oom(err);
     if ((r = check_owner(folder, err)) < 0 || (r = check_owner(path, err)) < 0)
         return r;
     return sched_plugin_load(path, ret_sequencer, ret_selector, err);

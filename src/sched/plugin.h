@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.h - sequencers and selectors out of shared objects (aliquot/scheduler.h)
  *
  * The one part of src/sched that touches the machine: loading. What is loaded
@@ -13,10 +14,10 @@
 /* Where sched_plugin_find() looks; NULL = nowhere. Borrowed. */
 void sched_plugin_set_folder(const char *folder);
 
-/* What "plugin:NAME" means, from NAME.so in the folder: of 'ret_sequencer' and
- * 'ret_selector' the one that is not NULL. Folder and file must belong to root
- * or to whoever runs this, and nobody else may write to them. -EINVAL with the
- * reason: no folder, not a name, no such file, another ABI, no such part.
+/* What "plugin:NAME" means, from NAME.so in the directory: of 'ret_sequencer' and
+ * 'ret_selector' the one that is not NULL. Directory and file must belong to root
+ * or to the user who runs this, and nobody else may write to them. -EINVAL with the
+ * reason: no directory, not a name, no such file, another ABI, no such part.
  */
 int sched_plugin_find(const char *name, const struct sequencer_ops **ret_sequencer,
                       const struct selector_ops **ret_selector, struct aq_error *err);

@@ -1,36 +1,39 @@
-/* preempt.c - who makes way for a more important session
+/* SPDX-License-Identifier: Apache-2.0 */
+/* preempt.c - which running sessions are preempted for a more important one
  *
- * On each agent those that may be displaced are taken in the order of their
- * job priority, then as the group wishes, until there is room; then whoever
- * is not needed after all is left alone, the most important first. Of the
- * agents the one whose victims matter least is chosen. The room of victims
+ * On each agent the evictable sessions are taken in the order of their job
+ * priority, then as the resource group's victim order says, until there is room; then victims
+ * that are not needed after all are spared, the most important first. Of the
+ * agents the one whose victims matter least is chosen. What victims hold
  * that were chosen before counts as there already, less what it was chosen for.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "sched/hunt.h"
+#include "sched/victim_search.h"
 
 /* ---- victims ---- */
 
-static bool may_displace(const struct hunt *h, const struct entry *v)
+static bool preempt_is_evictable(const struct victim_search *vs, const struct sched_entry *v)
 {
-    return v->status == ENTRY_PLACED && v->is_preemptible && !v->is_claimed &&
-           v->placed_in != h->s->passes && v->job_priority < h->e->job_priority &&
-           v->started_usec <= h->now_usec - h->s->options.preemption.min_runtime_usec &&
-           hunt_is_same_scope(h->e, v);
+    return v->status == ENTRY_PLACED && v->is_preemptible && !v->is_victim
+           && v->placed_in_pass != vs->s->pass_count && v->job_priority < vs->e->job_priority
+           && v->started_usec <= vs->now_usec - vs->s->options.preemption.min_runtime_usec
+           && victim_search_is_same_scope(vs->e, v);
 }
 
 /* < 0: 'a' goes before 'b'. */
-static int compare_victims(const struct hunt *h, uint32_t node, const struct request *req,
-                           const struct entry *a, const struct entry *b)
+static int preempt_compare_victims(const struct victim_search *vs, uint32_t node,
+                                   const struct slot_request *req, const struct sched_entry *a,
+                                   const struct sched_entry *b)
 {
-    double x = hunt_contribution(h, a, node, req), y = hunt_contribution(h, b, node, req);
+    double x = victim_search_contribution(vs, a, node, req),
+           y = victim_search_contribution(vs, b, node, req);
     int order = 0;
 
     if (a->job_priority != b->job_priority)
         return a->job_priority < b->job_priority ? -1 : 1;
-    switch (h->s->options.preemption.order) {
+    switch (vs->s->options.preemption.order) {
     case SCHED_OLDEST:
         order = (a->started_usec > b->started_usec) - (a->started_usec < b->started_usec);
         break;
@@ -47,88 +50,95 @@ static int compare_victims(const struct hunt *h, uint32_t node, const struct req
     return order ? order : (a->row > b->row) - (a->row < b->row);
 }
 
-/* Those on 'node' that may be displaced and hold what is asked for, in order. */
-static void find_candidates(struct hunt *h, uint32_t node, const struct request *req)
+/* Those on 'node' that may be preempted and hold what is asked for, in order. */
+static void preempt_find_candidates(struct victim_search *vs, uint32_t node,
+                                    const struct slot_request *req)
 {
-    h->candidate_count = 0;
-    for (uint32_t i = h->starts[node]; i < h->starts[node + 1]; i++) {
-        const struct entry *v = &h->s->entries[h->by_node[i]];
-        uint32_t at = h->candidate_count;
+    vs->candidate_count = 0;
+    for (uint32_t i = vs->starts[node]; i < vs->starts[node + 1]; i++) {
+        const struct sched_entry *v = &vs->s->entries[vs->by_node[i]];
+        uint32_t at = vs->candidate_count;
 
-        if (v->is_claimed || hunt_contribution(h, v, node, req) <= 0)
+        if (v->is_victim || victim_search_contribution(vs, v, node, req) <= 0)
             continue;
-        for (; at > 0 && compare_victims(h, node, req, v,
-                                         &h->s->entries[h->candidates[at - 1]]) < 0; at--)
-            h->candidates[at] = h->candidates[at - 1];
-        h->candidates[at] = h->by_node[i];
-        h->candidate_count++;
+        for (; at > 0
+               && preempt_compare_victims(vs, node, req, v, &vs->s->entries[vs->candidates[at - 1]])
+                      < 0;
+             at--)
+            vs->candidates[at] = vs->candidates[at - 1];
+        vs->candidates[at] = vs->by_node[i];
+        vs->candidate_count++;
     }
 }
 
 /* Choose among the candidates; false if all of them are not enough. */
-static bool choose(struct hunt *h, uint32_t node, const struct request *req, uint32_t *ret_count)
+static bool preempt_choose(struct victim_search *vs, uint32_t node, const struct slot_request *req,
+                           uint32_t *ret_count)
 {
     bool enough;
 
-    hunt_begin(h, node);
-    hunt_forget_claimed(h, node);
-    find_candidates(h, node, req);
-    enough = hunt_fits(h, node, req);
+    victim_search_load_node(vs, node);
+    victim_search_assume_claimed_gone(vs, node);
+    preempt_find_candidates(vs, node, req);
+    enough = victim_search_fits(vs, node, req);
     *ret_count = 0;
-    for (uint32_t i = 0; i < h->candidate_count; i++) {
-        h->is_chosen[i] = !enough;
+    for (uint32_t i = 0; i < vs->candidate_count; i++) {
+        vs->is_chosen[i] = !enough;
         if (enough)
             continue;
-        hunt_without(h, &h->s->entries[h->candidates[i]], node, 1);
-        enough = hunt_fits(h, node, req);
+        victim_search_assume_gone(vs, &vs->s->entries[vs->candidates[i]], node, 1);
+        enough = victim_search_fits(vs, node, req);
         ++*ret_count;
     }
-    for (uint32_t i = h->candidate_count; enough && i-- > 0;) {
-        if (!h->is_chosen[i])
+    for (uint32_t i = vs->candidate_count; enough && i-- > 0;) {
+        if (!vs->is_chosen[i])
             continue;
-        hunt_without(h, &h->s->entries[h->candidates[i]], node, -1);
-        if (hunt_fits(h, node, req)) {
-            h->is_chosen[i] = false;
+        victim_search_assume_gone(vs, &vs->s->entries[vs->candidates[i]], node, -1);
+        if (victim_search_fits(vs, node, req)) {
+            vs->is_chosen[i] = false;
             --*ret_count;
         } else {
-            hunt_without(h, &h->s->entries[h->candidates[i]], node, 1);
+            victim_search_assume_gone(vs, &vs->s->entries[vs->candidates[i]], node, 1);
         }
     }
-    return enough && hunt_fits(h, node, req);
+    return enough && victim_search_fits(vs, node, req);
 }
 
 /* ---- agents ---- */
 
-struct price {
+struct preempt_cost {
     uint32_t node, count;
-    int job_priority;       /* the highest among the victims */
-    uint32_t first;         /* the victim that is taken first, NO_HANDLE = none */
+    int job_priority; /* the highest among the victims */
+    uint32_t first;   /* the victim that is taken first, NO_HANDLE = none */
 };
 
-static struct price price_of(const struct hunt *h, uint32_t node, uint32_t count)
+static struct preempt_cost preempt_cost_of(const struct victim_search *vs, uint32_t node,
+                                           uint32_t count)
 {
-    struct price p = { node, count, INT32_MIN, NO_HANDLE };
+    struct preempt_cost p = { node, count, INT32_MIN, NO_HANDLE };
 
-    for (uint32_t i = 0; i < h->candidate_count; i++)
-        if (h->is_chosen[i]) {
+    for (uint32_t i = 0; i < vs->candidate_count; i++)
+        if (vs->is_chosen[i]) {
             if (p.first == NO_HANDLE)
-                p.first = h->candidates[i];
-            p.job_priority = AQ_MAX(p.job_priority, h->s->entries[h->candidates[i]].job_priority);
+                p.first = vs->candidates[i];
+            p.job_priority = AQ_MAX(p.job_priority, vs->s->entries[vs->candidates[i]].job_priority);
         }
     return p;
 }
 
-static bool is_cheaper(const struct hunt *h, const struct price *a, const struct price *b)
+static bool preempt_is_cheaper(const struct victim_search *vs, const struct preempt_cost *a,
+                               const struct preempt_cost *b)
 {
-    enum sched_victims order = h->s->options.preemption.order;
-    const struct cluster *c = &h->s->cluster;
+    enum sched_victims order = vs->s->options.preemption.order;
+    const struct cluster *c = &vs->s->cluster;
     int by_age = 0;
 
     if (a->job_priority != b->job_priority)
         return a->job_priority < b->job_priority;
-    if ((order == SCHED_OLDEST || order == SCHED_NEWEST) && a->first != NO_HANDLE &&
-        b->first != NO_HANDLE) {
-        int64_t x = h->s->entries[a->first].started_usec, y = h->s->entries[b->first].started_usec;
+    if ((order == SCHED_OLDEST || order == SCHED_NEWEST) && a->first != NO_HANDLE
+        && b->first != NO_HANDLE) {
+        int64_t x = vs->s->entries[a->first].started_usec,
+                y = vs->s->entries[b->first].started_usec;
 
         by_age = order == SCHED_OLDEST ? (x > y) - (x < y) : (x < y) - (x > y);
     }
@@ -139,22 +149,24 @@ static bool is_cheaper(const struct hunt *h, const struct price *a, const struct
     return strcmp(c->nodes[a->node].id, c->nodes[b->node].id) < 0;
 }
 
-static bool find_node(struct hunt *h, const struct request *req, const struct wish *wish,
-                      struct price *ret)
+static bool preempt_find_node(struct victim_search *vs, const struct slot_request *req,
+                              const struct placement_constraints *constraints,
+                              struct preempt_cost *ret)
 {
-    const struct cluster *c = &h->s->cluster;
+    const struct cluster *c = &vs->s->cluster;
     bool found = false;
 
     for (uint32_t n = 0; n < c->node_count; n++) {
-        struct price p;
+        struct preempt_cost p;
         uint32_t count;
         int64_t rank;
 
-        if (!c->nodes[n].id || !cluster_matches(c, req, n) ||
-            (wish && !wish_allows(wish, n, &rank)) || !choose(h, n, req, &count))
+        if (!c->nodes[n].id || !cluster_matches(c, req, n)
+            || (constraints && !placement_allows(constraints, n, &rank))
+            || !preempt_choose(vs, n, req, &count))
             continue;
-        p = price_of(h, n, count);
-        if (!found || is_cheaper(h, &p, ret))
+        p = preempt_cost_of(vs, n, count);
+        if (!found || preempt_is_cheaper(vs, &p, ret))
             *ret = p;
         found = true;
     }
@@ -162,39 +174,40 @@ static bool find_node(struct hunt *h, const struct request *req, const struct wi
 }
 
 /* Claim the victims on the node and hold it, from devices that will be free. */
-static int take(struct hunt *h, struct entry *e, uint32_t q, uint32_t node)
+static int preempt_take(struct victim_search *vs, struct sched_entry *e, uint32_t q, uint32_t node)
 {
     uint32_t count;
 
-    (void)choose(h, node, e->reqs[q], &count);
-    for (uint32_t i = 0; i < h->candidate_count; i++)
-        if (h->is_chosen[i])
-            hunt_claim(h, h->candidates[i]);
-    return hunt_hold(h, e->reqs[q], node, &e->holds[q]);
+    (void)preempt_choose(vs, node, e->reqs[q], &count);
+    for (uint32_t i = 0; i < vs->candidate_count; i++)
+        if (vs->is_chosen[i])
+            victim_search_claim(vs, vs->candidates[i]);
+    return victim_search_hold(vs, e->reqs[q], node, &e->holds[q]);
 }
 
-int preempt_for(struct sched *s, struct entry *e, int64_t now_usec, struct arena *arena,
+int preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
                 const uint32_t **ret, size_t *ret_count)
 {
-    struct hunt h = { .s = s, .e = e, .now_usec = now_usec, .arena = arena,
-                      .may_go = may_displace };
-    const struct wish *wish;
+    struct victim_search vs = {
+        .s = s, .e = e, .now_usec = now_usec, .arena = arena, .is_evictable = preempt_is_evictable
+    };
+    const struct placement_constraints *constraints;
     int r;
 
-    if (e->type == SESSION_SYSTEM || hunt_init(&h) < 0)
+    if (e->type == SESSION_SYSTEM || victim_search_init(&vs) < 0)
         return e->type == SESSION_SYSTEM ? 0 : -ENOMEM;
-    wish = entry_wish(s, e, arena, &r);
+    constraints = entry_constraints(s, e, arena, &r);
     for (uint32_t q = 0; r == 0 && q < e->req_count; q++) {
-        struct price best = { .node = CLUSTER_NONE };
+        struct preempt_cost best = { .node = CLUSTER_NONE };
 
-        if (!find_node(&h, e->reqs[q], wish, &best))
-            return hunt_give_up(&h, e, q) < 0 ? -ENOMEM : 0;
-        if ((r = take(&h, e, q, best.node)) < 0)
-            (void)hunt_give_up(&h, e, q);
+        if (!preempt_find_node(&vs, e->reqs[q], constraints, &best))
+            return victim_search_cancel(&vs, e, q) < 0 ? -ENOMEM : 0;
+        if ((r = preempt_take(&vs, e, q, best.node)) < 0)
+            (void)victim_search_cancel(&vs, e, q);
     }
     if (r < 0)
         return r;
-    *ret = h.victims;
-    *ret_count = h.victim_count;
+    *ret = vs.victims;
+    *ret_count = vs.victim_count;
     return 1;
 }

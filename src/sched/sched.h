@@ -1,20 +1,21 @@
-/* sched.h - who goes where, and why not
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sched.h - the scheduler: which session starts on which agents, and why one does not
  *
- * Two ways in, one code:
- *  - sched_run(): a snapshot of agents, accounts and waiting sessions in, an
- *    outcome per session that was looked at out.
- *  - struct sched (state.h): the same kept between passes and changed by
- *    events, so that one costs little however many sessions wait.
+ * There are two entry points over one implementation:
+ *  - sched_run() takes a snapshot of agents, accounts and pending sessions and
+ *    gives an outcome for each session that it tried.
+ *  - struct sched (scheduler.h) is the same, kept between passes and changed by
+ *    events, so that a pass costs little however many sessions wait.
  * Pure: the same input gives the same outcomes. It reads no clock, does no
  * I/O, and every order ends in a unique tie-break.
  *
- * Sessions are taken band by band (higher priority first), within a band as
- * the sequencer says. Validators look at each first; a session that one
- * refuses does not hold up others. One that finds no room does: what is
- * behind it is not looked at, unless the sequencer lets others pass, or
- * backfill does: then it gets a time at which it will start, and others may
- * start before it only if they do not push that back.
- * All kernels of a session are placed, or none.
+ * Sessions are tried in bands of equal priority, highest first, and within a
+ * band in the sequencer's order. Validators check each session first; one that
+ * they reject does not block others, nor does one that fits on no agent even if
+ * it were empty. Another that does not fit does: those behind it are not tried,
+ * unless the sequencer lets them pass, or backfill does: then it gets a reserved
+ * start time, and others may start before it only if they do not delay that.
+ * Gang scheduling: all kernels of a session are placed, or none.
  */
 #ifndef AQ_SCHED_SCHED_H
 #define AQ_SCHED_SCHED_H
@@ -28,47 +29,55 @@
 
 /* One device of a slot: a GPU, or a slice of one. */
 struct sched_device {
-    const char *slot_name;     /* interned */
-    const char *model;         /* NULL = not known */
+    const char *slot_name; /* interned */
+    const char *model;     /* NULL = not known */
     int64_t capacity, free;
-    int64_t quantum;           /* it gives multiples of this; 0 = any amount */
+    int64_t quantum; /* it gives multiples of this; 0 = any amount */
 };
 
 struct sched_agent {
-    const char *id;            /* unique */
-    const char *architecture;  /* NULL = not known: takes all */
-    const struct slots *free;  /* offered less what kernels hold */
-    const struct slots *capacity; /* offered; NULL: as 'free'. For shares of the whole */
-    uint32_t kernels, kernels_max; /* kernels_max 0 = no limit */
+    const char *id;                     /* unique */
+    const char *architecture;           /* NULL = not known: takes all */
+    const struct slots *free;           /* offered less what kernels hold */
+    const struct slots *capacity;       /* offered. For shares of the whole, where NULL is as
+                                  'free'; and for what can never fit, where NULL is not known */
+    uint32_t kernels, kernels_max;      /* kernels_max 0 = no limit */
     const struct sched_device *devices; /* of slots in 'free'; none: only sums count */
     size_t device_count;
-    bool is_closed;            /* takes nothing more: drained, or not heard of */
+    bool is_closed; /* takes nothing more: drained, or not heard of */
 };
 
 /* ---- accounts and owners ---- */
 
-enum sched_account_kind { SCHED_KEYPAIR, SCHED_USER, SCHED_GROUP, SCHED_DOMAIN,
-    SCHED_ACCOUNT_KINDS };
+enum sched_account_kind {
+    SCHED_KEYPAIR,
+    SCHED_USER,
+    SCHED_PROJECT,
+    SCHED_DOMAIN,
+    SCHED_ACCOUNT_KINDS
+};
 
 /* A ceiling that the sessions of one keypair, user, project or domain share. */
 struct sched_account {
     enum sched_account_kind kind;
     const char *name;
     const struct slots *limits;
-    bool missing_is_zero;      /* a slot that limits do not name may not be used at all */
-    int64_t max_sessions;      /* <= 0 = no limit */
+    bool missing_is_zero; /* a slot that limits do not name may not be used at all */
+    int64_t max_sessions; /* <= 0 = no limit */
     const struct slots *used;
-    int64_t sessions;          /* that hold something */
+    int64_t sessions; /* that hold something */
 };
 
 #define SCHED_NO_ACCOUNT UINT32_MAX
+/* clang-format off */
 #define SCHED_NO_ACCOUNTS                                                                          \
     { SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT, SCHED_NO_ACCOUNT }
+/* clang-format on */
 
 /* For whom the fair sequencers are fair. */
 struct sched_owner {
-    const struct slots *used;  /* DRF: what its sessions hold; NULL = nothing */
-    double domain_factor, project_factor, user_factor; /* fair share (fair.h): 1 = owed most */
+    const struct slots *used; /* DRF: what its sessions hold; NULL = nothing */
+    double domain_factor, project_factor, user_factor; /* fair.h: 1 = the largest claim */
 };
 
 /* ---- sessions ---- */
@@ -77,39 +86,39 @@ enum sched_grouping { SCHED_UNGROUPED, SCHED_SPREAD, SCHED_PACK };
 
 struct sched_session {
     struct uuid id;
-    int64_t row;               /* creation order, unique */
+    int64_t row; /* creation order, unique */
     enum session_type type;
     int priority;
-    int64_t starts_usec;       /* 0 = at once */
-    const char *architecture;  /* NULL = any */
-    bool single_node;          /* all kernels to one agent */
+    int64_t starts_usec;                /* 0 = at once */
+    const char *architecture;           /* NULL = any */
+    bool single_node;                   /* all kernels to one agent */
     const struct slots *const *kernels; /* what each requests, by rank */
     size_t kernel_count;
     const struct session_dependency *dependencies;
     size_t dependency_count;
     uint32_t accounts[SCHED_ACCOUNT_KINDS]; /* indexes, or SCHED_NO_ACCOUNT */
-    uint32_t owner;            /* index; beyond the last = nobody */
-    uint32_t retries;          /* how often it found no start so far */
-    const char *failed_agent;  /* where it could not be started last time: only if
+    uint32_t owner;                         /* index; beyond the last = nobody */
+    uint32_t retries;                       /* how often it found no start so far */
+    const char *failed_agent;               /* where it could not be started last time: only if
                                   no other has room; NULL = none */
     /* devices */
     const char *const *models; /* of devices that will do; none = any */
     size_t model_count;
-    bool may_split;            /* what fits on one device may come from several */
+    bool may_split; /* what fits on one device may come from several */
     /* agents */
     const char *const *designated; /* only these (strict), or rather these */
     size_t designated_count;
     bool designated_strict;
-    const char *group;         /* of sessions that keep apart or together; NULL = none */
+    const char *group; /* of sessions that keep apart or together; NULL = none */
     enum sched_grouping grouping;
     bool grouping_strict;
     /* time */
-    int64_t lifetime_usec;     /* it ends this long after its start; 0 = not known */
+    int64_t lifetime_usec; /* it ends this long after its start; 0 = not known */
     /* preemption */
-    int job_priority;          /* it may displace lower ones */
+    int job_priority; /* it may preempt lower ones */
     bool is_preemptible;
-    bool is_movable;           /* it may be stopped to start again elsewhere at once */
-    const char *scope;         /* whose sessions displace each other; NULL = anybody's */
+    bool is_movable;   /* it may be stopped to start again elsewhere at once */
+    const char *scope; /* whose sessions preempt each other; NULL = anybody's */
 };
 
 /* Where a session is that runs: per kernel, or once for a single-node one. */
@@ -128,7 +137,7 @@ struct sched_running {
     const struct sched_session *session;
     const struct sched_place *places;
     int64_t started_usec;
-    bool is_leaving;           /* it will be gone before long */
+    bool is_terminating; /* it is about to end */
 };
 
 /* ---- a pass ---- */
@@ -138,14 +147,14 @@ struct selector_ops;
 
 struct selector {
     const struct selector_ops *ops;
-    void *data;                /* the selector's own */
+    void *data; /* the selector's own */
 };
 
 struct sched_preemption {
     bool enabled;
     enum sched_victims { SCHED_OLDEST, SCHED_NEWEST, SCHED_FEWEST, SCHED_SMALLEST } order;
-    int64_t min_runtime_usec;  /* younger ones are left alone */
-    bool moves;                /* before anybody is displaced, others are moved; with backfill only
+    int64_t min_runtime_usec; /* younger ones are left alone */
+    bool moves;               /* before anybody is preempted, others migrate; with backfill only
                                   if nobody who has a time starts later by it */
 };
 
@@ -155,16 +164,17 @@ struct sched_options {
     struct selector selector;
     const char *const *slot_priority; /* device names, e.g. "cuda", "cpu": compared first */
     size_t slot_priority_count;
-    uint32_t retries_to_skip;  /* FIFO: who failed as often is passed by others; 0 = never */
+    uint32_t retries_to_skip; /* FIFO: who failed as often is passed by others; 0 = never */
     bool backfill;
     int64_t lifetime_usec;     /* backfill: assumed where none is known; 0 = a day */
     uint32_t reservations_max; /* backfill: sessions that get a time; 0 = all */
+    bool plans_to_start;       /* backfill: a pass ends when nothing has room, and tells no times */
     struct sched_preemption preemption;
-    uint32_t choices_max;      /* candidates noted of each placement, at most 16; 0 = none */
+    uint32_t choices_max; /* candidates noted of each placement, at most 16; 0 = none */
 };
 
 struct sched_snapshot {
-    int64_t now_usec;          /* wall clock, for starts_usec */
+    int64_t now_usec;               /* wall clock, for starts_usec */
     const struct slot_types *types; /* all known ones: no agent has any other */
     struct sched_options options;
     const struct sched_agent *agents;
@@ -181,30 +191,31 @@ struct sched_snapshot {
 
 enum sched_verdict {
     SCHED_PLACED,
-    SCHED_NO_ROOM,      /* fits on no agent now; holds up what is behind it */
-    SCHED_NO_AGENT,     /* there is no agent (of its architecture) */
-    SCHED_TOO_EARLY,    /* before starts_usec */
-    SCHED_DEPENDENCY,   /* waits for another session's success */
-    SCHED_DOOMED,       /* a dependency failed: it will never run */
-    SCHED_CONCURRENCY,  /* too many sessions of the account */
-    SCHED_QUOTA,        /* the account's slots are used up */
-    SCHED_PREEMPTING,   /* has its place; starts when the victims have gone */
-    SCHED_BEHIND,       /* never an outcome: held up by another (explanations only) */
+    SCHED_NO_ROOM,     /* fits on no agent now; holds up what is behind it */
+    SCHED_NO_AGENT,    /* there is no agent (of its architecture) */
+    SCHED_NO_CAPACITY, /* fits on no agent that takes sessions, even if it were empty */
+    SCHED_TOO_EARLY,   /* before starts_usec */
+    SCHED_DEPENDENCY,  /* waits for another session's success */
+    SCHED_DOOMED,      /* a dependency failed: it will never run */
+    SCHED_CONCURRENCY, /* too many sessions of the account */
+    SCHED_QUOTA,       /* the account's slots are used up */
+    SCHED_PREEMPTING,  /* has its place; starts when the victims have ended */
+    SCHED_BEHIND,      /* never an outcome: held up by another (explanations only) */
 };
 /* "no-room" ...: a stable word for programs. */
 const char *sched_verdict_name(enum sched_verdict verdict);
 
 struct sched_outcome {
-    uint32_t session;          /* index in the snapshot, or the handle */
+    uint32_t session; /* index in the snapshot, or the handle */
     enum sched_verdict verdict;
-    uint32_t account;          /* that refused, or SCHED_NO_ACCOUNT */
-    const uint32_t *agents;    /* PLACED, PREEMPTING: index of the agent per kernel */
-    const uint32_t *victims;   /* PREEMPTING: indexes of the running ones, or handles */
+    uint32_t account;               /* that refused, or SCHED_NO_ACCOUNT */
+    const uint32_t *agents;         /* PLACED, PREEMPTING: index of the agent per kernel */
+    const uint32_t *victims;        /* PREEMPTING: indexes of the running ones, or handles */
     const uint32_t *const *targets; /* index of the agent per kernel of each of them, where it
-                                  starts again; NULL = they are displaced */
+                                  starts again; NULL = they are preempted */
     size_t victim_count;
-    int64_t starts_usec;       /* NO_ROOM with backfill: when it will start; 0 = not known */
-    const char *choices;       /* PLACED, with choices_max: JSON, per requirement
+    int64_t starts_usec; /* NO_ROOM with backfill: when it will start; 0 = not known */
+    const char *choices; /* PLACED, with choices_max: JSON, per requirement
                                   {"selection", "with_room", "without_room": agents, "ranked":
                                   false if the selector says no more than which one, "best": the
                                   best first, or the chosen one and others by id
@@ -215,8 +226,8 @@ struct sched_outcome {
 struct sched_result {
     struct sched_outcome *outcomes; /* in the order of looking */
     size_t count;
-    bool is_blocked;           /* one that found no room holds up the rest */
-    uint32_t blocker;          /* which; meaningless otherwise */
+    bool is_blocked;  /* one that did not fit holds up the rest */
+    uint32_t blocker; /* which; meaningless otherwise */
 };
 
 /* One pass; the result lives in 'arena'. 0 or -ENOMEM, -EINVAL for agents whose
@@ -226,7 +237,7 @@ int sched_run(const struct sched_snapshot *snap, struct arena *arena, struct sch
               struct aq_error *err);
 
 /* Say why session 'index', looked at by itself, does not start: a sentence or
- * list for people into 'text', and an object {"kind", "text", "requirements":
+ * list for users into 'text', and an object {"kind", "text", "requirements":
  * [{"slots", "agents", "nearest", "missing"}], "account", "dependencies",
  * "starts_at"} into 'json'; either may be NULL. Returns the verdict (PLACED: it
  * could start now), or -ENOMEM.
@@ -241,8 +252,8 @@ extern const struct sequencer_ops sched_fifo, sched_lifo, sched_drf, sched_fair_
 /* Amounts of one agent in the columns to compare, most important first. */
 struct sched_candidate {
     const char *agent_id;
-    int unutilized;            /* slots it has free that the request does not want */
-    const int64_t *free;       /* per column; SCHED_ABSENT = the agent has no such slot */
+    int unutilized;      /* slots it has free that the request does not want */
+    const int64_t *free; /* per column; SCHED_ABSENT = the agent has no such slot */
     size_t count;
 };
 #define SCHED_ABSENT INT64_MIN

@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* select_device.c - selectors that take turns, or look at the devices
  *
  * "bin-packing" and "high-performance" are the two modes of Alnair's vGPU
  * sharing scheduler, per device as its documents promise: the fullest device
- * that has room, or the emptiest.
+ * where it fits, or the emptiest.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/agent.h"
-#include "sched/select.h"
+#include "sched/select_node.h"
 
 /* ---- taking turns ---- */
 
@@ -51,7 +52,7 @@ static bool is_sooner(const struct turns *t, const struct cluster *c, uint32_t a
     return b == CLUSTER_NONE || compare_turns(c->nodes[a].id, c->nodes[b].id, t->last) < 0;
 }
 
-static uint32_t pick_turn(void *data, struct cluster *c, struct request *req,
+static uint32_t pick_turn(void *data, struct cluster *c, struct slot_request *req,
                           const struct selector *self, const struct node_list *allowed,
                           uint32_t node, int32_t *device)
 {
@@ -82,29 +83,32 @@ static void note_turn(void *data, const struct cluster *c, uint32_t node)
     (void)snprintf(t->last, sizeof(t->last), "%s", c->nodes[node].id);
 }
 
-const struct selector_ops sched_round_robin = { .name = "roundrobin", .open = open_turns,
-    .close = free, .pick = pick_turn, .placed = note_turn };
+const struct selector_ops sched_round_robin = { .name = "roundrobin",
+                                                .open = open_turns,
+                                                .close = free,
+                                                .pick = pick_turn,
+                                                .on_placement = note_turn };
 
 /* ---- by devices ---- */
 
 /* The share that would be used of the best device, in 1/100; of nodes without
  * devices, of the first slot that is compared.
  */
-static double used_share(const struct cluster *c, const struct request *req,
+static double used_share(const struct cluster *c, const struct slot_request *req,
                          const struct node_state *s, int sign, int32_t *ret_device)
 {
     double best = 0;
 
     *ret_device = -1;
     for (uint32_t i = 0; i < s->device_count; i++) {
-        const struct device *d = &s->devices[i];
+        const struct cluster_device *d = &s->devices[i];
         int64_t amount = req->amounts[d->column];
         double used;
 
         if (amount <= 0 || !(req->models >> d->model & 1) || d->free < AQ_MIN(amount, d->capacity))
             continue;
-        used = 100.0 * (double)(d->capacity - d->free + AQ_MIN(amount, d->capacity)) /
-               (double)d->capacity;
+        used = 100.0 * (double)(d->capacity - d->free + AQ_MIN(amount, d->capacity))
+               / (double)d->capacity;
         if (*ret_device < 0 || sign * used > sign * best) {
             best = used;
             *ret_device = (int32_t)i;
@@ -115,7 +119,7 @@ static double used_share(const struct cluster *c, const struct request *req,
 }
 
 /* A request without devices stays off agents that have them. */
-static double score_packing(void *data, const struct cluster *c, const struct request *req,
+static double score_packing(void *data, const struct cluster *c, const struct slot_request *req,
                             const struct node_state *s, int32_t *ret_device)
 {
     double used = used_share(c, req, s, 1, ret_device);
@@ -124,7 +128,7 @@ static double score_packing(void *data, const struct cluster *c, const struct re
     return *ret_device < 0 && s->device_count ? -1 : used;
 }
 
-static double score_performance(void *data, const struct cluster *c, const struct request *req,
+static double score_performance(void *data, const struct cluster *c, const struct slot_request *req,
                                 const struct node_state *s, int32_t *ret_device)
 {
     double used = used_share(c, req, s, -1, ret_device);
@@ -135,4 +139,4 @@ static double score_performance(void *data, const struct cluster *c, const struc
 
 const struct selector_ops sched_bin_packing = { .name = "bin-packing", .score = score_packing };
 const struct selector_ops sched_high_performance = { .name = "high-performance",
-    .score = score_performance };
+                                                     .score = score_performance };

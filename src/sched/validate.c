@@ -1,11 +1,12 @@
-/* validate.c - what can speak against a session even where there is room */
-#include "sched/state_private.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* validate.c - rules that keep a session from starting even where it fits */
+#include "sched/scheduler_internal.h"
 
 /* SCHED_PLACED if it has nothing to say. */
-typedef enum sched_verdict (*validator_fn)(const struct sched *s, const struct entry *e,
+typedef enum sched_verdict (*validator_fn)(const struct sched *s, const struct sched_entry *e,
                                            int64_t now_usec, uint32_t *ret_account);
 
-static enum sched_verdict check_start(const struct sched *s, const struct entry *e,
+static enum sched_verdict check_start(const struct sched *s, const struct sched_entry *e,
                                       int64_t now_usec, uint32_t *ret_account)
 {
     (void)s;
@@ -13,7 +14,7 @@ static enum sched_verdict check_start(const struct sched *s, const struct entry 
     return e->type == SESSION_BATCH && now_usec < e->starts_usec ? SCHED_TOO_EARLY : SCHED_PLACED;
 }
 
-static enum sched_verdict check_dependencies(const struct sched *s, const struct entry *e,
+static enum sched_verdict check_dependencies(const struct sched *s, const struct sched_entry *e,
                                              int64_t now_usec, uint32_t *ret_account)
 {
     (void)s;
@@ -22,15 +23,15 @@ static enum sched_verdict check_dependencies(const struct sched *s, const struct
     return e->dependencies;
 }
 
-static enum sched_verdict check_concurrency(const struct sched *s, const struct entry *e,
+static enum sched_verdict check_concurrency(const struct sched *s, const struct sched_entry *e,
                                             int64_t now_usec, uint32_t *ret_account)
 {
     (void)now_usec;
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
         uint32_t account = e->accounts[kind];
 
-        if (account < s->account_count && s->accounts[account].max_sessions > 0 &&
-            s->accounts[account].sessions >= s->accounts[account].max_sessions) {
+        if (account < s->account_count && s->accounts[account].max_sessions > 0
+            && s->accounts[account].sessions >= s->accounts[account].max_sessions) {
             *ret_account = account;
             return SCHED_CONCURRENCY;
         }
@@ -38,12 +39,12 @@ static enum sched_verdict check_concurrency(const struct sched *s, const struct 
     return SCHED_PLACED;
 }
 
-int64_t account_limit(const struct account *a, size_t column)
+int64_t account_limit(const struct account_state *a, size_t column)
 {
     return a->limits ? a->limits[column] : AMOUNT_INFINITE;
 }
 
-int64_t entry_amount(const struct entry *e, size_t column)
+int64_t entry_amount(const struct sched_entry *e, size_t column)
 {
     int64_t total = 0;
 
@@ -54,7 +55,8 @@ int64_t entry_amount(const struct entry *e, size_t column)
 }
 
 /* Would 'e' go over a limit of the account? Only slots that are wanted count. */
-static bool is_over(const struct sched *s, const struct account *a, const struct entry *e)
+static bool is_over(const struct sched *s, const struct account_state *a,
+                    const struct sched_entry *e)
 {
     for (size_t c = 0; c < s->cluster.columns; c++) {
         int64_t limit = account_limit(a, c), total;
@@ -67,13 +69,13 @@ static bool is_over(const struct sched *s, const struct account *a, const struct
     return false;
 }
 
-static enum sched_verdict check_quota(const struct sched *s, const struct entry *e,
+static enum sched_verdict check_quota(const struct sched *s, const struct sched_entry *e,
                                       int64_t now_usec, uint32_t *ret_account)
 {
     (void)now_usec;
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
-        if (e->accounts[kind] < s->account_count &&
-            is_over(s, &s->accounts[e->accounts[kind]], e)) {
+        if (e->accounts[kind] < s->account_count
+            && is_over(s, &s->accounts[e->accounts[kind]], e)) {
             *ret_account = e->accounts[kind];
             return SCHED_QUOTA;
         }
@@ -81,10 +83,10 @@ static enum sched_verdict check_quota(const struct sched *s, const struct entry 
 }
 
 static const validator_fn validators[] = { check_start, check_dependencies, check_concurrency,
-    check_quota };
+                                           check_quota };
 
-enum sched_verdict validate_entry(const struct sched *s, const struct entry *e, int64_t now_usec,
-                                  uint32_t *ret_account)
+enum sched_verdict validate_entry(const struct sched *s, const struct sched_entry *e,
+                                  int64_t now_usec, uint32_t *ret_account)
 {
     *ret_account = SCHED_NO_ACCOUNT;
     for (size_t i = 0; i < AQ_COUNT(validators); i++) {

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csv.c - lines of plain comma-separated values with a line of names before them */
 #include "sim/csv.h"
 
 #include <errno.h>
@@ -12,7 +14,7 @@ int csv_fail(const struct csv *csv, int column, struct aq_error *err, const char
 }
 
 /* Split one line. The count of values, or -EINVAL. */
-static int split(struct csv *csv, struct csv_value *ret, struct aq_error *err)
+static int csv_split(struct csv *csv, struct csv_value *ret, struct aq_error *err)
 {
     const char *end = memchr(csv->at, '\n', (size_t)(csv->end - csv->at));
     const char *stop = end ? end : csv->end, *from = csv->at;
@@ -44,7 +46,7 @@ int csv_begin(struct csv *csv, const char *text, size_t len, struct aq_error *er
     *csv = (struct csv){ .at = text, .end = text + len };
     if (len == 0)
         return aq_fail(err, EINVAL, "it is empty: the first line must name the columns");
-    if ((count = split(csv, csv->names, err)) < 0)
+    if ((count = csv_split(csv, csv->names, err)) < 0)
         return count;
     csv->columns = (size_t)count;
     return 0;
@@ -55,7 +57,7 @@ int csv_next(struct csv *csv, struct aq_error *err)
     int count;
 
     while (csv->at < csv->end) {
-        count = split(csv, csv->values, err);
+        count = csv_split(csv, csv->values, err);
         if (count < 0)
             return count;
         if (count == 1 && csv->values[0].len == 0)
@@ -71,8 +73,8 @@ int csv_next(struct csv *csv, struct aq_error *err)
 int csv_find(const struct csv *csv, const char *name)
 {
     for (size_t i = 0; i < csv->columns; i++)
-        if (csv->names[i].len == strlen(name) &&
-            memcmp(csv->names[i].text, name, csv->names[i].len) == 0)
+        if (csv->names[i].len == strlen(name)
+            && memcmp(csv->names[i].text, name, csv->names[i].len) == 0)
             return (int)i;
     return -1;
 }
@@ -93,8 +95,8 @@ int csv_number(const struct csv *csv, int column, int64_t min, int64_t max, int6
         return csv_fail(csv, column, err, "a number is missing");
     is_negative = v->text[0] == '-';
     for (i = is_negative; i < v->len && v->text[i] >= '0' && v->text[i] <= '9'; i++)
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, v->text[i] - '0', &value))
+        if (__builtin_mul_overflow(value, 10, &value)
+            || __builtin_add_overflow(value, v->text[i] - '0', &value))
             return csv_fail(csv, column, err, "the number is too large");
     if (i == (size_t)is_negative)
         return csv_fail(csv, column, err, "not a number");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* csv.h - lines of plain comma-separated values with a line of names before them */
 #ifndef AQ_SIM_CSV_H
 #define AQ_SIM_CSV_H
@@ -12,14 +13,14 @@
 #define CSV_COLUMNS_MAX 64
 
 struct csv_value {
-    const char *text;          /* not terminated */
+    const char *text; /* not terminated */
     size_t len;
 };
 
 struct csv {
     const char *at, *end;
-    size_t line;               /* of the values, from 1 */
-    size_t columns;            /* in the line of names */
+    size_t line;    /* of the values, from 1 */
+    size_t columns; /* in the line of names */
     struct csv_value names[CSV_COLUMNS_MAX], values[CSV_COLUMNS_MAX];
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fgd.c - fragmentation gradient descent as its authors' scheduler computes it
  *
  * The fragment of a node for a task is all its free GPU if the task takes no
@@ -13,15 +14,16 @@
 
 #define GPUS_MAX 64
 
-struct gpus {
+struct fgd_gpus {
     int64_t cpu_milli;
     uint32_t count;
     uint16_t model;
     int32_t free[GPUS_MAX];
 };
 
-static void read_gpus(const struct cluster *c, const int64_t *free, const struct device *devices,
-                      uint32_t count, struct gpus *ret)
+static void fgd_read_gpus(const struct cluster *c, const int64_t *free,
+                          const struct cluster_device *devices, uint32_t count,
+                          struct fgd_gpus *ret)
 {
     ret->cpu_milli = c->cpu_column == SIZE_MAX ? 0 : free[c->cpu_column] / (AMOUNT_ONE / 1000);
     ret->count = AQ_MIN(count, (uint32_t)GPUS_MAX);
@@ -30,7 +32,7 @@ static void read_gpus(const struct cluster *c, const int64_t *free, const struct
         ret->free[d] = (int32_t)(devices[d].free * 1000 / devices[d].capacity);
 }
 
-static double fragment(const struct gpus *g, const struct shape *shape)
+static double fgd_fragment(const struct fgd_gpus *g, const struct request_shape *shape)
 {
     int64_t all = 0, small = 0;
     int32_t fitting = 0;
@@ -42,30 +44,30 @@ static double fragment(const struct gpus *g, const struct shape *shape)
         else
             small += g->free[d];
     }
-    if (!shape->devices || !(shape->models >> g->model & 1) || g->cpu_milli < shape->cpu_milli ||
-        fitting < shape->devices)
+    if (!shape->devices || !(shape->models >> g->model & 1) || g->cpu_milli < shape->cpu_milli
+        || fitting < shape->devices)
         return (double)all;
     return (double)small;
 }
 
-static double mean_fragment(const struct policy *p, const struct gpus *g)
+static double fgd_mean_fragment(const struct policy *p, const struct fgd_gpus *g)
 {
     double sum = 0;
 
     for (size_t i = 0; i < p->typical_count; i++)
-        sum += p->typical.shapes[i].count * fragment(g, &p->typical.shapes[i].shape);
+        sum += p->typical.shapes[i].count * fgd_fragment(g, &p->typical.shapes[i].shape);
     return p->typical_total > 0 ? sum / p->typical_total : 0;
 }
 
-static double rounded(double fall)
+static double fgd_rounded(double fall)
 {
     return floor(100 / (1 + exp(-fall / 1000)));
 }
 
-static double score_with(const struct policy *p, const struct gpus *before, double mean,
-                         const struct shape *shape, uint32_t device)
+static double fgd_score_with(const struct policy *p, const struct fgd_gpus *before, double mean,
+                             const struct request_shape *shape, uint32_t device)
 {
-    struct gpus after = *before;
+    struct fgd_gpus after = *before;
 
     after.cpu_milli -= shape->cpu_milli;
     if (shape->devices == 1) {
@@ -79,23 +81,23 @@ static double score_with(const struct policy *p, const struct gpus *before, doub
                 left--;
             }
     }
-    return rounded(mean - mean_fragment(p, &after));
+    return fgd_rounded(mean - fgd_mean_fragment(p, &after));
 }
 
 /* The best score, of the first device that has it. */
-static double best_score(const struct policy *p, const struct gpus *g, const struct shape *shape,
-                         int32_t *ret_device)
+static double fgd_best_score(const struct policy *p, const struct fgd_gpus *g,
+                             const struct request_shape *shape, int32_t *ret_device)
 {
-    double mean = mean_fragment(p, g), best = -1;
+    double mean = fgd_mean_fragment(p, g), best = -1;
 
     if (shape->devices != 1)
-        return score_with(p, g, mean, shape, 0);
+        return fgd_score_with(p, g, mean, shape, 0);
     for (uint32_t d = 0; d < g->count; d++) {
         double score;
 
         if (g->free[d] < shape->part_milli)
             continue;
-        score = score_with(p, g, mean, shape, d);
+        score = fgd_score_with(p, g, mean, shape, d);
         if (score > best) {
             best = score;
             *ret_device = (int32_t)d;
@@ -104,39 +106,41 @@ static double best_score(const struct policy *p, const struct gpus *g, const str
     return best;
 }
 
-static double score_fgd(void *data, const struct cluster *c, const struct request *req,
+static double score_fgd(void *data, const struct cluster *c, const struct slot_request *req,
                         const struct node_state *s, int32_t *ret_device)
 {
-    struct shape shape;
-    struct gpus g;
+    struct request_shape shape;
+    struct fgd_gpus g;
 
-    (void)shape_of(c, req, &shape);
-    read_gpus(c, s->free, s->devices, s->device_count, &g);
-    return best_score(data, &g, &shape, ret_device);
+    (void)request_shape_of(c, req, &shape);
+    fgd_read_gpus(c, s->free, s->devices, s->device_count, &g);
+    return fgd_best_score(data, &g, &shape, ret_device);
 }
 
 /* Of equal devices the first in the node's own order. */
-static uint32_t pick_device(void *data, struct cluster *c, struct request *req,
-                            const struct selector *self, const struct node_list *allowed,
-                            uint32_t node, int32_t *device)
+static uint32_t fgd_pick_device(void *data, struct cluster *c, struct slot_request *req,
+                                const struct selector *self, const struct node_list *allowed,
+                                uint32_t node, int32_t *device)
 {
-    const struct node *n = &c->nodes[node];
+    const struct cluster_node *n = &c->nodes[node];
     const struct node_state *s = &c->states[n->state];
-    struct shape shape;
-    struct gpus g;
+    struct request_shape shape;
+    struct fgd_gpus g;
     int32_t own = -1;
 
     (void)self;
-    (void)allowed; /* tasks of traces have no wishes */
-    (void)shape_of(c, req, &shape);
+    (void)allowed; /* tasks of traces have no constraints */
+    (void)request_shape_of(c, req, &shape);
     if (shape.devices != 1)
         return node;
-    read_gpus(c, n->free, n->devices, n->device_count, &g);
-    (void)best_score(data, &g, &shape, &own);
+    fgd_read_gpus(c, n->free, n->devices, n->device_count, &g);
+    (void)fgd_best_score(data, &g, &shape, &own);
     for (uint32_t d = 0; own >= 0 && d < s->device_count; d++)
         if (memcmp(&s->devices[d], &n->devices[own], sizeof(*s->devices)) == 0)
             *device = (int32_t)d;
     return node;
 }
 
-const struct selector_ops policy_fgd = { .name = "fgd", .score = score_fgd, .pick = pick_device };
+const struct selector_ops policy_fgd = { .name = "fgd",
+                                         .score = score_fgd,
+                                         .pick = fgd_pick_device };

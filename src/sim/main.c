@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-sim: replays a trace through the scheduler. `aliquot sim` runs it. */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,13 +28,13 @@ static int run_policy(const struct sim *sim, size_t policy, struct arrival_row *
                       struct aq_error *err)
 {
     const struct sim_options *o = &sim->options;
-    struct experiment e = { &sim->nodes, &sim->tasks, o->arrival, o->policies[policy] };
-    struct experiment_result result;
+    struct arrival_experiment e = { &sim->nodes, &sim->tasks, o->arrival, o->policies[policy] };
+    struct arrival_experiment_result result;
     int64_t start = clock_monotonic_usec();
 
     *row = (struct arrival_row){ .policy = o->policies[policy]->name, .points = SIZE_MAX };
     for (size_t i = 0; i < o->seed_count; i++) {
-        int r = experiment_run(&e, o->seeds[i], &result, err);
+        int r = arrival_experiment_run(&e, o->seeds[i], &result, err);
 
         if (r < 0)
             return r;
@@ -91,8 +92,10 @@ static int run_order(const struct sim *sim, const struct sim_order *order,
 {
     const struct sim_options *o = &sim->options;
     size_t draws = o->load.draw ? o->seed_count : 1;
-    struct replay replay = { &sim->nodes, &sim->tasks, o->load, policy, order->sequencer,
-        order->backfill, order->retries_to_skip };
+    struct replay replay = {
+        &sim->nodes,     &sim->tasks,           o->load, policy, order->sequencer,
+        order->backfill, order->retries_to_skip
+    };
     struct replay_result result;
     int64_t begin = clock_monotonic_usec();
     int r = 0;
@@ -112,7 +115,7 @@ static int run_time(struct sim *sim, struct aq_error *err)
     size_t count = 0;
     struct time_row *rows = calloc(o->order_count * o->policy_count, sizeof(*rows));
     int64_t start = clock_monotonic_usec();
-    int r = rows ? 0 : aq_fail(err, ENOMEM, "a replay");
+    int r = rows ? 0 : aq_fail_oom(err);
 
     for (size_t i = 0; i < o->order_count && r == 0; i++)
         for (size_t p = 0; p < o->policy_count && r == 0; p++)
@@ -129,7 +132,7 @@ static int run_time(struct sim *sim, struct aq_error *err)
 
 /* ---- the whole ---- */
 
-static int run(struct sim *sim, struct aq_error *err)
+static int sim_run(struct sim *sim, struct aq_error *err)
 {
     const struct sim_options *o = &sim->options;
     int r = trace_load_nodes(o->nodes, &sim->arena, &sim->nodes, err);
@@ -139,7 +142,7 @@ static int run(struct sim *sim, struct aq_error *err)
     if (r == 0)
         r = o->in_time ? run_time(sim, err) : run_arrival(sim, err);
     if (r == 0 && (!strbuf_ok(&sim->out) || !strbuf_ok(&sim->svg)))
-        r = aq_fail(err, ENOMEM, "the figures");
+        r = aq_fail_oom(err);
     if (r == 0 && o->svg)
         r = fs_write_quick(AT_FDCWD, o->svg, sim->svg.data, sim->svg.len, 0644, err);
     if (r == 0 && (fputs(sim->out.data, stdout) < 0 || fflush(stdout) < 0))
@@ -158,8 +161,9 @@ int main(int argc, char **argv)
         return 2;
     }
     if (sim.options.help || sim.options.version)
-        return fputs(sim.options.help ? sim_usage : "aliquot-sim " ALIQUOT_VERSION "\n", stdout) < 0;
-    if ((r = run(&sim, &err)) < 0) {
+        return fputs(sim.options.help ? sim_usage : "aliquot-sim " ALIQUOT_VERSION "\n", stdout)
+               < 0;
+    if ((r = sim_run(&sim, &err)) < 0) {
         (void)fprintf(stderr, "aliquot sim: %s\n", err.text);
         status = r == -EINVAL || r == -ENOENT ? 2 : 1;
     }

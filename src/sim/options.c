@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c - what aliquot-sim was asked to do */
 #include "sim/options.h"
 
 #include <errno.h>
@@ -36,8 +38,8 @@ const char sim_usage[] =
     "      --json            one JSON object as the last line, and no table\n"
     "      --help, --version\n";
 
-static int parse_number(const char *option, const char *text, double min, double max, double *ret,
-                        struct aq_error *err)
+static int sim_options_parse_number(const char *option, const char *text, double min, double max,
+                                    double *ret, struct aq_error *err)
 {
     char *end;
     double value = strtod(text, &end);
@@ -59,8 +61,10 @@ static int parse_seeds(char *text, struct sim_options *ret, struct aq_error *err
         unsigned long long seed = strtoull(word, &end, 10);
 
         if (*word == '-' || end == word || *end || ret->seed_count == SIM_SEEDS_MAX)
-            return aq_fail_field(err, EINVAL, "--seeds", "--seeds is a list of at most %d whole "
-                                 "numbers, as 42,43,44", SIM_SEEDS_MAX);
+            return aq_fail_field(err, EINVAL, "--seeds",
+                                 "--seeds is a list of at most %d whole "
+                                 "numbers, as 42,43,44",
+                                 SIM_SEEDS_MAX);
         ret->seeds[ret->seed_count++] = seed;
     }
     return ret->seed_count ? 0 : aq_fail_field(err, EINVAL, "--seeds", "--seeds is empty");
@@ -98,9 +102,11 @@ static int parse_order(char *word, struct sim_order *ret, struct aq_error *err)
     else if (plus)
         ret->sequencer = NULL;
     return ret->sequencer ? 0
-                          : aq_fail_field(err, EINVAL, "--order", "there is no order '%.40s'; "
+                          : aq_fail_field(err, EINVAL, "--order",
+                                          "there is no order '%.40s'; "
                                           "known are fifo, lifo, drf, fair-share, each also with "
-                                          "+backfill, and fifo+skip", word);
+                                          "+backfill, and fifo+skip",
+                                          word);
 }
 
 static int parse_orders(char *text, struct sim_options *ret, struct aq_error *err)
@@ -122,7 +128,7 @@ static int parse_orders(char *text, struct sim_options *ret, struct aq_error *er
     return ret->order_count ? 0 : aq_fail_field(err, EINVAL, "--order", "--order is empty");
 }
 
-static int take(int letter, char *value, struct sim_options *o, struct aq_error *err)
+static int options_take(int letter, char *value, struct sim_options *o, struct aq_error *err)
 {
     double number = 0;
     int r;
@@ -140,16 +146,16 @@ static int take(int letter, char *value, struct sim_options *o, struct aq_error 
     case 'p':
         return parse_policies(value, o, err);
     case 'a':
-        return parse_number("--arrival", value, 0.01, 100, &o->arrival, err);
+        return sim_options_parse_number("--arrival", value, 0.01, 100, &o->arrival, err);
     case 'l':
-        return parse_number("--load", value, 0.01, 100, &o->load.load, err);
+        return sim_options_parse_number("--load", value, 0.01, 100, &o->load.load, err);
     case 'd':
         o->in_time = true;
-        r = parse_number("--draw", value, 1, DRAW_MAX, &number, err);
+        r = sim_options_parse_number("--draw", value, 1, DRAW_MAX, &number, err);
         o->load.draw = (uint32_t)number;
         return r;
     case 'L':
-        r = parse_number("--longest", value, 1, 1e9, &number, err);
+        r = sim_options_parse_number("--longest", value, 1, 1e9, &number, err);
         o->load.longest_sec = (int64_t)number;
         return r;
     case 's':
@@ -169,27 +175,38 @@ static int take(int letter, char *value, struct sim_options *o, struct aq_error 
 int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_error *err)
 {
     static const struct option known[] = {
-        { "nodes", required_argument, NULL, 'n' },   { "tasks", required_argument, NULL, 't' },
-        { "policy", required_argument, NULL, 'p' },  { "arrival", required_argument, NULL, 'a' },
-        { "seeds", required_argument, NULL, 's' },   { "load", required_argument, NULL, 'l' },
-        { "draw", required_argument, NULL, 'd' },    { "longest", required_argument, NULL, 'L' },
-        { "order", required_argument, NULL, 'o' },   { "svg", required_argument, NULL, 'g' },
-        { "time", no_argument, NULL, 'T' },          { "json", no_argument, NULL, 'j' },
-        { "help", no_argument, NULL, 'h' },          { "version", no_argument, NULL, 'v' },
+        { "nodes", required_argument, NULL, 'n' },
+        { "tasks", required_argument, NULL, 't' },
+        { "policy", required_argument, NULL, 'p' },
+        { "arrival", required_argument, NULL, 'a' },
+        { "seeds", required_argument, NULL, 's' },
+        { "load", required_argument, NULL, 'l' },
+        { "draw", required_argument, NULL, 'd' },
+        { "longest", required_argument, NULL, 'L' },
+        { "order", required_argument, NULL, 'o' },
+        { "svg", required_argument, NULL, 'g' },
+        { "time", no_argument, NULL, 'T' },
+        { "json", no_argument, NULL, 'j' },
+        { "help", no_argument, NULL, 'h' },
+        { "version", no_argument, NULL, 'v' },
         { NULL, 0, NULL, 0 },
     };
     int letter, r;
 
-    *ret = (struct sim_options){ .policies = { &sched_fragmentation }, .policy_count = 1,
-        .orders = { { "fifo", &sched_fifo, false, 0 } }, .order_count = 1, .seeds = { 42, 43, 44 },
-        .seed_count = 3, .arrival = 1.3,
-        .load = { .load = 1 } };
+    *ret = (struct sim_options){ .policies = { &sched_fragmentation },
+                                 .policy_count = 1,
+                                 .orders = { { "fifo", &sched_fifo, false, 0 } },
+                                 .order_count = 1,
+                                 .seeds = { 42, 43, 44 },
+                                 .seed_count = 3,
+                                 .arrival = 1.3,
+                                 .load = { .load = 1 } };
     opterr = 0;
     while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (letter == '?')
             return aq_fail(err, EINVAL, "'%.60s' is not an option, or its value is missing",
                            argv[optind - 1]);
-        if ((r = take(letter, optarg, ret, err)) < 0)
+        if ((r = options_take(letter, optarg, ret, err)) < 0)
             return r;
     }
     if (ret->help || ret->version)

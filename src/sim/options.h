@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.h - what aliquot-sim was asked to do */
 #ifndef AQ_SIM_OPTIONS_H
 #define AQ_SIM_OPTIONS_H
 
 #include "base/error.h"
 #include "sched/sched.h"
-#include "sim/load.h"
+#include "sim/workload.h"
 
 #define SIM_POLICIES_MAX 12
 #define SIM_ORDERS_MAX 12
@@ -27,7 +28,7 @@ struct sim_options {
     uint64_t seeds[SIM_SEEDS_MAX];
     size_t seed_count;
     double arrival;
-    struct load_spec load;
+    struct workload_spec load;
     bool json, in_time, help, version;
 };
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* policy.c - ways to choose an agent, by name */
 #include "sim/policy.h"
 
 #include <errno.h>
@@ -9,7 +11,7 @@
 
 /* ---- any ---- */
 
-static int32_t random_device(struct policy *p, const struct request *req,
+static int32_t random_device(struct policy *p, const struct slot_request *req,
                              const struct node_state *s)
 {
     int32_t found[64];
@@ -24,14 +26,14 @@ static int32_t random_device(struct policy *p, const struct request *req,
     return count ? found[random_below(&p->random, count)] : -1;
 }
 
-static uint32_t pick_random(void *data, struct cluster *c, struct request *req,
+static uint32_t pick_random(void *data, struct cluster *c, struct slot_request *req,
                             const struct selector *self, const struct node_list *allowed,
                             uint32_t node, int32_t *device)
 {
     struct policy *p = data;
     uint64_t count = 0, at;
 
-    (void)allowed; /* tasks of traces have no wishes */
+    (void)allowed; /* tasks of traces have no constraints */
     for (uint32_t s = 0; s < c->state_count; s++)
         if (c->states[s].member_count && cluster_fit(c, req, s, self)->has_room)
             count += c->states[s].member_count;
@@ -52,7 +54,7 @@ const struct selector_ops policy_random = { .name = "random", .pick = pick_rando
 
 /* ---- the least left ---- */
 
-static double score_bestfit(void *data, const struct cluster *c, const struct request *req,
+static double score_bestfit(void *data, const struct cluster *c, const struct slot_request *req,
                             const struct node_state *s, int32_t *ret_device)
 {
     struct policy *p = data;
@@ -75,7 +77,7 @@ const struct selector_ops policy_bestfit = { .name = "bestfit", .score = score_b
 int policy_find(const char *name, const struct selector_ops **ret, struct aq_error *err)
 {
     static const struct selector_ops *const own[] = { &policy_random, &policy_bestfit,
-        &policy_fgd };
+                                                      &policy_fgd };
 
     for (size_t i = 0; i < AQ_COUNT(own); i++)
         if (strcmp(own[i]->name, name) == 0) {
@@ -86,7 +88,9 @@ int policy_find(const char *name, const struct selector_ops **ret, struct aq_err
         return sched_plugin_load(name + strlen(PLUGIN), NULL, ret, err);
     if ((*ret = sched_find_selector(name)))
         return 0;
-    return aq_fail_field(err, EINVAL, "policy", "there is no policy '%s'; known are fragmentation "
+    return aq_fail_field(err, EINVAL, "policy",
+                         "there is no policy '%s'; known are fragmentation "
                          "(the default), concentrated, dispersed, legacy, roundrobin, bin-packing, "
-                         "high-performance, plugin:FILE, and for comparison random, bestfit, fgd", name);
+                         "high-performance, plugin:FILE, and for comparison random, bestfit, fgd",
+                         name);
 }

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* policy.h - ways to choose an agent, by name
  *
  * Those of src/sched, and three that published experiments compare with:
- *   random   any agent with room, any device with room
+ *   random   any agent where it fits, any device where it fits
  *   bestfit  the agent with the least CPU and devices left, by size of the
- *            largest node; the fullest device that has room
+ *            largest node; the fullest device where it fits
  *   fgd      fragmentation gradient descent as published (USENIX ATC 2023):
  *            the typical tasks are those of the whole list, known before;
  *            scores are rounded to whole numbers and ties go to the first
@@ -18,7 +19,7 @@ struct policy {
     const struct selector_ops *ops;
     /* of those below */
     struct random random;
-    struct mix typical;        /* fgd */
+    struct request_mix typical; /* fgd */
     size_t typical_count;
     double typical_total;
     double cpu_max, devices_max; /* bestfit: the largest node */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random.h - numbers that are the same for a seed on every machine (splitmix64) */
 #ifndef AQ_SIM_RANDOM_H
 #define AQ_SIM_RANDOM_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* replay.c - a trace in time: sessions come, wait, run and leave */
 #include "sim/replay.h"
 
 #include <errno.h>
@@ -7,71 +9,71 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "sched/fair.h"
-#include "sim/stage.h"
+#include "sim/sim_cluster.h"
 
 #define FACTORS_EVERY_SEC 3600
 #define HALF_LIFE_SEC (7 * 86400.0)
 
-struct ending {
+struct replay_ending {
     int64_t at_sec;
     uint32_t handle, task;
 };
 
 /* Of a user; exponentially decayed GPU seconds. */
-struct usage {
+struct replay_usage {
     double gpu_sec;
     int64_t gpu_milli_now;
 };
 
-struct run {
+struct replay_run {
     const struct replay *replay;
-    struct load load;
-    struct stage stage;
+    struct workload load;
+    struct sim_cluster cluster;
     struct arena arena;
-    struct ending *endings; /* a heap, the next on top */
+    struct replay_ending *endings; /* a heap, the next on top */
     size_t ending_count, ending_cap;
-    uint32_t *tasks;        /* by handle: the arrival */
+    uint32_t *tasks; /* by handle: the arrival */
     size_t task_cap;
     double *waits;
     size_t wait_count;
-    struct usage usage[LOAD_USERS];
+    struct replay_usage usage[WORKLOAD_USERS];
     int64_t factors_sec;
     int64_t now_sec, last_sec;
-    int64_t busy_milli;     /* GPU in use */
+    int64_t busy_milli; /* GPU in use */
     size_t queue;
     double idle_sum, idle_time, busy_sum, busy_time, queue_sum;
 };
 
 /* ---- endings ---- */
 
-static bool ends_before(const struct ending *a, const struct ending *b)
+static bool replay_ends_before(const struct replay_ending *a, const struct replay_ending *b)
 {
     return a->at_sec != b->at_sec ? a->at_sec < b->at_sec : a->task < b->task;
 }
 
-static int push_ending(struct run *run, struct ending e)
+static int replay_push_ending(struct replay_run *run, struct replay_ending e)
 {
     size_t at = run->ending_count;
 
     if (!vec_grow(&run->endings, &run->ending_cap, run->ending_count + 1, sizeof(e)))
         return -ENOMEM;
     run->ending_count++;
-    for (; at > 0 && ends_before(&e, &run->endings[(at - 1) / 2]); at = (at - 1) / 2)
+    for (; at > 0 && replay_ends_before(&e, &run->endings[(at - 1) / 2]); at = (at - 1) / 2)
         run->endings[at] = run->endings[(at - 1) / 2];
     run->endings[at] = e;
     return 0;
 }
 
-static struct ending pop_ending(struct run *run)
+static struct replay_ending replay_pop_ending(struct replay_run *run)
 {
-    struct ending top = run->endings[0], last = run->endings[--run->ending_count];
+    struct replay_ending top = run->endings[0], last = run->endings[--run->ending_count];
     size_t at = 0;
 
     for (size_t child; (child = 2 * at + 1) < run->ending_count; at = child) {
-        if (child + 1 < run->ending_count &&
-            ends_before(&run->endings[child + 1], &run->endings[child]))
+        if (child + 1 < run->ending_count
+            && replay_ends_before(&run->endings[child + 1], &run->endings[child]))
             child++;
-        if (!ends_before(&run->endings[child], &last))
+        if (!replay_ends_before(&run->endings[child], &last))
             break;
         run->endings[at] = run->endings[child];
     }
@@ -82,7 +84,7 @@ static struct ending pop_ending(struct run *run)
 /* ---- owners ---- */
 
 /* Usage decays and grows; the factors follow every hour. */
-static int refresh_owners(struct run *run)
+static int replay_refresh_owners(struct replay_run *run)
 {
     double passed = (double)(run->now_sec - run->factors_sec);
 
@@ -90,18 +92,17 @@ static int refresh_owners(struct run *run)
         return 0;
     if (run->factors_sec >= 0 && passed < FACTORS_EVERY_SEC)
         return 0;
-    for (uint32_t u = 0; u < LOAD_USERS; u++) {
-        struct fair_slot slot = { .capacity = (double)run->stage.gpu_milli / 1000, .weight = 1 };
+    for (uint32_t u = 0; u < WORKLOAD_USERS; u++) {
+        struct fair_slot slot = { .capacity = (double)run->cluster.gpu_milli / 1000, .weight = 1 };
         struct sched_owner owner = { .domain_factor = 1, .project_factor = 1 };
 
         if (run->factors_sec >= 0)
-            run->usage[u].gpu_sec
-                = run->usage[u].gpu_sec * fair_factor(passed / HALF_LIFE_SEC, 1) +
-                  passed * (double)run->usage[u].gpu_milli_now / 1000;
+            run->usage[u].gpu_sec = run->usage[u].gpu_sec * fair_factor(passed / HALF_LIFE_SEC, 1)
+                                    + passed * (double)run->usage[u].gpu_milli_now / 1000;
         slot.used = run->usage[u].gpu_sec;
-        owner.user_factor = fair_factor(fair_usage(&slot, 1, 7) * LOAD_USERS, 1);
-        if ((run->replay->order == &sched_fair_share || run->factors_sec < 0) &&
-            sched_set_owner(run->stage.sched, u, &owner) < 0)
+        owner.user_factor = fair_factor(fair_usage(&slot, 1, 7) * WORKLOAD_USERS, 1);
+        if ((run->replay->order == &sched_fair_share || run->factors_sec < 0)
+            && sched_set_owner(run->cluster.sched, u, &owner) < 0)
             return -ENOMEM;
     }
     run->factors_sec = run->now_sec;
@@ -110,69 +111,70 @@ static int refresh_owners(struct run *run)
 
 /* ---- the clock ---- */
 
-static void add_time(struct run *run, int64_t to)
+static void replay_add_time(struct replay_run *run, int64_t to)
 {
     double passed = (double)(to - run->now_sec);
 
     run->queue_sum += passed * (double)run->queue;
     if (run->queue) {
-        run->idle_sum += passed * (double)(run->stage.gpu_milli - run->busy_milli);
+        run->idle_sum += passed * (double)(run->cluster.gpu_milli - run->busy_milli);
         run->idle_time += passed;
     }
-    if (2 * run->busy_milli >= run->stage.gpu_milli) {
+    if (2 * run->busy_milli >= run->cluster.gpu_milli) {
         run->busy_sum += passed * (double)run->busy_milli;
         run->busy_time += passed;
     }
     run->now_sec = to;
 }
 
-static void note_point(struct run *run, struct replay_result *ret)
+static void replay_note_point(struct replay_run *run, struct replay_result *ret)
 {
     double step = (double)run->last_sec / (REPLAY_POINTS - 1);
 
-    while (ret->point_count < REPLAY_POINTS &&
-           (double)run->now_sec >= step * (double)ret->point_count) {
+    while (ret->point_count < REPLAY_POINTS
+           && (double)run->now_sec >= step * (double)ret->point_count) {
         ret->points[ret->point_count].at_sec = step * (double)ret->point_count;
         ret->points[ret->point_count].queue = (double)run->queue;
-        ret->points[ret->point_count].allocation_pct
-            = 100.0 * (double)run->busy_milli / (double)AQ_MAX(run->stage.gpu_milli, INT64_C(1));
+        ret->points[ret->point_count].allocation_pct = 100.0 * (double)run->busy_milli
+                                                       / (double)AQ_MAX(run->cluster.gpu_milli,
+                                                                        INT64_C(1));
         ret->point_count++;
     }
 }
 
-static int end_one(struct run *run)
+static int replay_end_session(struct replay_run *run)
 {
-    struct ending e = pop_ending(run);
+    struct replay_ending e = replay_pop_ending(run);
     const struct arrival *a = &run->load.arrivals[e.task];
     int64_t gpu = task_gpu_milli(&run->replay->tasks->items[a->task]);
 
     run->busy_milli -= gpu;
     run->usage[a->owner].gpu_milli_now -= gpu;
-    return sched_drop(run->stage.sched, e.handle);
+    return sched_drop(run->cluster.sched, e.handle);
 }
 
-static int begin_one(struct run *run, size_t arrival, struct aq_error *err)
+static int replay_add_session(struct replay_run *run, size_t arrival, struct aq_error *err)
 {
     const struct arrival *a = &run->load.arrivals[arrival];
-    struct sched_session session = stage_session(&run->stage, a->task, (int64_t)arrival);
+    struct sched_session session = sim_cluster_session(&run->cluster, a->task, (int64_t)arrival);
     uint32_t handle;
     int r;
 
     session.owner = a->owner;
     session.lifetime_usec = AQ_MAX(a->duration_sec, INT64_C(1)) * USEC_PER_SEC;
-    if ((r = sched_add(run->stage.sched, &session, &handle, err)) < 0)
+    if ((r = sched_add(run->cluster.sched, &session, &handle, err)) < 0)
         return r;
     if (!vec_grow(&run->tasks, &run->task_cap, (size_t)handle + 1, sizeof(*run->tasks)))
-        return aq_fail(err, ENOMEM, "a replay");
+        return aq_fail_oom(err);
     run->tasks[handle] = (uint32_t)arrival;
     run->queue++;
     return 0;
 }
 
-static int pass(struct run *run, struct aq_error *err)
+static int replay_pass(struct replay_run *run, struct aq_error *err)
 {
     struct sched_result result;
-    int r = sched_pass(run->stage.sched, run->now_sec * USEC_PER_SEC, &run->arena, &result, err);
+    int r = sched_pass(run->cluster.sched, run->now_sec * USEC_PER_SEC, &run->arena, &result, err);
 
     for (size_t i = 0; r == 0 && i < result.count; i++) {
         const struct sched_outcome *out = &result.outcomes[i];
@@ -187,15 +189,17 @@ static int pass(struct run *run, struct aq_error *err)
         run->queue--;
         run->busy_milli += task_gpu_milli(t);
         run->usage[a->owner].gpu_milli_now += task_gpu_milli(t);
-        if (push_ending(run, (struct ending){ run->now_sec + AQ_MAX(a->duration_sec, INT64_C(1)),
-                                              out->session, run->tasks[out->session] }) < 0)
-            r = aq_fail(err, ENOMEM, "a replay");
+        if (replay_push_ending(
+                run, (struct replay_ending){ run->now_sec + AQ_MAX(a->duration_sec, INT64_C(1)),
+                                             out->session, run->tasks[out->session] })
+            < 0)
+            r = aq_fail_oom(err);
     }
     arena_clear(&run->arena, 1 << 20);
     return r;
 }
 
-static int go(struct run *run, struct replay_result *ret, struct aq_error *err)
+static int replay_advance(struct replay_run *run, struct replay_result *ret, struct aq_error *err)
 {
     size_t next = 0;
     int r = 0;
@@ -207,16 +211,16 @@ static int go(struct run *run, struct replay_result *ret, struct aq_error *err)
 
         if (run->ending_count && run->endings[0].at_sec < to)
             to = run->endings[0].at_sec;
-        note_point(run, ret);
-        add_time(run, to);
+        replay_note_point(run, ret);
+        replay_add_time(run, to);
         while (run->ending_count && run->endings[0].at_sec == to && r == 0)
-            r = end_one(run) < 0 ? aq_fail(err, ENOMEM, "a replay") : 0;
-        if (r == 0 && refresh_owners(run) < 0)
-            r = aq_fail(err, ENOMEM, "a replay");
+            r = replay_end_session(run) < 0 ? aq_fail_oom(err) : 0;
+        if (r == 0 && replay_refresh_owners(run) < 0)
+            r = aq_fail_oom(err);
         for (; r == 0 && next < run->load.count && run->load.arrivals[next].at_sec == to; next++)
-            r = begin_one(run, next, err);
+            r = replay_add_session(run, next, err);
         if (r == 0)
-            r = pass(run, err);
+            r = replay_pass(run, err);
     }
     return r;
 }
@@ -230,7 +234,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void sum_up(struct run *run, struct replay_result *ret)
+static void replay_summarize(struct replay_run *run, struct replay_result *ret)
 {
     double sum = 0;
 
@@ -247,8 +251,8 @@ static void sum_up(struct run *run, struct replay_result *ret)
     }
     ret->idle_gpus = run->idle_time > 0 ? run->idle_sum / run->idle_time / 1000 : 0;
     if (run->busy_time > 0)
-        ret->allocation_pct
-            = 100.0 * run->busy_sum / run->busy_time / (double)run->stage.gpu_milli;
+        ret->allocation_pct = 100.0 * run->busy_sum / run->busy_time
+                              / (double)run->cluster.gpu_milli;
     ret->queue_mean = run->now_sec > 0 ? run->queue_sum / (double)run->now_sec : 0;
     ret->end_sec = (double)run->now_sec;
 }
@@ -256,26 +260,29 @@ static void sum_up(struct run *run, struct replay_result *ret)
 int replay_run(const struct replay *replay, uint64_t seed, struct replay_result *ret,
                struct aq_error *err)
 {
-    struct sched_options options = { .sequencer = replay->order, .backfill = replay->backfill,
-        .retries_to_skip = replay->retries_to_skip, .reservations_max = 64 };
-    struct run run = { .replay = replay };
+    struct sched_options options = { .sequencer = replay->order,
+                                     .backfill = replay->backfill,
+                                     .retries_to_skip = replay->retries_to_skip,
+                                     .reservations_max = 64 };
+    struct replay_run run = { .replay = replay };
     int r;
 
     *ret = (struct replay_result){ 0 };
-    r = load_make(replay->nodes, replay->tasks, &replay->load, seed, &run.load, err);
+    r = workload_make(replay->nodes, replay->tasks, &replay->load, seed, &run.load, err);
     if (r == 0)
-        r = stage_open(&run.stage, &run.load.nodes, replay->tasks, replay->policy, &options, seed, err);
+        r = sim_cluster_open(&run.cluster, &run.load.nodes, replay->tasks, replay->policy, &options,
+                             seed, err);
     if (r == 0 && !(run.waits = calloc(run.load.count, sizeof(*run.waits))))
-        r = aq_fail(err, ENOMEM, "a replay");
+        r = aq_fail_oom(err);
     if (r == 0)
-        r = go(&run, ret, err);
+        r = replay_advance(&run, ret, err);
     if (r == 0)
-        sum_up(&run, ret);
-    load_done(&run.load);
+        replay_summarize(&run, ret);
+    workload_done(&run.load);
     free(run.endings);
     free(run.tasks);
     free(run.waits);
     arena_done(&run.arena);
-    stage_close(&run.stage);
+    sim_cluster_close(&run.cluster);
     return r;
 }

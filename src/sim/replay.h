@@ -1,19 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replay.h - a trace in time: sessions come, wait, run and leave
  *
- * load.h says who comes when, and to how large a cluster. The scheduler knows
+ * workload.h says who comes when, and to how large a cluster. The scheduler knows
  * how long everybody will stay.
  */
 #ifndef AQ_SIM_REPLAY_H
 #define AQ_SIM_REPLAY_H
 
-#include "sim/load.h"
+#include "sim/workload.h"
 #include "sim/policy.h"
 #include "sim/trace.h"
 
 struct replay {
     const struct trace_nodes *nodes;
     const struct trace_tasks *tasks;
-    struct load_spec load;
+    struct workload_spec load;
     const struct selector_ops *policy;
     const struct sequencer_ops *order;
     bool backfill;
@@ -24,18 +25,20 @@ struct replay {
 
 struct replay_result {
     size_t arrived, left_out;
-    size_t nodes;              /* kept */
-    double load;               /* reached */
+    size_t nodes; /* kept */
+    double load;  /* reached */
     double waiting_mean_sec, waiting_p95_sec;
-    double idle_gpus;          /* mean of free GPUs while somebody waits */
-    double allocation_pct;     /* mean over the busy time */
+    double idle_gpus;      /* mean of free GPUs while somebody waits */
+    double allocation_pct; /* mean over the busy time */
     double queue_mean;
     double end_sec;
-    struct { double at_sec, queue, allocation_pct; } points[REPLAY_POINTS];
+    struct {
+        double at_sec, queue, allocation_pct;
+    } points[REPLAY_POINTS];
     size_t point_count;
 };
 
-/* 'seed' as in load.h. */
+/* 'seed' as in workload.h. */
 int replay_run(const struct replay *replay, uint64_t seed, struct replay_result *ret,
                struct aq_error *err);
 

@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.c - the figures of a simulation as a table, as JSON and as drawings */
 #include "sim/report.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/jsonw.h"
-#include "sim/chart.h"
+#include "sim/svg_chart.h"
 
 static void member_double(struct jsonw *w, const char *key, double value)
 {
@@ -14,7 +16,8 @@ static void member_double(struct jsonw *w, const char *key, double value)
 
 /* ---- arrival ---- */
 
-static void write_row(const struct sim_options *o, const struct arrival_row *row, struct jsonw *w)
+static void report_write_row(const struct sim_options *o, const struct arrival_row *row,
+                             struct jsonw *w)
 {
     jsonw_object_begin(w);
     member_double(w, "gpu_allocation_pct", row->mean);
@@ -34,13 +37,13 @@ void report_arrival_json(const struct sim_options *o, const struct arrival_row *
     struct jsonw w = jsonw_make(out);
 
     if (count == 1) {
-        write_row(o, &rows[0], &w);
+        report_write_row(o, &rows[0], &w);
     } else {
         jsonw_object_begin(&w);
         jsonw_key(&w, "policies");
         jsonw_array_begin(&w);
         for (size_t i = 0; i < count; i++)
-            write_row(o, &rows[i], &w);
+            report_write_row(o, &rows[i], &w);
         jsonw_array_end(&w);
         member_double(&w, "seconds", seconds);
         jsonw_object_end(&w);
@@ -48,8 +51,8 @@ void report_arrival_json(const struct sim_options *o, const struct arrival_row *
     strbuf_addc(out, '\n');
 }
 
-void report_arrival_table(const struct sim_options *o, const struct arrival_row *rows,
-                          size_t count, struct strbuf *out)
+void report_arrival_table(const struct sim_options *o, const struct arrival_row *rows, size_t count,
+                          struct strbuf *out)
 {
     strbuf_addf(out, "%-18s %12s %12s %12s %10s\n", "POLICY", "ALLOCATED %", "LEAST", "MOST",
                 "SECONDS");
@@ -60,29 +63,30 @@ void report_arrival_table(const struct sim_options *o, const struct arrival_row 
             least = fmin(least, rows[i].per_seed[s]);
             most = fmax(most, rows[i].per_seed[s]);
         }
-        strbuf_addf(out, "%-18s %12.2f %12.2f %12.2f %10.2f\n", rows[i].policy, rows[i].mean,
-                    least, most, rows[i].seconds);
+        strbuf_addf(out, "%-18s %12.2f %12.2f %12.2f %10.2f\n", rows[i].policy, rows[i].mean, least,
+                    most, rows[i].seconds);
     }
 }
 
 void report_arrival_svg(const struct arrival_row *rows, size_t count, struct strbuf *out)
 {
-    struct chart chart = { .title = "GPU allocation against arrival",
-        .x_name = "GPU demand arrived (% of the cluster)", .y_name = "GPU allocated (%)" };
-    double x[EXPERIMENT_POINTS];
+    struct svg_chart chart = { .title = "GPU allocation against arrival",
+                               .x_name = "GPU demand arrived (% of the cluster)",
+                               .y_name = "GPU allocated (%)" };
+    double x[ARRIVAL_EXPERIMENT_POINTS];
 
-    for (size_t i = 0; i < EXPERIMENT_POINTS; i++)
+    for (size_t i = 0; i < ARRIVAL_EXPERIMENT_POINTS; i++)
         x[i] = (double)i;
-    for (size_t i = 0; i < count && i < CHART_SERIES_MAX; i++)
-        chart.series[chart.series_count++]
-            = (struct chart_series){ rows[i].policy, x, rows[i].curve, rows[i].points };
-    chart_write(&chart, 1, out);
+    for (size_t i = 0; i < count && i < SVG_CHART_SERIES_MAX; i++)
+        chart.series[chart.series_count++] = (struct svg_chart_series){ rows[i].policy, x,
+                                                                        rows[i].curve,
+                                                                        rows[i].points };
+    svg_chart_write(&chart, 1, out);
 }
 
 /* ---- in time ---- */
 
-void report_time_json(const struct time_row *rows, size_t count, double seconds,
-                      struct strbuf *out)
+void report_time_json(const struct time_row *rows, size_t count, double seconds, struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
 
@@ -129,14 +133,15 @@ void report_time_table(const struct time_row *rows, size_t count, struct strbuf 
 
 void report_time_svg(const struct time_row *rows, size_t count, struct strbuf *out)
 {
-    static double x[CHART_SERIES_MAX][REPLAY_POINTS], queue[CHART_SERIES_MAX][REPLAY_POINTS],
-        allocation[CHART_SERIES_MAX][REPLAY_POINTS];
-    static char names[CHART_SERIES_MAX][64];
-    struct chart charts[2]
-        = { { .title = "Sessions that wait", .x_name = "days", .y_name = "sessions" },
-            { .title = "GPU allocation over time", .x_name = "days", .y_name = "% of all GPUs" } };
+    static double x[SVG_CHART_SERIES_MAX][REPLAY_POINTS],
+        queue[SVG_CHART_SERIES_MAX][REPLAY_POINTS], allocation[SVG_CHART_SERIES_MAX][REPLAY_POINTS];
+    static char names[SVG_CHART_SERIES_MAX][64];
+    struct svg_chart charts[2] = {
+        { .title = "Sessions that wait", .x_name = "days", .y_name = "sessions" },
+        { .title = "GPU allocation over time", .x_name = "days", .y_name = "% of all GPUs" }
+    };
 
-    for (size_t i = 0; i < count && i < CHART_SERIES_MAX; i++) {
+    for (size_t i = 0; i < count && i < SVG_CHART_SERIES_MAX; i++) {
         const struct replay_result *r = &rows[i].result;
 
         for (size_t p = 0; p < r->point_count; p++) {
@@ -145,10 +150,12 @@ void report_time_svg(const struct time_row *rows, size_t count, struct strbuf *o
             allocation[i][p] = r->points[p].allocation_pct;
         }
         (void)snprintf(names[i], sizeof(names[i]), "%s, %s", rows[i].order, rows[i].policy);
-        charts[0].series[charts[0].series_count++]
-            = (struct chart_series){ names[i], x[i], queue[i], r->point_count };
-        charts[1].series[charts[1].series_count++]
-            = (struct chart_series){ names[i], x[i], allocation[i], r->point_count };
+        charts[0].series[charts[0].series_count++] = (struct svg_chart_series){ names[i], x[i],
+                                                                                queue[i],
+                                                                                r->point_count };
+        charts[1].series[charts[1].series_count++] = (struct svg_chart_series){ names[i], x[i],
+                                                                                allocation[i],
+                                                                                r->point_count };
     }
-    chart_write(charts, 2, out);
+    svg_chart_write(charts, 2, out);
 }

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.h - the figures of a simulation as a table, as JSON and as drawings */
 #ifndef AQ_SIM_REPORT_H
 #define AQ_SIM_REPORT_H
 
 #include "base/strbuf.h"
-#include "sim/experiment.h"
+#include "sim/arrival_experiment.h"
 #include "sim/options.h"
 #include "sim/replay.h"
 
@@ -11,7 +12,7 @@
 struct arrival_row {
     const char *policy;
     double mean, per_seed[SIM_SEEDS_MAX];
-    double curve[EXPERIMENT_POINTS]; /* mean over the seeds */
+    double curve[ARRIVAL_EXPERIMENT_POINTS]; /* mean over the seeds */
     size_t points;
     double seconds;
 };
@@ -21,8 +22,8 @@ struct arrival_row {
  */
 void report_arrival_json(const struct sim_options *o, const struct arrival_row *rows, size_t count,
                          double seconds, struct strbuf *out);
-void report_arrival_table(const struct sim_options *o, const struct arrival_row *rows,
-                          size_t count, struct strbuf *out);
+void report_arrival_table(const struct sim_options *o, const struct arrival_row *rows, size_t count,
+                          struct strbuf *out);
 void report_arrival_svg(const struct arrival_row *rows, size_t count, struct strbuf *out);
 
 /* A replay in time, averaged over the seeds. */

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace.c - nodes and tasks to replay, from CSV */
 #include "sim/trace.h"
 
 #include <errno.h>
@@ -18,14 +20,15 @@ static int find_columns(const struct csv *csv, const char *const *names, int *co
     for (size_t i = 0; i < count; i++) {
         columns[i] = csv_find(csv, names[i]);
         if (columns[i] < 0 && i < required)
-            return aq_fail_field(err, EINVAL, names[i],
-                                 "there is no column '%s' in the first line", names[i]);
+            return aq_fail_field(err, EINVAL, names[i], "there is no column '%s' in the first line",
+                                 names[i]);
     }
     return 0;
 }
 
 /* NULL for an empty value or a column that is not there; false: memory is short. */
-static bool copy_text(const struct csv *csv, int column, struct arena *arena, const char **ret)
+static bool trace_copy_text(const struct csv *csv, int column, struct arena *arena,
+                            const char **ret)
 {
     const struct csv_value *v = column < 0 ? NULL : &csv->values[column];
 
@@ -48,14 +51,14 @@ static int read_node(const struct csv *csv, const int *columns, struct arena *ar
 {
     int64_t gpus;
 
-    if (csv_number(csv, columns[N_CPU], 0, MILLI_MAX, INT64_MIN, &ret->cpu_milli, err) < 0 ||
-        csv_number(csv, columns[N_MEMORY], 0, MILLI_MAX, INT64_MIN, &ret->memory_mib, err) < 0 ||
-        csv_number(csv, columns[N_GPU], 0, GPUS_MAX, 0, &gpus, err) < 0)
+    if (csv_number(csv, columns[N_CPU], 0, MILLI_MAX, INT64_MIN, &ret->cpu_milli, err) < 0
+        || csv_number(csv, columns[N_MEMORY], 0, MILLI_MAX, INT64_MIN, &ret->memory_mib, err) < 0
+        || csv_number(csv, columns[N_GPU], 0, GPUS_MAX, 0, &gpus, err) < 0)
         return -EINVAL;
     ret->gpus = (uint32_t)gpus;
-    if (!copy_text(csv, columns[N_NAME], arena, &ret->name) ||
-        !copy_text(csv, columns[N_MODEL], arena, &ret->model))
-        return aq_fail(err, ENOMEM, "a trace");
+    if (!trace_copy_text(csv, columns[N_NAME], arena, &ret->name)
+        || !trace_copy_text(csv, columns[N_MODEL], arena, &ret->model))
+        return aq_fail_oom(err);
     return ret->name ? 0 : csv_fail(csv, columns[N_NAME], err, "a node needs a name");
 }
 
@@ -69,11 +72,11 @@ int trace_read_nodes(const char *text, size_t len, struct arena *arena, struct t
 
     if (lines > TRACE_LINES_MAX)
         return too_long(err);
-    if ((r = csv_begin(&csv, text, len, err)) < 0 ||
-        (r = find_columns(&csv, node_columns, columns, N_MODEL, N_COUNT, err)) < 0)
+    if ((r = csv_begin(&csv, text, len, err)) < 0
+        || (r = find_columns(&csv, node_columns, columns, N_MODEL, N_COUNT, err)) < 0)
         return r;
     if (!(nodes.items = arena_array(arena, lines, sizeof(*nodes.items))))
-        return aq_fail(err, ENOMEM, "a trace");
+        return aq_fail_oom(err);
     while ((r = csv_next(&csv, err)) > 0)
         if ((r = read_node(&csv, columns, arena, &nodes.items[nodes.count++], err)) < 0)
             return r;
@@ -84,11 +87,27 @@ int trace_read_nodes(const char *text, size_t len, struct arena *arena, struct t
 
 /* ---- tasks ---- */
 
-enum { T_NAME, T_CPU, T_MEMORY, T_GPUS, T_MILLI, T_SPEC, T_CREATED, T_SCHEDULED, T_DELETED,
-       T_USER, T_PROJECT, T_DOMAIN, T_PRIORITY, T_COUNT };
-static const char *const task_columns[] = { "name", "cpu_milli", "memory_mib", "num_gpu",
-    "gpu_milli", "gpu_spec", "creation_time", "scheduled_time", "deletion_time", "user", "project",
-    "domain", "priority" };
+enum {
+    T_NAME,
+    T_CPU,
+    T_MEMORY,
+    T_GPUS,
+    T_MILLI,
+    T_SPEC,
+    T_CREATED,
+    T_SCHEDULED,
+    T_DELETED,
+    T_USER,
+    T_PROJECT,
+    T_DOMAIN,
+    T_PRIORITY,
+    T_COUNT
+};
+static const char *const task_columns[] = { "name",          "cpu_milli",      "memory_mib",
+                                            "num_gpu",       "gpu_milli",      "gpu_spec",
+                                            "creation_time", "scheduled_time", "deletion_time",
+                                            "user",          "project",        "domain",
+                                            "priority" };
 
 /* "V100M16|V100M32" */
 static int read_models(const struct csv *csv, int column, struct arena *arena,
@@ -101,14 +120,14 @@ static int read_models(const struct csv *csv, int column, struct arena *arena,
     if (!v || v->len == 0)
         return 0;
     if (!(models = arena_array(arena, TRACE_MODELS_MAX, sizeof(*models))))
-        return aq_fail(err, ENOMEM, "a trace");
+        return aq_fail_oom(err);
     for (at = v->text, end = v->text + v->len; at <= end;) {
         const char *bar = memchr(at, '|', (size_t)(end - at)), *to = bar ? bar : end;
 
         if (to == at || ret->model_count == TRACE_MODELS_MAX)
             return csv_fail(csv, column, err, to == at ? "an empty model" : "more than 32 models");
         if (!(models[ret->model_count++] = arena_strndup(arena, at, (size_t)(to - at))))
-            return aq_fail(err, ENOMEM, "a trace");
+            return aq_fail_oom(err);
         at = to + 1;
     }
     ret->models = models;
@@ -120,9 +139,9 @@ static int read_times(const struct csv *csv, const int *columns, struct trace_ta
 {
     int64_t scheduled, deleted;
 
-    if (csv_number(csv, columns[T_CREATED], 0, MILLI_MAX, -1, &ret->created_sec, err) < 0 ||
-        csv_number(csv, columns[T_SCHEDULED], 0, MILLI_MAX, -1, &scheduled, err) < 0 ||
-        csv_number(csv, columns[T_DELETED], 0, MILLI_MAX, -1, &deleted, err) < 0)
+    if (csv_number(csv, columns[T_CREATED], 0, MILLI_MAX, -1, &ret->created_sec, err) < 0
+        || csv_number(csv, columns[T_SCHEDULED], 0, MILLI_MAX, -1, &scheduled, err) < 0
+        || csv_number(csv, columns[T_DELETED], 0, MILLI_MAX, -1, &deleted, err) < 0)
         return -EINVAL;
     if (scheduled < 0)
         scheduled = ret->created_sec;
@@ -138,22 +157,22 @@ static int read_task(const struct csv *csv, const int *columns, struct arena *ar
     int64_t gpus, milli, priority;
     int r;
 
-    if (csv_number(csv, columns[T_CPU], 0, MILLI_MAX, INT64_MIN, &ret->cpu_milli, err) < 0 ||
-        csv_number(csv, columns[T_MEMORY], 0, MILLI_MAX, INT64_MIN, &ret->memory_mib, err) < 0 ||
-        csv_number(csv, columns[T_GPUS], 0, GPUS_MAX, 0, &gpus, err) < 0 ||
-        csv_number(csv, columns[T_MILLI], 0, 1000, 0, &milli, err) < 0 ||
-        csv_number(csv, columns[T_PRIORITY], 0, 100, 10, &priority, err) < 0)
+    if (csv_number(csv, columns[T_CPU], 0, MILLI_MAX, INT64_MIN, &ret->cpu_milli, err) < 0
+        || csv_number(csv, columns[T_MEMORY], 0, MILLI_MAX, INT64_MIN, &ret->memory_mib, err) < 0
+        || csv_number(csv, columns[T_GPUS], 0, GPUS_MAX, 0, &gpus, err) < 0
+        || csv_number(csv, columns[T_MILLI], 0, 1000, 0, &milli, err) < 0
+        || csv_number(csv, columns[T_PRIORITY], 0, 100, 10, &priority, err) < 0)
         return -EINVAL;
     if (gpus > 0 && milli == 0)
         return csv_fail(csv, columns[T_MILLI], err, "a task with a GPU takes a part of it");
     ret->gpus = (uint32_t)gpus;
     ret->gpu_milli = gpus == 1 ? (uint32_t)milli : gpus ? 1000 : 0;
     ret->priority = (int)priority;
-    if (!copy_text(csv, columns[T_NAME], arena, &ret->name) ||
-        !copy_text(csv, columns[T_USER], arena, &ret->user) ||
-        !copy_text(csv, columns[T_PROJECT], arena, &ret->project) ||
-        !copy_text(csv, columns[T_DOMAIN], arena, &ret->domain))
-        return aq_fail(err, ENOMEM, "a trace");
+    if (!trace_copy_text(csv, columns[T_NAME], arena, &ret->name)
+        || !trace_copy_text(csv, columns[T_USER], arena, &ret->user)
+        || !trace_copy_text(csv, columns[T_PROJECT], arena, &ret->project)
+        || !trace_copy_text(csv, columns[T_DOMAIN], arena, &ret->domain))
+        return aq_fail_oom(err);
     if ((r = read_models(csv, columns[T_SPEC], arena, ret, err)) < 0)
         return r;
     return read_times(csv, columns, ret, err);
@@ -169,11 +188,11 @@ int trace_read_tasks(const char *text, size_t len, struct arena *arena, struct t
 
     if (lines > TRACE_LINES_MAX)
         return too_long(err);
-    if ((r = csv_begin(&csv, text, len, err)) < 0 ||
-        (r = find_columns(&csv, task_columns, columns, T_SPEC, T_COUNT, err)) < 0)
+    if ((r = csv_begin(&csv, text, len, err)) < 0
+        || (r = find_columns(&csv, task_columns, columns, T_SPEC, T_COUNT, err)) < 0)
         return r;
     if (!(tasks.items = arena_array(arena, lines, sizeof(*tasks.items))))
-        return aq_fail(err, ENOMEM, "a trace");
+        return aq_fail_oom(err);
     while ((r = csv_next(&csv, err)) > 0)
         if ((r = read_task(&csv, columns, arena, &tasks.items[tasks.count++], err)) < 0)
             return r;
@@ -184,7 +203,7 @@ int trace_read_tasks(const char *text, size_t len, struct arena *arena, struct t
 
 /* ---- files ---- */
 
-static int load(const char *path, struct strbuf *text, struct aq_error *err)
+static int trace_load(const char *path, struct strbuf *text, struct aq_error *err)
 {
     return fs_read(AT_FDCWD, path, FILE_MAX_BYTES, text, err);
 }
@@ -193,7 +212,7 @@ int trace_load_nodes(const char *path, struct arena *arena, struct trace_nodes *
                      struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = load(path, &text, err);
+    int r = trace_load(path, &text, err);
 
     if (r < 0)
         return r;
@@ -205,7 +224,7 @@ int trace_load_tasks(const char *path, struct arena *arena, struct trace_tasks *
                      struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = load(path, &text, err);
+    int r = trace_load(path, &text, err);
 
     if (r < 0)
         return r;

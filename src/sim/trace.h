@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* trace.h - nodes and tasks to replay, from CSV
  *
  * The first line names the columns, in any order; others than these are
@@ -30,18 +31,18 @@ struct trace_node {
     const char *name;
     int64_t cpu_milli, memory_mib;
     uint32_t gpus;
-    const char *model;         /* NULL = not said */
+    const char *model; /* NULL = not said */
 };
 
 struct trace_task {
     const char *name;
     int64_t cpu_milli, memory_mib;
-    uint32_t gpus;             /* 0 = none */
-    uint32_t gpu_milli;        /* of each */
+    uint32_t gpus;      /* 0 = none */
+    uint32_t gpu_milli; /* of each */
     const char *const *models;
-    uint32_t model_count;      /* 0 = any */
-    int64_t created_sec;       /* -1 = not said */
-    int64_t duration_sec;      /* -1 = not said */
+    uint32_t model_count;                /* 0 = any */
+    int64_t created_sec;                 /* -1 = not said */
+    int64_t duration_sec;                /* -1 = not said */
     const char *user, *project, *domain; /* NULL = not said */
     int priority;
 };

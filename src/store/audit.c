@@ -1,17 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* audit.c - is the ledger what the kernels say? */
 #include <errno.h>
 #include <string.h>
 
-#include "store/tx.h"
+#include "store/transaction.h"
 
 /* Live rows of a kernel. */
-static int read_live(struct store_tx *tx, int64_t seq, int64_t rank, const char *agent_id,
-                     struct slots *ret_live, struct strbuf *wrong, struct aq_error *err)
+static int audit_read_live(struct store_tx *tx, int64_t seq, int64_t rank, const char *agent_id,
+                           struct slots *ret_live, struct strbuf *wrong, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare(tx->db, "SELECT slot, amount, agent_id FROM allocations"
-                                " WHERE session_seq = ? AND rank = ? AND free_at IS NULL"
-                                " ORDER BY slot", &q, err);
+    int r = sql_prepare(tx->db,
+                        "SELECT slot, amount, agent_id FROM allocations"
+                        " WHERE session_seq = ? AND rank = ? AND free_at IS NULL"
+                        " ORDER BY slot",
+                        &q, err);
 
     if (r < 0)
         return r;
@@ -27,7 +30,7 @@ static int read_live(struct store_tx *tx, int64_t seq, int64_t rank, const char 
         if (!name || slots_get(ret_live, name) != 0)
             strbuf_addf(wrong, " holds %s twice;", slot);
         else if (slots_set(ret_live, name, amount) < 0)
-            return aq_fail(err, ENOMEM, "audit");
+            return aq_fail_oom(err);
     }
     return r;
 }
@@ -46,15 +49,14 @@ static int audit_kernel(struct store_tx *tx, struct row *row, struct strbuf *out
     row_slots(row, &requested);
     r = row_check(row, "kernels", err);
     if (r == 0)
-        r = read_live(tx, seq, rank, agent_id, &live, &wrong, err);
+        r = audit_read_live(tx, seq, rank, agent_id, &live, &wrong, err);
     if (r < 0)
         return r;
     if (!kernel_is_holding(status) && live.count)
         strbuf_adds(&wrong, " holds resources;");
     if (kernel_is_holding(status) && !agent_id)
         strbuf_adds(&wrong, " has no agent;");
-    if (kernel_is_holding(status)
-        && (!slots_le(&live, &requested) || !slots_le(&requested, &live)))
+    if (kernel_is_holding(status) && (!slots_le(&live, &requested) || !slots_le(&requested, &live)))
         strbuf_adds(&wrong, " holds another amount than it requested;");
     if (wrong.len)
         strbuf_addf(out, "kernel %s (%s) on '%s':%s\n", id, kernel_status_name(status),
@@ -68,12 +70,14 @@ static int audit_kernels(struct store_tx *tx, struct strbuf *out, struct aq_erro
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { 0 };
     int found = 0;
-    int r = sql_prepare(tx->db,
+    int r = sql_prepare(
+        tx->db,
         "SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested FROM kernels k"
         " JOIN sessions s ON s.seq = k.session_seq WHERE s.terminated_at IS NULL UNION"
         " SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested"
         " FROM allocations l JOIN kernels k ON k.session_seq = l.session_seq AND k.rank = l.rank"
-        " WHERE l.free_at IS NULL ORDER BY 1, 2", &q, err);
+        " WHERE l.free_at IS NULL ORDER BY 1, 2",
+        &q, err);
 
     if (r < 0)
         return r;
@@ -93,10 +97,12 @@ static int audit_agents(struct store_tx *tx, struct strbuf *out, struct aq_error
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { 0 };
     int found = 0;
-    int r = sql_prepare(tx->db,
+    int r = sql_prepare(
+        tx->db,
         "SELECT l.agent_id, l.slot, SUM(l.amount), MAX(a.available) FROM allocations l"
         " LEFT JOIN agents a ON a.id = l.agent_id WHERE l.free_at IS NULL"
-        " GROUP BY l.agent_id, l.slot ORDER BY l.agent_id, l.slot", &q, err);
+        " GROUP BY l.agent_id, l.slot ORDER BY l.agent_id, l.slot",
+        &q, err);
 
     if (r < 0)
         return r;
@@ -130,14 +136,14 @@ int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error 
     agents = audit_agents(tx, out, err);
     if (agents < 0)
         return agents;
-    return strbuf_ok(out) ? kernels + agents : aq_fail(err, ENOMEM, "audit");
+    return strbuf_ok(out) ? kernels + agents : aq_fail_oom(err);
 }
 
 int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
 {
     int found = tx->db->ops->audit(tx->db, out, err);
 
-    return found < 0 || strbuf_ok(out) ? found : aq_fail(err, ENOMEM, "audit");
+    return found < 0 || strbuf_ok(out) ? found : aq_fail_oom(err);
 }
 
 int store_backup(struct store_tx *tx, const char *path, struct aq_error *err)

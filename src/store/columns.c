@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* columns.c - from columns to members and back */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "store/tx.h"
+#include "base/json_load.h"
+#include "store/transaction.h"
 
 char *slots_to_column(const struct slots *s)
 {
@@ -18,17 +20,21 @@ char *slots_to_column(const struct slots *s)
     return strbuf_steal(&out);
 }
 
-static void add_slot(struct row *row, struct slots *s, const char *name, const json_t *amount)
+static void columns_add_slot(struct row *row, struct slots *s, const char *name,
+                             const json_t *amount)
 {
-    const char *interned = slot_name_intern(name, strlen(name));
+    const char *interned;
 
-    if (!interned || !json_is_integer(amount))
+    errno = 0;
+    if (!(interned = slot_name_intern(name, strlen(name))) && errno == ENOMEM)
+        row->no_memory = true;
+    else if (!interned || !json_is_integer(amount))
         row->is_damaged = true;
     else if (slots_set(s, interned, json_integer_value(amount)) < 0)
         row->no_memory = true;
 }
 
-static void move_to_arena(struct row *row, struct slots *s)
+static void columns_move_to_arena(struct row *row, struct slots *s)
 {
     struct slot *items = arena_array(row->arena, s->count, sizeof(*items));
 
@@ -52,13 +58,15 @@ void row_slots(struct row *row, struct slots *ret)
     *ret = s;
     if (!text || strcmp(text, "{}") == 0)
         return;
-    object = json_loads(text, 0, NULL);
+    errno = 0;
+    object = json_load_string(text, 0);
+    row->no_memory |= !object && errno == ENOMEM;
     row->is_damaged |= !json_is_object(object);
     json_object_foreach(object, name, amount)
-        add_slot(row, &s, name, amount);
+        columns_add_slot(row, &s, name, amount);
     json_decref(object);
     if (row->arena && s.count)
-        move_to_arena(row, &s);
+        columns_move_to_arena(row, &s);
     *ret = s;
 }
 
@@ -81,9 +89,11 @@ void row_bounded(struct row *row, char *ret, size_t size)
 int row_check(const struct row *row, const char *what, struct aq_error *err)
 {
     if (row->no_memory)
-        return aq_fail(err, ENOMEM, "a row of %s", what);
+        return aq_fail_oom(err);
     if (row->is_damaged)
-        return aq_fail(err, EUCLEAN, "the database has a row of %s that this program did not "
-                       "write; was it changed by hand?", what);
+        return aq_fail(err, EUCLEAN,
+                       "the database has a row of %s that this program did not "
+                       "write; was it changed by hand?",
+                       what);
     return 0;
 }

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* event_write.c - an event becomes rows */
 #include <errno.h>
 
-#include "store/tx.h"
+#include "store/transaction.h"
 
 int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
 {
@@ -18,6 +19,8 @@ int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
         return session_force(tx, e, err);
     case EVENT_SESSION_EXPLAINED:
         return session_explain(tx, e, err);
+    case EVENT_SESSION_DISMISSED:
+        return session_dismiss(tx, e, err);
     case EVENT_SESSION_ATTEMPT:
         return attempt_add(tx, e, err);
     case EVENT_ATTEMPTS_PRUNED:
@@ -36,18 +39,22 @@ int event_write(struct store_tx *tx, struct event *e, struct aq_error *err)
         return slot_type_save(tx, e, err);
     case EVENT_DOMAIN_SAVED:
         return domain_save(tx, e, err);
-    case EVENT_GROUP_SAVED:
-        return group_save(tx, e, err);
+    case EVENT_PROJECT_SAVED:
+        return project_save(tx, e, err);
     case EVENT_USER_SAVED:
         return user_save(tx, e, err);
     case EVENT_KEYPAIR_SAVED:
         return keypair_save(tx, e, err);
     case EVENT_KEYPAIR_REMOVED:
         return keypair_remove(tx, e, err);
+    case EVENT_KEYPAIR_USED:
+        return keypair_set_used(tx, e, err);
     case EVENT_KEYPAIR_POLICY_SAVED:
         return policy_save(tx, e, err);
     case EVENT_RESOURCE_GROUP_SAVED:
         return resource_group_save(tx, e, err);
+    case EVENT_ACCOUNT_PURGED:
+        return account_purge(tx, &e->purge_account, err);
     case EVENT_KIND_COUNT:
         break;
     }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The filter and order mini language of list queries, as SQL. */
 #include "store/filter.h"
 
 #include <errno.h>
@@ -11,21 +13,21 @@
 
 enum token_kind {
     TOKEN_END,
-    TOKEN_WORD,   /* field, word operator, null, true, false */
+    TOKEN_WORD, /* field, word operator, null, true, false */
     TOKEN_STRING,
     TOKEN_NUMBER,
-    TOKEN_SIGN    /* everything else */
+    TOKEN_SIGN /* everything else */
 };
 
-struct token {
+struct filter_token {
     enum token_kind kind;
     const char *text; /* of a string: without quotes and escapes */
     size_t len;
 };
 
-struct parser {
+struct filter_parser {
     const char *start, *at;
-    struct token token; /* the next one */
+    struct filter_token token; /* the next one */
     const struct filter_field *fields;
     size_t field_count;
     struct arena *arena;
@@ -35,9 +37,9 @@ struct parser {
     struct aq_error *err;
 };
 
-static int fail(struct parser *p, const char *fmt, ...) AQ_PRINTF(2, 3);
+static int filter_fail(struct filter_parser *p, const char *fmt, ...) AQ_PRINTF(2, 3);
 
-static int fail(struct parser *p, const char *fmt, ...)
+static int filter_fail(struct filter_parser *p, const char *fmt, ...)
 {
     char text[200];
     va_list args;
@@ -51,35 +53,35 @@ static int fail(struct parser *p, const char *fmt, ...)
 
 /* ---- tokens ---- */
 
-static bool is_letter(char c)
+static bool filter_is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool is_digit(char c)
+static bool filter_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static int read_string(struct parser *p)
+static int filter_read_string(struct filter_parser *p)
 {
     char *out = arena_alloc(p->arena, strlen(p->at) + 1), *to = out;
 
     if (!out)
-        return aq_fail(p->err, ENOMEM, "filter");
+        return aq_fail_oom(p->err);
     for (p->at++; *p->at && *p->at != '"'; p->at++) {
         if (*p->at == '\\' && p->at[1])
             p->at++;
         *to++ = *p->at;
     }
     if (!*p->at)
-        return fail(p, "a text has no closing quote");
+        return filter_fail(p, "a text has no closing quote");
     p->at++;
-    p->token = (struct token){ TOKEN_STRING, out, (size_t)(to - out) };
+    p->token = (struct filter_token){ TOKEN_STRING, out, (size_t)(to - out) };
     return 0;
 }
 
-static int next(struct parser *p)
+static int filter_next(struct filter_parser *p)
 {
     static const char *const doubles[] = { "==", "!=", ">=", "<=" };
     const char *from;
@@ -88,44 +90,44 @@ static int next(struct parser *p)
         p->at++;
     from = p->at;
     if (*from == '"')
-        return read_string(p);
-    p->token = (struct token){ *from ? TOKEN_SIGN : TOKEN_END, from, *from ? 1 : 0 };
+        return filter_read_string(p);
+    p->token = (struct filter_token){ *from ? TOKEN_SIGN : TOKEN_END, from, *from ? 1 : 0 };
     for (size_t i = 0; i < AQ_COUNT(doubles); i++)
         if (strncmp(from, doubles[i], 2) == 0)
             p->token.len = 2;
-    if (is_letter(*from)) {
+    if (filter_is_letter(*from)) {
         p->token.kind = TOKEN_WORD;
-        while (is_letter(from[p->token.len]) || is_digit(from[p->token.len]))
+        while (filter_is_letter(from[p->token.len]) || filter_is_digit(from[p->token.len]))
             p->token.len++;
-    } else if (is_digit(*from) || (*from == '-' && is_digit(from[1]))) {
+    } else if (filter_is_digit(*from) || (*from == '-' && filter_is_digit(from[1]))) {
         p->token.kind = TOKEN_NUMBER;
-        while (is_digit(from[p->token.len]) || from[p->token.len] == '.')
+        while (filter_is_digit(from[p->token.len]) || from[p->token.len] == '.')
             p->token.len++;
     }
     p->at += p->token.len;
     return 0;
 }
 
-static bool is(const struct parser *p, const char *text)
+static bool filter_is(const struct filter_parser *p, const char *text)
 {
     return p->token.kind != TOKEN_STRING && p->token.len == strlen(text)
            && memcmp(p->token.text, text, p->token.len) == 0;
 }
 
 /* If the next token is 'text', take it: 1, else 0, or an error. */
-static int take(struct parser *p, const char *text)
+static int filter_take(struct filter_parser *p, const char *text)
 {
     int r;
 
-    if (!is(p, text))
+    if (!filter_is(p, text))
         return 0;
-    r = next(p);
+    r = filter_next(p);
     return r < 0 ? r : 1;
 }
 
 /* ---- values ---- */
 
-static void change_case(char *text, char first, char last)
+static void filter_change_case(char *text, char first, char last)
 {
     for (; *text; text++)
         if (*text >= first && *text <= last)
@@ -133,126 +135,131 @@ static void change_case(char *text, char first, char last)
 }
 
 /* A quoted text for this field, in the form that the column has. */
-static int read_text(struct parser *p, const struct filter_field *field, bool is_pattern,
-                     struct filter_value *ret)
+static int filter_read_text(struct filter_parser *p, const struct filter_field *field,
+                            bool is_pattern, struct filter_value *ret)
 {
     char *text = arena_alloc(p->arena, AQ_MAX(p->token.len + 1, (size_t)UUID_TEXT_MAX));
     struct uuid id;
 
     if (!text)
-        return aq_fail(p->err, ENOMEM, "filter");
+        return aq_fail_oom(p->err);
     memcpy(text, p->token.text, p->token.len); /* the rest is zero */
     switch (field->type) {
     case FILTER_TIME:
         if (clock_parse_date(text, &ret->number) < 0)
-            return fail(p, "'%.60s' is not a date for '%s'", text, field->name);
+            return filter_fail(p, "'%.60s' is not a date for '%s'", text, field->name);
         return 0;
     case FILTER_UUID:
         if (is_pattern)
-            change_case(text, 'A', 'Z');
+            filter_change_case(text, 'A', 'Z');
         else if (uuid_parse(text, &id) < 0)
-            return fail(p, "'%.60s' is not an id for '%s'", text, field->name);
+            return filter_fail(p, "'%.60s' is not an id for '%s'", text, field->name);
         else
             (void)uuid_format(&id, text);
         break;
     case FILTER_UPPER:
-        change_case(text, 'a', 'z');
+        filter_change_case(text, 'a', 'z');
         break;
     case FILTER_LOWER:
-        change_case(text, 'A', 'Z');
+        filter_change_case(text, 'A', 'Z');
         break;
     case FILTER_STRING:
         break;
     default:
-        return fail(p, "'%s' is not compared with text", field->name);
+        return filter_fail(p, "'%s' is not compared with text", field->name);
     }
     ret->text = text;
     return 0;
 }
 
-static int read_number(struct parser *p, const struct filter_field *field,
-                       struct filter_value *ret)
+static int filter_read_number(struct filter_parser *p, const struct filter_field *field,
+                              struct filter_value *ret)
 {
     char *end;
 
     if (field->type != FILTER_INT)
-        return fail(p, "'%s' is not compared with a number", field->name);
+        return filter_fail(p, "'%s' is not compared with a number", field->name);
     errno = 0;
     ret->number = strtoll(p->token.text, &end, 10);
     if (errno || end != p->token.text + p->token.len)
-        return fail(p, "'%.*s' is not a whole number", (int)AQ_MIN(p->token.len, 40),
-                    p->token.text);
+        return filter_fail(p, "'%.*s' is not a whole number", (int)AQ_MIN(p->token.len, 40),
+                           p->token.text);
     return 0;
 }
 
 /* A value other than null or a list becomes "?" and a bound value. */
-static int read_value(struct parser *p, const struct filter_field *field, bool is_pattern)
+static int filter_read_value(struct filter_parser *p, const struct filter_field *field,
+                             bool is_pattern)
 {
     struct filter_value value = { 0 };
     int r = 0;
 
     if (p->token.kind == TOKEN_STRING)
-        r = read_text(p, field, is_pattern, &value);
+        r = filter_read_text(p, field, is_pattern, &value);
     else if (is_pattern)
-        r = fail(p, "expected a text in quotes");
+        r = filter_fail(p, "expected a text in quotes");
     else if (p->token.kind == TOKEN_NUMBER)
-        r = read_number(p, field, &value);
-    else if (field->type != FILTER_BOOL || !(is(p, "true") || is(p, "false")))
-        r = fail(p, "expected a value for '%s'", field->name);
+        r = filter_read_number(p, field, &value);
+    else if (field->type != FILTER_BOOL || !(filter_is(p, "true") || filter_is(p, "false")))
+        r = filter_fail(p, "expected a value for '%s'", field->name);
     else
-        value.number = is(p, "true");
+        value.number = filter_is(p, "true");
     if (r < 0)
         return r;
     if (p->values->count == FILTER_VALUES_MAX)
-        return fail(p, "more than %d values", FILTER_VALUES_MAX);
+        return filter_fail(p, "more than %d values", FILTER_VALUES_MAX);
     p->values->items[p->values->count++] = value;
-    return next(p);
+    return filter_next(p);
 }
 
 /* ---- comparisons ---- */
 
-static int compile_list(struct parser *p, const struct filter_field *field)
+static int filter_compile_list(struct filter_parser *p, const struct filter_field *field)
 {
-    int r = take(p, "[");
+    int r = filter_take(p, "[");
 
     if (r <= 0)
-        return r < 0 ? r : fail(p, "expected a [list] after 'in'");
+        return r < 0 ? r : filter_fail(p, "expected a [list] after 'in'");
     strbuf_addf(p->sql, "%s IN (", field->column);
     do {
-        r = read_value(p, field, false);
+        r = filter_read_value(p, field, false);
         strbuf_adds(p->sql, "?,");
-    } while (r == 0 && (r = take(p, ",")) > 0);
+    } while (r == 0 && (r = filter_take(p, ",")) > 0);
     if (r < 0)
         return r;
     strbuf_truncate(p->sql, p->sql->len - 1);
     strbuf_addc(p->sql, ')');
-    r = take(p, "]");
-    return r == 0 ? fail(p, "expected ',' or ']'") : AQ_MIN(r, 0);
+    r = filter_take(p, "]");
+    return r == 0 ? filter_fail(p, "expected ',' or ']'") : AQ_MIN(r, 0);
 }
 
-static int check_pattern(struct parser *p, const struct filter_field *field)
+static int filter_check_pattern(struct filter_parser *p, const struct filter_field *field)
 {
     size_t wildcards = 0;
 
     if (field->type == FILTER_INT || field->type == FILTER_BOOL || field->type == FILTER_TIME)
-        return fail(p, "'%s' is not text", field->name);
+        return filter_fail(p, "'%s' is not text", field->name);
     for (size_t i = 0; p->token.kind == TOKEN_STRING && i < p->token.len; i++)
         wildcards += p->token.text[i] == '%';
     if (wildcards > FILTER_WILDCARDS_MAX)
-        return fail(p, "more than %d '%%' in a pattern", FILTER_WILDCARDS_MAX);
+        return filter_fail(p, "more than %d '%%' in a pattern", FILTER_WILDCARDS_MAX);
     return 0;
 }
 
-static int compile_operator(struct parser *p, const struct filter_field *field)
+static int filter_compile_operator(struct filter_parser *p, const struct filter_field *field)
 {
     static const struct {
         const char *name, *before, *after;
         enum { COMPARE, EQUAL, UNEQUAL, PATTERN, LIST } kind;
     } ops[] = {
-        { "==", "", " = ?", EQUAL }, { "is", "", " = ?", EQUAL },
-        { "!=", "", " <> ?", UNEQUAL }, { "isnot", "", " <> ?", UNEQUAL },
-        { ">", "", " > ?", COMPARE }, { ">=", "", " >= ?", COMPARE },
-        { "<", "", " < ?", COMPARE }, { "<=", "", " <= ?", COMPARE },
+        { "==", "", " = ?", EQUAL },
+        { "is", "", " = ?", EQUAL },
+        { "!=", "", " <> ?", UNEQUAL },
+        { "isnot", "", " <> ?", UNEQUAL },
+        { ">", "", " > ?", COMPARE },
+        { ">=", "", " >= ?", COMPARE },
+        { "<", "", " < ?", COMPARE },
+        { "<=", "", " <= ?", COMPARE },
         { "like", "", " LIKE ?", PATTERN },
         { "ilike", "LOWER(", ") LIKE LOWER(?)", PATTERN },
         { "contains", "", " LIKE '%' || ? || '%'", PATTERN },
@@ -261,26 +268,26 @@ static int compile_operator(struct parser *p, const struct filter_field *field)
     size_t i = 0;
     int r = 0;
 
-    while (i < AQ_COUNT(ops) && (r = take(p, ops[i].name)) == 0)
+    while (i < AQ_COUNT(ops) && (r = filter_take(p, ops[i].name)) == 0)
         i++;
     if (i == AQ_COUNT(ops))
-        return fail(p, "expected an operator after '%s'", field->name);
+        return filter_fail(p, "expected an operator after '%s'", field->name);
     if (r < 0)
         return r;
     if (ops[i].kind == LIST)
-        return compile_list(p, field);
-    if (is(p, "null") && (ops[i].kind == EQUAL || ops[i].kind == UNEQUAL)) {
+        return filter_compile_list(p, field);
+    if (filter_is(p, "null") && (ops[i].kind == EQUAL || ops[i].kind == UNEQUAL)) {
         strbuf_addf(p->sql, "%s IS %sNULL", field->column, ops[i].kind == EQUAL ? "" : "NOT ");
-        return next(p);
+        return filter_next(p);
     }
-    if (ops[i].kind == PATTERN && (r = check_pattern(p, field)) < 0)
+    if (ops[i].kind == PATTERN && (r = filter_check_pattern(p, field)) < 0)
         return r;
     strbuf_addf(p->sql, "%s%s%s", ops[i].before, field->column, ops[i].after);
-    return read_value(p, field, ops[i].kind == PATTERN);
+    return filter_read_value(p, field, ops[i].kind == PATTERN);
 }
 
-static const struct filter_field *find_field(const struct filter_field *fields, size_t count,
-                                             const char *name, size_t len)
+static const struct filter_field *filter_find_field(const struct filter_field *fields, size_t count,
+                                                    const char *name, size_t len)
 {
     for (size_t i = 0; i < count; i++)
         if (strlen(fields[i].name) == len && memcmp(fields[i].name, name, len) == 0)
@@ -290,35 +297,35 @@ static const struct filter_field *find_field(const struct filter_field *fields, 
 
 /* ---- expressions ---- */
 
-static int compile_expr(struct parser *p);
+static int filter_compile_expr(struct filter_parser *p);
 
-static int compile_term(struct parser *p)
+static int filter_compile_term(struct filter_parser *p)
 {
     const struct filter_field *field;
     int r;
 
     if (++p->depth > FILTER_DEPTH_MAX)
-        return fail(p, "nested deeper than %d", FILTER_DEPTH_MAX);
-    if ((r = take(p, "!")) != 0) {
+        return filter_fail(p, "nested deeper than %d", FILTER_DEPTH_MAX);
+    if ((r = filter_take(p, "!")) != 0) {
         strbuf_adds(p->sql, "NOT ");
-        r = r < 0 ? r : compile_term(p);
-    } else if ((r = take(p, "(")) != 0) {
+        r = r < 0 ? r : filter_compile_term(p);
+    } else if ((r = filter_take(p, "(")) != 0) {
         strbuf_addc(p->sql, '(');
-        r = r < 0 ? r : compile_expr(p);
+        r = r < 0 ? r : filter_compile_expr(p);
         strbuf_addc(p->sql, ')');
-        if (r == 0 && (r = take(p, ")")) == 0)
-            r = fail(p, "expected ')'");
+        if (r == 0 && (r = filter_take(p, ")")) == 0)
+            r = filter_fail(p, "expected ')'");
         r = AQ_MIN(r, 0);
     } else if (p->token.kind != TOKEN_WORD) {
-        return fail(p, "expected a field");
+        return filter_fail(p, "expected a field");
     } else {
-        field = find_field(p->fields, p->field_count, p->token.text, p->token.len);
+        field = filter_find_field(p->fields, p->field_count, p->token.text, p->token.len);
         if (!field)
-            return fail(p, "there is no field '%.*s' here", (int)AQ_MIN(p->token.len, 40),
-                        p->token.text);
+            return filter_fail(p, "there is no field '%.*s' here", (int)AQ_MIN(p->token.len, 40),
+                               p->token.text);
         strbuf_addc(p->sql, '(');
-        r = next(p);
-        r = r < 0 ? r : compile_operator(p, field);
+        r = filter_next(p);
+        r = r < 0 ? r : filter_compile_operator(p, field);
         strbuf_addc(p->sql, ')');
     }
     p->depth--;
@@ -326,7 +333,7 @@ static int compile_term(struct parser *p)
 }
 
 /* Put "(" before what was written since 'start'. */
-static void open_before(struct strbuf *sql, size_t start)
+static void filter_open_before(struct strbuf *sql, size_t start)
 {
     strbuf_addc(sql, '(');
     if (!strbuf_ok(sql))
@@ -338,24 +345,24 @@ static void open_before(struct strbuf *sql, size_t start)
 /* Terms from left to right; SQL's AND binds closer than its OR, so a change of
  * operator closes what stands to the left.
  */
-static int compile_expr(struct parser *p)
+static int filter_compile_expr(struct filter_parser *p)
 {
     const char *last = NULL;
     size_t start = p->sql->len;
-    int r = compile_term(p);
+    int r = filter_compile_term(p);
 
-    while (r == 0 && (is(p, "&") || is(p, "|"))) {
-        const char *op = is(p, "&") ? " AND " : " OR ";
+    while (r == 0 && (filter_is(p, "&") || filter_is(p, "|"))) {
+        const char *op = filter_is(p, "&") ? " AND " : " OR ";
 
         if (last && strcmp(last, op) != 0) {
-            open_before(p->sql, start);
+            filter_open_before(p->sql, start);
             strbuf_addc(p->sql, ')');
         }
         last = op;
         strbuf_adds(p->sql, op);
-        r = next(p);
+        r = filter_next(p);
         if (r == 0)
-            r = compile_term(p);
+            r = filter_compile_term(p);
     }
     return r;
 }
@@ -364,27 +371,33 @@ int filter_compile(const char *text, const struct filter_field *fields, size_t f
                    struct arena *arena, struct strbuf *sql, struct filter_values *values,
                    struct aq_error *err)
 {
-    struct parser p = { .start = text, .at = text, .fields = fields, .field_count = field_count,
-                        .arena = arena, .sql = sql, .values = values, .err = err };
+    struct filter_parser p = { .start = text,
+                               .at = text,
+                               .fields = fields,
+                               .field_count = field_count,
+                               .arena = arena,
+                               .sql = sql,
+                               .values = values,
+                               .err = err };
     int r;
 
     if (strnlen(text, FILTER_TEXT_MAX + 1) > FILTER_TEXT_MAX)
-        return fail(&p, "longer than %d bytes", FILTER_TEXT_MAX);
+        return filter_fail(&p, "longer than %d bytes", FILTER_TEXT_MAX);
     strbuf_addc(sql, '(');
-    r = next(&p);
+    r = filter_next(&p);
     if (r == 0)
-        r = compile_expr(&p);
+        r = filter_compile_expr(&p);
     strbuf_addc(sql, ')');
     if (r == 0 && p.token.kind != TOKEN_END)
-        r = fail(&p, "expected '&', '|' or the end");
+        r = filter_fail(&p, "expected '&', '|' or the end");
     if (r == 0 && !strbuf_ok(sql))
-        r = aq_fail(err, ENOMEM, "filter");
+        r = aq_fail_oom(err);
     return r;
 }
 
 /* ---- order ---- */
 
-static size_t blanks(const char *text)
+static size_t filter_skip_blanks(const char *text)
 {
     return strspn(text, " \t\r\n");
 }
@@ -394,30 +407,34 @@ int order_compile(const char *text, const struct filter_field *fields, size_t fi
 {
     size_t count = 0;
 
-    for (const char *at = text; ; at++) {
+    for (const char *at = text;; at++) {
         const struct filter_field *field;
         const char *name, *direction;
         size_t len;
 
-        at += blanks(at);
+        at += filter_skip_blanks(at);
         direction = *at == '-' ? "DESC" : "ASC";
         at += *at == '-' || *at == '+';
-        name = at += blanks(at);
-        while (is_letter(*at) || is_digit(*at))
+        name = at += filter_skip_blanks(at);
+        while (filter_is_letter(*at) || filter_is_digit(*at))
             at++;
         len = (size_t)(at - name);
-        field = find_field(fields, field_count, name, len);
-        at += blanks(at);
+        field = filter_find_field(fields, field_count, name, len);
+        at += filter_skip_blanks(at);
         if (!field || (*at && *at != ','))
-            return aq_fail_field(err, EINVAL, "order", "Query order parsing error: expected known "
+            return aq_fail_field(err, EINVAL, "order",
+                                 "Query order parsing error: expected known "
                                  "fields with '+' or '-' before and ',' between them "
-                                 "(character %zu)", (size_t)(name - text) + 1);
+                                 "(character %zu)",
+                                 (size_t)(name - text) + 1);
         if (++count > ORDER_FIELDS_MAX)
-            return aq_fail_field(err, EINVAL, "order", "Query order parsing error: more than %d "
-                                 "fields", ORDER_FIELDS_MAX);
+            return aq_fail_field(err, EINVAL, "order",
+                                 "Query order parsing error: more than %d "
+                                 "fields",
+                                 ORDER_FIELDS_MAX);
         strbuf_addf(sql, "%s%s %s", count > 1 ? ", " : "", field->column, direction);
         if (!*at)
             break;
     }
-    return strbuf_ok(sql) ? 0 : aq_fail(err, ENOMEM, "order");
+    return strbuf_ok(sql) ? 0 : aq_fail_oom(err);
 }

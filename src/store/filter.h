@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* filter.h - the filter and order mini language of list queries, as SQL
  *
  *     expr  := !expr | field OP value | expr & expr | expr | expr | (expr)
@@ -26,12 +27,12 @@
 
 enum filter_type {
     FILTER_STRING,
-    FILTER_UPPER,  /* text stored in upper case: any case in values */
+    FILTER_UPPER, /* text stored in upper case: any case in values */
     FILTER_LOWER,
     FILTER_INT,
-    FILTER_BOOL,   /* 0 or 1 */
-    FILTER_TIME,   /* microseconds; values are dates */
-    FILTER_UUID    /* text, dashed lower case; values may be undashed */
+    FILTER_BOOL, /* 0 or 1 */
+    FILTER_TIME, /* microseconds; values are dates */
+    FILTER_UUID  /* text, dashed lower case; values may be undashed */
 };
 
 struct filter_field {

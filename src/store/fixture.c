@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first rows of a new database. */
 #include "store/fixture.h"
 
 #include <errno.h>
@@ -8,36 +10,37 @@
 #include "base/clock.h"
 #include "store/password.h"
 #include "store/token.h"
-#include "store/tx.h"
+#include "store/transaction.h"
 
 /* A user with a keypair. */
-struct person {
-    const char *id;    /* NULL = a fresh one */
+struct fixture_account {
+    const char *id; /* NULL = a fresh one */
     const char *username, *email, *full_name, *password;
     const char *access_key, *secret_key;
     enum user_role role;
 };
 
 /* The published development rows of Backend.AI. */
-static const char stock_group_id[] = "2de2b969-1d04-48a6-af16-0bc8adb3c831";
-static const struct person stock_people[] = {
+static const char stock_project_id[] = "2de2b969-1d04-48a6-af16-0bc8adb3c831";
+static const struct fixture_account stock_accounts[] = {
     { "f38dea23-50fa-42a0-b5ae-338f5f4693f4", "admin", "admin@lablup.com", "Admin Lablup",
       "wJalrXUt", "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
       ROLE_SUPERADMIN },
     { "4f13d193-f646-425a-a340-270c4d2b9860", "domain-admin", "domain-admin@lablup.com",
       "Default Domain Admin", "cWbsM_vB", "AKIAHUKCHDEZGEXAMPLE",
       "cWbsM_vBB4CzTW7JdORRMx8SjGI3-wEXAMPLEKEY", ROLE_ADMIN },
-    { "dfa9da54-4b28-432f-be29-c0d680c7a412", "user", "user@lablup.com", "User Lablup",
-      "C8qnIo29", "AKIANABBDUSEREXAMPLE", "C8qnIo29EZvXkPK_MXcuAakYTy4NYrxwmCEyNPlf", ROLE_USER },
+    { "dfa9da54-4b28-432f-be29-c0d680c7a412", "user", "user@lablup.com", "User Lablup", "C8qnIo29",
+      "AKIANABBDUSEREXAMPLE", "C8qnIo29EZvXkPK_MXcuAakYTy4NYrxwmCEyNPlf", ROLE_USER },
 };
 
-static int no_memory(struct aq_error *err)
+static int fixture_no_memory(struct aq_error *err)
 {
-    return aq_fail(err, ENOMEM, "the first rows");
+    return aq_fail_oom(err);
 }
 
 /* Is there a row whose column is 'value'? 'query' is a constant with one '?'. */
-static int exists(struct store_tx *tx, const char *query, const char *value, struct aq_error *err)
+static int fixture_exists(struct store_tx *tx, const char *query, const char *value,
+                          struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     int r = sql_prepare(tx->db, query, &q, err);
@@ -49,10 +52,10 @@ static int exists(struct store_tx *tx, const char *query, const char *value, str
 }
 
 /* Write the batch's one event unless the row is there. Frees the batch. */
-static int write_missing(struct store_tx *tx, struct event_batch *one, const char *query,
-                         const char *value, struct aq_error *err)
+static int fixture_write_missing(struct store_tx *tx, struct event_batch *one, const char *query,
+                                 const char *value, struct aq_error *err)
 {
-    int r = exists(tx, query, value, err);
+    int r = fixture_exists(tx, query, value, err);
 
     if (r == 0)
         r = event_write(tx, &one->events[0], err);
@@ -60,7 +63,7 @@ static int write_missing(struct store_tx *tx, struct event_batch *one, const cha
     return AQ_MIN(r, 0);
 }
 
-static struct event *new_event(enum event_kind kind, struct event_batch **ret)
+static struct event *fixture_new_event(enum event_kind kind, struct event_batch **ret)
 {
     struct event_batch *one = event_batch_new();
     struct event *e = one ? event_batch_add(one, kind, clock_realtime_usec()) : NULL;
@@ -71,35 +74,40 @@ static struct event *new_event(enum event_kind kind, struct event_batch **ret)
     return e;
 }
 
-static int write_domain(struct store_tx *tx, struct aq_error *err)
+static int fixture_write_domain(struct store_tx *tx, struct aq_error *err)
 {
     struct event_batch *one;
-    struct event *e = new_event(EVENT_DOMAIN_SAVED, &one);
+    struct event *e = fixture_new_event(EVENT_DOMAIN_SAVED, &one);
 
     if (!e)
-        return no_memory(err);
+        return fixture_no_memory(err);
     e->domain = (struct domain){ .name = strdup("default"), .is_active = true };
-    return write_missing(tx, one, "SELECT 1 FROM domains WHERE name = ?", "default", err);
+    return fixture_write_missing(tx, one, "SELECT 1 FROM present_domains WHERE name = ?", "default",
+                                 err);
 }
 
 /* The id of the project, which may exist under another one, goes to 'ret'. */
-static int write_group(struct store_tx *tx, struct uuid *ret, struct aq_error *err)
+static int fixture_write_project(struct store_tx *tx, struct uuid *ret, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct event_batch *one;
-    struct event *e = new_event(EVENT_GROUP_SAVED, &one);
+    struct event *e = fixture_new_event(EVENT_PROJECT_SAVED, &one);
     int r;
 
     if (!e)
-        return no_memory(err);
-    e->group = (struct group){ .name = strdup("default"), .domain = strdup("default"),
-        .is_active = true };
-    (void)uuid_parse(stock_group_id, &e->group.id);
-    r = write_missing(tx, one, "SELECT 1 FROM projects WHERE domain = 'default' AND name = ?",
-                      "default", err);
+        return fixture_no_memory(err);
+    e->project = (struct project){ .name = strdup("default"),
+                                   .domain = strdup("default"),
+                                   .is_active = true };
+    (void)uuid_parse(stock_project_id, &e->project.id);
+    r = fixture_write_missing(
+        tx, one, "SELECT 1 FROM present_projects WHERE domain = 'default' AND name = ?", "default",
+        err);
     if (r == 0)
-        r = sql_prepare_once(tx->db, "SELECT id FROM projects WHERE domain = 'default'"
-                                     " AND name = 'default'", &q, err);
+        r = sql_prepare_once(tx->db,
+                             "SELECT id FROM present_projects WHERE domain = 'default'"
+                             " AND name = 'default'",
+                             &q, err);
     if (r == 0)
         r = sql_step(q, err);
     if (r < 0)
@@ -108,78 +116,97 @@ static int write_group(struct store_tx *tx, struct uuid *ret, struct aq_error *e
     return 0;
 }
 
-static int write_policy(struct store_tx *tx, struct aq_error *err)
+static int fixture_write_policy(struct store_tx *tx, struct aq_error *err)
 {
     struct event_batch *one;
-    struct event *e = new_event(EVENT_KEYPAIR_POLICY_SAVED, &one);
+    struct event *e = fixture_new_event(EVENT_KEYPAIR_POLICY_SAVED, &one);
 
     if (!e)
-        return no_memory(err);
-    e->policy = (struct keypair_policy){ .name = strdup("default"), .unlimited_unspecified = true,
-        .max_containers_per_session = 64, .max_priority = 100 };
-    return write_missing(tx, one, "SELECT 1 FROM keypair_policies WHERE name = ?", "default", err);
+        return fixture_no_memory(err);
+    e->policy = (struct keypair_policy){ .name = strdup("default"),
+                                         .is_active = true,
+                                         .unlimited_unspecified = true,
+                                         .max_containers_per_session = 64,
+                                         .max_priority = 100 };
+    return fixture_write_missing(tx, one, "SELECT 1 FROM keypair_policies WHERE name = ?",
+                                 "default", err);
 }
 
-static int write_resource_group(struct store_tx *tx, struct aq_error *err)
+static int fixture_write_resource_group(struct store_tx *tx, struct aq_error *err)
 {
     struct event_batch *one;
-    struct event *e = new_event(EVENT_RESOURCE_GROUP_SAVED, &one);
+    struct event *e = fixture_new_event(EVENT_RESOURCE_GROUP_SAVED, &one);
     int r;
 
     if (!e)
-        return no_memory(err);
-    e->resource_group = (struct resource_group){ .name = strdup("default"), .is_active = true,
-        .scheduler = strdup("fifo"), .scheduler_opts = strdup("{}"), .driver_opts = strdup("{}"),
-        .selection = strdup("concentrated"), .agent_loss_policy = strdup("terminate"),
-        .agent_loss_grace_usec = 600 * USEC_PER_SEC };
-    r = write_missing(tx, one, "SELECT 1 FROM resource_groups WHERE name = ?", "default", err);
+        return fixture_no_memory(err);
+    e->resource_group = (struct resource_group){ .name = strdup("default"),
+                                                 .is_active = true,
+                                                 .scheduler = strdup("fifo"),
+                                                 .scheduler_opts = strdup("{\"backfill\": true}"),
+                                                 .driver_opts = strdup("{}"),
+                                                 .selection = strdup("concentrated"),
+                                                 .agent_loss_policy = strdup("terminate"),
+                                                 .agent_loss_grace_usec = 600 * USEC_PER_SEC };
+    r = fixture_write_missing(tx, one, "SELECT 1 FROM resource_groups WHERE name = ?", "default",
+                              err);
     return r < 0 ? r : resource_group_allow(tx, "default", ALLOW_DOMAIN, "default", err);
 }
 
-static int write_user(struct store_tx *tx, const struct person *p, const struct uuid *id,
-                      const struct uuid *group_id, struct aq_error *err)
+static int fixture_write_user(struct store_tx *tx, const struct fixture_account *p,
+                              const struct uuid *id, const struct uuid *project_id,
+                              struct aq_error *err)
 {
     char hash[PASSWORD_HASH_MAX];
     struct event_batch *one;
     struct event *e;
-    int r = exists(tx, "SELECT 1 FROM users WHERE email = ?", p->email, err);
+    int r = fixture_exists(tx, "SELECT 1 FROM present_users WHERE email = ?", p->email, err);
 
     if (r != 0)
         return AQ_MIN(r, 0);
     r = password_hash(p->password, hash, err);
     if (r < 0)
         return r;
-    if (!(e = new_event(EVENT_USER_SAVED, &one)))
-        return no_memory(err);
-    e->user.user = (struct user){ .id = *id, .username = strdup(p->username),
-        .email = strdup(p->email), .full_name = strdup(p->full_name), .domain = strdup("default"),
-        .role = p->role, .status = USER_ACTIVE, .groups = malloc(sizeof(*group_id)) };
-    if (e->user.user.groups) {
-        e->user.user.groups[0] = *group_id;
-        e->user.user.group_count = e->user.user.group_cap = 1;
+    if (!(e = fixture_new_event(EVENT_USER_SAVED, &one)))
+        return fixture_no_memory(err);
+    e->user.user = (struct user){ .id = *id,
+                                  .username = strdup(p->username),
+                                  .email = strdup(p->email),
+                                  .full_name = strdup(p->full_name),
+                                  .domain = strdup("default"),
+                                  .role = p->role,
+                                  .status = USER_ACTIVE,
+                                  .project_ids = malloc(sizeof(*project_id)) };
+    if (e->user.user.project_ids) {
+        e->user.user.project_ids[0] = *project_id;
+        e->user.user.project_count = e->user.user.project_cap = 1;
     }
     e->user.password_hash = strdup(hash);
-    return write_missing(tx, one, "SELECT 1 FROM users WHERE email = ?", p->email, err);
+    return fixture_write_missing(tx, one, "SELECT 1 FROM present_users WHERE email = ?", p->email,
+                                 err);
 }
 
-static int write_keypair(struct store_tx *tx, const struct person *p, const struct uuid *user_id,
-                         struct aq_error *err)
+static int fixture_write_keypair(struct store_tx *tx, const struct fixture_account *p,
+                                 const struct uuid *user_id, struct aq_error *err)
 {
     struct event_batch *one;
-    struct event *e = new_event(EVENT_KEYPAIR_SAVED, &one);
+    struct event *e = fixture_new_event(EVENT_KEYPAIR_SAVED, &one);
 
     if (!e)
-        return no_memory(err);
-    e->keypair = (struct keypair){ .user_id = *user_id, .is_active = true,
-        .is_admin = p->role == ROLE_SUPERADMIN, .policy = strdup("default"), .rate_limit = 30000 };
+        return fixture_no_memory(err);
+    e->keypair = (struct keypair){ .user_id = *user_id,
+                                   .is_active = true,
+                                   .is_admin = p->role == ROLE_SUPERADMIN,
+                                   .policy = strdup("default"),
+                                   .rate_limit = 30000 };
     (void)snprintf(e->keypair.access_key, sizeof(e->keypair.access_key), "%s", p->access_key);
     (void)snprintf(e->keypair.secret_key, sizeof(e->keypair.secret_key), "%s", p->secret_key);
-    return write_missing(tx, one, "SELECT 1 FROM keypairs WHERE access_key = ?", p->access_key,
-                         err);
+    return fixture_write_missing(tx, one, "SELECT 1 FROM keypairs WHERE access_key = ?",
+                                 p->access_key, err);
 }
 
-static int write_person(struct store_tx *tx, const struct person *p, const struct uuid *group_id,
-                        struct aq_error *err)
+static int fixture_write_account(struct store_tx *tx, const struct fixture_account *p,
+                                 const struct uuid *project_id, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct uuid id = uuid_random();
@@ -187,9 +214,9 @@ static int write_person(struct store_tx *tx, const struct person *p, const struc
 
     if (p->id)
         (void)uuid_parse(p->id, &id);
-    r = write_user(tx, p, &id, group_id, err);
+    r = fixture_write_user(tx, p, &id, project_id, err);
     if (r == 0) /* the user may exist under another id */
-        r = sql_prepare(tx->db, "SELECT id FROM users WHERE email = ?", &q, err);
+        r = sql_prepare(tx->db, "SELECT id FROM present_users WHERE email = ?", &q, err);
     if (r < 0)
         return r;
     sql_put_text(q, p->email);
@@ -197,50 +224,51 @@ static int write_person(struct store_tx *tx, const struct person *p, const struc
     if (r < 0)
         return r;
     id = sql_get_uuid(q);
-    return write_keypair(tx, p, &id, err);
+    return fixture_write_keypair(tx, p, &id, err);
 }
 
-static int write_defaults(struct store_tx *tx, struct uuid *ret_group_id, struct aq_error *err)
+static int fixture_write_defaults(struct store_tx *tx, struct uuid *ret_project_id,
+                                  struct aq_error *err)
 {
-    int r = write_domain(tx, err);
+    int r = fixture_write_domain(tx, err);
 
     if (r == 0)
-        r = write_group(tx, ret_group_id, err);
+        r = fixture_write_project(tx, ret_project_id, err);
     if (r == 0)
-        r = write_policy(tx, err);
-    return r < 0 ? r : write_resource_group(tx, err);
+        r = fixture_write_policy(tx, err);
+    return r < 0 ? r : fixture_write_resource_group(tx, err);
 }
 
-static int write_dev(struct store_tx *tx, void *data, struct aq_error *err)
+static int fixture_write_dev(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    struct uuid group_id;
-    int r = write_defaults(tx, &group_id, err);
+    struct uuid project_id;
+    int r = fixture_write_defaults(tx, &project_id, err);
 
     (void)data;
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(stock_people); i++)
-        r = write_person(tx, &stock_people[i], &group_id, err);
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(stock_accounts); i++)
+        r = fixture_write_account(tx, &stock_accounts[i], &project_id, err);
     return r;
 }
 
 int store_init_dev(struct store *store, struct aq_error *err)
 {
-    return store_call(store, write_dev, NULL, err);
+    return store_call(store, fixture_write_dev, NULL, err);
 }
 
-static int write_admin(struct store_tx *tx, void *data, struct aq_error *err)
+static int fixture_write_admin(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    const struct person *admin = data;
-    struct uuid group_id;
-    int r = exists(tx, "SELECT 1 FROM users WHERE role = ?", "superadmin", err);
+    const struct fixture_account *admin = data;
+    struct uuid project_id;
+    int r = fixture_exists(tx, "SELECT 1 FROM present_users WHERE role = ?", "superadmin", err);
 
     if (r > 0)
         return aq_fail(err, EEXIST, "this cluster has an administrator already");
     if (r == 0)
-        r = write_defaults(tx, &group_id, err);
-    return r < 0 ? r : write_person(tx, admin, &group_id, err);
+        r = fixture_write_defaults(tx, &project_id, err);
+    return r < 0 ? r : fixture_write_account(tx, admin, &project_id, err);
 }
 
-static void make_secrets(struct admin_secrets *s)
+static void fixture_make_secrets(struct admin_secrets *s)
 {
     /* without letters and digits that look alike */
     static const char letters[] = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
@@ -271,12 +299,17 @@ int store_init_admin(struct store *store, const char *email, struct admin_secret
         return aq_fail_field(err, EINVAL, "email", "'%.80s' is not an e-mail address", email);
     if (sodium_init() < 0)
         return aq_fail(err, EIO, "libsodium does not start");
-    make_secrets(&secrets);
+    fixture_make_secrets(&secrets);
     (void)snprintf(username, sizeof(username), "%.*s", (int)(at - email), email);
-    r = store_call(store, write_admin, &(struct person){ .username = username, .email = email,
-        .full_name = "Administrator", .password = secrets.password,
-        .access_key = secrets.access_key, .secret_key = secrets.secret_key,
-        .role = ROLE_SUPERADMIN }, err);
+    r = store_call(store, fixture_write_admin,
+                   &(struct fixture_account){ .username = username,
+                                              .email = email,
+                                              .full_name = "Administrator",
+                                              .password = secrets.password,
+                                              .access_key = secrets.access_key,
+                                              .secret_key = secrets.secret_key,
+                                              .role = ROLE_SUPERADMIN },
+                   err);
     if (r == 0)
         *ret = secrets;
     sodium_memzero(&secrets, sizeof(secrets));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fixture.h - the first rows of a new database
  *
  * Both keep every row that exists. Blocking; before store_load().

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* load.c - what lives, as events */
 #include <errno.h>
 #include <string.h>
 
 #include "base/vec.h"
-#include "store/tx.h"
+#include "store/transaction.h"
 
 struct loader {
     struct store_tx *tx;
@@ -18,20 +19,23 @@ struct load_table {
     int (*read)(struct store_tx *tx, struct row *row, struct event *e, struct aq_error *err);
 };
 
-static int read_slot_type(struct store_tx *tx, struct row *row, struct event *e,
-                          struct aq_error *err)
+static int load_read_slot_type(struct store_tx *tx, struct row *row, struct event *e,
+                               struct aq_error *err)
 {
     const char *name = sql_get_text(row->q);
 
     (void)tx;
     (void)err;
+    errno = 0;
     e->slot_type.name = slot_name_intern(name, strlen(name));
+    row->no_memory |= !e->slot_type.name && errno == ENOMEM;
     row->is_damaged |= !e->slot_type.name;
     ROW_PARSE(row, slot_type_parse, &e->slot_type.type);
     return 0;
 }
 
-static int read_domain(struct store_tx *tx, struct row *row, struct event *e, struct aq_error *err)
+static int load_read_domain(struct store_tx *tx, struct row *row, struct event *e,
+                            struct aq_error *err)
 {
     (void)tx;
     (void)err;
@@ -39,15 +43,17 @@ static int read_domain(struct store_tx *tx, struct row *row, struct event *e, st
     return 0;
 }
 
-static int read_group(struct store_tx *tx, struct row *row, struct event *e, struct aq_error *err)
+static int load_read_project(struct store_tx *tx, struct row *row, struct event *e,
+                             struct aq_error *err)
 {
     (void)tx;
     (void)err;
-    group_read_row(row, &e->group);
+    project_read_row(row, &e->project);
     return 0;
 }
 
-static int read_policy(struct store_tx *tx, struct row *row, struct event *e, struct aq_error *err)
+static int load_read_policy(struct store_tx *tx, struct row *row, struct event *e,
+                            struct aq_error *err)
 {
     (void)tx;
     (void)err;
@@ -55,8 +61,8 @@ static int read_policy(struct store_tx *tx, struct row *row, struct event *e, st
     return 0;
 }
 
-static int read_resource_group(struct store_tx *tx, struct row *row, struct event *e,
-                               struct aq_error *err)
+static int load_read_resource_group(struct store_tx *tx, struct row *row, struct event *e,
+                                    struct aq_error *err)
 {
     (void)tx;
     (void)err;
@@ -64,20 +70,22 @@ static int read_resource_group(struct store_tx *tx, struct row *row, struct even
     return 0;
 }
 
-static int read_user(struct store_tx *tx, struct row *row, struct event *e, struct aq_error *err)
+static int load_read_user(struct store_tx *tx, struct row *row, struct event *e,
+                          struct aq_error *err)
 {
     user_read_row(row, &e->user.user);
-    return user_read_groups(tx, NULL, &e->user.user, err);
+    return user_read_projects(tx, NULL, &e->user.user, err);
 }
 
-static int read_keypair(struct store_tx *tx, struct row *row, struct event *e,
-                        struct aq_error *err)
+static int load_read_keypair(struct store_tx *tx, struct row *row, struct event *e,
+                             struct aq_error *err)
 {
     keypair_read_row(row, &e->keypair);
     return keypair_read_secret(tx, row, &e->keypair, err);
 }
 
-static int read_agent(struct store_tx *tx, struct row *row, struct event *e, struct aq_error *err)
+static int load_read_agent(struct store_tx *tx, struct row *row, struct event *e,
+                           struct aq_error *err)
 {
     (void)tx;
     (void)err;
@@ -85,12 +93,13 @@ static int read_agent(struct store_tx *tx, struct row *row, struct event *e, str
     return 0;
 }
 
-static int read_dependencies(struct store_tx *tx, struct session *s, struct aq_error *err)
+static int load_read_dependencies(struct store_tx *tx, struct session *s, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { 0 };
     size_t cap = 0;
-    int r = sql_prepare(tx->db,
+    int r = sql_prepare(
+        tx->db,
         "SELECT d.depends_on, o.terminated_at, o.result FROM session_dependencies d"
         " JOIN sessions o ON o.id = d.depends_on WHERE d.session_seq = ? ORDER BY d.depends_on",
         &q, err);
@@ -103,7 +112,7 @@ static int read_dependencies(struct store_tx *tx, struct session *s, struct aq_e
         struct session_dependency *d;
 
         if (!vec_grow(&s->dependencies, &cap, s->dependency_count + 1, sizeof(*d)))
-            return aq_fail(err, ENOMEM, "session");
+            return aq_fail_oom(err);
         d = &s->dependencies[s->dependency_count++];
         d->id = sql_get_uuid(q);
         d->ended = sql_get_int(q) != 0;
@@ -112,19 +121,22 @@ static int read_dependencies(struct store_tx *tx, struct session *s, struct aq_e
     return r < 0 ? r : row_check(&row, "sessions", err);
 }
 
-static int read_kernels(struct store_tx *tx, struct session *s, size_t count, struct aq_error *err)
+static int load_read_kernels(struct store_tx *tx, struct session *s, size_t count,
+                             struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { 0 };
-    int r = sql_prepare(tx->db, "SELECT " KERNEL_COLUMNS " FROM kernels k WHERE k.session_seq = ?"
-                                " ORDER BY k.rank", &q, err);
+    int r = sql_prepare(tx->db,
+                        "SELECT " KERNEL_COLUMNS " FROM kernels k WHERE k.session_seq = ?"
+                        " ORDER BY k.rank",
+                        &q, err);
 
     if (r < 0)
         return r;
     row.q = q;
     s->kernels = calloc(AQ_MAX(count, 1), sizeof(*s->kernels));
     if (!s->kernels)
-        return aq_fail(err, ENOMEM, "session");
+        return aq_fail_oom(err);
     sql_put_int(q, s->row);
     while ((r = sql_step(q, err)) > 0 && s->kernel_count < count)
         kernel_read_row(&row, &s->kernels[s->kernel_count++]);
@@ -132,36 +144,38 @@ static int read_kernels(struct store_tx *tx, struct session *s, size_t count, st
     return r < 0 ? r : row_check(&row, "kernels", err);
 }
 
-static int read_session(struct store_tx *tx, struct row *row, struct event *e,
-                        struct aq_error *err)
+static int load_read_session(struct store_tx *tx, struct row *row, struct event *e,
+                             struct aq_error *err)
 {
     size_t kernels;
     int r;
 
     session_read_row(row, &e->session, &kernels);
-    r = read_kernels(tx, &e->session, kernels, err);
-    return r < 0 ? r : read_dependencies(tx, &e->session, err);
+    r = load_read_kernels(tx, &e->session, kernels, err);
+    return r < 0 ? r : load_read_dependencies(tx, &e->session, err);
 }
 
 static const struct load_table tables[] = {
-    { "slot types", "SELECT name, type FROM slot_types ORDER BY name",
-      EVENT_SLOT_TYPE_KNOWN, read_slot_type },
-    { "domains", "SELECT " DOMAIN_COLUMNS " FROM domains d ORDER BY d.name",
-      EVENT_DOMAIN_SAVED, read_domain },
-    { "projects", "SELECT " GROUP_COLUMNS " FROM projects p ORDER BY p.id",
-      EVENT_GROUP_SAVED, read_group },
+    { "slot types", "SELECT name, type FROM slot_types ORDER BY name", EVENT_SLOT_TYPE_KNOWN,
+      load_read_slot_type },
+    { "domains", "SELECT " DOMAIN_COLUMNS " FROM present_domains d ORDER BY d.name",
+      EVENT_DOMAIN_SAVED, load_read_domain },
+    { "projects", "SELECT " PROJECT_COLUMNS " FROM present_projects p ORDER BY p.id",
+      EVENT_PROJECT_SAVED, load_read_project },
     { "keypair policies", "SELECT " POLICY_COLUMNS " FROM keypair_policies p ORDER BY p.name",
-      EVENT_KEYPAIR_POLICY_SAVED, read_policy },
+      EVENT_KEYPAIR_POLICY_SAVED, load_read_policy },
     { "resource groups", "SELECT " RESOURCE_GROUP_COLUMNS " FROM resource_groups g ORDER BY g.name",
-      EVENT_RESOURCE_GROUP_SAVED, read_resource_group },
-    { "users", "SELECT " USER_COLUMNS " FROM users u ORDER BY u.id",
-      EVENT_USER_SAVED, read_user },
+      EVENT_RESOURCE_GROUP_SAVED, load_read_resource_group },
+    { "users", "SELECT " USER_COLUMNS " FROM present_users u ORDER BY u.id", EVENT_USER_SAVED,
+      load_read_user },
     { "keypairs", "SELECT " KEYPAIR_COLUMNS ", k.secret FROM keypairs k ORDER BY k.access_key",
-      EVENT_KEYPAIR_SAVED, read_keypair },
-    { "agents", "SELECT " AGENT_COLUMNS " FROM agents a ORDER BY a.id",
-      EVENT_AGENT_SAVED, read_agent },
-    { "sessions", "SELECT " SESSION_COLUMNS " FROM sessions s WHERE s.terminated_at IS NULL"
-      " ORDER BY s.seq + 0" /* by the index of what lives */, EVENT_SESSION_CREATED, read_session },
+      EVENT_KEYPAIR_SAVED, load_read_keypair },
+    { "agents", "SELECT " AGENT_COLUMNS " FROM agents a ORDER BY a.id", EVENT_AGENT_SAVED,
+      load_read_agent },
+    { "sessions",
+      "SELECT " SESSION_COLUMNS " FROM sessions s WHERE s.terminated_at IS NULL"
+      " ORDER BY s.seq + 0" /* by the index of what lives */,
+      EVENT_SESSION_CREATED, load_read_session },
 };
 
 static int load_row(struct loader *l, const struct load_table *table, struct row *row,
@@ -172,7 +186,7 @@ static int load_row(struct loader *l, const struct load_table *table, struct row
     int r;
 
     if (!e)
-        return aq_fail(err, ENOMEM, "loading");
+        return aq_fail_oom(err);
     r = table->read(l->tx, row, e, err);
     if (r == 0)
         r = row_check(row, table->what, err);

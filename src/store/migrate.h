@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* migrate.h - numbered changes of the schema
  *
  * src/store/migrations/NNNN_imperative_name.sql, embedded by tools/embed-sql.

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Password hashes: argon2id, two passes over 19 MiB. */
 #include "store/password.h"
 
 #include <errno.h>
@@ -20,8 +22,9 @@ int password_hash(const char *password, char ret_hash[PASSWORD_HASH_MAX], struct
                              PASSWORD_MAX);
     if (sodium_init() < 0
         || crypto_pwhash_str_alg(hash, password, len, PASSES, MEMORY_BYTES,
-                                 crypto_pwhash_ALG_ARGON2ID13) != 0)
-        return aq_fail(err, ENOMEM, "no memory to hash a password");
+                                 crypto_pwhash_ALG_ARGON2ID13)
+               != 0)
+        return aq_fail_oom(err);
     memcpy(ret_hash, hash, sizeof(hash));
     return 0;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* password.h - password hashes: argon2id, two passes over 19 MiB
  *
  * Takes tens of milliseconds and 19 MiB: on a worker thread (inside

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Secrets at rest: AES-256-GCM under a key file. */
 #include "store/seal.h"
 
 #include <errno.h>
@@ -32,7 +34,7 @@ struct seal {
     char *path;
 };
 
-static int create_key(const char *path, struct aq_error *err)
+static int seal_create_key(const char *path, struct aq_error *err)
 {
     unsigned char key[KEY_SIZE];
     int r;
@@ -45,7 +47,7 @@ static int create_key(const char *path, struct aq_error *err)
     return r;
 }
 
-static int read_key(struct seal *seal, int fd, struct aq_error *err)
+static int seal_read_key(struct seal *seal, int fd, struct aq_error *err)
 {
     unsigned char hash[SHA256_DIGEST_LENGTH], more;
     struct stat st;
@@ -54,13 +56,16 @@ static int read_key(struct seal *seal, int fd, struct aq_error *err)
     if (fstat(fd, &st) < 0)
         return aq_fail_errno(err, "key file '%s'", seal->path);
     if (st.st_mode & 077)
-        return aq_fail(err, EACCES, "the key file '%s' can be read by others (mode %03o): "
+        return aq_fail(err, EACCES,
+                       "the key file '%s' can be read by others (mode %03o): "
                        "chmod 600 it, and give everybody new keys if that may have happened",
                        seal->path, (unsigned)(st.st_mode & 0777));
     got = read(fd, seal->key, KEY_SIZE);
     if (got != KEY_SIZE || read(fd, &more, 1) != 0)
-        return aq_fail(err, EKEYREJECTED, "the key file '%s' is not %d bytes long; restore it "
-                       "from a backup", seal->path, KEY_SIZE);
+        return aq_fail(err, EKEYREJECTED,
+                       "the key file '%s' is not %d bytes long; restore it "
+                       "from a backup",
+                       seal->path, KEY_SIZE);
     (void)SHA256(seal->key, KEY_SIZE, hash);
     memcpy(seal->check, hash, CHECK_SIZE);
     return 0;
@@ -73,20 +78,22 @@ int seal_open(const char *path, bool may_create, struct seal **ret, struct aq_er
     int r;
 
     if (!seal || !(seal->path = strdup(path)))
-        return aq_fail(err, ENOMEM, "key file '%s'", path);
+        return aq_fail_oom(err);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT && may_create) {
-        r = create_key(path, err);
+        r = seal_create_key(path, err);
         if (r < 0)
             return r;
         fd = open(path, O_RDONLY | O_CLOEXEC);
     }
     if (fd < 0 && errno == ENOENT)
-        return aq_fail(err, EKEYREJECTED, "the key file '%s' is missing: the secrets in the "
-                       "database cannot be read without it; restore it from a backup", path);
+        return aq_fail(err, EKEYREJECTED,
+                       "the key file '%s' is missing: the secrets in the "
+                       "database cannot be read without it; restore it from a backup",
+                       path);
     if (fd < 0)
         return aq_fail_errno(err, "open the key file '%s'", path);
-    r = read_key(seal, fd, err);
+    r = seal_read_key(seal, fd, err);
     if (r == 0)
         *ret = AQ_TAKE(seal);
     return r;
@@ -129,8 +136,10 @@ int seal_reveal(const struct seal *seal, const char *row, const unsigned char *s
     if (len < SEAL_OVERHEAD || len > INT_MAX || sealed[0] != VERSION)
         return aq_fail(err, EUCLEAN, "the sealed value of '%s' is damaged", row);
     if (memcmp(sealed + CHECK_AT, seal->check, CHECK_SIZE) != 0)
-        return aq_fail(err, EKEYREJECTED, "the key file '%s' is not the one that sealed '%s'; "
-                       "restore the one that belongs to this database", seal->path, row);
+        return aq_fail(err, EKEYREJECTED,
+                       "the key file '%s' is not the one that sealed '%s'; "
+                       "restore the one that belongs to this database",
+                       seal->path, row);
     text_len = (int)(len - SEAL_OVERHEAD);
     memcpy(tag, sealed + len - TAG_SIZE, TAG_SIZE);
     ctx = EVP_CIPHER_CTX_new();

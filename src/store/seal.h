@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* seal.h - secrets at rest: AES-256-GCM under a key file
  *
  * A sealed text is: version byte 1, key check (first 4 bytes of the SHA-256

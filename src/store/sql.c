@@ -1,5 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Statements, kept by their text, over any SQL engine. */
 #include "store/sql.h"
 
+#include <assert.h>
 #include <errno.h>
 
 int sql_open(const struct sql_ops *ops, const struct sql_conf *conf, struct sql **ret,
@@ -54,10 +57,11 @@ int sql_prepare(struct sql *db, const char *text, struct sql_stmt **ret, struct 
             return r;
         if (map_set(&db->cache, &text, sizeof(text), q) < 0) {
             db->ops->finish(q);
-            return aq_fail(err, ENOMEM, "statement cache");
+            return aq_fail_oom(err);
         }
         q->is_cached = true;
     }
+    assert(q->puts == 0 && q->gets == 0); /* sql_end() was called after its last use */
     *ret = q;
     return 0;
 }
@@ -98,7 +102,7 @@ void sql_put_uuid(struct sql_stmt *q, const struct uuid *id, char buf[UUID_TEXT_
 int sql_step(struct sql_stmt *q, struct aq_error *err)
 {
     if (q->failed)
-        return aq_fail(err, ENOMEM, "SQL parameters");
+        return aq_fail_oom(err);
     q->gets = 0;
     return q->db->ops->step(q, err);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sql.h - one SQL connection, whatever the engine
  *
  * Internal to the store; nothing above knows an engine. Statements are written
@@ -88,11 +89,10 @@ int sql_run_script(struct sql *db, const char *script, struct aq_error *err);
 int sql_prepare(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err);
 
 /* A statement for this once; sql_end() releases it. */
-int sql_prepare_once(struct sql *db, const char *text, struct sql_stmt **ret,
-                     struct aq_error *err);
+int sql_prepare_once(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err);
 
 void sql_put_int(struct sql_stmt *q, int64_t value);
-void sql_put_text(struct sql_stmt *q, const char *text); /* NULL = null */
+void sql_put_text(struct sql_stmt *q, const char *text);              /* NULL = null */
 void sql_put_blob(struct sql_stmt *q, const void *bytes, size_t len); /* NULL = null */
 void sql_put_null(struct sql_stmt *q);
 /* 0 = null: times that have not come */
@@ -102,11 +102,11 @@ void sql_put_uuid(struct sql_stmt *q, const struct uuid *id, char buf[UUID_TEXT_
 
 /* The next row: 1, or 0 at the end, or -errno. */
 int sql_step(struct sql_stmt *q, struct aq_error *err);
-int64_t sql_get_int(struct sql_stmt *q);       /* null = 0 */
-const char *sql_get_text(struct sql_stmt *q);  /* null = NULL */
+int64_t sql_get_int(struct sql_stmt *q);      /* null = 0 */
+const char *sql_get_text(struct sql_stmt *q); /* null = NULL */
 const void *sql_get_blob(struct sql_stmt *q, size_t *ret_len);
-bool sql_get_is_null(struct sql_stmt *q);      /* of the next column, which stays the next */
-struct uuid sql_get_uuid(struct sql_stmt *q);  /* null or malformed = nil */
+bool sql_get_is_null(struct sql_stmt *q);     /* of the next column, which stays the next */
+struct uuid sql_get_uuid(struct sql_stmt *q); /* null or malformed = nil */
 
 /* Done with the rows: ready for the next use, or released. NULL is fine. */
 void sql_end(struct sql_stmt *q);

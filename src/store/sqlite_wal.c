@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SQLite's write-ahead log, written in few pieces. */
 #include "store/sqlite_wal.h"
 
 #include <pthread.h>
@@ -11,38 +13,38 @@
 struct wal_file {
     sqlite3_file file; /* first */
     sqlite3_file *below;
-    sqlite3_int64 at;  /* where the first of 'len' bytes belongs */
+    sqlite3_int64 at; /* where the first of 'len' bytes belongs */
     int len;
-    char *bytes;       /* JOIN_MAX, or NULL as long as nothing was written */
+    char *bytes; /* JOIN_MAX, or NULL as long as nothing was written */
 };
 
-static struct wal_file *wal_of(sqlite3_file *file)
+static struct wal_file *sqlite_wal_of(sqlite3_file *file)
 {
     return (struct wal_file *)file;
 }
 
-static sqlite3_file *below(sqlite3_file *file)
+static sqlite3_file *sqlite_wal_below(sqlite3_file *file)
 {
-    return wal_of(file)->below;
+    return sqlite_wal_of(file)->below;
 }
 
 /* What cannot be written is given up: SQLite gives the commit up, too. */
-static int flush(sqlite3_file *file)
+static int sqlite_wal_flush(sqlite3_file *file)
 {
-    struct wal_file *wal = wal_of(file);
+    struct wal_file *wal = sqlite_wal_of(file);
     int len = wal->len;
 
     wal->len = 0;
     return len ? wal->below->pMethods->xWrite(wal->below, wal->bytes, len, wal->at) : SQLITE_OK;
 }
 
-static int on_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at)
+static int sqlite_wal_on_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at)
 {
-    struct wal_file *wal = wal_of(file);
+    struct wal_file *wal = sqlite_wal_of(file);
     int r = SQLITE_OK;
 
     if (at != wal->at + wal->len || len > JOIN_MAX - wal->len)
-        r = flush(file);
+        r = sqlite_wal_flush(file);
     if (r != SQLITE_OK)
         return r;
     if (!wal->bytes && !(wal->bytes = malloc(JOIN_MAX)))
@@ -56,97 +58,104 @@ static int on_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int6
     return SQLITE_OK;
 }
 
-static int on_read(sqlite3_file *file, void *bytes, int len, sqlite3_int64 at)
+static int sqlite_wal_on_read(sqlite3_file *file, void *bytes, int len, sqlite3_int64 at)
 {
-    int r = flush(file);
+    int r = sqlite_wal_flush(file);
 
-    return r == SQLITE_OK ? below(file)->pMethods->xRead(below(file), bytes, len, at) : r;
+    return r == SQLITE_OK
+               ? sqlite_wal_below(file)->pMethods->xRead(sqlite_wal_below(file), bytes, len, at)
+               : r;
 }
 
-static int on_sync(sqlite3_file *file, int flags)
+static int sqlite_wal_on_sync(sqlite3_file *file, int flags)
 {
-    int r = flush(file);
+    int r = sqlite_wal_flush(file);
 
-    return r == SQLITE_OK ? below(file)->pMethods->xSync(below(file), flags) : r;
+    return r == SQLITE_OK ? sqlite_wal_below(file)->pMethods->xSync(sqlite_wal_below(file), flags)
+                          : r;
 }
 
-static int on_truncate(sqlite3_file *file, sqlite3_int64 size)
+static int sqlite_wal_on_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-    int r = flush(file);
+    int r = sqlite_wal_flush(file);
 
-    return r == SQLITE_OK ? below(file)->pMethods->xTruncate(below(file), size) : r;
+    return r == SQLITE_OK
+               ? sqlite_wal_below(file)->pMethods->xTruncate(sqlite_wal_below(file), size)
+               : r;
 }
 
-static int on_file_size(sqlite3_file *file, sqlite3_int64 *ret)
+static int sqlite_wal_on_file_size(sqlite3_file *file, sqlite3_int64 *ret)
 {
-    int r = flush(file);
+    int r = sqlite_wal_flush(file);
 
-    return r == SQLITE_OK ? below(file)->pMethods->xFileSize(below(file), ret) : r;
+    return r == SQLITE_OK ? sqlite_wal_below(file)->pMethods->xFileSize(sqlite_wal_below(file), ret)
+                          : r;
 }
 
-static int on_close(sqlite3_file *file)
+static int sqlite_wal_on_close(sqlite3_file *file)
 {
-    int written = flush(file), r = below(file)->pMethods->xClose(below(file));
+    int written = sqlite_wal_flush(file),
+        r = sqlite_wal_below(file)->pMethods->xClose(sqlite_wal_below(file));
 
-    free(wal_of(file)->bytes);
+    free(sqlite_wal_of(file)->bytes);
     return written == SQLITE_OK ? r : written;
 }
 
 /* ---- passed on; locks are never taken on a log ---- */
 
-static int on_lock(sqlite3_file *file, int level)
+static int sqlite_wal_on_lock(sqlite3_file *file, int level)
 {
-    return below(file)->pMethods->xLock(below(file), level);
+    return sqlite_wal_below(file)->pMethods->xLock(sqlite_wal_below(file), level);
 }
 
-static int on_unlock(sqlite3_file *file, int level)
+static int sqlite_wal_on_unlock(sqlite3_file *file, int level)
 {
-    return below(file)->pMethods->xUnlock(below(file), level);
+    return sqlite_wal_below(file)->pMethods->xUnlock(sqlite_wal_below(file), level);
 }
 
-static int on_check_lock(sqlite3_file *file, int *ret)
+static int sqlite_wal_on_check_lock(sqlite3_file *file, int *ret)
 {
-    return below(file)->pMethods->xCheckReservedLock(below(file), ret);
+    return sqlite_wal_below(file)->pMethods->xCheckReservedLock(sqlite_wal_below(file), ret);
 }
 
-static int on_control(sqlite3_file *file, int what, void *data)
+static int sqlite_wal_on_control(sqlite3_file *file, int what, void *data)
 {
-    return below(file)->pMethods->xFileControl(below(file), what, data);
+    return sqlite_wal_below(file)->pMethods->xFileControl(sqlite_wal_below(file), what, data);
 }
 
-static int on_sector_size(sqlite3_file *file)
+static int sqlite_wal_on_sector_size(sqlite3_file *file)
 {
-    return below(file)->pMethods->xSectorSize(below(file));
+    return sqlite_wal_below(file)->pMethods->xSectorSize(sqlite_wal_below(file));
 }
 
-static int on_characteristics(sqlite3_file *file)
+static int sqlite_wal_on_characteristics(sqlite3_file *file)
 {
-    return below(file)->pMethods->xDeviceCharacteristics(below(file));
+    return sqlite_wal_below(file)->pMethods->xDeviceCharacteristics(sqlite_wal_below(file));
 }
 
 static const sqlite3_io_methods wal_methods = {
     .iVersion = 1,
-    .xClose = on_close,
-    .xRead = on_read,
-    .xWrite = on_write,
-    .xTruncate = on_truncate,
-    .xSync = on_sync,
-    .xFileSize = on_file_size,
-    .xLock = on_lock,
-    .xUnlock = on_unlock,
-    .xCheckReservedLock = on_check_lock,
-    .xFileControl = on_control,
-    .xSectorSize = on_sector_size,
-    .xDeviceCharacteristics = on_characteristics,
+    .xClose = sqlite_wal_on_close,
+    .xRead = sqlite_wal_on_read,
+    .xWrite = sqlite_wal_on_write,
+    .xTruncate = sqlite_wal_on_truncate,
+    .xSync = sqlite_wal_on_sync,
+    .xFileSize = sqlite_wal_on_file_size,
+    .xLock = sqlite_wal_on_lock,
+    .xUnlock = sqlite_wal_on_unlock,
+    .xCheckReservedLock = sqlite_wal_on_check_lock,
+    .xFileControl = sqlite_wal_on_control,
+    .xSectorSize = sqlite_wal_on_sector_size,
+    .xDeviceCharacteristics = sqlite_wal_on_characteristics,
 };
 
 /* ---- the layer ---- */
 
-static int on_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, int flags,
-                   int *ret_flags)
+static int sqlite_wal_on_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, int flags,
+                              int *ret_flags)
 {
     sqlite3_vfs *usual = layer->pAppData;
-    struct wal_file *wal = wal_of(file);
+    struct wal_file *wal = sqlite_wal_of(file);
     int r;
 
     if (!(flags & SQLITE_OPEN_WAL))
@@ -161,7 +170,7 @@ static int on_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, int
 static sqlite3_vfs wal_layer;
 static int registered = SQLITE_ERROR;
 
-static void register_layer(void)
+static void sqlite_wal_register_layer(void)
 {
     sqlite3_vfs *usual = sqlite3_vfs_find(NULL); /* initialises the library */
 
@@ -172,7 +181,7 @@ static void register_layer(void)
     wal_layer.pNext = NULL;
     wal_layer.pAppData = usual;
     wal_layer.szOsFile += (int)sizeof(struct wal_file);
-    wal_layer.xOpen = on_open;
+    wal_layer.xOpen = sqlite_wal_on_open;
     registered = sqlite3_vfs_register(&wal_layer, 0);
 }
 
@@ -180,6 +189,6 @@ const char *sqlite_wal_layer(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)pthread_once(&once, register_layer);
+    (void)pthread_once(&once, sqlite_wal_register_layer);
     return registered == SQLITE_OK ? LAYER : NULL;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sqlite_wal.h - SQLite's write-ahead log, written in few pieces
  *
  * SQLite writes a commit to its log page by page, and each page with its

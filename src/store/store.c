@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - the threads and their queues */
-#include "store/store_private.h"
+#include "store/store_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,7 +26,7 @@
 #define NSEC_PER_SEC INT64_C(1000000000)
 /* With so much in the log a reader's thread brings them to the file, so
  * that no commit waits for it. Then the writer brings what was committed
- * meanwhile, which is little: when nothing is left, the log begins anew. With
+ * meanwhile, which is little: when nothing is left, the log is restarted. With
  * so much that readers must have been in the way, the writer does it all.
  */
 #define LOG_BYTES ((size_t)32 << 20)
@@ -34,7 +36,7 @@ enum { LOG_GROWS, LOG_IS_TIDIED, LOG_WAS_TIDIED };
 /* ---- threads ---- */
 
 /* Move pieces to those that wait for store_dispatch(). */
-static void finish_pieces(struct store *st, struct list *pieces, size_t count)
+static void store_finish_pieces(struct store *st, struct list *pieces, size_t count)
 {
     bool was_empty;
 
@@ -44,6 +46,7 @@ static void finish_pieces(struct store *st, struct list *pieces, size_t count)
         list_remove(link);
         list_add(&st->finished, link);
     }
+    assert(st->outstanding >= count);
     st->outstanding -= count;
     (void)pthread_cond_broadcast(&st->finished_some);
     (void)pthread_mutex_unlock(&st->lock);
@@ -51,7 +54,7 @@ static void finish_pieces(struct store *st, struct list *pieces, size_t count)
         st->wake(st->wake_data);
 }
 
-static int64_t monotonic_nsec(void)
+static int64_t store_monotonic_nsec(void)
 {
     struct timespec now;
 
@@ -62,7 +65,7 @@ static int64_t monotonic_nsec(void)
 /* Sleep until 'count' pieces wait, the store closes or it is 'until_nsec'
  * (0 = whenever). The lock is held.
  */
-static void await_writes(struct store *st, size_t count, int64_t until_nsec)
+static void store_await_writes(struct store *st, size_t count, int64_t until_nsec)
 {
     const struct timespec until = { .tv_sec = (time_t)(until_nsec / NSEC_PER_SEC),
                                     .tv_nsec = (long)(until_nsec % NSEC_PER_SEC) };
@@ -78,49 +81,50 @@ static void await_writes(struct store *st, size_t count, int64_t until_nsec)
 /* Move the first pieces that wait to the list: as many batches as come before
  * a piece that is none, or all of them. The lock is held.
  */
-static void move_writes(struct store *st, bool only_batches, struct list *pieces)
+static void store_move_writes(struct store *st, bool only_batches, struct list *pieces)
 {
     LIST_FOREACH(link, &st->writes) {
         if (only_batches && !LIST_ENTRY(link, struct piece, link)->batch)
             break;
         list_remove(link);
         list_add(pieces, link);
+        assert(st->write_count > 0);
         st->write_count--;
         st->taken++;
     }
 }
 
 /* Wait for writes and take what there is. False when the store closes. */
-static bool take_writes(struct store *st, struct list *ret)
+static bool store_take_writes(struct store *st, struct list *ret)
 {
     list_init(ret);
     (void)pthread_mutex_lock(&st->lock);
     st->expected = st->taken + st->write_count;
     st->taken = 0;
-    await_writes(st, 1, 0);
+    store_await_writes(st, 1, 0);
     if (!list_is_empty(&st->writes))
-        move_writes(st, LIST_ENTRY(st->writes.next, struct piece, link)->batch, ret);
+        store_move_writes(st, LIST_ENTRY(st->writes.next, struct piece, link)->batch, ret);
     (void)pthread_mutex_unlock(&st->lock);
     return st->taken > 0;
 }
 
 /* writer_more_fn */
-static bool take_more_writes(void *data, struct list *pieces)
+static bool store_take_more_writes(void *data, struct list *pieces)
 {
     struct store *st = data;
     size_t before = st->taken;
 
     (void)pthread_mutex_lock(&st->lock);
     if (st->write_count == 0 && st->taken < st->expected)
-        await_writes(st, 1, monotonic_nsec() + st->patience_nsec);
-    move_writes(st, true, pieces);
+        store_await_writes(st, 1, store_monotonic_nsec() + st->patience_nsec);
+    store_move_writes(st, true, pieces);
     (void)pthread_mutex_unlock(&st->lock);
     if (st->taken == before)
-        st->commit_nsec = monotonic_nsec();
+        st->commit_nsec = store_monotonic_nsec();
     return st->taken > before;
 }
 
-static struct piece *take_read(struct store *st)
+static struct piece *store_take_read(struct store *st)
 {
     struct list *first = NULL;
 
@@ -136,13 +140,13 @@ static struct piece *take_read(struct store *st)
 }
 
 /* store_tx_fn, in a reader's thread */
-static int tidy_log_beside(struct store_tx *tx, void *data, struct aq_error *err)
+static int store_checkpoint_beside(struct store_tx *tx, void *data, struct aq_error *err)
 {
     (void)data;
     return tx->db->ops->checkpoint(tx->db, err);
 }
 
-static void set_log_state(struct store *st, int state)
+static void store_set_log_state(struct store *st, int state)
 {
     (void)pthread_mutex_lock(&st->lock);
     st->log_state = state;
@@ -150,15 +154,15 @@ static void set_log_state(struct store *st, int state)
 }
 
 /* store_done_fn */
-static void on_tidied(void *data, int r, const struct aq_error *err)
+static void store_on_checkpoint(void *data, int r, const struct aq_error *err)
 {
     if (r < 0) /* the writer tries again */
         log_warning("database: %s", err->text);
-    set_log_state(data, LOG_WAS_TIDIED);
+    store_set_log_state(data, LOG_WAS_TIDIED);
 }
 
 /* After a commit: have the log tidied; true if the writer is to do the rest. */
-static bool has_log_to_tidy(struct store *st)
+static bool store_needs_checkpoint(struct store *st)
 {
     size_t bytes = st->tx.db->ops->log_bytes(st->tx.db);
     bool is_first, is_rest;
@@ -170,43 +174,44 @@ static bool has_log_to_tidy(struct store *st)
     is_rest = st->log_state == LOG_WAS_TIDIED;
     st->log_state = is_first ? LOG_IS_TIDIED : is_rest ? LOG_GROWS : st->log_state;
     (void)pthread_mutex_unlock(&st->lock);
-    if (is_first && store_read(st, tidy_log_beside, on_tidied, st) < 0)
-        set_log_state(st, LOG_WAS_TIDIED); /* no memory: all is left to the writer */
+    if (is_first && store_read(st, store_checkpoint_beside, store_on_checkpoint, st) < 0)
+        store_set_log_state(st, LOG_WAS_TIDIED); /* no memory: all is left to the writer */
     return is_rest || bytes >= LOG_BYTES_MAX;
 }
 
-static void tidy_log(struct store *st)
+static void store_checkpoint(struct store *st)
 {
     (void)pthread_mutex_lock(&st->writing);
     (void)st->tx.db->ops->checkpoint(st->tx.db, NULL); /* if not now, after the next commit */
     (void)pthread_mutex_unlock(&st->writing);
 }
 
-static void *write_loop(void *data)
+static void *store_writer_loop(void *data)
 {
     struct store *st = data;
     struct list pieces;
     bool is_untidy;
 
-    while (take_writes(st, &pieces)) {
+    while (store_take_writes(st, &pieces)) {
         (void)pthread_mutex_lock(&st->writing);
-        st->commit_nsec = monotonic_nsec();
-        writer_run(&st->tx, &pieces, take_more_writes, st);
-        is_untidy = has_log_to_tidy(st);
+        st->commit_nsec = store_monotonic_nsec();
+        writer_run(&st->tx, &pieces, store_take_more_writes, st);
+        is_untidy = store_needs_checkpoint(st);
         (void)pthread_mutex_unlock(&st->writing);
-        st->patience_nsec = AQ_MIN((monotonic_nsec() - st->commit_nsec) / 2,
+        st->patience_nsec = AQ_MIN((store_monotonic_nsec() - st->commit_nsec) / 2,
                                    COMPANY_WAIT_MAX_NSEC);
-        finish_pieces(st, &pieces, st->taken);
+        store_finish_pieces(st, &pieces, st->taken);
         AQ_FAULT("store.batch.finished");
         if (is_untidy)
-            tidy_log(st);
+            store_checkpoint(st);
     }
     return NULL;
 }
 
-static int read_piece(struct store *st, struct sql **db, struct piece *p)
+static int store_read_piece(struct store *st, struct sql **db, struct piece *p)
 {
-    const struct sql_conf conf = { .where = st->path, .read_only = true,
+    const struct sql_conf conf = { .where = st->path,
+                                   .read_only = true,
                                    .cache_bytes = READER_CACHE_BYTES };
     struct store_tx tx = { .seal = st->seal };
     int r = 0;
@@ -223,23 +228,23 @@ static int read_piece(struct store *st, struct sql **db, struct piece *p)
     return r;
 }
 
-static void *read_loop(void *data)
+static void *store_reader_loop(void *data)
 {
     AQ_CLEANUP(sql_closep) struct sql *db = NULL; /* opened by the first read */
     struct store *st = data;
     struct list finished;
     struct piece *p;
 
-    while ((p = take_read(st))) {
-        p->result = read_piece(st, &db, p);
+    while ((p = store_take_read(st))) {
+        p->result = store_read_piece(st, &db, p);
         list_init(&finished);
         list_add(&finished, &p->link);
-        finish_pieces(st, &finished, 1);
+        store_finish_pieces(st, &finished, 1);
     }
     return NULL;
 }
 
-static int start_threads(struct store *st, struct aq_error *err)
+static int store_start_threads(struct store *st, struct aq_error *err)
 {
     pthread_attr_t attr;
     sigset_t all, before;
@@ -252,7 +257,8 @@ static int start_threads(struct store *st, struct aq_error *err)
     (void)sigfillset(&all); /* signals are for the owner's threads */
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     for (size_t i = 0; r == 0 && i < AQ_COUNT(st->threads); i++) {
-        r = pthread_create(&st->threads[i], &attr, i == 0 ? write_loop : read_loop, st);
+        r = pthread_create(&st->threads[i], &attr, i == 0 ? store_writer_loop : store_reader_loop,
+                           st);
         if (r == 0)
             st->thread_count++;
     }
@@ -263,7 +269,7 @@ static int start_threads(struct store *st, struct aq_error *err)
 
 /* ---- queues ---- */
 
-static int queue_piece(struct store *st, const struct piece *piece, bool is_read)
+static int store_queue_piece(struct store *st, const struct piece *piece, bool is_read)
 {
     struct piece *p = malloc(sizeof(*p));
     bool is_wanted;
@@ -284,18 +290,18 @@ static int queue_piece(struct store *st, const struct piece *piece, bool is_read
 
 int store_commit(struct store *store, struct event_batch *batch, store_commit_fn done, void *data)
 {
-    return queue_piece(store, &(struct piece){ .batch = batch, .committed = done, .data = data },
-                       false);
+    return store_queue_piece(
+        store, &(struct piece){ .batch = batch, .committed = done, .data = data }, false);
 }
 
 int store_read(struct store *store, store_tx_fn fn, store_done_fn done, void *data)
 {
-    return queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, true);
+    return store_queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, true);
 }
 
 int store_write(struct store *store, store_tx_fn fn, store_done_fn done, void *data)
 {
-    return queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, false);
+    return store_queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, false);
 }
 
 int store_call(struct store *store, store_tx_fn fn, void *data, struct aq_error *err)
@@ -386,16 +392,18 @@ int store_open(const struct store_conf *conf, struct store **ret, struct aq_erro
     int r;
 
     if (!st)
-        return aq_fail(err, ENOMEM, "database '%s'", conf->path);
+        return aq_fail_oom(err);
     r = store_open_database(st, conf, err);
     if (r == 0)
-        r = start_threads(st, err);
+        r = writer_prepare(&st->tx, err);
+    if (r == 0)
+        r = store_start_threads(st, err);
     if (r == 0)
         *ret = AQ_TAKE(st);
     return r;
 }
 
-static void stop_threads(struct store *st)
+static void store_stop_threads(struct store *st)
 {
     (void)pthread_mutex_lock(&st->lock);
     st->stopping = true;
@@ -411,7 +419,7 @@ void store_close(struct store *store)
     if (!store)
         return;
     store_flush(store);
-    stop_threads(store);
+    store_stop_threads(store);
     sql_close(store->tx.db);
     seal_free(store->seal);
     if (store->lock_fd >= 0 && store->thread_count)
@@ -426,8 +434,7 @@ void store_close(struct store *store)
     free(store);
 }
 
-int store_derive(const struct store *store, const char *purpose, char ret[65],
-                 struct aq_error *err)
+int store_derive(const struct store *store, const char *purpose, char ret[65], struct aq_error *err)
 {
     unsigned char bytes[SEAL_DERIVED];
     int r = seal_derive(store->seal, purpose, bytes, err);

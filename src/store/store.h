@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - everything durable, behind one writer thread and a few readers
  *
- * The store keeps one SQL database. It knows no event loop: whoever opens it
+ * The store keeps one SQL database. It knows no event loop: its opener
  * gives a 'wake' function, which the store's threads call when completions
  * wait, and then calls store_dispatch() on its own thread. All completion
  * callbacks run inside store_dispatch(), store_flush() or store_close(), on
@@ -24,7 +25,7 @@
 struct store;
 
 struct store_conf {
-    const char *path;         /* the database file; missing folders are made (0700) */
+    const char *path;         /* the database file; missing directories are made (0700) */
     const char *key_path;     /* file of the sealing key; NULL = PATH.key */
     void (*wake)(void *data); /* from any thread of the store; NULL if the owner polls
                                  with store_dispatch() or store_flush() */
@@ -60,7 +61,7 @@ int store_derive(const struct store *store, const char *purpose, char ret[65],
 /* 'batch' belongs to the callback: to apply when 'result' is 0, then to free.
  * Otherwise nothing of it was written. Results of a refused batch:
  *   -ESTALE  a session or kernel is no longer in the (status, version) that
- *            the event was decided on; decide anew
+ *            the event was decided on; decide again
  *   -EEXIST  a live session of this user has the name (kind
  *            "session-already-exists"), or a unique e-mail, user or project name
  *   -ENOENT  something that an event names does not exist
@@ -80,8 +81,8 @@ typedef void (*store_commit_fn)(void *data, int result, const struct aq_error *e
  * saved without a secret keeps its own. A kernel takes its requested slots in
  * the ledger when it enters a holding state and frees them when it leaves.
  */
-int store_commit(struct store *store, struct event_batch *batch, store_commit_fn done, void *data)
-    AQ_MUST_CHECK;
+int store_commit(struct store *store, struct event_batch *batch, store_commit_fn done,
+                 void *data) AQ_MUST_CHECK;
 
 /* ---- other reads and writes ---- */
 
@@ -92,13 +93,13 @@ typedef int (*store_tx_fn)(struct store_tx *tx, void *data, struct aq_error *err
 typedef void (*store_done_fn)(void *data, int result, const struct aq_error *err);
 
 /* Run 'fn' on a read-only connection in a worker thread, in one transaction
- * (one consistent view). The calls for it are in read.h. 0 or -ENOMEM.
+ * (one consistent view). The calls for it are in query.h. 0 or -ENOMEM.
  */
 int store_read(struct store *store, store_tx_fn fn, store_done_fn done, void *data) AQ_MUST_CHECK;
 
 /* Run 'fn' on the writer's thread, in order with the commits and in a
  * savepoint like them: if it fails nothing of it is kept. It sees exactly what
- * was queued before. Must be short. The calls for it are in token.h and read.h.
+ * was queued before. Must be short. The calls for it are in token.h and query.h.
  */
 int store_write(struct store *store, store_tx_fn fn, store_done_fn done, void *data) AQ_MUST_CHECK;
 
@@ -116,7 +117,7 @@ int store_call(struct store *store, store_tx_fn fn, void *data, struct aq_error 
 typedef int (*store_visit_fn)(void *data, struct event *event, struct aq_error *err);
 
 /* Every live object as one event, in this order: EVENT_SLOT_TYPE_KNOWN,
- * _DOMAIN_SAVED, _GROUP_SAVED, _KEYPAIR_POLICY_SAVED, _RESOURCE_GROUP_SAVED,
+ * _DOMAIN_SAVED, _PROJECT_SAVED, _KEYPAIR_POLICY_SAVED, _RESOURCE_GROUP_SAVED,
  * _USER_SAVED, _KEYPAIR_SAVED (secret in clear), _AGENT_SAVED (TERMINATED ones
  * too), then EVENT_SESSION_CREATED for each non-terminal session by row, with
  * its kernels as they are now. On the calling thread, before anything is
@@ -140,7 +141,7 @@ int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error 
 int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *err);
 
 /* A consistent copy into a new file (mode 0600) while everybody works on. The
- * key file is not copied: whoever has both can read the secrets. Inside
+ * key file is not copied: with both, one can read the secrets. Inside
  * store_read().
  */
 int store_backup(struct store_tx *tx, const char *path, struct aq_error *err);

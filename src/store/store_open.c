@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_open.c - what opening a database takes */
-#include "store/store_private.h"
+#include "store/store_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,21 +23,23 @@
 /* The lock file holds the owner's pid while the store is open: what is left in
  * it tells of an unclean end.
  */
-static int take_lock(struct store *st, bool *ret_was_unclean, struct aq_error *err)
+static int store_open_take_lock(struct store *st, bool *ret_was_unclean, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s.lock", st->path);
     char pid[32] = "";
     ssize_t got;
 
     if (!path)
-        return aq_fail(err, ENOMEM, "lock of '%s'", st->path);
+        return aq_fail_oom(err);
     st->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (st->lock_fd < 0)
         return aq_fail_errno(err, "open '%s'", path);
     got = pread(st->lock_fd, pid, sizeof(pid) - 1, 0);
     if (flock(st->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return aq_fail(err, EBUSY, "process %ld has the database '%s' open; stop it first, or "
-                       "give this one another --state folder", atol(pid), st->path);
+        return aq_fail(err, EBUSY,
+                       "process %ld has the database '%s' open; stop it first, or "
+                       "give this one another --state folder",
+                       atol(pid), st->path);
     *ret_was_unclean = got > 0;
     (void)snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     if (ftruncate(st->lock_fd, 0) < 0
@@ -45,17 +48,18 @@ static int take_lock(struct store *st, bool *ret_was_unclean, struct aq_error *e
     return 0;
 }
 
-static int make_folder(const char *path, struct aq_error *err)
+static int store_open_make_folder(const char *path, struct aq_error *err)
 {
     const char *slash = strrchr(path, '/');
     AQ_CLEANUP(aq_freep) char *folder = slash && slash > path
-                                            ? strndup(path, (size_t)(slash - path)) : strdup(".");
+                                            ? strndup(path, (size_t)(slash - path))
+                                            : strdup(".");
 
-    return folder ? fs_mkdirs(folder, 0700, err) : aq_fail(err, ENOMEM, "'%s'", path);
+    return folder ? fs_mkdirs(folder, 0700, err) : aq_fail_oom(err);
 }
 
 /* Make the file, so that it is nobody else's to read, or tell how large it is. */
-static int make_file(const char *path, off_t *ret_size, struct aq_error *err)
+static int store_open_make_file(const char *path, off_t *ret_size, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     struct stat st;
@@ -66,19 +70,21 @@ static int make_file(const char *path, off_t *ret_size, struct aq_error *err)
     return 0;
 }
 
-static int check_file(struct store *st, struct aq_error *err)
+static int store_open_check_file(struct store *st, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf findings = STRBUF_INIT;
     int r = st->tx.db->ops->audit(st->tx.db, &findings, err);
 
     if (r <= 0)
         return r;
-    return aq_fail(err, EUCLEAN, "the database '%s' is damaged: %.160s: restore a backup, or "
-                   "salvage it with sqlite3's .recover", st->path, findings.data);
+    return aq_fail(err, EUCLEAN,
+                   "the database '%s' is damaged: %.160s: restore a backup, or "
+                   "salvage it with sqlite3's .recover",
+                   st->path, findings.data);
 }
 
 /* A sealed constant in the database tells at once whether the key fits. */
-static int check_key(struct store_tx *tx, void *data, struct aq_error *err)
+static int store_open_check_key(struct store_tx *tx, void *data, struct aq_error *err)
 {
     static const char word[] = "aliquot";
     unsigned char sealed[sizeof(word) + SEAL_OVERHEAD];
@@ -101,7 +107,7 @@ static int check_key(struct store_tx *tx, void *data, struct aq_error *err)
     return seal_reveal(tx->seal, "seal.check", sealed, sizeof(sealed), text, err);
 }
 
-static int read_next_seq(struct store *st, struct aq_error *err)
+static int store_open_read_next_seq(struct store *st, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     int r = sql_prepare_once(st->tx.db, "SELECT MAX(seq) FROM sessions", &q, err);
@@ -124,19 +130,20 @@ int store_open_database(struct store *st, const struct store_conf *conf, struct 
     int r;
 
     if (!key_path)
-        return aq_fail(err, ENOMEM, "database '%s'", st->path);
-    if ((r = make_folder(st->path, err)) < 0 || (r = take_lock(st, &was_unclean, err)) < 0
-        || (r = make_file(st->path, &size, err)) < 0
+        return aq_fail_oom(err);
+    if ((r = store_open_make_folder(st->path, err)) < 0
+        || (r = store_open_take_lock(st, &was_unclean, err)) < 0
+        || (r = store_open_make_file(st->path, &size, err)) < 0
         || (r = seal_open(key_path, size == 0, &st->seal, err)) < 0
         || (r = sql_open(&sql_sqlite, &sql, &st->tx.db, err)) < 0)
         return r;
     st->tx.seal = st->seal;
     st->tx.next_seq = &st->next_seq;
-    if (was_unclean && size <= CHECK_FILE_MAX_BYTES && (r = check_file(st, err)) < 0)
+    if (was_unclean && size <= CHECK_FILE_MAX_BYTES && (r = store_open_check_file(st, err)) < 0)
         return r;
     AQ_FAULT("store.open.locked");
     r = migrate(st->tx.db, store_migrations, store_migration_count, err);
     if (r == 0)
-        r = store_call(st, check_key, NULL, err);
-    return r < 0 ? r : read_next_seq(st, err);
+        r = store_call(st, store_open_check_key, NULL, err);
+    return r < 0 ? r : store_open_read_next_seq(st, err);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* token.h - join tokens, agent certificates, revocation, settings
  *
  * For functions given to store_write() (all) and store_read() (those that
@@ -20,8 +21,8 @@ int token_create(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE],
 /* Use it up. -EACCES with kind "invalid-token" if it is unknown, used, expired
  * or meant for another agent; the text does not say which.
  */
-int token_use(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE],
-              const char *agent_id, int64_t now_usec, struct aq_error *err);
+int token_use(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE], const char *agent_id,
+              int64_t now_usec, struct aq_error *err);
 
 struct agent_cert {
     char serial[CERT_SERIAL_MAX];
@@ -54,7 +55,7 @@ int setting_set(struct store_tx *tx, const char *key, const char *value, struct 
 /* Let a domain (name), project (id) or keypair (access key) use a resource
  * group. Saying it twice is fine.
  */
-enum allow_kind { ALLOW_DOMAIN, ALLOW_GROUP, ALLOW_KEYPAIR };
+enum allow_kind { ALLOW_DOMAIN, ALLOW_PROJECT, ALLOW_KEYPAIR };
 int resource_group_allow(struct store_tx *tx, const char *resource_group, enum allow_kind kind,
                          const char *whom, struct aq_error *err);
 

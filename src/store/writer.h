@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* writer.h - inside the store: several pieces of work as one transaction */
 #ifndef AQ_STORE_WRITER_H
 #define AQ_STORE_WRITER_H
 
 #include "base/list.h"
 #include "store/store.h"
-#include "store/tx.h"
+#include "store/transaction.h"
 
 /* A batch to commit, or a function to run. */
 struct piece {
@@ -22,6 +23,9 @@ struct piece {
  * transaction under way; false if there are none and it is to be committed.
  */
 typedef bool writer_more_fn(void *data, struct list *pieces);
+
+/* Before the first run. */
+int writer_prepare(struct store_tx *tx, struct aq_error *err);
 
 /* Run the pieces of the list and commit; one that is refused leaves no trace
  * and the others are committed. Afterwards each has its result; 0 means

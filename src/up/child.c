@@ -1,8 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* child.c - a program that is kept running */
 #include "up/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -23,11 +26,12 @@ struct child {
     const struct child_ops *ops;
     void *data;
     uv_loop_t *loop;
-    uv_poll_t notify;
+    uv_poll_t poll;   /* of notify_fd */
     uv_timer_t timer; /* restart, or the grace time of a stop */
-    int notify_fd;
+    struct sockaddr_un notify;
+    int notify_fd, folder_fd; /* the directory that its address names */
     pid_t pid;
-    bool is_ready, is_stopping, is_waiting; /* waiting to be started anew */
+    bool is_ready, is_stopping, is_waiting; /* waiting to be restarted */
     unsigned deaths;
     uint64_t backoff_msec;
     int64_t started_usec;
@@ -36,7 +40,7 @@ struct child {
 
 /* ---- notification ---- */
 
-static void on_notify(uv_poll_t *poll, int status, int events)
+static void child_on_notify(uv_poll_t *poll, int status, int events)
 {
     struct child *child = poll->data;
     char text[512];
@@ -46,8 +50,8 @@ static void on_notify(uv_poll_t *poll, int status, int events)
     (void)events;
     while ((len = recv(child->notify_fd, text, sizeof(text) - 1, MSG_DONTWAIT)) >= 0) {
         text[len] = '\0';
-        if (child->is_ready || !child->pid ||
-            !(strncmp(text, "READY=1", 7) == 0 || strstr(text, "\nREADY=1")))
+        if (child->is_ready || !child->pid
+            || !(strncmp(text, "READY=1", 7) == 0 || strstr(text, "\nREADY=1")))
             continue;
         child->is_ready = true;
         child->deaths = 0;
@@ -55,19 +59,24 @@ static void on_notify(uv_poll_t *poll, int status, int events)
     }
 }
 
-static int open_notify(const char *path, struct aq_error *err)
+/* Its address names the directory by our descriptor: the path of a state may be
+ * longer than that of a socket. Returns the socket.
+ */
+static int child_open_notify(struct child *child, struct aq_error *err)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    const char *path = child->spec->notify_path, *name = strrchr(path, '/');
+    AQ_CLEANUP(aq_freep) char *folder = strndup(path, (size_t)(name - path));
     AQ_CLEANUP(aq_closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (fd < 0)
+    if (fd < 0 || !folder)
         return aq_fail_errno(err, "notification socket");
-    if (strlen(path) >= sizeof(address.sun_path))
-        return aq_fail(err, ENAMETOOLONG, "'%s' is too long for a socket; choose a shorter --state",
-                       path);
-    memcpy(address.sun_path, path, strlen(path) + 1);
+    child->folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (child->folder_fd < 0)
+        return aq_fail_errno(err, "open '%s'", folder);
+    (void)snprintf(child->notify.sun_path, sizeof(child->notify.sun_path), "/proc/%d/fd/%d%s",
+                   (int)getpid(), child->folder_fd, name);
     (void)unlink(path);
-    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+    if (bind(fd, (const struct sockaddr *)&child->notify, sizeof(child->notify)) < 0)
         return aq_fail_errno(err, "bind '%s'", path);
     return AQ_TAKE_FD(fd);
 }
@@ -75,8 +84,8 @@ static int open_notify(const char *path, struct aq_error *err)
 /* ---- starting ---- */
 
 /* In the new process: nothing but calls that are safe after fork(). */
-static _Noreturn void become(const struct child *child, pid_t parent, int log_fd, int null_fd,
-                             char *const *env)
+static _Noreturn void child_become(const struct child *child, pid_t parent, int log_fd, int null_fd,
+                                   char *const *env)
 {
     sigset_t none;
 
@@ -87,8 +96,8 @@ static _Noreturn void become(const struct child *child, pid_t parent, int log_fd
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
-    if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(log_fd, STDOUT_FILENO) < 0 ||
-        dup2(log_fd, STDERR_FILENO) < 0)
+    if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(log_fd, STDOUT_FILENO) < 0
+        || dup2(log_fd, STDERR_FILENO) < 0)
         _exit(125);
     (void)execve(child->spec->argv[0], child->spec->argv, env);
     _exit(127);
@@ -97,7 +106,7 @@ static _Noreturn void become(const struct child *child, pid_t parent, int log_fd
 extern char **environ;
 
 /* Our environment with NOTIFY_SOCKET=path instead of one that is there. */
-static char **make_env(const char *notify_path)
+static char **child_make_env(const char *notify_path)
 {
     size_t count = 0, used = 0;
     char **env;
@@ -118,7 +127,7 @@ static char **make_env(const char *notify_path)
     return env;
 }
 
-static void free_env(char **env)
+static void child_free_env(char **env)
 {
     for (size_t i = 0; env && env[i]; i++)
         if (!env[i + 1])
@@ -131,17 +140,17 @@ int child_start(struct child *child, struct aq_error *err)
     AQ_CLEANUP(aq_closep) int log_fd = open(child->spec->log_path,
                                             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     AQ_CLEANUP(aq_closep) int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    char **env = make_env(child->spec->notify_path);
+    char **env = child_make_env(child->notify.sun_path);
     pid_t parent = getpid(), pid;
 
     if (log_fd < 0 || null_fd < 0 || !env) {
-        free_env(env);
+        child_free_env(env);
         return aq_fail_errno(err, "open '%s'", child->spec->log_path);
     }
     pid = fork();
     if (pid == 0)
-        become(child, parent, log_fd, null_fd, env);
-    free_env(env);
+        child_become(child, parent, log_fd, null_fd, env);
+    child_free_env(env);
     if (pid < 0)
         return aq_fail_errno(err, "start the %s", child->spec->name);
     child->pid = pid;
@@ -152,15 +161,15 @@ int child_start(struct child *child, struct aq_error *err)
 
 /* ---- ending ---- */
 
-static void on_restart(uv_timer_t *timer)
+static void child_on_restart(uv_timer_t *timer)
 {
     struct child *child = timer->data;
 
     if (child_start(child, NULL) < 0)
-        (void)uv_timer_start(&child->timer, on_restart, BACKOFF_MAX_MSEC, 0);
+        (void)uv_timer_start(&child->timer, child_on_restart, BACKOFF_MAX_MSEC, 0);
 }
 
-static void on_grace_over(uv_timer_t *timer)
+static void child_on_grace_over(uv_timer_t *timer)
 {
     struct child *child = timer->data;
 
@@ -188,7 +197,7 @@ void child_reap(struct child *child)
     else
         child->backoff_msec = AQ_MIN(child->backoff_msec * 2, (uint64_t)BACKOFF_MAX_MSEC);
     child->is_waiting = true;
-    (void)uv_timer_start(&child->timer, on_restart, child->backoff_msec, 0);
+    (void)uv_timer_start(&child->timer, child_on_restart, child->backoff_msec, 0);
     child->ops->on_death(child, status, ++child->deaths, child->data);
 }
 
@@ -202,7 +211,7 @@ void child_stop(struct child *child, unsigned grace_msec)
     }
     child->is_stopping = true;
     (void)kill(child->pid, SIGTERM);
-    (void)uv_timer_start(&child->timer, on_grace_over, grace_msec, 0);
+    (void)uv_timer_start(&child->timer, child_on_grace_over, grace_msec, 0);
 }
 
 /* ---- the object ---- */
@@ -213,31 +222,38 @@ int child_new(uv_loop_t *loop, const struct child_spec *spec, const struct child
     struct child *child = calloc(1, sizeof(*child));
 
     if (!child)
-        return aq_fail(err, ENOMEM, "%s", spec->name);
-    *child = (struct child){ .spec = spec, .ops = ops, .data = data, .loop = loop };
-    child->notify_fd = open_notify(spec->notify_path, err);
-    if (child->notify_fd < 0 || uv_poll_init(loop, &child->notify, child->notify_fd) < 0) {
+        return aq_fail_oom(err);
+    *child = (struct child){ .spec = spec,
+                             .ops = ops,
+                             .data = data,
+                             .loop = loop,
+                             .notify.sun_family = AF_UNIX,
+                             .folder_fd = -1 };
+    child->notify_fd = child_open_notify(child, err);
+    if (child->notify_fd < 0 || uv_poll_init(loop, &child->poll, child->notify_fd) < 0) {
         int r = child->notify_fd < 0 ? child->notify_fd : aq_fail(err, EIO, "%s", spec->name);
 
         aq_closep(&child->notify_fd);
+        aq_closep(&child->folder_fd);
         free(child);
         return r;
     }
     (void)uv_timer_init(loop, &child->timer);
-    child->notify.data = child->timer.data = child;
+    child->poll.data = child->timer.data = child;
     child->handles = 2;
-    (void)uv_poll_start(&child->notify, UV_READABLE, on_notify);
+    (void)uv_poll_start(&child->poll, UV_READABLE, child_on_notify);
     *ret = child;
     return 0;
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void child_on_handle_closed(uv_handle_t *handle)
 {
     struct child *child = handle->data;
 
     if (--child->handles)
         return;
     aq_closep(&child->notify_fd);
+    aq_closep(&child->folder_fd);
     (void)unlink(child->spec->notify_path);
     free(child);
 }
@@ -246,8 +262,8 @@ void child_free(struct child *child)
 {
     if (!child)
         return;
-    uv_close((uv_handle_t *)&child->notify, on_handle_closed);
-    uv_close((uv_handle_t *)&child->timer, on_handle_closed);
+    uv_close((uv_handle_t *)&child->poll, child_on_handle_closed);
+    uv_close((uv_handle_t *)&child->timer, child_on_handle_closed);
 }
 
 const char *child_get_name(const struct child *child)

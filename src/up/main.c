@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-up: manager and agents on this machine, started and watched over.
  *
  *     aliquot-up [--dev] [--state DIR] [--port N] [--link-port N] [--agent FILE]...
@@ -19,7 +20,7 @@
 #define PORT_DEFAULT 8081
 #define LINK_PORT_DEFAULT 8082
 
-static int parse_port(const char *text, uint16_t *ret)
+static int up_parse_port(const char *text, uint16_t *ret)
 {
     char *end;
     long port = strtol(text, &end, 10);
@@ -30,7 +31,7 @@ static int parse_port(const char *text, uint16_t *ret)
     return 0;
 }
 
-static int usage(const char *text)
+static int up_usage(const char *text)
 {
     (void)fprintf(stderr,
                   "%s\nUsage: aliquot up [--dev] [--state DIR] [--port N] [--link-port N] "
@@ -39,12 +40,15 @@ static int usage(const char *text)
     return 2;
 }
 
-static int parse(int argc, char **argv, struct up_options *o, const char **agents)
+static int up_parse(int argc, char **argv, struct up_options *o, const char **agents)
 {
     static const struct option known[] = {
-        { "dev", no_argument, NULL, 'd' },        { "state", required_argument, NULL, 's' },
-        { "port", required_argument, NULL, 'p' }, { "link-port", required_argument, NULL, 'l' },
-        { "agent", required_argument, NULL, 'a' }, { "version", no_argument, NULL, 'v' },
+        { "dev", no_argument, NULL, 'd' },
+        { "state", required_argument, NULL, 's' },
+        { "port", required_argument, NULL, 'p' },
+        { "link-port", required_argument, NULL, 'l' },
+        { "agent", required_argument, NULL, 'a' },
+        { "version", no_argument, NULL, 'v' },
         { NULL, 0, NULL, 0 },
     };
     int letter;
@@ -54,24 +58,24 @@ static int parse(int argc, char **argv, struct up_options *o, const char **agent
             o->is_dev = true;
         else if (letter == 's')
             o->state_dir = optarg;
-        else if (letter == 'p' && parse_port(optarg, &o->port) < 0)
-            return usage("--port is a number from 1 to 65535");
-        else if (letter == 'l' && parse_port(optarg, &o->link_port) < 0)
-            return usage("--link-port is a number from 1 to 65535");
+        else if (letter == 'p' && up_parse_port(optarg, &o->port) < 0)
+            return up_usage("--port is a number from 1 to 65535");
+        else if (letter == 'l' && up_parse_port(optarg, &o->link_port) < 0)
+            return up_usage("--link-port is a number from 1 to 65535");
         else if (letter == 'a' && o->agent_count == NODES_MAX)
-            return usage("--agent may be given 64 times at most");
+            return up_usage("--agent may be given 64 times at most");
         else if (letter == 'a')
             agents[o->agent_count++] = optarg;
         else if (letter == 'v')
             return puts("aliquot-up " ALIQUOT_VERSION) < 0;
         else if (letter == '?')
-            return usage("");
+            return up_usage("");
     }
-    return optind < argc ? usage("there are no arguments beside options") : -1;
+    return optind < argc ? up_usage("there are no arguments beside options") : -1;
 }
 
 /* --dev has a state of its own, so that it never touches a real cluster's. */
-static char *choose_state(const struct up_options *o)
+static char *up_choose_state(const struct up_options *o)
 {
     AQ_CLEANUP(aq_freep) char *here = NULL;
 
@@ -91,17 +95,17 @@ int main(int argc, char **argv)
     struct up_options options = { .port = PORT_DEFAULT, .agents = agents };
     AQ_CLEANUP(aq_freep) char *state = NULL;
     struct aq_error err = { 0 };
-    int r = parse(argc, argv, &options, agents);
+    int r = up_parse(argc, argv, &options, agents);
 
     if (r >= 0)
         return r;
     if (!options.link_port)
         options.link_port = options.port == PORT_DEFAULT ? LINK_PORT_DEFAULT
                                                          : (uint16_t)(options.port + 1);
-    state = choose_state(&options);
+    state = up_choose_state(&options);
     options.state_dir = state;
     log_init("up", LOG_LEVEL_INFO);
-    r = state ? up_run(&options, &err) : aq_fail(&err, ENOMEM, "state folder");
+    r = state ? up_run(&options, &err) : aq_fail_oom(&err);
     if (r < 0)
         log_error("%s", err.text);
     return r < 0 ? 1 : 0;

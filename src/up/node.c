@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node.c - one agent that aliquot-up starts: its places, its join, its program */
 #include "up/node.h"
 
 #include <errno.h>
@@ -6,15 +8,15 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/program.h"
 #include "base/strbuf.h"
-#include "up/helper.h"
 
 #define JOIN_MSEC 30000
 
 static char config_flag[] = "--config", state_flag[] = "--state", shared_flag[] = "--shared";
 
 /* The program and the options that every call of it has; returns their count. */
-static int put_options(const struct node *node, const struct paths *paths, char **argv)
+static int up_put_options(const struct node *node, const struct paths *paths, char **argv)
 {
     int n = 0;
 
@@ -41,8 +43,8 @@ int node_init(struct node *node, size_t index, const char *config, const struct 
     node->log = aq_format("%s/%s.log", paths->state, node->name);
     node->notify = aq_format("%s/%s.notify", paths->state, node->name);
     if (!node->state || !node->log || !node->notify)
-        return aq_fail(err, ENOMEM, "agent");
-    (void)put_options(node, paths, node->argv);
+        return aq_fail_oom(err);
+    (void)up_put_options(node, paths, node->argv);
     node->spec = (struct child_spec){ node->name, node->argv, node->log, node->notify };
     return fs_mkdirs(node->state, 0700, err);
 }
@@ -55,29 +57,29 @@ void node_done(struct node *node)
     *node = (struct node){ .state = NULL };
 }
 
-int node_join(struct node *node, const struct paths *paths, const char *endpoint,
-              const char *link, struct aq_error *err)
+int node_join(struct node *node, const struct paths *paths, const char *endpoint, const char *link,
+              struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *cert = aq_format("%s/agent.crt", node->state);
     AQ_CLEANUP(strbuf_donep) struct strbuf token = STRBUF_INIT, out = STRBUF_INIT;
     char agent[] = "agent", make[] = "token", format[] = "--output", name[] = "name",
          where[] = "--endpoint", join[] = "join";
-    char *const token_argv[] = { paths->cli, agent, make, format, name, where, (char *)endpoint,
-                                 NULL };
+    char *const token_argv[] = { paths->cli,       agent, make, format, name, where,
+                                 (char *)endpoint, NULL };
     char *join_argv[12] = { NULL };
     int n, r;
 
     if (!cert)
-        return aq_fail(err, ENOMEM, "agent");
+        return aq_fail_oom(err);
     if (access(cert, F_OK) == 0)
         return 0;
-    r = helper_run(token_argv, paths->log, JOIN_MSEC, &token, err);
+    r = program_run(token_argv, paths->log, JOIN_MSEC, &token, err);
     if (r < 0)
         return r;
     strbuf_truncate(&token, strcspn(token.data, "\r\n"));
-    n = put_options(node, paths, join_argv);
+    n = up_put_options(node, paths, join_argv);
     join_argv[n++] = join;
     join_argv[n++] = (char *)link;
     join_argv[n] = token.data;
-    return helper_run(join_argv, paths->log, JOIN_MSEC, &out, err);
+    return program_run(join_argv, paths->log, JOIN_MSEC, &out, err);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* node.h - one agent that aliquot-up starts: its places, its join, its program
  *
  * The first has STATE/agent, agent.log and agent.notify, the second
@@ -17,11 +18,11 @@ struct node {
     char *state, *log, *notify;
     char *argv[8];
     struct child_spec spec;
-    char name[16];      /* "agent", "agent2" */
+    char name[16]; /* "agent", "agent2" */
     struct child *child;
 };
 
-/* Make its state folder (0700) and say how to start it; 'index' from 0.
+/* Make its state directory (0700) and say how to start it; 'index' from 0.
  * 'config' and 'paths' must outlive the node. After a failure, too, node_done().
  */
 int node_init(struct node *node, size_t index, const char *config, const struct paths *paths,
@@ -32,7 +33,7 @@ void node_done(struct node *node);
 /* Join with a token that is made by the API, as an administrator would, unless
  * it has joined before: then its certificate is there. Blocks.
  */
-int node_join(struct node *node, const struct paths *paths, const char *endpoint,
-              const char *link, struct aq_error *err);
+int node_join(struct node *node, const struct paths *paths, const char *endpoint, const char *link,
+              struct aq_error *err);
 
 #endif

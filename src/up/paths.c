@@ -1,31 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* paths.c - everything that has a place below the state directory, and the programs */
 #include "up/paths.h"
 
 #include <errno.h>
 #include <stdbool.h>
-#include <unistd.h>
 
 #include "base/fs.h"
+#include "base/installed.h"
 #include "base/strbuf.h"
 
-/* Beside this program, or in the bin folder of an installation. */
-static int find_program(const char *folder, const char *name, char **ret, struct aq_error *err)
+static int paths_find_program(const char *name, char **ret, struct aq_error *err)
 {
-    static const char *const places[] = { "", "../bin/", "../../bin/" };
+    char *path = installed_find(name);
 
-    for (size_t i = 0; i < AQ_COUNT(places); i++) {
-        char *path = aq_format("%s/%s%s", folder, places[i], name);
-
-        if (path && access(path, X_OK) == 0) {
-            *ret = path;
-            return 0;
-        }
-        free(path);
-    }
-    return aq_fail(err, ENOENT, "the program %s is not where aliquot-up is; install or build it",
-                   name);
+    if (!path)
+        return aq_fail(err, ENOENT,
+                       "the program %s is neither beside aliquot-up nor in bin; "
+                       "install or build it",
+                       name);
+    *ret = path;
+    return 0;
 }
 
-static int make_folders(const struct paths *paths, struct aq_error *err)
+int paths_make_folders(const struct paths *paths, struct aq_error *err)
 {
     const char *const folders[] = { paths->state, paths->manager_state };
     int r = 0;
@@ -37,7 +34,6 @@ static int make_folders(const struct paths *paths, struct aq_error *err)
 
 int paths_init(struct paths *paths, const char *state_dir, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
     const struct {
         char **path;
         const char *name;
@@ -51,7 +47,7 @@ int paths_init(struct paths *paths, const char *state_dir, struct aq_error *err)
         { &paths->manager_notify, "/manager.notify" },
         { &paths->credentials, "/admin.json" },
     };
-    bool is_complete = folder != NULL;
+    bool is_complete = true;
     int r;
 
     *paths = (struct paths){ .state = NULL };
@@ -60,21 +56,27 @@ int paths_init(struct paths *paths, const char *state_dir, struct aq_error *err)
         is_complete = is_complete && *files[i].path;
     }
     if (!is_complete)
-        return aq_fail(err, ENOMEM, "paths");
-    r = make_folders(paths, err);
+        return aq_fail_oom(err);
+    r = paths_find_program("aliquot-manager", &paths->manager, err);
     if (r == 0)
-        r = find_program(folder, "aliquot-manager", &paths->manager, err);
-    if (r == 0)
-        r = find_program(folder, "aliquot-agent", &paths->agent, err);
-    return r < 0 ? r : find_program(folder, "aliquot", &paths->cli, err);
+        r = paths_find_program("aliquot-agent", &paths->agent, err);
+    return r < 0 ? r : paths_find_program("aliquot", &paths->cli, err);
 }
 
 void paths_done(struct paths *paths)
 {
     char **const all[] = {
-        &paths->state,          &paths->lock,        &paths->info,         &paths->log,
-        &paths->manager_state,  &paths->manager_log, &paths->manager_notify,
-        &paths->credentials,    &paths->manager,     &paths->agent,        &paths->cli,
+        &paths->state,
+        &paths->lock,
+        &paths->info,
+        &paths->log,
+        &paths->manager_state,
+        &paths->manager_log,
+        &paths->manager_notify,
+        &paths->credentials,
+        &paths->manager,
+        &paths->agent,
+        &paths->cli,
     };
 
     for (size_t i = 0; i < AQ_COUNT(all); i++) {

@@ -1,4 +1,5 @@
-/* paths.h - everything that has a place below the state folder, and the programs */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* paths.h - everything that has a place below the state directory, and the programs */
 #ifndef AQ_UP_PATHS_H
 #define AQ_UP_PATHS_H
 
@@ -8,12 +9,14 @@
 struct paths {
     char *state, *lock, *info, *log;
     char *manager_state, *manager_log, *manager_notify;
-    char *credentials; /* what "aliquot-manager init" printed, mode 0600 */
+    char *credentials;           /* what "aliquot-manager init" printed, mode 0600 */
     char *manager, *agent, *cli; /* programs */
 };
 
-/* Make the folders (0700) and find the programs beside this one. */
+/* Name everything, and find the programs beside this one. */
 int paths_init(struct paths *paths, const char *state_dir, struct aq_error *err);
+/* Make the state directory and the manager's in it (0700). */
+int paths_make_folders(const struct paths *paths, struct aq_error *err);
 void paths_done(struct paths *paths);
 
 #endif

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* up.c - a manager and agents on this machine, watched over */
 #include "up/up.h"
 
 #include <errno.h>
@@ -14,14 +16,15 @@
 #include "base/fs.h"
 #include "base/jsonw.h"
 #include "base/log.h"
-#include "up/helper.h"
+#include "base/program.h"
 #include "up/node.h"
 #include "up/paths.h"
+#include "up/port.h"
 
 #define INIT_MSEC 30000
 #define SESSIONS_MSEC 20000 /* for their end when --dev stops */
 #define STOP_MSEC 10000
-#define DEATHS_MAX 5        /* before it has ever served */
+#define DEATHS_MAX 5 /* before it has ever served */
 #define LOG_TAIL 2000
 
 /* Published for development; the manager accepts it with --dev only. */
@@ -45,7 +48,7 @@ struct up {
     struct aq_error err;
 };
 
-static bool are_all_ready(const struct up *up)
+static bool up_are_all_ready(const struct up *up)
 {
     size_t i = 0;
 
@@ -54,7 +57,7 @@ static bool are_all_ready(const struct up *up)
     return i == up->node_count;
 }
 
-static bool are_all_stopped(const struct up *up)
+static bool up_are_all_stopped(const struct up *up)
 {
     size_t i = 0;
 
@@ -63,9 +66,9 @@ static bool are_all_stopped(const struct up *up)
     return i == up->node_count;
 }
 
-/* ---- what people and programs see ---- */
+/* ---- what users and programs see ---- */
 
-static void write_info(const struct up *up)
+static int up_write_info(const struct up *up, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -82,11 +85,18 @@ static void write_info(const struct up *up)
     jsonw_member_str(&w, "link", up->link);
     jsonw_object_end(&w);
     strbuf_addc(&out, '\n');
-    if (fs_write_atomic(AT_FDCWD, up->paths.info, out.data, out.len, 0600, NULL) < 0)
-        log_warning("cannot write '%s'", up->paths.info);
+    return fs_write_atomic(AT_FDCWD, up->paths.info, out.data, out.len, 0600, err);
 }
 
-static void print_welcome(const struct up *up)
+static void up_write_state_info(const struct up *up)
+{
+    struct aq_error err = { 0 };
+
+    if (up_write_info(up, &err) < 0)
+        log_warning("%s", err.text);
+}
+
+static void up_print_welcome(const struct up *up)
 {
     (void)printf("Aliquot is ready.\n\n"
                  "  API      %s\n"
@@ -115,18 +125,17 @@ static void print_welcome(const struct up *up)
 }
 
 /* The end of a log, for a program that will not start. */
-static void show_log(const char *path)
+static void up_show_log(const char *path)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     if (fs_read(AT_FDCWD, path, 64u << 20, &text, NULL) == 0)
-        (void)fprintf(stderr, "%s\n",
-                      text.data + (text.len > LOG_TAIL ? text.len - LOG_TAIL : 0));
+        (void)fprintf(stderr, "%s\n", text.data + (text.len > LOG_TAIL ? text.len - LOG_TAIL : 0));
 }
 
 /* ---- stopping ---- */
 
-static void end_sessions(struct up *up)
+static void up_end_sessions(struct up *up)
 {
     char rm[] = "rm", all[] = "--all", everyone[] = "--everyone", force[] = "--force",
          yes[] = "--yes", wait[] = "--wait", quiet[] = "--quiet";
@@ -134,14 +143,14 @@ static void end_sessions(struct up *up)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct aq_error err = { 0 };
 
-    if (!child_is_ready(up->manager) || !are_all_ready(up))
+    if (!child_is_ready(up->manager) || !up_are_all_ready(up))
         return;
     log_info("ending the sessions");
-    if (helper_run(argv, up->paths.log, SESSIONS_MSEC, &out, &err) < 0)
+    if (program_run(argv, up->paths.log, SESSIONS_MSEC, &out, &err) < 0)
         log_warning("some sessions may go on: %s", err.text);
 }
 
-static void close_signals(struct up *up)
+static void up_close_signals(struct up *up)
 {
     uv_close((uv_handle_t *)&up->died, NULL);
     uv_close((uv_handle_t *)&up->interrupted, NULL);
@@ -149,87 +158,87 @@ static void close_signals(struct up *up)
 }
 
 /* They are gone once the loop has run; the nodes stay until then. */
-static void free_children(struct up *up)
+static void up_free_children(struct up *up)
 {
     for (size_t i = 0; i < up->node_count; i++)
         child_free(AQ_TAKE(up->nodes[i].child));
     child_free(AQ_TAKE(up->manager));
-    close_signals(up);
+    up_close_signals(up);
 }
 
 /* The agents go first: what they report at their end still reaches the manager. */
-static void on_stopped(struct child *child, void *data)
+static void up_on_stopped(struct child *child, void *data)
 {
     struct up *up = data;
 
     if (child == up->manager) {
-        free_children(up);
-    } else if (are_all_stopped(up) && !up->is_manager_stopping) {
+        up_free_children(up);
+    } else if (up_are_all_stopped(up) && !up->is_manager_stopping) {
         up->is_manager_stopping = true;
         child_stop(up->manager, STOP_MSEC);
     }
 }
 
-static void stop(struct up *up)
+static void up_stop(struct up *up)
 {
     if (up->is_stopping)
         return;
     up->is_stopping = true;
     if (up->options->is_dev)
-        end_sessions(up);
+        up_end_sessions(up);
     for (size_t i = 0; i < up->node_count; i++) {
         if (up->nodes[i].child)
             child_stop(up->nodes[i].child, STOP_MSEC);
     }
 }
 
-static void fail(struct up *up)
+static void up_fail(struct up *up)
 {
     up->r = -up->err.code;
-    stop(up);
+    up_stop(up);
 }
 
-static void on_interrupted(uv_signal_t *handle, int signum)
+static void up_on_interrupted(uv_signal_t *handle, int signum)
 {
     (void)signum;
-    stop(handle->data);
+    up_stop(handle->data);
 }
 
 /* ---- starting ---- */
 
-static void start_agents(struct up *up)
+static void up_start_agents(struct up *up)
 {
     for (size_t i = 0; i < up->node_count; i++) {
         struct node *node = &up->nodes[i];
 
         if (child_is_active(node->child))
             continue;
-        if (node_join(node, &up->paths, up->endpoint, up->link, &up->err) < 0 ||
-            child_start(node->child, &up->err) < 0) {
-            fail(up);
+        if (node_join(node, &up->paths, up->endpoint, up->link, &up->err) < 0
+            || child_start(node->child, &up->err) < 0) {
+            up_fail(up);
             return;
         }
     }
 }
 
-static void on_ready(struct child *child, void *data)
+static void up_on_ready(struct child *child, void *data)
 {
     struct up *up = data;
 
-    write_info(up);
+    up_write_state_info(up);
     if (up->is_stopping)
         return;
     if (up->was_up) {
         log_info("the %s serves again", child_get_name(child));
     } else if (child == up->manager) {
-        start_agents(up);
-    } else if (are_all_ready(up)) {
+        up_start_agents(up);
+    } else if (up_are_all_ready(up)) {
         up->was_up = true;
-        print_welcome(up);
+        up_print_welcome(up);
     }
 }
 
-static const char *log_of(const struct up *up, const struct child *child)
+static const char *up_log_of(const struct up *up, const struct child *child)
 {
     for (size_t i = 0; i < up->node_count; i++) {
         if (up->nodes[i].child == child)
@@ -238,26 +247,29 @@ static const char *log_of(const struct up *up, const struct child *child)
     return up->paths.manager_log;
 }
 
-static void on_death(struct child *child, int status, unsigned deaths, void *data)
+static void up_on_death(struct child *child, int status, unsigned deaths, void *data)
 {
     struct up *up = data;
     bool is_signal = WIFSIGNALED(status);
 
-    write_info(up);
+    up_write_state_info(up);
     if (!up->was_up && deaths >= DEATHS_MAX) {
-        const char *path = log_of(up, child);
+        const char *path = up_log_of(up, child);
 
-        show_log(path);
-        aq_fail(&up->err, ECHILD, "the %s does not start; all that it said is in '%s'",
+        up_show_log(path);
+        aq_fail(&up->err, ECHILD,
+                "the %s does not start; all that it said is in '%s', and what this "
+                "machine lacks 'aliquot doctor' says",
                 child_get_name(child), path);
-        fail(up);
+        up_fail(up);
         return;
     }
-    log_warning("the %s ended with %s %d; it is started anew", child_get_name(child),
-                is_signal ? "signal" : "status", is_signal ? WTERMSIG(status) : WEXITSTATUS(status));
+    log_warning("the %s ended with %s %d; it is restarted", child_get_name(child),
+                is_signal ? "signal" : "status",
+                is_signal ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-static void on_child_died(uv_signal_t *handle, int signum)
+static void up_on_child_died(uv_signal_t *handle, int signum)
 {
     struct up *up = handle->data;
 
@@ -270,21 +282,49 @@ static void on_child_died(uv_signal_t *handle, int signum)
         child_reap(up->manager);
 }
 
-static int take_lock(struct up *up, struct aq_error *err)
+/* Who has the state directory, by what it wrote there; 0 = it did not say. */
+static long long up_find_owner(const struct up *up)
+{
+    json_t *root = json_load_file(up->paths.info, 0, NULL);
+    long long pid = json_integer_value(json_object_get(root, "pid"));
+
+    json_decref(root);
+    return pid;
+}
+
+static int up_take_lock(struct up *up, struct aq_error *err)
 {
     up->lock_fd = open(up->paths.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (up->lock_fd < 0)
         return aq_fail_errno(err, "open '%s'", up->paths.lock);
-    if (flock(up->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return aq_fail(err, EBUSY, "another 'aliquot up' has '%s'; end it, or choose another --state",
-                       up->paths.state);
+    if (flock(up->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    aq_closep(&up->lock_fd);
+    return aq_fail(err, EBUSY, "another 'aliquot up', process %lld, has '%s'; end that one",
+                   up_find_owner(up), up->paths.state);
+}
+
+/* Make the state directory ours; what this needs to write, everything after it needs, too. */
+static int up_open_state(struct up *up, struct aq_error *err)
+{
+    struct aq_error why = { 0 };
+    int r = paths_make_folders(&up->paths, &why);
+
+    if (r == 0)
+        r = up_take_lock(up, &why);
+    if (r == 0)
+        r = up_write_info(up, &why);
+    if (r == -ENOSPC || r == -EDQUOT)
+        return aq_fail(err, -r, "%s; free some space there, or choose another --state", why.text);
+    if (r < 0)
+        return aq_fail(err, -r, "%s; choose another --state", why.text);
     return 0;
 }
 
 /* The first start of a cluster that is not for development: make its
  * administrator and keep the secrets, which are shown only once.
  */
-static int init_cluster(struct up *up, struct aq_error *err)
+static int up_init_cluster(struct up *up, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *database = aq_format("%s/aliquot.db", up->paths.manager_state);
     AQ_CLEANUP(strbuf_donep) struct strbuf secrets = STRBUF_INIT;
@@ -293,10 +333,10 @@ static int init_cluster(struct up *up, struct aq_error *err)
     int r;
 
     if (!database)
-        return aq_fail(err, ENOMEM, "state folder");
+        return aq_fail_oom(err);
     if (up->options->is_dev || access(database, F_OK) == 0)
         return 0;
-    r = helper_run(argv, up->paths.manager_log, INIT_MSEC, &secrets, err);
+    r = program_run(argv, up->paths.manager_log, INIT_MSEC, &secrets, err);
     if (r == 0)
         r = fs_write_atomic(AT_FDCWD, up->paths.credentials, secrets.data, secrets.len, 0600, err);
     explicit_bzero(secrets.data, secrets.len);
@@ -304,9 +344,9 @@ static int init_cluster(struct up *up, struct aq_error *err)
 }
 
 /* Sign our own requests as the administrator, if its keypair is still where
- * init_cluster() put it; only the first join of the agent needs it.
+ * up_init_cluster() put it; only the first join of the agent needs it.
  */
-static int use_credentials(const struct up *up)
+static int up_use_credentials(const struct up *up)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *access_key, *secret_key;
@@ -319,14 +359,14 @@ static int use_credentials(const struct up *up)
     access_key = json_string_value(json_object_get(root, "access_key"));
     secret_key = json_string_value(json_object_get(root, "secret_key"));
     if (access_key && secret_key)
-        r = setenv("ALIQUOT_ACCESS_KEY", access_key, 1) |
-            setenv("ALIQUOT_SECRET_KEY", secret_key, 1);
+        r = setenv("ALIQUOT_ACCESS_KEY", access_key, 1)
+            | setenv("ALIQUOT_SECRET_KEY", secret_key, 1);
     json_decref(root);
     return r;
 }
 
 /* Where requests of ours go, and who sends them. */
-static int set_environment(struct up *up, struct aq_error *err)
+static int up_set_environment(struct up *up, struct aq_error *err)
 {
     static const char *const cleared[] = { "ALIQUOT_PROFILE", "ALIQUOT_DOMAIN", "BACKEND_DOMAIN" };
     int r = setenv("ALIQUOT_ENDPOINT", up->endpoint, 1);
@@ -334,14 +374,14 @@ static int set_environment(struct up *up, struct aq_error *err)
     for (size_t i = 0; i < AQ_COUNT(cleared); i++)
         (void)unsetenv(cleared[i]);
     if (up->options->is_dev)
-        r |= setenv("ALIQUOT_ACCESS_KEY", DEV_ACCESS_KEY, 1) |
-             setenv("ALIQUOT_SECRET_KEY", DEV_SECRET_KEY, 1);
+        r |= setenv("ALIQUOT_ACCESS_KEY", DEV_ACCESS_KEY, 1)
+             | setenv("ALIQUOT_SECRET_KEY", DEV_SECRET_KEY, 1);
     else
-        r |= use_credentials(up);
+        r |= up_use_credentials(up);
     return r < 0 ? aq_fail(err, EINVAL, "'%s' cannot be used", up->paths.credentials) : 0;
 }
 
-static void describe_manager(struct up *up)
+static void up_describe_manager(struct up *up)
 {
     static char dev[] = "--dev", state[] = "--state", listen[] = "--listen", link[] = "--link";
     int n = 0;
@@ -359,23 +399,23 @@ static void describe_manager(struct up *up)
                                             up->paths.manager_notify };
 }
 
-static void watch_signal(struct up *up, uv_signal_t *handle, uv_signal_cb on_signal, int signum)
+static void up_watch_signal(struct up *up, uv_signal_t *handle, uv_signal_cb on_signal, int signum)
 {
     (void)uv_signal_init(&up->loop, handle);
     handle->data = up;
     (void)uv_signal_start(handle, on_signal, signum);
 }
 
-static int make_children(struct up *up, struct aq_error *err)
+static int up_make_children(struct up *up, struct aq_error *err)
 {
-    static const struct child_ops ops = { on_ready, on_death, on_stopped };
+    static const struct child_ops ops = { up_on_ready, up_on_death, up_on_stopped };
     const struct up_options *o = up->options;
     size_t count = AQ_MAX(o->agent_count, (size_t)1);
     int r = child_new(&up->loop, &up->manager_spec, &ops, up, &up->manager, err);
 
     up->nodes = calloc(count, sizeof(*up->nodes));
     if (r == 0 && !up->nodes)
-        r = aq_fail(err, ENOMEM, "agents");
+        r = aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct node *node = &up->nodes[up->node_count++];
 
@@ -386,17 +426,17 @@ static int make_children(struct up *up, struct aq_error *err)
     return r;
 }
 
-static int run(struct up *up, struct aq_error *err)
+static int up_run_loop(struct up *up, struct aq_error *err)
 {
-    int r = make_children(up, err);
+    int r = up_make_children(up, err);
 
-    watch_signal(up, &up->died, on_child_died, SIGCHLD);
-    watch_signal(up, &up->interrupted, on_interrupted, SIGINT);
-    watch_signal(up, &up->terminated, on_interrupted, SIGTERM);
+    up_watch_signal(up, &up->died, up_on_child_died, SIGCHLD);
+    up_watch_signal(up, &up->interrupted, up_on_interrupted, SIGINT);
+    up_watch_signal(up, &up->terminated, up_on_interrupted, SIGTERM);
     if (r == 0)
         r = child_start(up->manager, err);
     if (r < 0)
-        free_children(up);
+        up_free_children(up);
     (void)uv_run(&up->loop, UV_RUN_DEFAULT);
     for (size_t i = 0; i < up->node_count; i++)
         node_done(&up->nodes[i]);
@@ -411,24 +451,30 @@ static int run(struct up *up, struct aq_error *err)
 int up_run(const struct up_options *options, struct aq_error *err)
 {
     struct up up = { .options = options, .lock_fd = -1 };
-    int r = paths_init(&up.paths, options->state_dir, err);
+    int r;
 
     (void)snprintf(up.endpoint, sizeof(up.endpoint), "http://127.0.0.1:%u", options->port);
     (void)snprintf(up.link, sizeof(up.link), "127.0.0.1:%u", options->link_port);
+    r = paths_init(&up.paths, options->state_dir, err);
     if (r == 0)
-        r = take_lock(&up, err);
+        r = up_open_state(&up, err);
     if (r == 0)
-        r = init_cluster(&up, err);
+        r = port_wait(options->port, "--port", err);
     if (r == 0)
-        r = set_environment(&up, err);
+        r = port_wait(options->link_port, "--link-port", err);
+    if (r == 0)
+        r = up_init_cluster(&up, err);
+    if (r == 0)
+        r = up_set_environment(&up, err);
     if (r == 0 && uv_loop_init(&up.loop) < 0)
-        r = aq_fail(err, ENOMEM, "event loop");
+        r = aq_fail_oom(err);
     else if (r == 0) {
-        describe_manager(&up);
-        r = run(&up, err);
+        up_describe_manager(&up);
+        r = up_run_loop(&up, err);
         (void)uv_loop_close(&up.loop);
-        (void)unlink(up.paths.info);
     }
+    if (up.lock_fd >= 0)
+        (void)unlink(up.paths.info);
     aq_closep(&up.lock_fd);
     paths_done(&up.paths);
     return r;

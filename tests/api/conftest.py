@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One manager and one agent for the whole suite, and who asks them."""
 
 import itertools
@@ -46,7 +47,7 @@ def routes(nobody):
 
 @pytest.fixture(scope="session", autouse=True)
 def no_rate_limit(admin):
-    """The suite asks more often than a person would."""
+    """The suite sends more requests than a user would."""
     for key in (ADMIN, DOMAIN_ADMIN, USER):
         assert admin.send("PATCH", "/aliquot/v1/keypairs/" + key[0],
                           {"rate_limit": 0}).status == 200

@@ -1,9 +1,11 @@
-"""Agents, people, resources and the audit."""
+# SPDX-License-Identifier: Apache-2.0
+"""Agents, accounts, resources and the audit."""
 
 import subprocess
 
 from client import Client
-from cluster import BUILD, batch, wait_status
+from cluster import batch, wait_status
+from world import BUILD
 
 
 def only_agent(admin):
@@ -116,6 +118,7 @@ def test_domains_groups_policies_resource_groups(admin, domain_admin):
                       {"is_active": False}).json["is_active"] is False
     assert "physics" not in [d["name"] for d in
                              domain_admin.get("/aliquot/v1/domains").json["items"]]
+    assert admin.send("PATCH", "/aliquot/v1/domains/physics", {"is_active": True}).status == 200
     group = admin.post("/aliquot/v1/groups", {"name": "optics", "domain": "physics"})
     assert group.status == 201
     path = "/aliquot/v1/groups/" + group.json["id"]

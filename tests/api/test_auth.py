@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may call what: signatures, replays, clock skew, every route for every role."""
 
 import re

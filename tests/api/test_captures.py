@@ -1,4 +1,5 @@
-"""Requests of real clients, as captured on the wire, signed anew and sent again."""
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of real clients, as captured on the wire, signed and sent again."""
 
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Server-sent events of sessions, and terminals over WebSocket."""
 
 import base64
@@ -7,7 +8,7 @@ import threading
 import pytest
 
 from client import USER, WebSocket, sse_events
-from cluster import batch, wait_for, wait_status
+from cluster import WAITS, batch, wait_for, wait_status
 
 
 def subscribe(client, query):
@@ -63,8 +64,7 @@ def test_by_id_it_ends_with_the_session(user, name):
 
 
 def test_cancelled(user, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
-    session = user.post("/session", batch(name, "true", config=config)).json["sessionId"]
+    session = user.post("/session", batch(name, "true", **WAITS)).json["sessionId"]
     sock, _, events = subscribe(user, "sessionId=" + session)
     assert user.delete("/session/" + session).status == 200
     assert "session_cancelled" in [event for event, _ in events]
@@ -173,9 +173,8 @@ def test_terminal_with_much_output_and_a_slow_reader(user, shell):
 
 
 def test_terminal_refused(user, admin, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
     session = user.post("/session", {"name": name, "image": "sh", "enqueueOnly": True,
-                                     "config": config}).json["sessionId"]
+                                     **WAITS}).json["sessionId"]
     for client, path, status in ((user, session, 400), (user, "no-such-session", 404),
                                  (admin, session, 404)):
         ws = WebSocket(client, f"/stream/session/{path}/pty")

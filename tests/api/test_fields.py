@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every parameter of every route, given wrongly: refused with its name, before anything is done.
 
 The cases are made from the route table's own documentation.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The GraphQL queries of Backend.AI's clients: the keys that were asked for, in their order."""
 
 import json
@@ -5,8 +6,8 @@ import re
 
 import pytest
 
-from client import USER, Client
-from cluster import batch, wait_status
+from client import ADMIN, USER, Client
+from cluster import WAITS, batch, wait_status
 
 
 def ask(client, query, variables=None):
@@ -52,8 +53,7 @@ def test_keypair(user, admin):
 
 
 def test_session_list(user, admin, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
-    session = user.post("/session", batch(name, "true", config=config)).json["sessionId"]
+    session = user.post("/session", batch(name, "true", **WAITS)).json["sessionId"]
     columns = "name session_id group_name id image type status status_info status_changed result " \
         "tag created_at occupied_slots"
     types = "$status: String, $access_key: String, $filter: String, $order: String"
@@ -99,8 +99,7 @@ def test_one_session(user, domain_admin, name):
 
 
 def test_dependencies(user, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
-    first = user.post("/session", batch(name[:30] + "-1", "true", config=config)).json["sessionId"]
+    first = user.post("/session", batch(name[:30] + "-1", "true", **WAITS)).json["sessionId"]
     second = user.post("/session", batch(name[:30] + "-2", "true", dependencies=[first])).json
     data = ask(user, "query($id: UUID!) { compute_session(id: $id) { dependencies { id name } } }",
                {"id": second["sessionId"]})
@@ -127,12 +126,14 @@ def test_agents(admin, user):
     assert refused["data"]["agent"] is None and "privilege required" in refused["errors"][0]["message"]
 
 
-def test_people(admin, user, domain_admin):
+def test_accounts(admin, user, domain_admin):
     columns = "user_id user_info { full_name } access_key secret_key is_active is_admin " \
         "created_at last_used resource_policy rate_limit concurrency_used"
     types = "$is_active: Boolean, $domain_name: String, $filter: String, $order: String"
     page = list_of(admin, "keypair_list", columns, {"is_active": True}, types)
     assert page["items"] and all("full_name" in k["user_info"] for k in page["items"])
+    own = [k for k in page["items"] if k["access_key"] == ADMIN[0]][0]
+    assert own["created_at"] <= own["last_used"]
     columns = "uuid username role email full_name need_password_change status status_info " \
         "created_at domain_name groups { id name }"
     types = "$status: String, $group_id: UUID, $filter: String, $order: String"
@@ -167,6 +168,10 @@ def test_tenants(admin, user):
     assert "default" in [g["name"] for g in groups]
     policy = ask(user, "{ keypair_resource_policy { name total_resource_slots } }")
     assert policy["keypair_resource_policy"]["name"] == "default"
+    policies = ask(admin, "{ keypair_resource_policies { name created_at } }")
+    for row in [*domains, *groups, *policies["keypair_resource_policies"],
+                *ask(admin, "{ groups { name created_at } }")["groups"]]:
+        assert re.match(r"\d{4}-\d\d-\d\dT", row["created_at"]), row
 
 
 def test_images_of_a_cluster_without_any(user):

@@ -1,8 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
 """Short names of images: set, used and taken away, by REST and GraphQL."""
 
 import pytest
 
-from cluster import batch, wait_for
+from cluster import WAITS, batch, wait_for
 
 PATH = "/aliquot/v1/image-aliases"
 
@@ -28,7 +29,7 @@ def test_alias(admin):
     assert client.send("PUT", PATH + "/a.b:c-d_e", {"image": "sh"}).status == 204
     assert items(client)["py311"] == "registry.example/team/python:3.11"
     assert client.get(PATH).json["total"] == len(items(client))
-    body = {**batch("aliased-one", "true"), "image": "py311", "enqueueOnly": True}
+    body = {**batch("aliased-one", "true", **WAITS), "image": "py311"}
     assert client.post("/session", body).status == 201
     assert image_of(client, "aliased-one") == "registry.example/team/python:3.11"
     again = client.post("/session", {**body, "image": "registry.example/team/python:3.11"})

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How resource groups schedule: each setting, changed while sessions wait."""
 
 import itertools
@@ -185,8 +186,9 @@ def test_dry_run(admin, user, group, name):
     explained = tried.json["explanation"]
     assert (explained["kind"], explained["position"], explained["start"]) == ("placed", 1, "known")
     config = {"resources": {"cpu": "1000", "mem": "64m"}}
-    tried = dry_run(user, batch(name, "true", config=config)).json
-    assert tried["explanation"]["kind"] == "no-room" and "cpu: missing=" in tried["text"]
+    assert "config.resources.cpu" in dry_run(user, batch(name, "true", config=config)).json["data"]
+    tried = dry_run(user, batch(name, "true", config=config, wait_for_capacity=True)).json
+    assert tried["explanation"]["kind"] == "no-capacity" and "cpu: missing=" in tried["text"]
     tried = dry_run(user, batch(name, "true", config={"scaling_group": group})).json
     assert tried["resource_group"] == group and tried["explanation"]["kind"] == "no-agent"
     assert change(admin, group, allowed_session_types=["interactive"]).status == 200
@@ -205,6 +207,46 @@ def refusal(client, body):
     tried, made = dry_run(client, body), client.post("/session", body)
     assert (tried.status, tried.json) == (made.status, made.json)
     return tried
+
+
+def test_more_than_any_agent_has(admin, user, name):
+    """Refused with the nearest amount, whatever has become of the agents; to those who wait for
+    such an agent it is no harm, nor to those behind them."""
+    agent = admin.get("/aliquot/v1/agents").json["items"][0]
+    cores = int(agent["available_slots"]["cpu"])
+    body = batch(name, "true", config={"resources": {"cpu": str(cores + 1), "mem": "64m"}})
+    for word in ("drain", "undrain"):
+        refused = refusal(user, body)
+        assert (refused.status, refused.slug) == (400, "invalid-api-params"), refused
+        assert refused.json["data"] == {"config.resources.cpu":
+                                        f"No agent has cpu={cores + 1}: ask for {cores} at most, or "
+                                        "let it wait for such an agent (--wait-for-capacity)."}
+        assert admin.post(f"/aliquot/v1/agents/{agent['id']}/{word}").status == 204
+    made = user.post("/session", {**body, "wait_for_capacity": True}).json["sessionId"]
+    assert user.get("/aliquot/v1/sessions/" + made).json["wait_for_capacity"] is True
+    small = user.post("/session", batch(name[:40] + "-small", "true")).json["sessionId"]
+    wait_status(user, small, "TERMINATED")
+    why = user.get(f"/aliquot/v1/sessions/{made}/why").json
+    assert why["explanation"]["kind"] == "no-capacity" and "It waits aside" in why["text"]
+    assert why["explanation"]["start"] == "not-in-queue" and why["explanation"]["position"] is None
+    assert user.get("/aliquot/v1/sessions/" + small).json["wait_for_capacity"] is False
+    assert user.delete("/session/" + made).status == 200
+
+
+@pytest.mark.parametrize("settings, backfill", [
+    ({}, True), ({"scheduler_opts": {"pending_timeout": 60}}, True), ({"scheduler": "drf"}, True),
+    ({"retries": 3}, False), ({"backfill": False}, False),
+    ({"scheduler_opts": {"config": {"num_retries_to_skip": 3}}}, False)])
+def test_new_groups_have_backfill(admin, settings, backfill):
+    """Unless their options say otherwise; changes of one do not bring it back."""
+    path = "/aliquot/v1/resource-groups"
+    name = f"fresh-{next(numbers)}"
+    made = admin.post(path, {"name": name, **settings})
+    assert made.status == 201 and made.json["backfill"] is backfill, made
+    assert made.json["scheduler"] == settings.get("scheduler", "fifo")
+    shown = change(admin, name, scheduler_opts={}).json
+    assert not shown["backfill"] and shown["scheduler_opts"] == {}, "given as a whole"
+    assert change(admin, name, is_active=False).status == 200
 
 
 def test_limits_of_a_user(admin, user, name):

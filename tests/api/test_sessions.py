@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions from their making to their end, with a real agent that runs real programs."""
 
 import re
@@ -8,7 +9,7 @@ import uuid
 import pytest
 
 from client import DEFAULT_VERSION, USER, Client, dechunk
-from cluster import ENDED, batch, wait_for, wait_status
+from cluster import ENDED, WAITS, batch, wait_for, wait_status
 
 
 def make(client, *arguments, **more):
@@ -51,10 +52,9 @@ def test_waiting_until_it_runs(user, name):
 
 
 def test_waiting_in_vain(user, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
     began = time.monotonic()
     reply = user.post("/session", batch(name, "true", enqueueOnly=False, maxWaitSeconds=1,
-                                        config=config))
+                                        **WAITS))
     assert (reply.status, reply.json["status"]) == (201, "TIMEOUT"), reply
     assert time.monotonic() - began >= 1
     why = user.get(f"/aliquot/v1/sessions/{name}/why").json
@@ -65,18 +65,16 @@ def test_waiting_in_vain(user, name):
 
 
 def test_a_waiting_client_that_goes_away(user, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
     with pytest.raises(OSError):
-        user.post("/session", batch(name, "true", enqueueOnly=False, config=config), timeout=1)
+        user.post("/session", batch(name, "true", enqueueOnly=False, **WAITS), timeout=1)
     assert user.get("/auth?echo=x").status == 200
     assert user.delete("/session/" + name).status == 200
 
 
 def test_waiting_ends_when_it_is_cancelled(user, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
     replies = []
     waiter = threading.Thread(target=lambda: replies.append(
-        user.post("/session", batch(name, "true", enqueueOnly=False, config=config))))
+        user.post("/session", batch(name, "true", enqueueOnly=False, **WAITS))))
     waiter.start()
     wait_for(lambda: user.get("/session/_/match?id=" + name).json["matches"])
     assert user.delete("/session/" + name).status == 200
@@ -175,11 +173,26 @@ def test_restart(user, name):
     session = make(user, name, "echo began; sleep 60", type="batch")
     wait_status(user, session, "RUNNING")
     assert user.send("PATCH", "/session/" + name).status == 204
-    wait_status(user, session, "RUNNING")
+    shown = wait_status(user, session, "RUNNING")
+    assert shown["reason"] is None and shown["kernels"][0]["reason"] is None
     history = user.get(f"/aliquot/v1/sessions/{session}/history").json["items"]
     assert "RESTARTING" in [h["status"] for h in history]
     assert user.delete("/session/" + session).status == 200
     wait_status(user, session, "TERMINATED")
+
+
+@pytest.mark.parametrize("kind", ["interactive", "batch"])
+def test_bootstrap_fails(user, name, kind):
+    session = make(user, name, "sleep 60" if kind == "batch" else None, type=kind,
+                   bootstrap_script="echo fetching; echo no such host >&2; exit 6")
+    ended = wait_status(user, session, *ENDED)
+    assert (ended["status"], ended["result"], ended["reason"], ended["kernels"][0]["exit_code"]) \
+        == ("TERMINATED", "FAILURE", "bootstrap-failed", 6), ended
+    why = user.get(f"/aliquot/v1/sessions/{session}/why").json
+    assert ended["text"] == why["text"]
+    assert why["text"].endswith("the bootstrap script failed with exit status 6; "
+                                "its last lines:\nfetching\nno such host"), why
+    assert "aliquot: the bootstrap script failed with exit status 6" in log_of(user, session)
 
 
 def test_end(user, name):
@@ -193,12 +206,77 @@ def test_end(user, name):
     assert user.delete("/session/" + name).status == 404
 
 
+# What 22.03's client lists by default, and the manager's own list of the same.
+DEFAULT = "PENDING,SCHEDULED,PREPARING,PULLING,RUNNING,RESTARTING,TERMINATING,RESIZING,SUSPENDED,ERROR"
+
+
+def listed(client, status=DEFAULT):
+    query = "query($s: String) { compute_session_list(limit: 100, offset: 0, status: $s) " \
+        "{ items { name } } }"
+    rows = client.gql(query, {"s": status}).json["data"]["compute_session_list"]["items"]
+    path = "/aliquot/v1/sessions?limit=100&status=" + (status or "")
+    items = client.get(path).json["items"]
+    assert {row["name"] for row in rows} >= {item["name"] for item in items}
+    return {item["name"] for item in items}
+
+
+def fail(client, name):
+    """A session in ERROR of which its owner has not seen why."""
+    session = make(client, name, "true", config={  # which only containers can have
+        "resources": {"cpu": "1", "mem": "64m"}, "preopen_ports": [9000]})
+
+    def has_failed():
+        rows = client.get("/aliquot/v1/sessions?status=ERROR&limit=100").json["items"]
+        return session in [row["id"] for row in rows]
+    wait_for(has_failed, 60, "its failure")
+    return session
+
+
+def test_remove_error(user, admin, domain_admin, name):
+    """By name and by id, as often as wanted; it stays in the history."""
+    first, second = fail(user, name), fail(user, name[:30] + "-2")
+    assert {name, name[:30] + "-2"} <= listed(user)
+    assert domain_admin.delete("/session/" + name).status == 404
+    assert user.delete("/session/" + name).json == {"stats": {"status": "terminated"}}
+    assert listed(user) & {name, name[:30] + "-2"} == {name[:30] + "-2"}
+    assert user.delete("/session/" + name).status == 200
+    gone = {"items": [{"id": second, "status": "removed"}]}
+    for _ in range(2):
+        assert user.delete("/aliquot/v1/sessions", {"sessions": [second]}).json == gone
+    assert not listed(user) & {name, name[:30] + "-2"}
+    for statuses in ("ERROR", DEFAULT + ",CANCELLED,TERMINATED", None):
+        assert {name, name[:30] + "-2"} <= listed(user, statuses)
+    for session in (first, second):
+        shown = admin.get(f"/aliquot/v1/sessions/{session}?owner_access_key={USER[0]}").json
+        assert shown["status"] == "ERROR" and "only containers" in shown["text"], shown
+
+
+@pytest.mark.parametrize("look", ["/session/{}", "/aliquot/v1/sessions/{}",
+                                  "/aliquot/v1/sessions/{}/why", "graphql"])
+def test_seen_error(user, admin, name, look):
+    """Its owner's look at it is enough, an administrator's is not."""
+    session = fail(user, name)
+
+    def ask(client):
+        if look == "graphql":
+            query = f'{{ compute_session(id: "{session}") {{ status status_info status_data }} }}'
+            shown = client.gql(query).json["data"]["compute_session"]
+            assert shown["status"] == "ERROR" and "only containers" in shown["status_data"]
+        else:
+            path = look.format(session) + "?owner_access_key=" + USER[0]
+            assert client.get(path).status == 200
+    ask(admin)
+    assert name in listed(user)
+    ask(user)
+    wait_for(lambda: name not in listed(user), 30, "its end in lists")
+    assert name in listed(user, "ERROR")
+
+
 def test_end_many(user, admin, domain_admin, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
     running = make(user, name, "sleep 60")
     wait_status(user, running, "RUNNING")
-    waiting = [make(user, f"{name[:30]}-{i}", "true", config=config) for i in range(3)]
-    other = make(admin, name[:30] + "-other", "true", config=config)
+    waiting = [make(user, f"{name[:30]}-{i}", "true", **WAITS) for i in range(3)]
+    other = make(admin, name[:30] + "-other", "true", **WAITS)
     path, nobody = "/aliquot/v1/sessions", "00000000-0000-4000-8000-000000000000"
     for sessions, status in (([], 400), (["x"], 400), (waiting + [other], 404)):
         reply = user.delete(path, {"sessions": sessions})
@@ -226,8 +304,7 @@ def test_status_history(user, name):
 
 
 def test_old_names_for_old_clients(user, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
-    make(user, name, "true", config=config)
+    make(user, name, "true", **WAITS)
     for version in ("v5.20191215", DEFAULT_VERSION, "v9.20250722"):
         client = Client(user.address, USER, version)
         assert client.get("/session/" + name).json["status"] == "PENDING"
@@ -295,8 +372,7 @@ def test_list(user, admin, name):
 
 
 def test_priority(user, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
-    session = make(user, name, "true", config=config, priority=7)
+    session = make(user, name, "true", **WAITS, priority=7)
     assert user.get("/aliquot/v1/sessions/" + session).json["priority"] == 7
     changed = user.send("PATCH", "/aliquot/v1/sessions/" + session,
                         {"priority": 9, "name": name[:30] + "-new"})
@@ -328,8 +404,7 @@ def test_follow(user, name):
 
 
 def test_follow_what_has_not_begun(user, name):
-    config = {"resources": {"cpu": "1000", "mem": "64m"}}
-    session = make(user, name, "true", config=config)
+    session = make(user, name, "true", **WAITS)
     got = []
     sock, _, _ = None, None, None
 

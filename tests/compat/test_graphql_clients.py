@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries of real clients and of the real web UI, as captured on the wire: the
 GraphQL engine and graphql-js give the same reply over a fake data source, keys
 in the same order.
@@ -10,18 +11,17 @@ import subprocess
 
 import pytest
 
-HERE = pathlib.Path(__file__).resolve().parent / "graphql"
-BUILD = pathlib.Path(os.environ["ALIQUOT_BUILD"])
-ROOT = HERE.parent.parent.parent
+import graphql_js
+from world import BUILD, ROOT
+
 CAPTURES = pathlib.Path(os.environ.get("ALIQUOT_CAPTURES", ROOT.parent / "shared" / "captures"))
 
 
 @pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures of real clients")
 def test_queries_of_real_clients():
-    if not (HERE / "node_modules").is_dir():
-        subprocess.run(["npm", "ci", "--silent"], cwd=HERE, check=True, capture_output=True)
+    graphql_js.install()
     done = subprocess.run(["node", "clients.mjs", BUILD / "tests" / "compat" / "graphql-peer",
-                           CAPTURES], cwd=HERE, capture_output=True, text=True)
+                           CAPTURES], cwd=graphql_js.HERE, capture_output=True, text=True)
     lines = done.stdout.splitlines()
     figures = json.loads(lines[-1]) if lines else {}
     print(figures)

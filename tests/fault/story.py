@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The life of a small cluster in acts, any of whose processes may die on the way.
 
 Clients ask again when the manager has died under their request, as careful
@@ -10,7 +11,8 @@ import contextlib
 import os
 import signal
 
-from cluster import ENDED, GONE, batch, interactive, processes_of, wait_for, wait_status
+from cluster import ENDED, GONE, batch, interactive, wait_for, wait_status
+from world import processes_of
 
 # What can be lost with a monitor: a program that may have run, but not to its recorded end.
 LOSING = ("monitor.started.made", "monitor.program.", "monitor.descendants.",
@@ -27,7 +29,7 @@ class Story:
         self.ran = cluster.folder / "ran"
         self.ran.touch()
         self.expected = {}      # id of a session -> its result
-        self.repeating = set()  # sessions that are started anew
+        self.repeating = set()  # sessions that are restarted
         self.losing = set()     # sessions whose monitor is killed by the story
         self.contained_ids = set() # in containers, which cannot write to 'ran'
 
@@ -151,6 +153,7 @@ class Story:
         """Waits for what nobody has, until it is not wanted any more."""
         body = self.body("hopeless")
         body["config"] = {"resources": {"cpu": "1000", "mem": "64m"}}
+        body["wait_for_capacity"] = True
         [session] = self.create(body)
         self.ask("DELETE", "/aliquot/v1/sessions", {"sessions": [session]})
         assert self.wait(session)["status"] == "CANCELLED"
@@ -240,7 +243,7 @@ class Story:
         agent.signal(signal.SIGCONT)
         self.wait(session)
 
-    def people(self):
+    def accounts(self):
         self.ask("POST", "/aliquot/v1/domains", {"name": "elsewhere"}, again=(400, 409))
 
     def kill_agent(self):
@@ -286,8 +289,8 @@ class Story:
         self.wait(session)
         silent.signal(signal.SIGCONT)
 
-    def displaced(self):
-        """A program makes way for a more important one, and runs again behind it."""
+    def preempted(self):
+        """A program is preempted for a more important one, and runs again behind it."""
         self.ask("PATCH", "/aliquot/v1/resource-groups/default", {"preemption": {"enabled": True}})
         bodies = [self.body("humble", self.once("humble")), self.body("urgent")]
         bodies[0]["is_preemptible"], bodies[1]["job_priority"] = True, 5

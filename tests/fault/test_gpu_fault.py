@@ -1,4 +1,5 @@
-"""Whoever hands out a slice of a GPU dies in the middle of it: the program gets
+# SPDX-License-Identifier: Apache-2.0
+"""The process that hands out a slice of a GPU dies in the middle of it: the program gets
 no memory without it, the card is free again, and the next slice is whole."""
 
 import contextlib
@@ -10,9 +11,10 @@ import time
 import pytest
 
 import containers
-from cluster import ENDED, GONE, ROOT, batch, wait_for, wait_status
+from cluster import ENDED, GONE, batch, wait_for, wait_status
 from gpu import BUILD, Card
 from gpu_cluster import GpuCluster, body_of
+from world import ROOT
 
 CLIENTS = BUILD / "tests" / "gpu"
 ALL = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, text=True,
@@ -109,7 +111,7 @@ while True:
 
 @pytest.mark.parametrize("point", RESIZE_POINTS)
 def test_resize_point(point):
-    """Whoever dies on the way to another part: both sides come to say the same, and it is so."""
+    """A death during a resize: both sides come to agree, and the device does, too."""
     with half_a_share(point, WATCH) as (cluster, client, session, mark):
         path = f"/aliquot/v1/sessions/{session}"
 

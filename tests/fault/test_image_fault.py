@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every fault point of the image store kills the process that passes it; then
 the same is asked of a new one. It is done, whole, and nothing half is left."""
 
@@ -7,8 +8,8 @@ import subprocess
 
 import pytest
 
-from cluster import ROOT
 from images import Layout, Store, archive, file, folder, mounted
+from world import ROOT
 
 POINTS = [point for point in
           subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, text=True,

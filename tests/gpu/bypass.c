@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bypass.c - ways round the library: gpu-bypass WAY
  *
  * Each tries to allocate 1 GiB on a slice of 512 MiB. Exit 0: refused, or
@@ -33,8 +34,8 @@ static int verdict(CUresult result)
 static int allocate_by(lookup_fn *lookup, void *handle)
 {
     fn_cuInit *init = (fn_cuInit *)lookup(handle, "cuInit");
-    fn_cuDevicePrimaryCtxRetain *retain =
-        (fn_cuDevicePrimaryCtxRetain *)lookup(handle, "cuDevicePrimaryCtxRetain");
+    fn_cuDevicePrimaryCtxRetain *retain = (fn_cuDevicePrimaryCtxRetain *)lookup(
+        handle, "cuDevicePrimaryCtxRetain");
     fn_cuCtxSetCurrent *set = (fn_cuCtxSetCurrent *)lookup(handle, "cuCtxSetCurrent");
     fn_cuMemAlloc_v2 *alloc = (fn_cuMemAlloc_v2 *)lookup(handle, "cuMemAlloc_v2");
     CUcontext context;
@@ -90,7 +91,7 @@ static int way_deepbind_linked(void)
     (void)strcpy(strrchr(path, '/') + 1, "gpu-deepbind.so");
     library = dlopen(path, RTLD_NOW | RTLD_DEEPBIND);
     CHECK(library);
-    allocate = (CUresult (*)(size_t))dlsym(library, "allocate_linked");
+    allocate = (CUresult(*)(size_t))dlsym(library, "allocate_linked");
     CHECK(allocate);
     return verdict(allocate(GIB));
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* calls.c - CPU nanoseconds per driver call: gpu-calls [BATCHES]
  *
  * One JSON object: for each call the median of batches. Run it natively and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* churn.c - allocate and free at random until killed, or for SECONDS */
 #include <time.h>
 #include <unistd.h>

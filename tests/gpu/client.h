@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* client.h - a program that uses a GPU, for tests: functions by name, checks that speak */
 #ifndef TESTS_GPU_CLIENT_H
 #define TESTS_GPU_CLIENT_H
@@ -17,22 +18,22 @@ static void *driver;
 /* The driver's function as a program finds it with dlsym; NULL if it has none. */
 #define FN(symbol) ((fn_##symbol *)dlsym(driver, #symbol))
 
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        int must_ = (int)(call);                                                                   \
-                                                                                                   \
-        if (must_) {                                                                               \
-            (void)fprintf(stderr, "%s:%d: %s gives %d\n", __FILE__, __LINE__, #call, must_);       \
-            exit(1);                                                                               \
-        }                                                                                          \
+#define MUST(call)                                                                           \
+    do {                                                                                     \
+        int must_ = (int)(call);                                                             \
+                                                                                             \
+        if (must_) {                                                                         \
+            (void)fprintf(stderr, "%s:%d: %s gives %d\n", __FILE__, __LINE__, #call, must_); \
+            exit(1);                                                                         \
+        }                                                                                    \
     } while (0)
 
-#define CHECK(cond)                                                                                \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond);               \
-            exit(1);                                                                               \
-        }                                                                                          \
+#define CHECK(cond)                                                                  \
+    do {                                                                             \
+        if (!(cond)) {                                                               \
+            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
+            exit(1);                                                                 \
+        }                                                                            \
     } while (0)
 
 static inline CUcontext start_cuda(void)

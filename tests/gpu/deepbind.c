@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* deepbind.c - a library that is linked with the driver; RTLD_DEEPBIND leads it past the preload */
 #include <stddef.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* entries.c - every way to get device memory, under a slice of 256 MiB
  *
  * Each row allocates in steps of 64 MiB until it is refused, must be refused
@@ -87,10 +88,11 @@ static CUresult take_import(void *call, uint64_t *ret)
 
     if (result != CUDA_SUCCESS)
         return result;
-    MUST(FN(cuMemExportToShareableHandle)(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    result = ((fn_cuMemImportFromShareableHandle *)call)(
-        (CUmemGenericAllocationHandle *)ret, (void *)(intptr_t)fd,
-        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    MUST(
+        FN(cuMemExportToShareableHandle)(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    result = ((fn_cuMemImportFromShareableHandle *)call)((CUmemGenericAllocationHandle *)ret,
+                                                         (void *)(intptr_t)fd,
+                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     MUST(FN(cuMemRelease)(handle));
     (void)close(fd);
     return result;
@@ -153,8 +155,9 @@ static CUresult take_tile(void *call, uint64_t *ret)
 {
     const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
-    const CUDA_ARRAY3D_DESCRIPTOR want = { 16384, 16384, 0, CU_AD_FORMAT_FLOAT, 4,
-                                           CUDA_ARRAY3D_SPARSE };
+    const CUDA_ARRAY3D_DESCRIPTOR want = { 16384, 16384,
+                                           0,     CU_AD_FORMAT_FLOAT,
+                                           4,     CUDA_ARRAY3D_SPARSE };
     CUarrayMapInfo tile = { .memOperationType = CU_MEM_OPERATION_TYPE_MAP };
     CUresult result = FN(cuMemCreate)(&tile.memHandle, STEP, &prop, 0);
 

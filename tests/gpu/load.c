@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* load.c - keep a GPU busy: gpu-load KIND NS SECONDS [SHARE FILE]
  *
  * KIND: async (launch on and on), graph (ten kernels of NS / 10), burst (100 ms
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "gpu/pace.h"
+#include "gpu/rate_limit.h"
 
 static double seconds(void)
 {
@@ -87,8 +88,9 @@ static struct slice look_at_slice(void)
     struct aq_gpu_welcome welcome;
     char control[CMSG_SPACE(2 * sizeof(int))];
     struct iovec part = { &welcome, sizeof(welcome) };
-    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
-                              .msg_controllen = sizeof(control) };
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+    };
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), fds[2];
 
     CHECK(path && strlen(path) < sizeof(address.sun_path));
@@ -107,17 +109,22 @@ static double debt_of(const struct slice *slice, double share, double now_s)
 {
     const struct aq_gpu_limits_device *limits = &slice->limits->devices[0];
     int64_t now = (int64_t)(now_s * 1e9);
-    int64_t debt = pace_debt(&slice->usage->devices[0],
-                             pace_clock(&limits->grant, now, now, limits->share));
+    int64_t debt = rate_limit_debt(&slice->usage->devices[0],
+                                   rate_limit_clock(&limits->grant, now, now, limits->share));
 
     return debt > 0 ? (double)debt / 1e9 / share : 0;
 }
 
 static CUgraphExec make_graph(CUfunction function)
 {
-    CUDA_KERNEL_NODE_PARAMS params = { .func = function, .gridDimX = 80, .gridDimY = 1,
-                                       .gridDimZ = 1, .blockDimX = 256, .blockDimY = 1,
-                                       .blockDimZ = 1, .kernelParams = work_params };
+    CUDA_KERNEL_NODE_PARAMS params = { .func = function,
+                                       .gridDimX = 80,
+                                       .gridDimY = 1,
+                                       .gridDimZ = 1,
+                                       .blockDimX = 256,
+                                       .blockDimY = 1,
+                                       .blockDimZ = 1,
+                                       .kernelParams = work_params };
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* talk.c - does with memory what it is told, a command a line, and answers each with one
  *
  *   create MIB -> HANDLE     export HANDLE -> PID FD    import PID FD -> HANDLE
@@ -41,8 +42,8 @@ static CUresult create(const char *words, unsigned long long *ret)
 static CUresult import(const char *words, unsigned long long *ret)
 {
     int fd = fd_of(words);
-    CUresult result = FN(cuMemImportFromShareableHandle)(
-        ret, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUresult result = FN(cuMemImportFromShareableHandle)(ret, (void *)(intptr_t)fd,
+                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 
     (void)close(fd);
     return result;
@@ -60,8 +61,8 @@ static CUresult map(const char *words, unsigned long long *ret)
 static CUresult export(const char *words)
 {
     int fd = -1;
-    CUresult result = FN(cuMemExportToShareableHandle)(
-        &fd, strtoull(words, NULL, 0), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    CUresult result = FN(cuMemExportToShareableHandle)(&fd, strtoull(words, NULL, 0),
+                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 
     if (result == CUDA_SUCCESS)
         (void)printf("%d %d\n", (int)getpid(), fd);
@@ -74,7 +75,8 @@ static CUresult get(const char *words)
     CUresult result = FN(cuIpcGetMemHandle)(&handle, strtoull(words, NULL, 0));
 
     for (size_t i = 0; result == CUDA_SUCCESS && i < sizeof(handle); i++)
-        (void)printf("%02x%s", (unsigned char)handle.reserved[i], i + 1 < sizeof(handle) ? "" : "\n");
+        (void)printf("%02x%s", (unsigned char)handle.reserved[i],
+                     i + 1 < sizeof(handle) ? "" : "\n");
     return result;
 }
 

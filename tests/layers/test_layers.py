@@ -1,35 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules about the sources that a compiler does not check."""
 
-import pathlib
 import re
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SRC = ROOT / "src"
+from c_source import ROOT, SRC, includes, sources
+
+# Subdirectories that form a circle with others, as the "*" of the table says: none may be added.
+CIRCLES = 6
 
 
-def layer_table():
-    """The rows of the table under "## Layers" in docs/architecture.md."""
-    text = (ROOT / "docs" / "architecture.md").read_text().split("## Layers")[1].split("\n## ")[0]
+def read_table(heading):
+    """Rows of the table under a heading of docs/architecture.md: what each may include."""
+    text = (ROOT / "docs" / "architecture.md").read_text().split(f"\n## {heading}\n")[1]
     table = {}
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 3 and cells[0] not in ("folder", "---"):
-            table[cells[0]] = set(cells[2].split()) - {"libc"}
+    for line in text.split("\n## ")[0].splitlines():
+        cells = [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+        if len(cells) == 3 and not cells[0].startswith(("directory", "---")):
+            assert cells[0] not in table, f"two rows for {cells[0]}"
+            table[cells[0]] = set(cells[2].split()) - {"libc", "-"}
     return table
 
 
-def sources():
-    return [path for path in SRC.rglob("*") if path.suffix in (".c", ".h", ".cc")]
+def layer_table():
+    return read_table("Layers")
 
 
-def test_every_folder_has_a_row():
+def test_every_directory_has_a_row():
     folders = {path.name for path in SRC.iterdir() if path.is_dir()}
     assert folders == set(layer_table())
 
 
 def test_rows_name_only_lower_rows():
-    """No cycles: a row may only name folders whose rows do not lead back to it."""
+    """No cycles: a row may only name directories whose rows do not lead back to it."""
     table = layer_table()
 
     def reachable(folder, seen):
@@ -48,7 +51,7 @@ def test_includes_follow_the_table():
     wrong = []
     for path in sources():
         own = path.relative_to(SRC).parts[0]
-        for name in re.findall(r'#\s*include\s+"([^"]+)"', path.read_text()):
+        for name in includes(path):
             other = name.split("/")[0]
             if "/" not in name or other in ("aliquot", own):
                 continue
@@ -57,10 +60,98 @@ def test_includes_follow_the_table():
     assert not wrong, "\n".join(wrong)
 
 
+# ---- subdirectories: those below the directories of the first table ----
+
+
+def subdirs():
+    """Every directory at the second level and below that holds sources, as "agent/net"."""
+    return {str(folder.relative_to(SRC)) for folder in SRC.glob("*/**")
+            if folder.parent != SRC and any(path.suffix in (".c", ".h") for path in folder.iterdir())}
+
+
+def subdir_table():
+    return {subdir: {name.rstrip("*") for name in names}
+            for subdir, names in read_table("Subdirectories").items()}
+
+
+def step(path, name):
+    """Where an include leads from one subdir to another: the directory that has both, and the subdirs.
+
+    Files directly in that directory are in its subdir "top". None within a subdir, and between
+    directories of the first table.
+    """
+    own, other = path.relative_to(SRC).parts[:-1], tuple(name.split("/")[:-1])
+    level = next((i for i, (a, b) in enumerate(zip(own, other)) if a != b),
+                 min(len(own), len(other)))
+    if level == 0 or own == other:
+        return None
+    return "/".join(own[:level]), *(there[level] if len(there) > level else "top"
+                                    for there in (own, other))
+
+
+def steps():
+    """All such steps of the sources: (folder, from, to) -> "FILE includes FILE" of each."""
+    found = {}
+    for path in sources():
+        for name in includes(path):
+            if "/" in name and (key := step(path, name)):
+                found.setdefault(key, []).append(f"{path.relative_to(ROOT)} includes {name}")
+    return found
+
+
+def circles():
+    """Where includes lead through others back to a subdirectory: (folder, subdir) -> those."""
+    leads = {}
+    for folder, own, other in steps():
+        leads.setdefault((folder, own), set()).add(other)
+    found = {}
+    for (folder, own), direct in leads.items():
+        reached = {}
+        for first in direct:
+            seen, todo = set(), [first]
+            while todo:
+                if (subdir := todo.pop()) not in seen:
+                    seen.add(subdir)
+                    todo += leads.get((folder, subdir), ())
+            reached[first] = seen
+        found[folder, own] = {first for first in direct if own in reached[first]}
+    return found
+
+
+def test_every_subdirectory_has_a_row():
+    assert subdirs() == set(read_table("Subdirectories"))
+
+
+def test_subdirectories_name_their_siblings():
+    table = subdir_table()
+    for subdir, names in table.items():
+        folder = subdir.rpartition("/")[0]
+        beside = {other.rpartition("/")[2] for other in table if other.rpartition("/")[0] == folder}
+        assert names <= (beside | {"top"}) - {subdir.rpartition("/")[2]}, subdir
+
+
+def test_includes_follow_the_subdirectories():
+    table = subdir_table()
+    wrong = [line for (folder, own, other), lines in steps().items()
+             if own != "top" and other not in table[f"{folder}/{own}"] for line in lines]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_circles_of_subdirectories_are_the_ones_of_the_table():
+    """A "*" is where an include leads to a subdir that leads back."""
+    found = circles()
+    starred = {subdir: {name[:-1] for name in names if name.endswith("*")}
+               for subdir, names in read_table("Subdirectories").items()}
+    for subdir, names in starred.items():
+        folder, _, own = subdir.rpartition("/")
+        assert names == found.get((folder, own), set()), subdir
+    assert sum(len(names) for names in starred.values()) <= CIRCLES
+
+
 def untrusted_functions():
     """Names of the functions that a header marks AQ_UNTRUSTED."""
     names = set()
-    for path in SRC.rglob("*.h"):
+    for path in sources(".h"):
         text = re.sub(r"/\*.*?\*/|^AQ_DEFINE_CLEANUP.*?$|^#.*?$", "", path.read_text(),
                       flags=re.S | re.M)
         for declaration in re.findall(r"[^;{}]*\bAQ_UNTRUSTED\b[^;{}]*;", text):

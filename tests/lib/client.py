@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small signed client: what a test needs to speak Backend.AI's protocol, and nothing more."""
 
 import base64
@@ -103,7 +104,7 @@ class Client:
         while True:
             reply = self.raw(method, path, raw, self.headers(method, path, content_type, date), timeout)
             # another client signed the same in the same microsecond: a new date is a new request
-            if date or reply.status != 401 or b"sign it anew" not in reply.body:
+            if date or reply.status != 401 or b"sign it again" not in reply.body:
                 return reply
 
     def get(self, path, **more):

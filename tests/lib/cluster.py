@@ -1,32 +1,24 @@
-"""A manager and agents of the build in ALIQUOT_BUILD, on free loopback ports.
-
-Everything they make is in one folder, and every process of theirs has that
-folder's name in its environment, its command line or its working directory;
-so what is left over can be found, and ended also when the test was killed:
-run as a program, this file reads the folder's name from standard input, waits
-for the end of it, then ends the processes and removes the folder.
-"""
+# SPDX-License-Identifier: Apache-2.0
+"""A manager and agents of the tested build, on free loopback ports, in a world of their own."""
 
 import contextlib
 import http.client
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 
 import containers
 from client import ADMIN, Client
 from ports import free_port
+from world import BUILD, World, processes_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("ALIQUOT_BUILD", "build-asan")
 ENDED = ("TERMINATED", "ERROR", "CANCELLED")
+# of a session's request: more than any agent has, so that it waits and holds up nobody
+WAITS = {"config": {"resources": {"cpu": "1000", "mem": "64m"}}, "wait_for_capacity": True}
 GONE = (OSError, http.client.HTTPException)  # what a request meets when the manager dies
 
 
@@ -42,19 +34,6 @@ def wait_for(condition, seconds=30, what="the condition"):
         time.sleep(0.05)
 
 
-def processes_of(folder):
-    """{pid: command line} of living processes that have to do with a folder."""
-    mark, found = str(folder).encode(), {}
-    for proc in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            command = (proc / "cmdline").read_bytes()
-            if (mark in command or mark in (proc / "environ").read_bytes()
-                    or os.readlink(proc / "cwd").startswith(str(folder))):
-                if command and int(proc.name) != os.getpid():
-                    found[int(proc.name)] = command.replace(b"\0", b" ").decode(errors="replace")
-    return found | {pid: "in a container" for pid in containers.pids_of(folder) - found.keys()}
-
-
 def parent_of(pid):
     with contextlib.suppress(OSError):
         return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -63,16 +42,6 @@ def parent_of(pid):
 def command_of(pid):
     with contextlib.suppress(OSError):
         return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
-
-
-def end_processes(folder):
-    """Kill until there are none: a dying agent may just have started a monitor."""
-    while left := processes_of(folder):
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
-    containers.remove_cgroups(folder)
 
 
 def batch(name, command, **more):
@@ -98,11 +67,11 @@ def wait_status(client, session, *wanted, seconds=60):
 
 
 class Program:
-    """One of the daemons; may be killed and started anew."""
+    """One of the daemons; may be killed and restarted."""
 
     def __init__(self, command, env, log):
         self.command, self.env, self.log = [str(word) for word in command], env, log
-        self.may_end = False  # by itself; else the supervisor starts it anew, or complains
+        self.may_end = False  # by itself; else the supervisor restarts it, or complains
         self.process = None
         self.start()
 
@@ -133,32 +102,18 @@ class Program:
             raise
 
 
-class Cluster:
-    """'settings' are environment variables of the programs: ALIQUOT_AGENTS_TIMEOUT="2s"."""
+class Cluster(World):
+    """Programs that run as processes, without a network; 'settings' may say otherwise."""
 
     def __init__(self, **settings):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="aliquot-test-"))
-        self.folder.chmod(0o711)  # users of containers get to their part of it
-        self.reaper = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE,
-                                       text=True, start_new_session=True)
-        print(self.folder, file=self.reaper.stdin, flush=True)
-        self.env = {key: value for key, value in os.environ.items()
-                    if not key.startswith(("ALIQUOT_", "BACKEND_", "NOTIFY_", "XDG_"))}
-        self.env.update(HOME=str(self.folder / "home"), ALIQUOT_TEST_FOLDER=str(self.folder),
-                        ALIQUOT_CLOCK_FILE=str(self.folder / "clock"),
-                        ALIQUOT_RUNTIME_FOLDER=str(self.folder / "run"),
-                        ALIQUOT_RUNTIME_CGROUP_PARENT=containers.parent_of(self.folder),
-                        **{"ALIQUOT_RUNTIME_DRIVER": "process",
-                           "ALIQUOT_RESOURCE_ALLOCATION_MODE": "shared",
-                           "ALIQUOT_NETWORK_ENABLED": "false", **settings})
-        (self.folder / "home").mkdir()
+        super().__init__(**{"ALIQUOT_RUNTIME_DRIVER": "process",
+                            "ALIQUOT_RESOURCE_ALLOCATION_MODE": "shared",
+                            "ALIQUOT_NETWORK_ENABLED": "false", **settings})
+        self.env["ALIQUOT_CLOCK_FILE"] = str(self.folder / "clock")
         self.address = ("127.0.0.1", free_port())
         self.link = "127.0.0.1:%d" % free_port()
         self.programs = {}
         self.supervisor, self.is_ending, self.findings = None, threading.Event(), []
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, kind, *_):
         if kind:
@@ -218,7 +173,7 @@ class Cluster:
         return {}
 
     def supervise(self):
-        """From here on what dies by a signal is started anew, as systemd would do it."""
+        """From here on what dies by a signal is restarted, as systemd would do it."""
         self.supervisor = threading.Thread(target=self.watch, daemon=True)
         self.supervisor.start()
 
@@ -244,12 +199,6 @@ class Cluster:
 
     def client(self, keypair=ADMIN, **more):
         return Client(self.address, keypair, **more)
-
-    def run(self, program, *words, timeout=60, **settings):
-        """A program of the build to its end; texts of stdout and stderr."""
-        return subprocess.run([BUILD / program, *map(str, words)], env={**self.env, **settings},
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              errors="replace", timeout=timeout)
 
     def cli_env(self, keypair=ADMIN):
         return dict(ALIQUOT_ENDPOINT="http://%s:%d" % self.address, ALIQUOT_ACCESS_KEY=keypair[0],
@@ -324,21 +273,6 @@ class Cluster:
         self.is_ending.set()
         if self.supervisor:
             self.supervisor.join()
-        end_processes(self.folder)
+        super().end()
         for program in self.programs.values():
             program.process.wait()
-        self.reaper.stdin.close()
-        self.reaper.wait()
-
-
-def reap():
-    """Wait for the end of the test, however it comes."""
-    folder = sys.stdin.readline().strip()
-    sys.stdin.read()
-    end_processes(folder)
-    if not os.environ.get("ALIQUOT_TEST_KEEP"):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-if __name__ == "__main__":
-    reap()

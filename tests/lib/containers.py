@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Containers in tests: which runtimes there are, and what containers leave behind.
 
 Every cluster has cgroups below a parent of its own name, so that they can be

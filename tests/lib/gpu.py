@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A simulated GPU, and slices of it, for tests and benches."""
 import contextlib
 import json
@@ -11,7 +12,8 @@ import subprocess
 import tempfile
 import time
 
-from cluster import BUILD
+from world import BUILD
+
 
 LIBRARY = BUILD / "libaliquot-gpu.so"
 SIMGPU = BUILD / "simgpu" / "simgpu"
@@ -21,7 +23,7 @@ class Card:
     """One file with simulated GPUs; 'version' is the CUDA version of the driver.
 
     With virtual=N the programs have a clock of discrete events in common, which starts
-    when N of their threads wait for it (simgpu/time.c)."""
+    when N of their threads wait for it (simgpu/virtual_clock.c)."""
 
     def __init__(self, version="12.8", **options):
         self.folder = tempfile.mkdtemp(prefix="simgpu")

@@ -1,10 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cluster whose agents have simulated GPUs, and programs for containers on them."""
 
 import contextlib
 import os
 
-from cluster import BUILD, Cluster
+from cluster import Cluster
 from gpu import Card
+from world import BUILD
 
 SETTINGS = {"ALIQUOT_RESOURCE_CPUS": "4", "ALIQUOT_SESSIONS_KILL_GRACE": "0.5s",
             "ALIQUOT_MANAGER_HEARTBEAT": "0.2s", "ALIQUOT_AGENTS_HEARTBEAT": "1s",

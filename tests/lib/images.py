@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images made entry by entry, a registry, and the comparison of file trees."""
 
 import contextlib
@@ -14,8 +15,9 @@ import stat
 import subprocess
 import tarfile
 
-from cluster import BUILD, wait_for
+from cluster import wait_for
 from ports import free_port
+from world import BUILD
 
 OCI = "application/vnd.oci.image."
 WRONG = "sha256:" + "0" * 64
@@ -267,7 +269,8 @@ def mounted(layers, path):
     (path / "bottom").mkdir(parents=True)
     (path / "tree").mkdir()
     subprocess.run(["mount", "-t", "overlay", "aliquot", path / "tree", "-o",
-                    "ro,lowerdir=" + ":".join([*layers, str(path / "bottom")])], check=True)
+                    "ro,lowerdir=" + ":".join([*layers, str(path / "bottom")])], check=True,
+                   env={**os.environ, "LIBMOUNT_FORCE_MOUNT2": "always"})  # fsconfig(2) takes 256
     try:
         yield path / "tree"
     finally:

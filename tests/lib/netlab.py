@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small internet of network namespaces, and net-driver on its one node.
 
     far (198.51.100.7, .9, 169.254.169.254)  ---  node 192.0.2.2  ---  lan 203.0.113.5
@@ -16,7 +17,7 @@ import threading
 import time
 import uuid
 
-from cluster import BUILD
+from world import BUILD, Space
 
 POOL = "10.213.0.0/16"
 
@@ -44,33 +45,6 @@ except OSError as e: print("refused", e)
 
 def new_id():
     return str(uuid.uuid4())
-
-
-class Space:
-    """A network (and perhaps mount) namespace held by a sleeping process."""
-
-    def __init__(self, mounts=False):
-        flags = ["-n", "-m"] if mounts else ["-n"]
-        self.flags = flags
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "unshare", *flags,
-             "sh", "-c", "ip link set lo up; echo; exec sleep infinity"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        self.process.stdout.readline()
-
-    def words(self, *words):
-        return ["setpriv", "--pdeathsig", "KILL", "nsenter", "-t", str(self.process.pid),
-                *self.flags, *map(str, words)]
-
-    def run(self, *words, check=True):
-        done = subprocess.run(self.words(*words), stdin=subprocess.DEVNULL, text=True,
-                              capture_output=True, check=False)
-        assert not check or done.returncode == 0, f"{words}: {done.stderr}"
-        return done.stdout
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
 
 
 class Inside:
@@ -135,7 +109,7 @@ class Lab:
         forwarding = self.node.run("sh", "-c", "cat /proc/sys/net/ipv4/conf/*/forwarding "
                                                "/proc/sys/net/ipv4/ip_forward")
         mounts = [line for line in self.node.run("cat", "/proc/mounts").splitlines()
-                  if "nsfs" in line or str(self.folder) in line]
+                  if str(self.folder) in line]  # those of other tests come and go
         folder = [str(path) for path in self.folder.rglob("*")
                   if path.name not in ("net", "lock")]
         return {"links": links, "table": self.node.run("nft", "list", "ruleset"),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ports of the loopback for programs that a test starts.
 
 They lie below those that the kernel gives to connections, and each is held, by the name

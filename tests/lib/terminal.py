@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program on a pseudo terminal, as a person would sit before it."""
 
 import fcntl

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net-driver RUN IDENTITY POOL [deny=A] [allow=A] [dns=A] [rest=USEC] [ports=MIN-MAX]
  *
  * Lines on standard input:  open KERNEL SESSION HOSTNAME [PORT...]
@@ -199,8 +200,12 @@ int main(int argc, char **argv)
 {
     const char *denied[] = { NULL, NULL }, *allowed[] = { NULL, NULL }, *dns[] = { NULL, NULL };
     struct net_settings settings = {
-        .denied = denied, .allowed = allowed, .dns = dns, .port_min = NET_PORT_MIN,
-        .port_max = NET_PORT_MAX, .port_rest_usec = NET_PORT_REST_USEC,
+        .denied = denied,
+        .allowed = allowed,
+        .dns = dns,
+        .port_min = NET_PORT_MIN,
+        .port_max = NET_PORT_MAX,
+        .port_rest_usec = NET_PORT_REST_USEC,
     };
     struct aq_error err = { 0 };
 

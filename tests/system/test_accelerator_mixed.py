@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One node with GPUs that are given whole, in shares of different fineness, and in slices."""
 
 import json

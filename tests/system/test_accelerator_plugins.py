@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plugins for real hardware, on device trees that the test makes, through aliquot-accel."""
 
 import json
@@ -8,7 +9,8 @@ import subprocess
 
 import pytest
 
-from cluster import BUILD, ROOT
+from world import BUILD, ROOT
+
 
 EXAMPLES = ROOT / "packaging" / "accelerators"
 

@@ -1,4 +1,5 @@
-"""Agents with mock accelerators: fractions, whole devices and slices, as people ask for them."""
+# SPDX-License-Identifier: Apache-2.0
+"""Agents with mock accelerators: fractions, whole devices and slices, as users ask for them."""
 
 import json
 import os
@@ -6,7 +7,8 @@ import os
 import pytest
 
 import containers
-from cluster import BUILD, Cluster, interactive, processes_of, wait_for, wait_status
+from cluster import Cluster, command_of, interactive, wait_for, wait_status
+from world import BUILD, processes_of
 
 A, B = "c59395cd-ac91-4cd3-a1b0-3d2568aa2d01", "c59395cd-ac91-4cd3-a1b0-3d2568aa2d02"
 
@@ -499,5 +501,4 @@ def test_a_helper_that_dies_is_replaced(cluster):
 
 
 def helpers_of(cluster):
-    return [pid for pid, line in processes_of(cluster.folder).items()
-            if line.startswith(str(BUILD / "aliquot-accel "))]
+    return [pid for pid in processes_of(cluster.folder) if command_of(pid) == "aliquot-accel"]

@@ -1,4 +1,5 @@
-"""Disks fill up, files are damaged, clocks jump, agents fall silent, strangers knock."""
+# SPDX-License-Identifier: Apache-2.0
+"""Disks fill up, files are damaged, clocks jump, agents fall silent, unknown clients connect."""
 
 import contextlib
 import json
@@ -13,8 +14,9 @@ import uuid
 import pytest
 
 from client import sse_events
-from cluster import ENDED, Cluster, batch, processes_of, wait_for, wait_status
+from cluster import ENDED, Cluster, batch, wait_for, wait_status
 from ports import free_port
+from world import processes_of
 
 HASTY = {"ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "2s",
          "ALIQUOT_MANAGER_HEARTBEAT": "0.2s", "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s",
@@ -229,7 +231,7 @@ def test_clock_jumps(cluster, client):
     check_works(cluster)
 
 
-# ---- strangers ----
+# ---- unknown clients ----
 
 def hello(cluster, name, **fields):
     """Knock as an agent with its certificate; the manager's answer."""

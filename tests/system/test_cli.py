@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line against a real cluster that 'aliquot up --dev' started."""
 
 import csv
@@ -15,8 +16,8 @@ import yaml
 
 from ports import free_port
 from terminal import Terminal
+from world import BUILD, World
 
-BUILD = pathlib.Path(os.environ["ALIQUOT_BUILD"])
 
 
 def wait_until(condition, seconds=60):
@@ -27,15 +28,12 @@ def wait_until(condition, seconds=60):
 
 
 class Cluster:
-    def __init__(self, folder):
-        self.folder, self.port = folder, free_port()
-        self.env = {key: value for key, value in os.environ.items()
-                    if not key.startswith(("ALIQUOT_", "BACKEND_", "XDG_"))}
-        self.env.update(HOME=str(folder), XDG_CONFIG_HOME=str(folder / "config"), TERM="xterm",
-                        LC_ALL="C.UTF-8", ALIQUOT_ENDPOINT=f"http://127.0.0.1:{self.port}")
-        self.log = (folder / "up.log").open("w+")
+    def __init__(self, world):
+        self.folder, self.port = world.folder, free_port()
+        self.env = {**world.env, "ALIQUOT_ENDPOINT": f"http://127.0.0.1:{self.port}"}
+        self.log = (self.folder / "up.log").open("w+")
         self.up = subprocess.Popen(
-            [BUILD / "aliquot", "up", "--dev", "--state", folder / "state", "--port",
+            [BUILD / "aliquot", "up", "--dev", "--state", self.folder / "state", "--port",
              str(self.port), "--link-port", str(free_port())],
             env=self.env, stdout=self.log, stderr=subprocess.STDOUT)
         wait_until(self.is_ready, 60)
@@ -65,11 +63,12 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    cluster = Cluster(tmp_path_factory.mktemp("cli"))
-    yield cluster
-    cluster.up.send_signal(signal.SIGINT)
-    assert cluster.up.wait(timeout=60) == 0
+def cluster():
+    with World(TERM="xterm", LC_ALL="C.UTF-8", ALIQUOT_NETWORK_ENABLED="false") as world:
+        cluster = Cluster(world)
+        yield cluster
+        cluster.up.send_signal(signal.SIGINT)
+        assert cluster.up.wait(timeout=60) == 0
 
 
 SMALL = ("-r", "cpu=1", "-r", "mem=32m")
@@ -94,13 +93,21 @@ def test_run_passes_the_environment(cluster):
 
 
 def test_run_several(cluster):
-    out = cluster("run", *SMALL, "-t", "many", "-n", "3", "echo one; echo two")
+    out = cluster("run", *SMALL, "--name", "many", "-n", "3", "echo one; echo two")
     assert sorted(out.splitlines()) == [f"many-{i} | {word}" for i in (1, 2, 3)
                                         for word in ("one", "two")]
 
 
+def test_each_of_several_knows_its_index(cluster):
+    line = "echo $ALIQUOT_ARRAY_INDEX/$ALIQUOT_ARRAY_COUNT $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_MAX"
+    out = cluster("run", *SMALL, "--name", "indexed", "-n", "3", "-e", "SLURM_ARRAY_TASK_MAX=mine",
+                  line)
+    assert sorted(out.splitlines()) == [f"indexed-{i + 1} | {i}/3 {i} mine" for i in range(3)]
+    assert cluster("run", *SMALL, line) == "/\n"
+
+
 def test_run_detached_then_wait_and_logs(cluster):
-    out = cluster("run", "-d", *SMALL, "-t", "later", "-o", "json", "sleep 0.5; echo out; exit 4")
+    out = cluster("run", "-d", *SMALL, "--name", "later", "-o", "json", "sleep 0.5; echo out; exit 4")
     assert json.loads(out)[0]["sessionName"] == "later"
     assert cluster.run("session", "wait", "later").returncode == 4
     assert cluster("logs", "later") == "out\n"
@@ -109,7 +116,7 @@ def test_run_detached_then_wait_and_logs(cluster):
 
 
 def test_run_survives_a_killed_manager(cluster):
-    run = subprocess.Popen([BUILD / "aliquot", "run", *SMALL, "-t", "survivor",
+    run = subprocess.Popen([BUILD / "aliquot", "run", *SMALL, "--name", "survivor",
                             "for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done; exit 3"],
                            env=cluster.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            text=True)
@@ -121,7 +128,7 @@ def test_run_survives_a_killed_manager(cluster):
 
 
 def test_ctrl_c_twice_cancels(cluster):
-    run = subprocess.Popen([BUILD / "aliquot", "run", *SMALL, "-t", "cancelled",
+    run = subprocess.Popen([BUILD / "aliquot", "run", *SMALL, "--name", "cancelled",
                             "echo here; sleep 100"], env=cluster.env, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True)
     assert run.stdout.readline() == "here\n"
@@ -150,7 +157,14 @@ def test_life_of_an_interactive_session(cluster):
 
 
 def test_why_it_waits(cluster):
-    cluster("session", "create", "-t", "too-big", "-r", "cpu=1000", "-r", "mem=1g", "--", "true")
+    too_big = ("session", "create", "-t", "too-big", "-r", "cpu=1000", "-r", "mem=1g")
+    refused = cluster.run(*too_big, "--", "true")
+    assert refused.returncode and re.fullmatch(
+        r"aliquot: config\.resources\.cpu: No agent has cpu=1000: ask for \d+ at most, or let it "
+        r"wait for such an agent \(--wait-for-capacity\)\.\n", refused.stderr), refused.stderr
+    cluster(*too_big, "--wait-for-capacity", "--", "true")
+    assert cluster("run", "--name", "passes-it", "echo", "it passed") == "it passed\n"
+    assert "wait_for_capacity" in cluster("session", "info", "too-big", "-o", "json")
     wait_until(lambda: "cpu" in cluster("session", "why", "too-big"))
     assert json.loads(cluster("session", "why", "too-big", "-o", "json"))["status"] == "PENDING"
     assert cluster.run("session", "wait", "--timeout", "1s", "too-big").returncode == 3
@@ -159,8 +173,8 @@ def test_why_it_waits(cluster):
 
 
 def test_dry_run(cluster):
-    said = cluster("session", "create", "--dry-run", "-t", "only-asked", "-r", "cpu=1000", "--",
-                   "true")
+    said = cluster("session", "create", "--dry-run", "-t", "only-asked", "-r", "cpu=1000",
+                   "--wait-for-capacity", "--", "true")
     assert "cpu: missing=" in said and "default" in said
     assert "only-asked" not in cluster("ps", "--all", "-o", "name").split()
     done = cluster.run("session", "create", "--dry-run", "-t", "x", "--", "true")
@@ -183,7 +197,8 @@ def test_why_it_is_there(cluster):
 
 def test_rm_all_asks(cluster):
     for name in ("first-one", "second-one"):
-        cluster("session", "create", "-t", name, "-r", "cpu=1000", "--", "true")
+        cluster("session", "create", "-t", name, "-r", "cpu=1000",
+                "--wait-for-capacity", "--", "true")
     done = cluster.run("rm", "--all")
     assert done.returncode == 2 and "--yes" in done.stderr
     cluster("rm", "--all", "--yes", "--wait")
@@ -222,7 +237,7 @@ def test_attach_needs_a_terminal(cluster):
 # ---- output ----
 
 def test_formats_agree(cluster):
-    cluster("run", *SMALL, "-t", "formats", "--tag", "a, \"b\"\nc: [d]", "true")
+    cluster("run", *SMALL, "--name", "formats", "--tag", "a, \"b\"\nc: [d]", "true")
     options = ("ps", "--all", "--columns", "name,status,exit_code,tag,requested_slots")
     rows = json.loads(cluster(*options, "-o", "json"))
     assert rows == yaml.safe_load(cluster(*options, "-o", "yaml"))
@@ -269,7 +284,7 @@ def test_wrong_key_is_denied(cluster):
 def test_login_with_a_password(cluster):
     cluster("login", "--profile", "user", "--password-stdin", "user@lablup.com", input="C8qnIo29\n")
     assert json.loads(cluster("whoami", "--profile", "user", "-o", "json"))["role"] == "user"
-    profiles = cluster.folder / "config" / "aliquot" / "profiles.json"
+    profiles = pathlib.Path(cluster.env["XDG_CONFIG_HOME"], "aliquot", "profiles.json")
     assert profiles.stat().st_mode & 0o777 == 0o600
     assert set(json.loads(profiles.read_text())["profiles"]["user"]) == {
         "access_key", "secret_key", "endpoint"}
@@ -285,7 +300,7 @@ def test_dev_login_is_for_loopback(cluster):
     assert done.returncode == 2 and "loopback" in done.stderr
 
 
-def test_people(cluster):
+def test_accounts(cluster):
     cluster("admin", "domain", "create", "physics", "--description", "Department")
     cluster("admin", "group", "create", "lasers", "--domain", "physics", "--total-slots", "cpu=2")
     out = cluster("admin", "group", "set", "lasers", "--total-slots", "cpu=4,mem=1g", "-o", "json")
@@ -317,7 +332,7 @@ def test_agents(cluster):
 def test_completion_in_bash(cluster):
     script = """
         source <("$0" completion bash)
-        COMP_WORDS=("$0" "${@:1}") COMP_CWORD=$#
+        COMP_WORDS=("$0" "${@:1}") COMP_CWORD=$# COMP_LINE="$0 $*" COMP_POINT=${#COMP_LINE}
         _aliquot
         printf '%s\\n' "${COMPREPLY[@]}"
     """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images of very many layers: one whose layers' paths on the node are longer than the page of
 options that mount(2) takes, and one that is refused."""
 

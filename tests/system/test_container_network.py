@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Containers in their network: what they reach, what goes on when the agent is
 killed, and that nothing of it is left.
 
@@ -109,7 +110,7 @@ def tell_apart(file, runtime, name):
     if why := containers.why_not(runtime):
         pytest.skip(why)
     done = subprocess.run(["unshare", "--net", "--", sys.executable, file, runtime, name],
-                          env=dict(os.environ), capture_output=True, text=True, timeout=300,
+                          env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)), capture_output=True, text=True, timeout=300,
                           stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout + done.stderr
 

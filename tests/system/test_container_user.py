@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The user "work", /home/config, variables and labels, as images made for Backend.AI expect."""
 
 import hashlib
@@ -8,9 +9,10 @@ import pathlib
 import pytest
 
 import containers
-from cluster import Cluster, processes_of
+from cluster import Cluster
 from images import Layout, archive, file, folder, link, programs
 from test_runtime import Session, run, settings_of
+from world import processes_of
 
 LOOK = "id -un; id -gn; id -u; id -g; getent passwd work; getent passwd 1000; getent group work"
 WORK = "work:x:1000:1000::/home/work:/bin/sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Containers have what was asked and no more, and leave nothing behind."""
 
 import base64
@@ -15,8 +16,9 @@ import uuid
 import pytest
 
 import containers
-from cluster import BUILD, ENDED, Cluster, batch, processes_of, wait_for
+from cluster import ENDED, Cluster, batch, wait_for
 from test_runtime import SETTINGS, Session, exit_code, run, settings_of
+from world import BUILD, processes_of
 
 RUNTIMES = ("crun", "runc")
 MIB = 1 << 20

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """./demo --exit on this machine: what its last line says, and that nothing is left."""
 
 import json
@@ -8,43 +9,54 @@ import sys
 
 import pytest
 
-from cluster import processes_of
+from world import ROOT, World, own_network, processes_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tools" / "demo"))
+sys.path += [str(ROOT / "tools"), str(ROOT / "tools" / "demo")]
+import commands  # noqa: E402
+import folders  # noqa: E402
 import python_images as images  # noqa: E402
 
+UPLINK = ("ip link add up0 type veth peer name up1", "ip addr add 192.0.2.2/24 dev up0",
+          "ip link set up0 up", "ip link set up1 up", "ip route add default via 192.0.2.1")
 
-def left_behind():
+
+def left_behind(inside):
     mounts = pathlib.Path("/proc/self/mounts").read_text()
-    links = subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True).stdout
+    links = subprocess.run(inside("ip", "-brief", "link"), capture_output=True, text=True).stdout
     return ([line for line in mounts.splitlines() if "aliquot-demo" in line],
             [line for line in links.splitlines() if line.startswith("aq")])
 
 
-@pytest.fixture(scope="module")
-def result(tmp_path_factory):
-    if os.geteuid() != 0:
-        pytest.skip("containers need root")
-    subprocess.run([ROOT / "tools" / "install-packages", "containers", "demo"], check=True)
-    for version in images.RELEASES:
-        try:
-            images.build(version)
-        except subprocess.CalledProcessError as e:
-            pytest.skip(f"a root file system of {images.RELEASES[version]} cannot be had: {e.stderr}")
-    folder = tmp_path_factory.mktemp("demo")
-    before = left_behind()
-    env = {key: value for key, value in os.environ.items() if not key.startswith("ALIQUOT_")}
-    with (folder / "log").open("w+") as log:
-        done = subprocess.run([ROOT / "demo", "--exit", "--state", folder / "cluster"], text=True,
-                              stdout=log, stderr=log, stdin=subprocess.DEVNULL, timeout=900,
-                              env=env)
+def run_demo(world, inside):
+    for command in UPLINK:
+        subprocess.run(inside(*command.split()), check=True)
+    before = left_behind(inside)
+    with (world.folder / "log").open("w+") as log:
+        done = subprocess.run(inside(ROOT / "demo", "--exit", "--state", world.folder / "cluster"),
+                              text=True, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                              timeout=900, env=world.env)
         log.seek(0)
         lines = log.read().strip().splitlines()
     assert done.returncode == 0, "\n".join(lines[-40:])
-    assert not processes_of(folder)
-    assert left_behind() == before
+    assert not processes_of(world.folder)
+    assert left_behind(inside) == before
     return json.loads(lines[-1])
+
+
+@pytest.fixture(scope="module")
+def result():
+    """Networks and all, but not those of the machine; the images are kept from one time to the next."""
+    if os.geteuid() != 0:
+        pytest.skip("containers need root")
+    subprocess.run([ROOT / "tools" / "install-packages", "containers", "demo"], check=True)
+    try:
+        with folders.locked_cache(lambda: None):
+            for version in images.RELEASES:
+                images.build(version)
+    except commands.Failed as e:
+        pytest.skip(f"the images cannot be made here: {e}")
+    with World(XDG_CACHE_HOME=str(folders.cache_dir().parent)) as world, own_network() as inside:
+        return run_demo(world, inside)
 
 
 def test_demo_shares_of_two_cards(result):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands and terminals in containers: 'aliquot exec' and 'session attach',
 the runner as process 1, and what no process inside can reach."""
 
@@ -11,9 +12,10 @@ import subprocess
 
 import pytest
 
-from cluster import BUILD, Cluster, batch, interactive, wait_for, wait_status
+from cluster import Cluster, batch, interactive, wait_for, wait_status
 from terminal import Terminal
 from test_runtime import settings_of
+from world import BUILD
 
 
 @pytest.fixture(params=("crun", "runc"), scope="module")
@@ -181,9 +183,8 @@ def test_session_that_ends(cluster):
 
 def test_attach_to_the_program(cluster, box):
     shell = terminal(cluster, box, verb=("session", "attach"), rows=22, columns=66)
-    shell.send(b"tty; stty size; echo $((6*7))\r")
+    shell.send(b"tty; until test \"$(stty size)\" = '22 66'; do sleep 0.05; done; echo $((6*7))\r")
     shell.expect(b"/dev/pts/")
-    shell.expect(b"22 66")
     shell.expect(b"42")
     shell.send(b"\x10\x11")
     shell.expect(b"Detached")

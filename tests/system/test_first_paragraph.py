@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Someone starts 'aliquot up', submits many small programs from four terminals,
 kills the manager and the agent with kill -9 while they run, and every program
 that was accepted has run once and is accounted for.
@@ -17,7 +18,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 from client import ADMIN, Client
-from cluster import BUILD, ENDED, GONE, Cluster, batch, processes_of, wait_for
+from cluster import ENDED, GONE, Cluster, batch, wait_for
+from world import BUILD, processes_of
 
 PROGRAMS = int(os.environ.get("ALIQUOT_TEST_SCALE", "600"))
 TERMINALS = 4

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slices of a simulated GPU: what a program may, what it may not, and what is noticed."""
 
 import contextlib
@@ -84,7 +85,7 @@ def test_stopped_on_demand(card, way):
 
 
 def look(card, *options):
-    """'aliquot gpu top', as a person calls it."""
+    """'aliquot gpu top', as a user calls it."""
     return subprocess.run([BUILD / "aliquot", "gpu", "top", "--once", *options], env=card.env,
                           capture_output=True, text=True, timeout=60)
 
@@ -124,7 +125,7 @@ def test_killed_processes_give_back_at_once(card):
 
 
 def test_many_processes_and_kills(card):
-    """The shared counter equals the sum of what lives, whoever dies when."""
+    """The shared counter equals the sum over live processes, whichever dies when."""
     script = f"for i in $(seq 16); do {CLIENTS}/gpu-churn & done; wait"
     with card.started("sh", "-c", script, options=["--memory", "4g"],
                       stdout=subprocess.DEVNULL):
@@ -173,13 +174,35 @@ def test_two_cards_show_the_granted_one():
         assert done.stdout.split() == ["1", "0", "1"]
 
 
+def test_a_place_that_cannot_be_preloaded_from(card, tmp_path):
+    """LD_PRELOAD parts paths by blanks and colons."""
+    folder = tmp_path / "a place: here"
+    folder.mkdir()
+    for name in ("aliquot-gpu", "libaliquot-gpu.so"):
+        shutil.copy(BUILD / name, folder)
+    done = card.run_plain(folder / "aliquot-gpu", "run", *SLICE, "--", CLIENTS / "gpu-bypass",
+                          "dlsym")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not list(pathlib.Path(card.folder).rglob("*.so"))
+
+
+def newest_glibc(path):
+    text = subprocess.run(["objdump", "-T", path], capture_output=True, text=True,
+                          check=True).stdout
+    return max(tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", text))
+
+
+def test_programs_of_older_images_load_the_simulated_driver():
+    libraries = list((LIBRARY.parent / "simgpu").glob("*-lib*.so.1"))
+    assert libraries and max(map(newest_glibc, libraries)) <= (2, 34)
+
+
 def test_symbols_of_the_library():
     """Runs on glibc 2.17 and newer, needs nothing but the C library, and exports only
     what it stands in front of."""
     text = subprocess.run(["objdump", "-T", LIBRARY], capture_output=True, text=True,
                           check=True).stdout
-    versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", text)}
-    assert max(versions) <= (2, 17)
+    assert newest_glibc(LIBRARY) <= (2, 17)
     needed = subprocess.run(["readelf", "-d", LIBRARY], capture_output=True, text=True,
                             check=True).stdout
     assert re.findall(r"NEEDED.*\[(.*)\]", needed) == ["libc.so.6"]
@@ -269,8 +292,8 @@ def pynvml(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nvml")
     done = subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder],
                           capture_output=True)
-    pip = subprocess.run(["pip", "install", "-q", "--target", folder / "lib", "nvidia-ml-py"],
-                         capture_output=True, text=True)
+    pip = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", folder / "lib",
+                          "nvidia-ml-py"], capture_output=True, text=True)
     if done.returncode or pip.returncode:
         pytest.skip("nvidia-ml-py cannot be installed here")
     return {"PYTHONPATH": str(folder / "lib")}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory that several processes of a slice hold: charged once, and until the last of them."""
 
 import contextlib
@@ -119,7 +120,7 @@ def test_charged_once_until_the_last_holder(card, kind, order, first_ends, last_
 
 def test_an_importer_of_what_is_left_pays(card):
     """The maker has died, and nobody has its memory but an open descriptor: it lives, and
-    whoever imports it pays, the first of two for both."""
+    the importer pays, the first of two for both."""
     with card.slice("--memory", "1g") as part, talkers(part, 3) as (maker, first, second):
         pid, fd = map(int, maker("export", maker("create", 100)).split())
         pidfd = os.pidfd_open(pid)
@@ -298,7 +299,7 @@ def test_many_lenders_and_kills(card_of_many):
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(dir="/tmp") as folder, \
             card.slice("--memory", "8g") as part, contextlib.ExitStack() as stack:
-        programs = [part.start(CLIENTS / "gpu-lend", folder) for _ in range(COUNT)]
+        programs = [part.start(CLIENTS / "gpu-ipc", folder) for _ in range(COUNT)]
         stack.callback(lambda: [(one.kill(), one.wait()) for one in programs])
         wait_until(lambda: len(named(folder, programs)) >= COUNT // 2, 60)
         for _ in range(40):
@@ -307,7 +308,7 @@ def test_many_lenders_and_kills(card_of_many):
             victim.wait()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder, str(victim.pid)))
-            programs.append(part.start(CLIENTS / "gpu-lend", folder))
+            programs.append(part.start(CLIENTS / "gpu-ipc", folder))
             time.sleep(0.02)
         wait_until(lambda: len(named(folder, programs)) == COUNT, 60)
         pathlib.Path(folder, "hold").touch()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Other parts of GPUs for sessions that run: of one device or several, in one kernel or several."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Containers with a part of a GPU: what they see, what they are refused, what outlives what."""
 
 import os
@@ -9,9 +10,10 @@ import time
 import pytest
 
 import containers
-from cluster import BUILD, wait_for
+from cluster import wait_for
 from gpu_cluster import GpuCluster, body_of, started_cluster
 from test_runtime import Session, run
+from world import BUILD
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Containers that use a GPU past their part of it: noticed, told everywhere, stopped if so set."""
 
 import os
@@ -8,9 +9,10 @@ import pytest
 
 import containers
 from client import sse_events
-from cluster import BUILD, parent_of, processes_of, wait_for
+from cluster import parent_of, wait_for
 from gpu_cluster import GpuCluster, body_of
 from test_runtime import Session
+from world import BUILD, processes_of
 
 BYPASS = str((BUILD / "tests" / "gpu" / "gpu-bypass").resolve())
 

@@ -1,12 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line and a manager that speaks https: the module for it is loaded when it is needed."""
 
 import pathlib
 import shutil
+import ssl
 import subprocess
 
 import pytest
 
-from cluster import ADMIN, BUILD, Cluster, wait_for
+from cluster import ADMIN, Cluster, wait_for
+from wire import Wire
+from world import BUILD
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +64,12 @@ def test_plain_http_loads_no_openssl():
     shown = subprocess.run(["ldd", BUILD / "aliquot"], capture_output=True, text=True, check=True)
     names = {pathlib.Path(line.split()[0]).name for line in shown.stdout.splitlines()}
     assert not {name for name in names if name.startswith(("libssl", "libcrypto"))}, names
+
+
+@pytest.mark.parametrize("size", (0, 1, 65536, 65537, 1 << 20, 10 << 20))
+def test_an_early_error_leaves_the_connection_in_order(cluster, size):
+    trusted = ssl.create_default_context(cafile=cluster.folder / "api.crt")
+    with Wire(cluster.address, trusted) as wire:
+        status, headers, body = wire.ask("POST", "/no/such/path", body=bytes(size))
+        assert (status, b"/no/such/path" in body) == (404, True)
+        assert wire.check_next(headers) == (size <= 65536)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images as users and administrators see them: aliquot image, the API, events of sessions."""
 
 import contextlib
@@ -215,6 +216,7 @@ def test_session_pulls_its_image(scene, tmp_path):
     assert last == "session_terminated" and log == b"from the image\n", (last, log)
     assert pulls and all(pull["name"].endswith("team/shell:1") for pull in pulls)
     assert max(pull["totalBytes"] for pull in pulls) > 8 << 20
+    wait_for(lambda: not images(cluster)[f"{registry}/{tag}"]["in_use"], 60, "its last use to end")
 
 
 def mutate(cluster, text, fields="ok msg"):
@@ -222,12 +224,12 @@ def mutate(cluster, text, fields="ok msg"):
     return reply.json["data"]["result"]
 
 
-def follow(client, task):
+def follow(client, task, seen=None):
     """[(event, data)] of a background task, as Backend.AI's client reads them."""
+    seen = [] if seen is None else seen
     sock, stream, head = client.stream(f"/events/background-task?task_id={task}", timeout=60)
     with sock:
         assert " 200 " in head, head
-        seen = []
         for event, data in sse_events(stream):
             seen.append((event, data))
             if event == "server_close":
@@ -248,18 +250,16 @@ def test_fetch_in_the_background(scene):
     """preload_image names a task, whose events tell how far it is, and then how it ended."""
     cluster, names = scene
     client, missing = cluster.client(), names["a"].replace("team/image", "team/no-such")
-    seen = {}
-    with stopped(cluster.programs["node2"]):
+    events = []
+    with stopped(cluster.programs["node2"]):  # for less than the link lives without an answer
         asked = mutate(cluster, f'preload_image(references: ["{names["b"]}"], target_agents: '
                                 '["node1", "node2"])', "ok msg task_id")
         assert asked["ok"] and asked["task_id"], asked
-        reader = threading.Thread(target=lambda: seen.update(
-            events=follow(client, asked["task_id"])))
+        reader = threading.Thread(target=follow, args=(client, asked["task_id"], events))
         reader.start()
-        wait_for(lambda: images(cluster).get(names["b"], {}).get("agents") == ["node1"], 30,
-                 "the image on node1")
+        wait_for(lambda: any("on agent node1: ready" in data["message"]
+                             for _, data in list(events)), 14, "the image on node1")
     reader.join(60)
-    events = seen["events"]
     updates = [data for event, data in events if event == "bgtask_updated"]
     assert [event for event, _ in events[-2:]] == ["bgtask_done", "server_close"], events
     assert len(updates) == len(events) - 2 and all(

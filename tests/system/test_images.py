@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images: what is unpacked equals what umoci unpacks; registries, digests, disks and
 archives that are not as they should be; pulls that are shared, broken and killed."""
 

@@ -1,4 +1,5 @@
-"""Strangers who send too much, too slowly, or too many at once: refused or bounded,
+# SPDX-License-Identifier: Apache-2.0
+"""Unknown clients that send too much, too slowly, or too many at once: refused or bounded,
 and everybody else keeps being served by the real manager.
 """
 
@@ -12,7 +13,8 @@ import socket
 import pytest
 
 from client import USER, Client, dechunk
-from cluster import BUILD, Cluster, batch, wait_for, wait_status
+from cluster import Cluster, batch, wait_for, wait_status
+from world import BUILD
 
 MIB = 1 << 20
 # A sanitizer keeps what was freed, and shadows what is there.
@@ -57,7 +59,7 @@ def check(cluster, before, most):
 
 
 def check_served(cluster, name):
-    """Another person reads, submits a program and sees it end."""
+    """Another user reads, submits a program and sees it end."""
     other = cluster.client(USER)
     for _ in range(20):
         assert other.get("/aliquot/v1/sessions?limit=1").status == 200
@@ -181,7 +183,7 @@ def test_bodies_of_nobody(cluster):
                     if not send(sock, chunk(MIB)):
                         break
                 else:
-                    raise AssertionError("64 MiB of a stranger were taken")
+                    raise AssertionError("64 MiB of an unknown client were taken")
                 text = answer(sock)
                 assert not text or " 401 " in text.splitlines()[0], text
 

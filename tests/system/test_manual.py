@@ -1,17 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manual says what the program says: every command and option, nothing that
 is not there, and mandoc finds nothing to warn about."""
 
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+from world import BUILD, ROOT
+
 MAN = ROOT / "docs" / "man"
-ALIQUOT = pathlib.Path(os.environ["ALIQUOT_BUILD"]) / "aliquot"
+ALIQUOT = BUILD / "aliquot"
 PAGES = sorted(MAN.glob("*.[0-9]"))
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session that agreed is moved, so that another one can start where it was, on a running cluster
 whose manager is killed while that is half done."""
 
@@ -31,7 +32,7 @@ def agent_of(cluster, session):
 
 
 def begin_move(cluster, command):
-    """On "one" 1 + 2 cores, on "two" 3: whoever wants 2 gets those of "one" if the first leaves."""
+    """On "one" 1 + 2 cores, on "two" 3: a session that wants 2 gets those of "one" if the first leaves."""
     moves = submit(cluster, "moves", 1, command, is_movable=True)
     wait(cluster, moves, "RUNNING")
     stays = submit(cluster, "stays", 2)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks of kernels: real namespaces, a real listener at everything that must
 be out of reach, nothing left at the end or after kill -9."""
 
@@ -7,8 +8,8 @@ import subprocess
 
 import pytest
 
-from cluster import ROOT
 from netlab import POOL, Inside, Lab, new_id, wait_for
+from world import ROOT
 
 POINTS = [point for point in subprocess.run([ROOT / "tools" / "fault-points"], text=True,
                                             capture_output=True, check=True).stdout.split()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An agent refuses what it cannot give, and the user reads what it said.
 
 The manager never asks an agent for a slot that the agent has not offered, so
@@ -14,6 +15,7 @@ import pytest
 
 from cluster import Cluster, batch, wait_for, wait_status
 from ports import free_port
+from test_scheduling import set_group
 
 HEAD = 20  # of a frame: length, sequence number, acknowledgement
 
@@ -98,6 +100,7 @@ def cluster():
 
 def test_unsupported_slot_reaches_the_user(cluster):
     client = cluster.client()
+    set_group(cluster, handler_options={"start-sessions.max_retry_count": 1})
     config = {"resources": {"cpu": "1", "mem": "64m", "cuda.shares": "0.5"}}
     reply = client.post("/session", batch("unlucky", "echo never", config=config))
     assert reply.status == 201, reply

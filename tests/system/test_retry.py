@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts that fail again and again, and images that never come: tried again, counted across a kill
 of the manager, and given up in the end."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every way to run a kernel does, whether it is a process or a container."""
 
 import json
@@ -8,7 +9,8 @@ import signal
 import pytest
 
 import containers
-from cluster import ENDED, Cluster, batch, interactive, processes_of, wait_for, wait_status
+from cluster import ENDED, Cluster, batch, interactive, wait_for, wait_status
+from world import processes_of
 
 RUNTIMES = ("process", "crun", "runc")
 SETTINGS = {"ALIQUOT_RESOURCE_CPUS": "4", "ALIQUOT_SESSIONS_KILL_GRACE": "2s",

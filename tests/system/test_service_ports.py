@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Service ports of containers: published on the node for the image's services and
 for what sessions open, reached from the node and from other hosts but not from
 other sessions, kept when the agent is killed, and gone at the end.
@@ -41,7 +42,7 @@ static struct in_addr own(void)
     return a.sin_addr;
 }
 
-/* listener WORD PORT...: says WORD and the port to whoever connects; "loopback:PORT" and "own:PORT" listen at that address alone
+/* listener WORD PORT...: says WORD and the port to each client; "loopback:PORT" and "own:PORT" listen at that address alone
  */
 int main(int argc, char **argv)
 {
@@ -300,7 +301,7 @@ def story_of_an_agent_that_is_killed(cluster):
 
 
 def story_of_a_restart(cluster):
-    """A session that is started anew keeps its ports."""
+    """A restarted session keeps its ports."""
     session = listen(cluster, "again", "one", 8080)
     before = published(session)
     assert session.client.send("PATCH", f"/session/{session.id}").status == 204

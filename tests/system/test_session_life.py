@@ -1,4 +1,5 @@
-"""The life of sessions as a person sees it: everything through the command line."""
+# SPDX-License-Identifier: Apache-2.0
+"""The life of sessions as a user sees it: everything through the command line."""
 
 import json
 import os
@@ -7,8 +8,9 @@ import subprocess
 
 import pytest
 
-from cluster import BUILD, Cluster, wait_for
+from cluster import Cluster, wait_for
 from terminal import Terminal
+from world import BUILD
 
 SMALL = ("-r", "cpu=1", "-r", "mem=32m")
 
@@ -190,7 +192,7 @@ def test_a_program_that_takes_too_long(person):
 # ---- restart, rename ----
 
 def test_restart(person, tmp_path):
-    """The program runs anew, in the same folder, once per order."""
+    """The program runs again, in the same directory, once per command."""
     starts = tmp_path / "starts"
     person.create("again", "--", "sh", "-c",
                   f"echo start >> {starts}; touch here; ls > {tmp_path}/seen; exec sleep 1000")
@@ -297,7 +299,7 @@ def test_several_of_which_one_exists(person):
 
 
 def test_a_session_outlives_its_command(person):
-    run = person.start("run", *SMALL, "-t", "cut-off", "echo here; sleep 1000")
+    run = person.start("run", *SMALL, "--name", "cut-off", "echo here; sleep 1000")
     assert run.stdout.readline() == "here\n"
     run.send_signal(signal.SIGKILL)
     run.communicate()

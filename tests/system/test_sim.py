@@ -1,4 +1,5 @@
-"""`aliquot sim` as people call it, and against published figures where the trace is there."""
+# SPDX-License-Identifier: Apache-2.0
+"""`aliquot sim` as users call it, and against published figures where the trace is there."""
 
 import csv
 import json
@@ -10,9 +11,9 @@ import xml.etree.ElementTree
 import pytest
 
 from cluster import Cluster, wait_status
+from world import BUILD, ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-ALIQUOT = pathlib.Path(os.environ["ALIQUOT_BUILD"]) / "aliquot"
+ALIQUOT = BUILD / "aliquot"
 TRACES = pathlib.Path(os.environ.get("ALIQUOT_TRACES",
                                      ROOT.parent / "shared" / "traces" / "openb"))
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The SSH server of containers, with OpenSSH's client: who gets in, in which images,
 what he finds there, and how kernels of a session reach each other.
 
@@ -91,17 +92,21 @@ class Session:
         return path
 
     def ssh(self, *words, key=None, user="work", tty=False, data=""):
-        """Strictly: the host's key has to be the one that /home/config has."""
+        """Strictly: the host's key has to be the one that /home/config has. The input of a
+        terminal stays open: newer dropbears take its end for the end of the session."""
         known = self.cluster.folder / f"{self.name}.known"
         known.write_text(f"[{NODE}]:{self.services['sshd']} "
                          + self.config("ssh/known_hosts").read_text().split(" ", 1)[1])
-        return subprocess.run(
-            ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes",
-             "-o", f"UserKnownHostsFile={known}", "-o", "IdentitiesOnly=yes",
-             "-o", "ConnectTimeout=10", "-i", key or self.key(), "-p",
-             str(self.services["sshd"]), *(["-tt"] if tty else []), f"{user}@{NODE}", *words],
-            capture_output=True, text=True, input=data, timeout=60, check=False,
-            env={"PATH": os.environ["PATH"], "HOME": str(self.cluster.folder)})
+        reader, writer = os.pipe()
+        with os.fdopen(reader), os.fdopen(writer, "w"):
+            return subprocess.run(
+                ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes",
+                 "-o", f"UserKnownHostsFile={known}", "-o", "IdentitiesOnly=yes",
+                 "-o", "ConnectTimeout=10", "-i", key or self.key(), "-p",
+                 str(self.services["sshd"]), *(["-tt"] if tty else []), f"{user}@{NODE}", *words],
+                capture_output=True, text=True, timeout=60, check=False,
+                **({"stdin": reader} if tty else {"input": data}),
+                env={"PATH": os.environ["PATH"], "HOME": str(self.cluster.folder)})
 
     def end(self):
         self.client.send("DELETE", f"/session/{self.name}?forced=true")

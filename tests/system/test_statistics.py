@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What sessions, devices and nodes use: measured, shown, kept."""
 
 import json
@@ -101,12 +102,16 @@ def test_agent(gpus):
     assert devices["cuda_util"][A]["capacity"] == "100"
     assert node["cuda_mem"]["capacity"] == str(4 << 30)
     assert float(node["mem"]["current"]) <= float(node["mem"]["capacity"])
+    for metric in [*node.values(), *(m for values in devices.values() for m in values.values())]:
+        if metric["unit_hint"] == "bytes":  # clients of Backend.AI call int() on these
+            assert metric["current"].isdecimal() and metric["capacity"].isdecimal(), metric
 
 
 def test_restart_of_the_manager(gpus):
     """Sums go on where they were."""
     client = gpus.client()
     session = begin(gpus, "lasting")
+    assert gpus.client(USER).get("/aliquot/v1/sessions").status == 200
     before = measured(client, session, "cpu_util",
                       condition=lambda s: float(s["cpu_util"]["stats.max"]) > 100)
     gpus.programs["manager"].stop()
@@ -114,6 +119,8 @@ def test_restart_of_the_manager(gpus):
     gpus.start_manager()
     after = measured(client, session, "cpu_util")
     assert float(after["cpu_util"]["stats.max"]) >= float(before["cpu_util"]["stats.max"])
+    used = client.gql(f'{{ keypair(access_key: "{USER[0]}") {{ last_used }} }}').json
+    assert used["data"]["keypair"]["last_used"], "written before the manager stopped"
     end(gpus, session)
 
 

@@ -1,18 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
 """aliquot-up with stand-ins for manager, agent and command line: what it starts,
-what it starts anew, what it ends, and when it gives up."""
+what it restarts, what it ends, and when it gives up."""
 
 import json
 import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import textwrap
 import time
 
 import pytest
 
-BUILD = pathlib.Path(os.environ["ALIQUOT_BUILD"])
+from ports import free_port
+from world import BUILD, World
 
 MANAGER = """\
     #!/usr/bin/python3
@@ -67,8 +70,8 @@ def is_alive(pid):
 
 
 class Cluster:
-    def __init__(self, folder):
-        self.bin, self.state = folder / "bin", folder / "state"
+    def __init__(self, world):
+        self.bin, self.state, self.env = world.folder / "bin", world.folder / "state", world.env
         self.bin.mkdir()
         shutil.copy(BUILD / "aliquot-up", self.bin)
         for name, text in [("manager", MANAGER), ("agent", AGENT)]:
@@ -80,10 +83,20 @@ class Cluster:
         (self.bin / name).write_text(textwrap.dedent(text))
         (self.bin / name).chmod(0o755)
 
-    def start(self, *options):
-        self.up = subprocess.Popen([self.bin / "aliquot-up", "--state", self.state, *options],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def start(self, *options, inside=()):
+        """aliquot-up in the background, run by the command 'inside'."""
+        ports = ("--port", str(free_port()), "--link-port", str(free_port()))
+        self.up = subprocess.Popen([*inside, self.bin / "aliquot-up", "--state", self.state, *ports,
+                                    *options], env=self.env, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
         return self.up
+
+    def fail(self, *options, **more):
+        """aliquot-up that has to refuse before it starts anything; its last line."""
+        _, err = self.start(*options, **more).communicate(timeout=60)
+        assert self.up.returncode == 1, err
+        assert not (self.bin / "calls").exists() and not (self.state / "up.json").exists()
+        return err.splitlines()[-1]
 
     def info(self):
         try:
@@ -105,21 +118,23 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path):
-    cluster = Cluster(tmp_path)
-    yield cluster
-    if cluster.up and cluster.up.poll() is None:
-        cluster.up.kill()
-        cluster.up.wait()
+def cluster():
+    with World() as world:
+        cluster = Cluster(world)
+        yield cluster
+        if cluster.up and cluster.up.poll() is None:
+            cluster.up.kill()
+            cluster.up.wait()
 
 
 def test_starts_joins_and_stops_in_order(cluster):
-    cluster.start("--dev", "--port", "18081")
+    port = str(free_port())
+    cluster.start("--dev", "--port", port)
     cluster.wait_ready()
     pids = cluster.info()
     out, err = cluster.stop()
     assert cluster.up.returncode == 0, err
-    assert "http://127.0.0.1:18081" in out and "aliquot login --dev" in out
+    assert f"http://127.0.0.1:{port}" in out and "aliquot login --dev" in out
     kinds = [call.split(" ", 2)[:2] for call in cluster.calls()]
     assert kinds == [["manager", "--state"], ["aliquot", "agent"], ["agent", "--state"],
                      ["agent", "--state"], ["aliquot", "rm"], ["agent", "stopped"],
@@ -202,7 +217,9 @@ def test_two_on_one_state_are_refused(cluster):
     cluster.wait_ready()
     second = cluster.start("--dev")
     _, err = second.communicate(timeout=60)
-    assert second.returncode == 1 and "another 'aliquot up'" in err
+    assert second.returncode == 1
+    assert f"another 'aliquot up', process {first.pid}, has '{cluster.state}'" in err
+    assert "choose another --state" in err
     cluster.up = first
     cluster.stop()
 
@@ -220,3 +237,69 @@ def test_mistakes_on_the_command_line(cluster, options):
     cluster.start(*options)
     _, err = cluster.up.communicate(timeout=60)
     assert cluster.up.returncode == 2 and "Usage:" in err
+
+
+# ---- bad days ----
+
+FILL = 'head -c 4096 /dev/zero > "$0/filler"\n'
+
+
+@pytest.mark.parametrize("option", ["--port", "--link-port"])
+def test_port_that_another_program_has(cluster, option):
+    with socket.create_server(("127.0.0.1", free_port())) as other:
+        port = other.getsockname()[1]
+        said = cluster.fail("--dev", option, str(port))
+    assert f"another program listens on 127.0.0.1:{port}" in said
+    assert f"end it, or choose another {option}" in said
+
+
+def test_port_that_is_given_back_soon(cluster):
+    """As by the manager of an 'aliquot up' that was just killed."""
+    with socket.create_server(("127.0.0.1", free_port())) as other:
+        port = other.getsockname()[1]
+        cluster.start("--dev", "--port", str(port))
+        wait_until((cluster.state / "up.json").exists)
+    cluster.wait_ready()
+    cluster.stop()
+    assert cluster.up.returncode == 0
+
+
+def mounted(options, folder, then=""):
+    """A command that runs another one with a file system of its own in the folder ($0)."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    folder.mkdir()
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-ec",
+            f'mount -t tmpfs {options} small "$0"\n{then}exec "$@"', folder]
+
+
+def test_state_on_a_full_disk(cluster):
+    said = cluster.fail("--dev", inside=mounted("-o size=4k", cluster.state, FILL))
+    assert "No space left on device; free some space there, or choose another --state" in said
+
+
+def test_state_that_cannot_be_written(cluster):
+    said = cluster.fail("--dev", inside=mounted("-o ro", cluster.state))
+    assert "Read-only file system; choose another --state" in said
+
+
+def test_state_of_somebody_else(cluster):
+    if os.geteuid() != 0:
+        pytest.skip("only root may be somebody else")
+    said = cluster.fail("--dev", inside=["setpriv", "--reuid", "65534", "--clear-groups"])
+    assert "Permission denied; choose another --state" in said
+
+
+def test_state_that_is_a_file(cluster):
+    cluster.state.touch()
+    _, err = cluster.start("--dev").communicate(timeout=60)
+    assert cluster.up.returncode == 1 and "Not a directory; choose another --state" in err
+
+
+@pytest.mark.parametrize("name", ["d\N{LATIN SMALL LETTER A WITH DIAERESIS}m o's $x", "x" * 200])
+def test_state_of_any_name(cluster, name):
+    cluster.state = cluster.state / name
+    cluster.start("--dev")
+    cluster.wait_ready()
+    cluster.stop()
+    assert cluster.up.returncode == 0

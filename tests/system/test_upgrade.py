@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Containers go on while their agent is replaced by one of another version, and by the former one
 again: the two are different builds, in folders of their own."""
 
@@ -8,9 +9,10 @@ import subprocess
 
 import pytest
 
-from cluster import BUILD, Cluster, interactive, wait_for, wait_status
+from cluster import Cluster, interactive, wait_for, wait_status
 from terminal import Terminal
 from test_runtime import RUNTIMES, Session, exit_code, settings_of
+from world import BUILD
 
 NEXT = "9.9.9"
 
@@ -21,8 +23,8 @@ def install(folder, agent):
     for path in BUILD.iterdir():
         if path.is_file() and path.name.startswith(("aliquot-", "libaliquot-")) \
                 and os.access(path, os.X_OK) and path.name != "aliquot-agent":
-            os.link(path, folder / path.name)
-    os.link(agent, folder / "aliquot-agent")
+            shutil.copy2(path, folder / path.name)
+    shutil.copy2(agent, folder / "aliquot-agent")
     return folder
 
 
@@ -143,8 +145,9 @@ def test_streams_break_with_their_agent(cluster):
     assert shell.wait() != 0
     cluster.programs["agent"].start()
     wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
-    wait_for(lambda: "there" in execute(cluster, "shell", "sh", "-c",
-                                        "test -e hung-up && echo there; :"), 30, "SIGHUP")
+    # refused until the agent has heard of the container's monitor
+    wait_for(lambda: "there" in cluster.cli("exec", "shell", "sh", "-c",
+                                            "test -e hung-up && echo there").stdout, 60, "SIGHUP")
     with attached(cluster, "shell") as again:
         again.expect(b"42")
     cluster.client().send("DELETE", "/session/shell?forced=true")

@@ -1,50 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
 """./demo: build, start a cluster with mock GPUs, show the scenes, say where everything is."""
 
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
-import re
+import shlex
 import signal
-import subprocess
 import sys
 import time
 
-import cluster as clusters
-import python_images as images
-import scenes
-import screen
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "tools"), str(ROOT / "tests" / "lib")]
+
+import builds  # noqa: E402
+import cluster as clusters  # noqa: E402
+import commands  # noqa: E402
+import folders  # noqa: E402
+import python_images as images  # noqa: E402
+import scenes  # noqa: E402
+import screen  # noqa: E402
 
 
-def compile_programs():
-    if not (ROOT / "build" / "build.ninja").exists():
-        subprocess.run(["meson", "setup", "build"], cwd=ROOT, check=True, capture_output=True)
-    ninja = subprocess.Popen(["ninja", "-C", "build"], cwd=ROOT, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             env={**os.environ, "NINJA_STATUS": "[%f/%t] "})
-    said = []
-    for text in ninja.stdout:
-        said.append(text)
-        if step := re.match(r"\[(\d+)/(\d+)\]", text):
-            screen.bar("compiling", int(step[1]), int(step[2]))
-    if ninja.wait():
-        raise SystemExit("".join(said[-40:]))
+def say_waiting():
+    screen.note("another ./demo or ./check is building; waiting for it")
+
+
+def compile_programs(build):
+    with builds.locked(say_waiting):
+        builds.set_up(build)
+        builds.compile_targets(build, on_step=lambda *step: screen.bar("compiling", *step))
     screen.good("programs compiled")
 
 
-def prepare():
+def prepare(build):
     """Programs, and meanwhile the images; returns {version: layout folder}."""
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        pending = {version: pool.submit(images.build, version) for version in images.RELEASES}
-        compile_programs()
-        layouts = {}
-        for version, future in pending.items():
-            layouts[version] = future.result()
-            screen.good(f"image with Python {version} ({images.RELEASES[version]})")
-    return layouts
+    with folders.locked_cache(say_waiting), concurrent.futures.ThreadPoolExecutor(2) as pool:
+        images.remove_partial()
+        try:
+            pending = {version: pool.submit(images.build, version) for version in images.RELEASES}
+            compile_programs(build)
+            layouts = {}
+            for version, future in pending.items():
+                layouts[version] = future.result()
+                screen.good(f"image with Python {version} ({images.RELEASES[version]})")
+            return layouts
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            commands.stop_all()
+            raise
 
 
 def pull(cluster, references):
@@ -77,30 +83,43 @@ def show(cluster, references):
 
 def stay(cluster):
     screen.title("The cluster goes on; Ctrl-C ends it")
+    aliquot = shlex.quote(str(cluster.build / "aliquot"))
     screen.note(f"export ALIQUOT_ENDPOINT={cluster.endpoint}\n"
-                f"{ROOT}/build/aliquot login --dev --endpoint {cluster.endpoint}\n"
-                f"{ROOT}/build/aliquot agent info first\n"
+                f"{aliquot} login --dev --endpoint {cluster.endpoint}\n"
+                f"{aliquot} agent info first\n"
                 f"state and logs: {cluster.state}")
-    cluster.up.wait()
+    with contextlib.suppress(KeyboardInterrupt):
+        cluster.up.wait()
+        cluster.fail("the cluster has ended by itself")
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser(prog="./demo", description=__doc__)
     parser.add_argument("--exit", action="store_true",
                         help="stop afterwards; the last line is then one JSON object")
-    parser.add_argument("--state", type=pathlib.Path, help="folder of the cluster")
-    args = parser.parse_args()
-    started = int(os.environ.get("ALIQUOT_DEMO_STARTED", time.time_ns() // 1000)) / 1e6
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    parser.add_argument("--state", metavar="FOLDER", help="folder of the cluster; kept")
+    parser.add_argument("--build", metavar="FOLDER", type=pathlib.Path, default=ROOT / "build",
+                        help="folder of the programs, compiled there (default: build)")
+    return parser.parse_args()
 
-    screen.title("Preparing")
-    layouts = prepare()
-    state = args.state or images.cache_dir() / "cluster"
-    registry = images.Registry(state.parent / "registry")
-    cluster = clusters.Cluster(state, registry.address)
-    try:
+
+def main():
+    args = parse()
+    started = int(os.environ.get("ALIQUOT_DEMO_STARTED", time.time_ns() // 1000)) / 1e6
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, lambda number, _: sys.exit(128 + number))
+    build = args.build.absolute()
+    with contextlib.ExitStack() as stack:
+        state = stack.enter_context(folders.State(args.state))
+        screen.title("Preparing")
+        layouts = prepare(build)
+        clusters.Cluster(state.folder, build, None).end_interrupted()
+        state.empty()
+        registry = stack.enter_context(images.Registry(state.folder / "registry"))
+        registry.wait()
         for version, layout in layouts.items():
             registry.push(layout, version)
+        cluster = stack.enter_context(clusters.Cluster(state.folder, build, registry.address))
         cluster.start()
         screen.good(f"a manager and two agents at {cluster.endpoint}")
         references = {version: registry.reference(version) for version in layouts}
@@ -109,14 +128,9 @@ def main():
         result["total_s"] = round(time.time() - started, 1)
         if not args.exit:
             stay(cluster)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        cluster.stop()
-        registry.stop()
     if args.exit:
         print(json.dumps(result))
 
 
 if __name__ == "__main__":
-    main()
+    commands.main("demo", main)

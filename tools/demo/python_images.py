@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The images of the demo: three Debian releases, each with its own Python.
 
 A root file system is unpacked from Debian's packages (none is configured: the
@@ -10,31 +11,44 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
+
+import commands
+from folders import cache_dir
+from ports import free_port
 
 RELEASES = {"3.9": "bullseye", "3.11": "bookworm", "3.13": "trixie"}
 PACKAGES = "base-files,base-passwd,coreutils,dash,libc-bin,libpython3-stdlib,python3-minimal"
 LEFT_OUT = ("doc", "man", "locale")
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}
 CHUNK = 1 << 20
+NEW = "new-"  # how folders begin that are being filled
 
 
-def cache_dir():
-    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    path = pathlib.Path(base) / "aliquot-demo"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+def bootstrap_remedy(output):
+    """What to do about an mmdebstrap that said 'output' and failed."""
+    if "o space left" in output:
+        return f"free some space in {cache_dir()}; df -h shows how much there is"
+    if re.search(r"esolv|onnect|ailed to fetch|imed out", output):
+        return "Debian's package servers cannot be reached: check the network and http_proxy"
+    return "tools/install-packages demo installs what it needs"
 
 
 def bootstrap(release, target):
-    """Write the root file system of a release to the file 'target'."""
+    """Write the root file system of a release to the file 'target'. mmdebstrap has processes and
+    mounts in namespaces that end with it, however it ends: a SIGTERM it answers after minutes."""
     excluded = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in LEFT_OUT]
-    subprocess.run(["mmdebstrap", "--quiet", "--variant=extract", f"--include={PACKAGES}",
-                    *excluded, release, target], check=True, capture_output=True, text=True)
+    commands.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+                  "mmdebstrap", "--variant=extract", f"--include={PACKAGES}", *excluded, release,
+                  target],
+                 f"making a root file system of Debian {release}", bootstrap_remedy,
+                 ended_by=signal.SIGKILL, env={**os.environ, "TMPDIR": str(target.parent)})
 
 
 class Layout:
@@ -92,38 +106,48 @@ def write_layout(tar, folder, version):
     (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
 
 
+def layout_of(version):
+    """Where the layout of an image is kept."""
+    return cache_dir() / f"python-{version}"
+
+
 def build(version):
-    """The layout of one image, from the cache if it is there; its folder."""
-    kept = cache_dir() / f"python-{version}"
+    """Make the layout of one image unless the cache has it; its folder. The cache is locked."""
+    kept = layout_of(version)
     if kept.exists():
         return kept
-    with tempfile.TemporaryDirectory(dir=cache_dir(), prefix="new-") as folder:
+    with tempfile.TemporaryDirectory(dir=cache_dir(), prefix=NEW) as folder:
         tar, layout = pathlib.Path(folder) / "root.tar", pathlib.Path(folder) / "layout"
+        pathlib.Path(folder).chmod(0o755)  # apt downloads as a user of its own
         bootstrap(RELEASES[version], tar)
         layout.mkdir()
         write_layout(tar, layout, version)
+        os.sync()  # what has its name is whole, whatever happens to the machine
         layout.rename(kept)
     return kept
+
+
+def remove_partial():
+    """Remove what was not finished when a demo was killed. The cache is locked."""
+    for folder in cache_dir().glob(NEW + "*"):
+        shutil.rmtree(folder)
 
 
 class Registry:
     """Debian's docker-registry on a free port of loopback, its data below 'folder'."""
 
     def __init__(self, folder):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{s.getsockname()[1]}"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (folder / "config.yml").write_text(
-            "version: 0.1\nlog: {level: error}\n"
-            f"storage: {{filesystem: {{rootdirectory: {folder}/data}}}}\n"
-            f"http: {{addr: '{self.address}'}}\n")
-        log = (folder / "log").open("w")
-        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM",
-                                         "docker-registry", "serve", folder / "config.yml"],
-                                        stdout=log, stderr=log, start_new_session=True)
-        self.wait()
+        folder.mkdir()
+        self.address = f"127.0.0.1:{free_port()}"
+        (folder / "config.yml").write_text(json.dumps({
+            "version": 0.1, "log": {"level": "error"},
+            "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+            "http": {"addr": self.address}}))
+        self.log = folder / "log"
+        with self.log.open("w") as log:
+            self.process = commands.start(
+                ["docker-registry", "serve", folder / "config.yml"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
 
     def wait(self):
         host, port = self.address.split(":")
@@ -131,17 +155,28 @@ class Registry:
             with socket.socket() as s:
                 if s.connect_ex((host, int(port))) == 0:
                     return
+            if self.process.poll() is not None:
+                break
             time.sleep(0.05)
-        raise SystemExit("docker-registry does not start")
+        raise commands.Failed("docker-registry does not start", self.log.read_text())
 
     def reference(self, version):
         return f"{self.address}/demo/python:{version}"
 
     def push(self, layout, version):
-        subprocess.run(["skopeo", "copy", "--quiet", "--dest-tls-verify=false",
-                        f"oci:{layout}:{version}", f"docker://{self.reference(version)}"],
-                       check=True, capture_output=True, text=True)
+        commands.run(["skopeo", "copy", "--dest-tls-verify=false", f"oci:{layout}:{version}",
+                      f"docker://{self.reference(version)}"],
+                     f"copying the image with Python {version} to the registry", self.remedy)
 
-    def stop(self):
+    def remedy(self, output):
+        """What to do about a failure: the registry's log knows why, its client often does not."""
+        if "o space left" in output + self.log.read_text():
+            return f"free some space in {self.log.parent}; df -h shows how much there is"
+        return f"see what the registry says in {self.log}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait()
+        commands.finish(self.process)

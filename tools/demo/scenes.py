@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scenes: each does what a requirement document describes and looks at what came of it."""
 
 import datetime
@@ -6,15 +7,12 @@ import os
 import pathlib
 import signal
 import statistics
-import sys
 import time
 
 import screen
-from cluster import ENDED, Failed
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests" / "lib"))
-from client import Client  # noqa: E402
+from client import Client
+from cluster import ENDED
+from commands import Failed
 
 TRAINING = """\
 import random, sys
@@ -104,7 +102,7 @@ def queue(cluster, image):
 
 def drain(cluster, image):
     """QUEUE sessions of which only some have room; how many have succeeded."""
-    cluster.run("run", "-d", "-n", str(QUEUE), "-t", "queue", "--image", image, "-r", "cpu=1",
+    cluster.run("run", "-d", "-n", str(QUEUE), "--name", "queue", "--image", image, "-r", "cpu=1",
                 "-r", "mem=1g", "--", "python3", "-c", "import time; time.sleep(0.3)")
     highest = 0
     while True:
@@ -125,7 +123,7 @@ def gpu_slices(cluster, image):
     """Document 002: a card of 8 GB is 2 fGPU, and 0.5 fGPU sees 2 GB. The card is simulated."""
     names = [f"slice-{n}" for n in (1, 2)]
     for name in names:
-        words = ["run", "-d", "-t", name, "--image", image, "-r", "cpu=1", "-r", "mem=256m",
+        words = ["run", "-d", "--name", name, "--image", image, "-r", "cpu=1", "-r", "mem=256m",
                  "-r", "cuda.shares=0.5", "--resource-group", "halves", "--", "python3", "-c"]
         screen.command([*words, "..."])
         cluster.run(*words, FILLING)
@@ -146,7 +144,7 @@ def runtimes(cluster, references):
     """Programs of several Python versions side by side."""
     running, said = {}, {}
     for version, reference in references.items():
-        running[version] = cluster.begin("run", "-t", f"train-{version.replace('.', '-')}",
+        running[version] = cluster.begin("run", "--name", f"train-{version.replace('.', '-')}",
                                          "--image", reference, "-r", "cpu=1", "-r", "mem=256m",
                                          "-r", "cuda.shares=0.1", "-q", "--",
                                          "python3", "-c", TRAINING)
@@ -163,7 +161,7 @@ def batch(cluster, image):
                 "too-hungry": "data = bytearray(300 << 20); print('not reached')"}
     seen = {}
     for name, program in programs.items():
-        done = cluster.call("run", "-t", name, "--image", image, "-r", "cpu=1", "-r", "mem=128m",
+        done = cluster.call("run", "--name", name, "--image", image, "-r", "cpu=1", "-r", "mem=128m",
                             "--", "python3", "-c", program)
         session = cluster.session(name)
         seen[name] = {"exit": done.returncode, "result": session["result"],
@@ -188,7 +186,7 @@ def recovery(cluster, image):
     """kill -9 of agent and manager under running sessions."""
     names = [f"steady-{n}" for n in (1, 2)]
     for name in names:
-        cluster.run("run", "-d", "-t", name, "--image", image, "-r", "cpu=1", "-r", "mem=128m",
+        cluster.run("run", "-d", "--name", name, "--image", image, "-r", "cpu=1", "-r", "mem=128m",
                     "-r", "cuda.shares=0.3", "--", "python3", "-c", COUNTING)
     for name in names:
         cluster.wait_status(name, "RUNNING")
@@ -200,7 +198,7 @@ def recovery(cluster, image):
         os.kill(old[who], signal.SIGKILL)
         screen.note(f"kill -9 {who} (pid {old[who]})")
     cluster.wait(lambda: all(p and p != old[w] for w, p in cluster.pids().items()
-                             if w in ("first", "manager")), "both to be started anew")
+                             if w in ("first", "manager")), "both to be restarted")
     cluster.wait(lambda: cluster.call("ps").returncode == 0, "the manager")
     cluster.wait(lambda: all(row["status"] == "ALIVE" for row in cluster.json("agent", "ls")),
                  "the agents")
@@ -223,7 +221,7 @@ def session_start(cluster, image, count=20):
     took = []
     for n in range(count):
         name = f"start-{n}"
-        cluster.run("run", "-t", name, "--image", image, "-r", "cpu=1", "-r", "mem=64m", "-q",
+        cluster.run("run", "--name", name, "--image", image, "-r", "cpu=1", "-r", "mem=64m", "-q",
                     "--", "true")
         times = {}
         for entry in cluster.json("session", "history", name)["items"]:

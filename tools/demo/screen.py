@@ -1,4 +1,5 @@
-"""What people see: titles, results, and bars that move on a terminal."""
+# SPDX-License-Identifier: Apache-2.0
+"""What users see: titles, results, and bars that move on a terminal."""
 
 import shutil
 import sys

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* accel.c - the accelerators of this node */
 #include "agent/accel/accel.h"
 
 #include <errno.h>
@@ -5,7 +7,7 @@
 #include <unistd.h>
 
 #include "accel/protocol.h"
-#include "agent/accel/plugins.h"
+#include "agent/accel/accel_internal.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -51,7 +53,7 @@ static void tell_change(struct accel *accel)
 
 static void name_plugin(struct plugin *p)
 {
-    p->description.plugin.name = p->choice.name;
+    p->description.plugin.name = p->plugin_choice.name;
     p->description.plugin.error = p->error;
 }
 
@@ -67,7 +69,7 @@ static bool note_error(struct plugin *p, const char *text)
     return is_news;
 }
 
-static int check_key(const struct plugin *p, const char *key, struct aq_error *err)
+static int accel_check_key(const struct plugin *p, const char *key, struct aq_error *err)
 {
     for (size_t i = 0; i < p->accel->count; i++) {
         const struct plugin *other = &p->accel->plugins[i];
@@ -75,7 +77,7 @@ static int check_key(const struct plugin *p, const char *key, struct aq_error *e
         if (other != p && other->description.plugin.key
             && strcmp(other->description.plugin.key, key) == 0)
             return aq_fail(err, EEXIST, "has the key '%s', which plugin '%s' has already", key,
-                           other->choice.name);
+                           other->plugin_choice.name);
     }
     return 0;
 }
@@ -94,10 +96,11 @@ static void log_description(const struct plugin *p)
                         view->devices[i].status_text ? view->devices[i].status_text : "");
 }
 
-static bool on_described(void *data, const json_t *result, struct aq_error *err)
+static bool accel_on_described(void *data, const json_t *result, struct aq_error *err)
 {
     struct plugin *p = data;
-    AQ_CLEANUP(aq_freep) char *said = result ? json_dumps(result, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    AQ_CLEANUP(aq_freep) char *said = result ? json_dumps(result, JSON_COMPACT | JSON_SORT_KEYS)
+                                             : NULL;
     struct description fresh;
     bool is_same = said && p->said && strcmp(said, p->said) == 0, is_news;
 
@@ -112,13 +115,13 @@ static bool on_described(void *data, const json_t *result, struct aq_error *err)
     }
     if (!is_same && (answer_read_description(result, &fresh, err) < 0))
         return false;
-    if (!is_same && check_key(p, fresh.plugin.key, err) < 0) {
+    if (!is_same && accel_check_key(p, fresh.plugin.key, err) < 0) {
         description_done(&fresh);
         return false;
     }
     if (!is_same && description_keep_missing(&fresh, &p->description.plugin) < 0) {
         description_done(&fresh);
-        return aq_fail(err, ENOMEM, "answers while memory is short") == 0;
+        return aq_fail_oom(err) == 0;
     }
     p->was_heard = true;
     p->failures = 0;
@@ -142,12 +145,14 @@ static void ask_description(struct plugin *p)
 {
     struct aq_error err = { 0 };
 
-    if (!p->asked && helper_ask(p->helper, "\"call\":\"" ACCEL_DESCRIBE "\"", on_described, p,
-                                &p->asked, &err) < 0)
-        log_warning("accelerator plugin '%s' is not asked: %s", p->choice.name, err.text);
+    if (!p->asked
+        && helper_ask(p->helper, "\"call\":\"" ACCEL_DESCRIBE "\"", accel_on_described, p,
+                      &p->asked, &err)
+               < 0)
+        log_warning("accelerator plugin '%s' is not asked: %s", p->plugin_choice.name, err.text);
 }
 
-static void on_started(void *data)
+static void accel_on_started(void *data)
 {
     ask_description(data);
 }
@@ -167,7 +172,7 @@ static void set_offline(struct plugin *p)
     free(AQ_TAKE(p->said));
 }
 
-static void on_failed(void *data, const char *why)
+static void accel_on_failed(void *data, const char *why)
 {
     struct plugin *p = data;
     bool is_news = note_error(p, why);
@@ -175,7 +180,7 @@ static void on_failed(void *data, const char *why)
     p->was_heard = true;
     p->failures++;
     if (is_news)
-        log_warning("accelerator plugin '%s' %s", p->choice.name, why);
+        log_warning("accelerator plugin '%s' %s", p->plugin_choice.name, why);
     if (p->failures == FAILURES_UNTIL_OFFLINE)
         set_offline(p);
     if (is_news || p->failures == FAILURES_UNTIL_OFFLINE)
@@ -188,16 +193,16 @@ static int start_helper(struct plugin *p, struct aq_error *err)
 {
     const struct accel *accel = p->accel;
 
-    if (p->helper || (p->choice.sign && access(p->choice.sign, F_OK) < 0))
+    if (p->helper || (p->plugin_choice.sign && access(p->plugin_choice.sign, F_OK) < 0))
         return 0;
     return helper_new(&(struct helper_conf){ .loop = accel->loop,
                                              .program = accel->program,
-                                             .plugin = p->choice.path,
-                                             .config = p->choice.config,
-                                             .name = p->choice.name,
+                                             .plugin = p->plugin_choice.path,
+                                             .config = p->plugin_choice.config,
+                                             .name = p->plugin_choice.name,
                                              .limit_usec = accel->settings->accel_limit_usec,
-                                             .on_failed = on_failed,
-                                             .on_started = on_started,
+                                             .on_failed = accel_on_failed,
+                                             .on_started = accel_on_started,
                                              .data = p },
                       &p->helper, err);
 }
@@ -224,18 +229,19 @@ static bool is_waiting(const struct accel *accel)
     return false;
 }
 
-static int add_plugins(struct accel *accel, struct choices *choices, struct aq_error *err)
+static int add_plugins(struct accel *accel, struct plugin_choices *plugin_choices,
+                       struct aq_error *err)
 {
     int r = 0;
 
-    accel->plugins = calloc(choices->count + 1, sizeof(*accel->plugins));
+    accel->plugins = calloc(plugin_choices->count + 1, sizeof(*accel->plugins));
     if (!accel->plugins)
-        return aq_fail(err, ENOMEM, "accelerators");
-    accel->count = choices->count;
-    for (size_t i = 0; i < choices->count; i++) {
+        return aq_fail_oom(err);
+    accel->count = plugin_choices->count;
+    for (size_t i = 0; i < plugin_choices->count; i++) {
         accel->plugins[i].accel = accel;
-        accel->plugins[i].choice = choices->items[i];
-        choices->items[i] = (struct choice){ .name = NULL };
+        accel->plugins[i].plugin_choice = plugin_choices->items[i];
+        plugin_choices->items[i] = (struct plugin_choice){ .name = NULL };
         name_plugin(&accel->plugins[i]);
     }
     for (size_t i = 0; r == 0 && i < accel->count; i++)
@@ -246,26 +252,29 @@ static int add_plugins(struct accel *accel, struct choices *choices, struct aq_e
 int accel_new(uv_loop_t *loop, const struct settings *settings, void (*on_changed)(void *data),
               void *data, struct accel **ret, struct aq_error *err)
 {
-    struct choices choices = { .items = NULL };
+    struct plugin_choices plugin_choices = { .items = NULL };
     struct accel *accel;
     uint64_t rescan_msec = (uint64_t)(settings->accel_rescan_usec / USEC_PER_MSEC);
-    int r = choices_make(settings, &choices, err);
+    int r = plugin_choices_make(settings, &plugin_choices, err);
 
     if (r < 0)
         return r;
     accel = calloc(1, sizeof(*accel));
     if (!accel) {
-        choices_done(&choices);
-        return aq_fail(err, ENOMEM, "accelerators");
+        plugin_choices_done(&plugin_choices);
+        return aq_fail_oom(err);
     }
-    *accel = (struct accel){ .loop = loop, .settings = settings, .on_changed = on_changed,
-                             .data = data, .is_starting = true };
+    *accel = (struct accel){ .loop = loop,
+                             .settings = settings,
+                             .on_changed = on_changed,
+                             .data = data,
+                             .is_starting = true };
     list_init(&accel->calls);
     (void)uv_timer_init(loop, &accel->rescan);
     accel->rescan.data = accel;
-    accel->program = choices_find_helper(settings);
-    r = accel->program ? add_plugins(accel, &choices, err) : aq_fail(err, ENOMEM, "accelerators");
-    choices_done(&choices);
+    accel->program = plugin_choice_find_helper(settings);
+    r = accel->program ? add_plugins(accel, &plugin_choices, err) : aq_fail_oom(err);
+    plugin_choices_done(&plugin_choices);
     if (r < 0) {
         accel_free(accel);
         return r;
@@ -290,7 +299,7 @@ static void on_rescan_closed(uv_handle_t *handle)
         plugin_drop_metrics(p);
         free(p->said);
         free(p->error);
-        choice_done(&p->choice);
+        plugin_choice_done(&p->plugin_choice);
     }
     free(accel->plugins);
     free(accel->program);

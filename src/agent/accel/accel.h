@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* accel.h - the accelerators of this node
  *
  * Each plugin (include/aliquot/accelerator.h) runs in a helper process,
@@ -12,8 +13,8 @@
 
 #include <uv.h>
 
-#include "agent/settings.h"
-#include "alloc/map.h"
+#include "agent/settings/settings.h"
+#include "alloc/alloc_map.h"
 #include "alloc/resource_txt.h"
 #include "base/uuid.h"
 
@@ -26,8 +27,8 @@ const char *accel_status_name(enum accel_status status); /* "healthy" ... */
 struct accel_slot {
     const char *name; /* interned */
     enum slot_type type;
-    int64_t quantum;  /* 0 = whole */
-    const char *exclusive; /* NULL = none */
+    int64_t quantum;                                                    /* 0 = whole */
+    const char *exclusive;                                              /* NULL = none */
     const char *human_name, *description, *display_unit, *display_icon; /* may be NULL */
     uint32_t round_length;
 };
@@ -36,21 +37,21 @@ struct accel_device {
     const char *id;
     const char *slot_name; /* interned */
     int64_t amount;
-    int64_t quantum;       /* its own or the slot's; 0 = whole */
+    int64_t quantum;                                     /* its own or the slot's; 0 = whole */
     const char *model, *location, *parent, *status_text; /* may be NULL */
     uint64_t memory_bytes;
     uint32_t processors;
-    int numa_node;    /* -1 = not known */
+    int numa_node; /* -1 = not known */
     enum accel_status status;
 };
 
 /* One plugin as it described itself last. */
 struct accel_plugin {
-    const char *name;    /* of the plugin, "mock" */
-    const char *key;     /* "cuda"; NULL before the first answer */
+    const char *name;                               /* of the plugin, "mock" */
+    const char *key;                                /* "cuda"; NULL before the first answer */
     const char *human_name, *version, *status_text; /* may be NULL */
     enum accel_status status;
-    const char *error;   /* why it does not answer now; NULL = it does */
+    const char *error; /* why it does not answer now; NULL = it does */
     const struct resource_pair *info;
     size_t info_count;
     const struct accel_slot *slots;
@@ -90,10 +91,10 @@ struct accel_mount {
 struct accel_hook { /* a program of the vendor's, see cdi.h */
     const char *path;
     const char *const *args, *const *env; /* NULL-terminated; args NULL: the path alone */
-    int64_t timeout; /* seconds; 0 = none */
+    int64_t timeout;                      /* seconds; 0 = none */
 };
 
-struct accel_part { /* a device as the session sees it */
+struct accel_part {   /* a device as the session sees it */
     const char *kind; /* "cuda" */
     const char *device_id, *model;
     uint64_t memory_bytes;
@@ -108,17 +109,17 @@ struct accel_attachment {
     size_t mount_count;
     struct resource_pair *environ; /* GPU_COUNT and the like included */
     size_t environ_count;
-    const char **cdi;              /* "nvidia.com/gpu=0"; what they are is in the lists too */
+    const char **cdi; /* "nvidia.com/gpu=0"; what they are is in the lists too */
     size_t cdi_count;
-    struct accel_hook *hooks;      /* to run while the container is made */
+    struct accel_hook *hooks; /* to run while the container is made */
     size_t hook_count;
-    struct resource_pair *pairs;   /* further lines of resource.txt */
+    struct resource_pair *pairs; /* further lines of resource.txt */
     size_t pair_count;
     gid_t *groups;
     size_t group_count;
     struct accel_part *parts;
     size_t part_count;
-    struct arena arena;            /* owns all of it */
+    struct arena arena; /* owns all of it */
 };
 
 void accel_attachment_done(struct accel_attachment *attachment);
@@ -156,13 +157,13 @@ struct accel_target {
 };
 
 struct accel_metric {
-    const char *key;     /* "cuda_mem" */
-    const char *device;  /* NULL: of the node, or of a kernel */
+    const char *key;    /* "cuda_mem" */
+    const char *device; /* NULL: of the node, or of a kernel */
     bool is_of_kernel;
     struct uuid kernel_id;
     int64_t unit, stats; /* of model/metric.h */
     double value;
-    double capacity;     /* negative = none */
+    double capacity; /* negative = none */
 };
 
 /* Ask every plugin that is not asked already, without waiting. -ENOMEM. */

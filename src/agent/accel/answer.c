@@ -1,4 +1,6 @@
-#include "agent/accel/answer_private.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.c - parses and checks the answers of a plugin process */
+#include "agent/accel/answer_internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -28,7 +30,7 @@ int answer_parse(const char *line, size_t len, int64_t *ret_id, json_t **ret_res
 
 /* ---- members ---- */
 
-void answer_refuse(struct answer_reader *in, const char *member, const char *why)
+void answer_reject(struct answer_reader *in, const char *member, const char *why)
 {
     if (in->r == 0)
         in->r = aq_fail_field(in->err, EINVAL, in->name, "%s '%.64s': %s %s", in->what, in->name,
@@ -38,7 +40,7 @@ void answer_refuse(struct answer_reader *in, const char *member, const char *why
 void answer_no_memory(struct answer_reader *in)
 {
     if (in->r == 0)
-        in->r = aq_fail(in->err, ENOMEM, "%s", in->what);
+        in->r = aq_fail_oom(in->err);
 }
 
 int64_t answer_int(struct answer_reader *in, const char *member, int64_t min, int64_t max)
@@ -47,9 +49,9 @@ int64_t answer_int(struct answer_reader *in, const char *member, int64_t min, in
     int64_t got = json_integer_value(value);
 
     if (value && !json_is_integer(value))
-        answer_refuse(in, member, "is not a whole number");
+        answer_reject(in, member, "is not a whole number");
     else if (got < min || got > max)
-        answer_refuse(in, member, "is out of range");
+        answer_reject(in, member, "is out of range");
     return got;
 }
 
@@ -62,7 +64,7 @@ const char *answer_text(struct answer_reader *in, const char *member, size_t max
         return NULL;
     if (!json_is_string(value) || json_string_length(value) > max
         || strlen(json_string_value(value)) != json_string_length(value)) {
-        answer_refuse(in, member, "is not a text, or too long");
+        answer_reject(in, member, "is not a text, or too long");
         return NULL;
     }
     copy = arena_strdup(in->arena, json_string_value(value));
@@ -80,7 +82,7 @@ const char *answer_need_text(struct answer_reader *in, const char *member, size_
     const char *text = answer_text(in, member, max);
 
     if (!text || !text[0])
-        answer_refuse(in, member, "is missing");
+        answer_reject(in, member, "is missing");
     return text ? text : "";
 }
 
@@ -91,8 +93,8 @@ size_t answer_list(struct answer_reader *in, const json_t *result, const char *n
 
     *ret = list;
     if (list && !json_is_array(list))
-        answer_refuse(in, name, "is not a list");
+        answer_reject(in, name, "is not a list");
     else if (json_array_size(list) > max)
-        answer_refuse(in, name, "has too many elements");
+        answer_reject(in, name, "has too many elements");
     return in->r == 0 ? json_array_size(list) : 0;
 }

@@ -1,4 +1,5 @@
-/* answer.h - what a plugin's process said, checked
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.h - parses and checks the answers of a plugin process
  *
  * Nothing a plugin says is believed: ids, names, amounts and paths are checked
  * here, so that what follows can use them. All failures are -EINVAL (or
@@ -29,8 +30,8 @@ struct description {
     struct arena arena;
 };
 void description_done(struct description *d);
-int answer_read_description(const json_t *result, struct description *ret, struct aq_error *err)
-    AQ_UNTRUSTED;
+int answer_read_description(const json_t *result, struct description *ret,
+                            struct aq_error *err) AQ_UNTRUSTED;
 
 /* Add the plugin's needs and parts to 'to'; 'kind' is its key. Undone as a
  * whole by accel_attachment_done().

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a plugin says that a container needs. */
-#include "agent/accel/answer_private.h"
+#include "agent/accel/answer_internal.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,14 +13,15 @@
 #define TIME_WHOLE 1000000
 #define PARTS_MAX ACCEL_DEVICES_MAX
 
-static bool is_path(const char *path)
+static bool answer_attachment_is_path(const char *path)
 {
     size_t len = strlen(path);
 
-    return path[0] == '/' && !strstr(path, "/../") && (len < 3 || strcmp(path + len - 3, "/..") != 0);
+    return path[0] == '/' && !strstr(path, "/../")
+           && (len < 3 || strcmp(path + len - 3, "/..") != 0);
 }
 
-static bool is_word(const char *text, const char *extra)
+static bool answer_attachment_is_word(const char *text, const char *extra)
 {
     for (; *text; text++) {
         char c = *text;
@@ -38,26 +40,28 @@ static void read_path(struct answer_reader *in, int64_t kind, unsigned flags,
 
     if (!target)
         target = in->name;
-    if (!is_path(in->name) || !is_path(target))
-        answer_refuse(in, "name or value", "is not an absolute path without '..'");
+    if (!answer_attachment_is_path(in->name) || !answer_attachment_is_path(target))
+        answer_reject(in, "name or value", "is not an absolute path without '..'");
     else if (kind == AQ_ACCELERATOR_NODE)
-        to->nodes[to->node_count++]
-            = (struct accel_node){ .source = in->name, .target = target,
-                                   .may_read = flags & AQ_ACCELERATOR_READ,
-                                   .may_write = flags & AQ_ACCELERATOR_WRITE,
-                                   .may_mknod = flags & AQ_ACCELERATOR_MKNOD };
+        to->nodes[to->node_count++] = (struct accel_node){
+            .source = in->name,
+            .target = target,
+            .may_read = flags & AQ_ACCELERATOR_READ,
+            .may_write = flags & AQ_ACCELERATOR_WRITE,
+            .may_mknod = flags & AQ_ACCELERATOR_MKNOD
+        };
     else
-        to->mounts[to->mount_count++]
-            = (struct accel_mount){ in->name, target, flags & AQ_ACCELERATOR_WRITE };
+        to->mounts[to->mount_count++] = (struct accel_mount){ in->name, target,
+                                                              flags & AQ_ACCELERATOR_WRITE };
 }
 
-static void read_group(struct answer_reader *in, struct accel_attachment *to)
+static void answer_attachment_read_group(struct answer_reader *in, struct accel_attachment *to)
 {
     char *end;
     long number = strtol(in->name, &end, 10);
 
     if (in->name[0] < '0' || in->name[0] > '9' || *end || number <= 0 || number >= INT32_MAX)
-        answer_refuse(in, "name", "is not the number of a group");
+        answer_reject(in, "name", "is not the number of a group");
     else
         to->groups[to->group_count++] = (gid_t)number;
 }
@@ -78,12 +82,12 @@ static void read_need(struct answer_reader *in, struct accel_attachment *to)
         read_path(in, kind, flags, to);
         return;
     case AQ_ACCELERATOR_CDI:
-        if (!is_word(in->name, "./=-:"))
-            answer_refuse(in, "name", "is no CDI device");
+        if (!answer_attachment_is_word(in->name, "./=-:"))
+            answer_reject(in, "name", "is no CDI device");
         to->cdi[to->cdi_count++] = in->name;
         return;
     case AQ_ACCELERATOR_GROUP:
-        read_group(in, to);
+        answer_attachment_read_group(in, to);
         return;
     default:
         break;
@@ -91,8 +95,8 @@ static void read_need(struct answer_reader *in, struct accel_attachment *to)
     pair = (struct resource_pair){ in->name, answer_text(in, "value", VALUE_MAX) };
     if (!pair.value)
         pair.value = "";
-    if (!is_word(in->name, ""))
-        answer_refuse(in, "name", "is not of letters, digits and '_'");
+    if (!answer_attachment_is_word(in->name, ""))
+        answer_reject(in, "name", "is not of letters, digits and '_'");
     else if (kind == AQ_ACCELERATOR_ENVIRON)
         to->environ[to->environ_count++] = pair;
     else
@@ -100,7 +104,8 @@ static void read_need(struct answer_reader *in, struct accel_attachment *to)
 }
 
 /* The array with room for 'more'; the old one stays in the arena. */
-static void *grow(struct answer_reader *in, const void *items, size_t count, size_t more, size_t size)
+static void *answer_attachment_grow(struct answer_reader *in, const void *items, size_t count,
+                                    size_t more, size_t size)
 {
     void *grown = arena_array(in->arena, count + more + 1, size);
 
@@ -111,20 +116,24 @@ static void *grow(struct answer_reader *in, const void *items, size_t count, siz
     return grown;
 }
 
-static bool make_room(struct answer_reader *in, size_t needs, size_t parts,
-                      struct accel_attachment *to)
+static bool answer_attachment_make_room(struct answer_reader *in, size_t needs, size_t parts,
+                                        struct accel_attachment *to)
 {
-    to->nodes = grow(in, to->nodes, to->node_count, needs, sizeof(*to->nodes));
-    to->mounts = grow(in, to->mounts, to->mount_count, needs, sizeof(*to->mounts));
-    to->environ = grow(in, to->environ, to->environ_count, needs, sizeof(*to->environ));
-    to->cdi = grow(in, to->cdi, to->cdi_count, needs, sizeof(*to->cdi));
-    to->pairs = grow(in, to->pairs, to->pair_count, needs, sizeof(*to->pairs));
-    to->groups = grow(in, to->groups, to->group_count, needs, sizeof(*to->groups));
-    to->parts = grow(in, to->parts, to->part_count, parts, sizeof(*to->parts));
+    to->nodes = answer_attachment_grow(in, to->nodes, to->node_count, needs, sizeof(*to->nodes));
+    to->mounts = answer_attachment_grow(in, to->mounts, to->mount_count, needs,
+                                        sizeof(*to->mounts));
+    to->environ = answer_attachment_grow(in, to->environ, to->environ_count, needs,
+                                         sizeof(*to->environ));
+    to->cdi = answer_attachment_grow(in, to->cdi, to->cdi_count, needs, sizeof(*to->cdi));
+    to->pairs = answer_attachment_grow(in, to->pairs, to->pair_count, needs, sizeof(*to->pairs));
+    to->groups = answer_attachment_grow(in, to->groups, to->group_count, needs,
+                                        sizeof(*to->groups));
+    to->parts = answer_attachment_grow(in, to->parts, to->part_count, parts, sizeof(*to->parts));
     return in->r == 0;
 }
 
-static void read_part(struct answer_reader *in, const char *kind, struct accel_attachment *to)
+static void answer_attachment_read_part(struct answer_reader *in, const char *kind,
+                                        struct accel_attachment *to)
 {
     struct accel_part *part = &to->parts[to->part_count++];
 
@@ -140,7 +149,9 @@ static void read_part(struct answer_reader *in, const char *kind, struct accel_a
 int answer_read_attachment(const json_t *result, const char *kind, struct accel_attachment *to,
                            struct aq_error *err)
 {
-    struct answer_reader in = { .what = "what it needs", .name = "", .arena = &to->arena, .err = err };
+    struct answer_reader in = {
+        .what = "what it needs", .name = "", .arena = &to->arena, .err = err
+    };
     const json_t *needs, *parts;
     size_t need_count = answer_list(&in, result, "needs", ACCEL_NEEDS_MAX, &needs);
     size_t part_count = answer_list(&in, result, "parts", PARTS_MAX, &parts);
@@ -148,7 +159,7 @@ int answer_read_attachment(const json_t *result, const char *kind, struct accel_
     kind = arena_strdup(&to->arena, kind);
     if (!kind)
         answer_no_memory(&in);
-    if (in.r < 0 || !make_room(&in, need_count, part_count, to))
+    if (in.r < 0 || !answer_attachment_make_room(&in, need_count, part_count, to))
         return in.r;
     for (size_t i = 0; in.r == 0 && i < need_count; i++) {
         in.from = json_array_get(needs, i);
@@ -156,7 +167,7 @@ int answer_read_attachment(const json_t *result, const char *kind, struct accel_
     }
     for (size_t i = 0; in.r == 0 && i < part_count; i++) {
         in.from = json_array_get(parts, i);
-        read_part(&in, kind, to);
+        answer_attachment_read_part(&in, kind, to);
     }
     return in.r;
 }

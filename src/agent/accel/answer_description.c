@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The description that a plugin gives of itself, its slots and devices. */
-#include "agent/accel/answer_private.h"
+#include "agent/accel/answer_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,11 +11,12 @@
 #define PROCESSORS_MAX 1000000
 #define NUMA_MAX 4096
 
-static bool is_key(const char *text)
+static bool answer_description_is_key(const char *text)
 {
     size_t len = strlen(text);
 
-    return len > 0 && len <= ACCEL_KEY_MAX && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == len
+    return len > 0 && len <= ACCEL_KEY_MAX
+           && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == len
            && strcmp(text, "cpu") != 0 && strcmp(text, "mem") != 0;
 }
 
@@ -22,8 +24,8 @@ static void read_identity(struct answer_reader *in, struct accel_plugin *p)
 {
     p->key = answer_need_text(in, "key", ANSWER_TEXT_MAX);
     in->name = p->key;
-    if (in->r == 0 && !is_key(p->key))
-        answer_refuse(in, "key", "must be 1 to 16 of a-z, 0-9 and '-', and neither cpu nor mem");
+    if (in->r == 0 && !answer_description_is_key(p->key))
+        answer_reject(in, "key", "must be 1 to 16 of a-z, 0-9 and '-', and neither cpu nor mem");
     p->human_name = answer_text(in, "name", ANSWER_TEXT_MAX);
     p->version = answer_text(in, "version", ANSWER_TEXT_MAX);
     p->status = (enum accel_status)answer_int(in, "status", 0, ACCEL_UNAVAILABLE);
@@ -41,8 +43,7 @@ static void read_info(struct answer_reader *in, struct accel_plugin *p)
         answer_no_memory(in);
         return;
     }
-    json_object_foreach((json_t *)(uintptr_t)in->from, key, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)in->from, key, value) {
         info[i].key = arena_strdup(in->arena, key);
         info[i].value = answer_text(in, key, ANSWER_TEXT_MAX);
         i += info[i].key && info[i].value;
@@ -51,7 +52,8 @@ static void read_info(struct answer_reader *in, struct accel_plugin *p)
     p->info_count = i;
 }
 
-static void read_slot(struct answer_reader *in, const char *key, struct accel_slot *slot)
+static void answer_description_read_slot(struct answer_reader *in, const char *key,
+                                         struct accel_slot *slot)
 {
     const char *name;
     size_t len = strlen(key);
@@ -61,10 +63,10 @@ static void read_slot(struct answer_reader *in, const char *key, struct accel_sl
     if (in->r < 0)
         return;
     if (strncmp(name, key, len) != 0 || name[len] != '.')
-        answer_refuse(in, "name", "does not begin with the plugin's key and a '.'");
+        answer_reject(in, "name", "does not begin with the plugin's key and a '.'");
     slot->name = in->r == 0 ? slot_name_intern(name, strlen(name)) : NULL;
     if (!slot->name || strcmp(slot->name, name) != 0)
-        answer_refuse(in, "name", "is no slot name");
+        answer_reject(in, "name", "is no slot name");
     slot->type = (enum slot_type)answer_int(in, "type", SLOT_COUNT, SLOT_UNIFIED);
     slot->quantum = answer_int(in, "quantum", 0, AMOUNT_ONE);
     slot->round_length = (uint32_t)answer_int(in, "round_length", 0, 6);
@@ -74,10 +76,11 @@ static void read_slot(struct answer_reader *in, const char *key, struct accel_sl
     slot->display_unit = answer_text(in, "display_unit", ANSWER_TEXT_MAX);
     slot->display_icon = answer_text(in, "display_icon", ANSWER_TEXT_MAX);
     if (slot->quantum && slot->type != SLOT_COUNT)
-        answer_refuse(in, "quantum", "only goes with a count");
+        answer_reject(in, "quantum", "only goes with a count");
 }
 
-static int read_slots(const json_t *result, struct description *d, struct aq_error *err)
+static int answer_description_read_slots(const json_t *result, struct description *d,
+                                         struct aq_error *err)
 {
     struct answer_reader in = { .what = "slot", .name = "", .arena = &d->arena, .err = err };
     const json_t *list;
@@ -85,20 +88,21 @@ static int read_slots(const json_t *result, struct description *d, struct aq_err
     struct accel_slot *slots = arena_array(&d->arena, count + 1, sizeof(*slots));
 
     if (!slots)
-        return aq_fail(err, ENOMEM, "plugin");
+        return aq_fail_oom(err);
     for (size_t i = 0; in.r == 0 && i < count; i++) {
         in.from = json_array_get(list, i);
-        read_slot(&in, d->plugin.key, &slots[i]);
+        answer_description_read_slot(&in, d->plugin.key, &slots[i]);
         for (size_t k = 0; in.r == 0 && k < i; k++)
             if (slots[k].name == slots[i].name)
-                answer_refuse(&in, "name", "is there twice");
+                answer_reject(&in, "name", "is there twice");
     }
     d->plugin.slots = slots;
     d->plugin.slot_count = count;
     return in.r;
 }
 
-static const struct accel_slot *find_slot(const struct accel_plugin *p, const char *name)
+static const struct accel_slot *answer_description_find_slot(const struct accel_plugin *p,
+                                                             const char *name)
 {
     for (size_t i = 0; i < p->slot_count; i++)
         if (strcmp(p->slots[i].name, name) == 0)
@@ -106,28 +110,29 @@ static const struct accel_slot *find_slot(const struct accel_plugin *p, const ch
     return NULL;
 }
 
-static void read_device(struct answer_reader *in, const struct accel_plugin *p, struct accel_device *device)
+static void answer_description_read_device(struct answer_reader *in, const struct accel_plugin *p,
+                                           struct accel_device *device)
 {
     const struct accel_slot *slot;
 
     in->name = "";
     in->name = device->id = answer_need_text(in, "id", ANSWER_TEXT_MAX);
     if (in->r == 0 && !device_id_is_valid(device->id, strlen(device->id)))
-        answer_refuse(in, "id", "must be 1 to 63 of A-Za-z0-9._/+@-");
-    slot = find_slot(p, answer_need_text(in, "slot", ANSWER_TEXT_MAX));
+        answer_reject(in, "id", "must be 1 to 63 of A-Za-z0-9._/+@-");
+    slot = answer_description_find_slot(p, answer_need_text(in, "slot", ANSWER_TEXT_MAX));
     if (!slot) {
-        answer_refuse(in, "slot", "is none of the plugin's slots");
+        answer_reject(in, "slot", "is none of the plugin's slots");
         return;
     }
     device->slot_name = slot->name;
     device->amount = answer_int(in, "amount", 0, INT64_MAX - 1);
     if (slot->type == SLOT_UNIQUE && device->amount != AMOUNT_ONE)
-        answer_refuse(in, "amount", "of a unique device must be 1");
+        answer_reject(in, "amount", "of a unique device must be 1");
     if (slot->type == SLOT_COUNT && slot->quantum == 0 && device->amount % AMOUNT_ONE)
-        answer_refuse(in, "amount", "is a fraction, but the slot has no quantum");
+        answer_reject(in, "amount", "is a fraction, but the slot has no quantum");
     device->quantum = answer_int(in, "quantum", 0, AMOUNT_ONE);
     if (device->quantum && !slot->quantum)
-        answer_refuse(in, "quantum", "only goes with a slot that has one");
+        answer_reject(in, "quantum", "only goes with a slot that has one");
     device->quantum = device->quantum ? device->quantum : slot->quantum;
     device->model = answer_text(in, "model", ANSWER_TEXT_MAX);
     device->location = answer_text(in, "location", ANSWER_TEXT_MAX);
@@ -153,7 +158,7 @@ static int check_ids(const struct accel_plugin *p, struct aq_error *err)
             r = aq_fail_field(err, EINVAL, p->devices[i].id, "device '%s' is there twice under %s",
                               p->devices[i].id, p->devices[i].slot_name);
         else if (map_set(&seen, key, (size_t)len, &seen) < 0)
-            r = aq_fail(err, ENOMEM, "plugin");
+            r = aq_fail_oom(err);
     }
     map_done(&seen);
     return r;
@@ -167,10 +172,10 @@ static int read_devices(const json_t *result, struct description *d, struct aq_e
     struct accel_device *devices = arena_array(&d->arena, count + 1, sizeof(*devices));
 
     if (!devices)
-        return aq_fail(err, ENOMEM, "plugin");
+        return aq_fail_oom(err);
     for (size_t i = 0; in.r == 0 && i < count; i++) {
         in.from = json_array_get(list, i);
-        read_device(&in, &d->plugin, &devices[i]);
+        answer_description_read_device(&in, &d->plugin, &devices[i]);
     }
     d->plugin.devices = devices;
     d->plugin.device_count = count;
@@ -193,7 +198,7 @@ int answer_read_description(const json_t *result, struct description *ret, struc
     in.from = json_object_get(result, "info");
     read_info(&in, &d.plugin);
     if (in.r == 0)
-        in.r = read_slots(result, &d, err);
+        in.r = answer_description_read_slots(result, &d, err);
     if (in.r == 0)
         in.r = read_devices(result, &d, err);
     if (in.r < 0)

@@ -1,6 +1,9 @@
-#include "agent/accel/answer_private.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer_metrics.c - reads the metrics in what a plugin answers */
+#include "agent/accel/answer_internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +16,14 @@ void measurement_done(struct measurement *m)
 }
 
 /* In other words than answer_text(): what is wrong costs only this metric. */
-static const char *read_key(const json_t *from, const char *kind)
+static const char *answer_metrics_read_key(const json_t *from, const char *kind)
 {
     const char *key = json_string_value(json_object_get(from, "key"));
     size_t len = strlen(kind);
 
     return key && metric_key_is_valid(key) && strncmp(key, kind, len) == 0 && key[len] == '_'
-               ? key : NULL;
+               ? key
+               : NULL;
 }
 
 static bool read_numbers(const json_t *from, struct accel_metric *ret)
@@ -36,14 +40,16 @@ static bool read_numbers(const json_t *from, struct accel_metric *ret)
 }
 
 /* Whose it is: false if nobody's. */
-static bool read_owner(const json_t *from, const struct uuid *targets, size_t target_count,
-                       struct accel_metric *ret)
+static bool answer_metrics_read_owner(const json_t *from, const struct uuid *targets,
+                                      size_t target_count, struct accel_metric *ret)
 {
-    const json_t *target = json_object_get(from, "target"), *device = json_object_get(from, "device");
+    const json_t *target = json_object_get(from, "target"),
+                 *device = json_object_get(from, "device");
     json_int_t index = json_integer_value(target);
 
-    if (device && (!json_is_string(device) || !device_id_is_valid(json_string_value(device),
-                                                                  json_string_length(device))))
+    if (device
+        && (!json_is_string(device)
+            || !device_id_is_valid(json_string_value(device), json_string_length(device))))
         return false;
     if (!target)
         return true;
@@ -67,6 +73,20 @@ static int by_owner(const void *left, const void *right)
     return order ? order : strcmp(a->key, b->key);
 }
 
+/* A part of a byte is a plugin's mistake; clients read bytes as integers. */
+static void answer_metrics_round(struct accel_metric *item, struct aq_error *ret_complaint)
+{
+    if (item->unit != METRIC_BYTES
+        || (item->value == rint(item->value) && item->capacity == rint(item->capacity)))
+        return;
+    item->value = rint(item->value);
+    item->capacity = rint(item->capacity);
+    if (!ret_complaint->code)
+        (void)aq_fail(ret_complaint, EINVAL,
+                      "metric '%s' has parts of a byte: its value and capacity are rounded",
+                      item->key);
+}
+
 int answer_read_metrics(const json_t *result, const char *kind, const struct uuid *targets,
                         size_t target_count, struct measurement *ret,
                         struct aq_error *ret_complaint, struct aq_error *err)
@@ -81,13 +101,15 @@ int answer_read_metrics(const json_t *result, const char *kind, const struct uui
         answer_no_memory(&in);
     for (size_t i = 0; in.r == 0 && i < count; i++) {
         const json_t *from = json_array_get(list, i);
-        const char *key = read_key(from, kind);
+        const char *key = answer_metrics_read_key(from, kind);
         struct accel_metric *item = &m.items[m.count];
 
         *item = (struct accel_metric){ .key = NULL };
-        if (!key || !read_numbers(from, item) || !read_owner(from, targets, target_count, item)) {
+        if (!key || !read_numbers(from, item)
+            || !answer_metrics_read_owner(from, targets, target_count, item)) {
             if (!ret_complaint->code)
-                (void)aq_fail(ret_complaint, EINVAL, "metric '%.63s' cannot be used: its key, "
+                (void)aq_fail(ret_complaint, EINVAL,
+                              "metric '%.63s' cannot be used: its key, "
                               "device, target, unit or a number is wrong",
                               key ? key : "without a name of this plugin");
             continue;
@@ -97,6 +119,8 @@ int answer_read_metrics(const json_t *result, const char *kind, const struct uui
         item->device = item->is_of_kernel ? NULL : answer_text(&in, "device", ANSWER_TEXT_MAX);
         if (!item->key)
             answer_no_memory(&in);
+        else
+            answer_metrics_round(item, ret_complaint);
         m.count++;
     }
     if (in.r == 0 && m.count)

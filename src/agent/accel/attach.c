@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a session's devices need, gathered from the plugins that have them. */
 #include <errno.h>
 #include <inttypes.h>
@@ -6,10 +7,10 @@
 
 #include "accel/protocol.h"
 #include "agent/accel/cdi.h"
-#include "agent/accel/plugins.h"
+#include "agent/accel/accel_internal.h"
 #include "base/jsonw.h"
 
-struct question {
+struct attach_question {
     struct accel_call *call;
     struct helper_call *asked;
     char kind[ACCEL_KEY_MAX + 1];
@@ -22,7 +23,7 @@ struct accel_call {
     void *data;
     struct accel_attachment attachment;
     struct aq_error failed;
-    struct question *questions; /* one per plugin */
+    struct attach_question *questions; /* one per plugin */
     size_t count, open;
 };
 
@@ -41,7 +42,7 @@ bool accel_is_needed(const struct alloc_grant *grant)
     return false;
 }
 
-static void drop(struct accel_call *call)
+static void attach_drop(struct accel_call *call)
 {
     list_remove(&call->link);
     for (size_t i = 0; i < call->count; i++)
@@ -54,21 +55,20 @@ static void drop(struct accel_call *call)
 void accel_cancel(struct accel_call *call)
 {
     if (call)
-        drop(call);
+        attach_drop(call);
 }
 
 void accel_drop_calls(struct accel *accel)
 {
     LIST_FOREACH(link, &accel->calls)
-        drop(LIST_ENTRY(link, struct accel_call, link));
+        attach_drop(LIST_ENTRY(link, struct accel_call, link));
 }
 
 /* ---- the environment that images made for Backend.AI look at ---- */
 
-static bool add_environ(struct accel_attachment *a, const char *name, struct strbuf *value)
+static bool attach_add_environ(struct accel_attachment *a, const char *name, struct strbuf *value)
 {
-    struct resource_pair *grown
-        = arena_array(&a->arena, a->environ_count + 1, sizeof(*a->environ));
+    struct resource_pair *grown = arena_array(&a->arena, a->environ_count + 1, sizeof(*a->environ));
     const char *copy = strbuf_ok(value) ? arena_strdup(&a->arena, value->data) : NULL;
 
     if (!grown || !copy)
@@ -105,16 +105,17 @@ static bool describe_gpus(struct accel_attachment *a)
     }
     if (first) {
         strbuf_adds(&text, first->kind);
-        if (!add_environ(a, "GPU_TYPE", &text))
+        if (!attach_add_environ(a, "GPU_TYPE", &text))
             return false;
         strbuf_adds(&text, first->model ? first->model : "");
-        if (!add_environ(a, "GPU_MODEL_NAME", &text) || !add_environ(a, "GPU_CONFIG", &sizes)
-            || !add_environ(a, "TF_GPU_MEMORY_ALLOC", &megabytes))
+        if (!attach_add_environ(a, "GPU_MODEL_NAME", &text)
+            || !attach_add_environ(a, "GPU_CONFIG", &sizes)
+            || !attach_add_environ(a, "TF_GPU_MEMORY_ALLOC", &megabytes))
             return false;
     }
     strbuf_addf(&text, "%zu", count);
     strbuf_addf(&sizes, "%zu", count);
-    return add_environ(a, "GPU_COUNT", &text) && add_environ(a, "N_GPUS", &sizes);
+    return attach_add_environ(a, "GPU_COUNT", &text) && attach_add_environ(a, "N_GPUS", &sizes);
 }
 
 int accel_attach_none(struct accel_attachment *ret, struct aq_error *err)
@@ -123,7 +124,7 @@ int accel_attach_none(struct accel_attachment *ret, struct aq_error *err)
 
     if (!describe_gpus(&attachment)) {
         accel_attachment_done(&attachment);
-        return aq_fail(err, ENOMEM, "devices");
+        return aq_fail_oom(err);
     }
     *ret = attachment;
     return 0;
@@ -131,7 +132,7 @@ int accel_attach_none(struct accel_attachment *ret, struct aq_error *err)
 
 /* ---- asking ---- */
 
-static void conclude(struct accel_call *call)
+static void attach_conclude(struct accel_call *call)
 {
     accel_attached_fn done = call->done;
     void *data = call->data;
@@ -139,20 +140,20 @@ static void conclude(struct accel_call *call)
     struct accel_attachment attachment;
 
     if (!failed.code)
-        (void)cdi_resolve(&call->accel->settings->accel_cdi,
-                          call->accel->settings->accel_hooks, &call->attachment, &failed);
+        (void)cdi_resolve(&call->accel->settings->accel_cdi, call->accel->settings->accel_hooks,
+                          &call->attachment, &failed);
     if (!failed.code && !describe_gpus(&call->attachment))
-        (void)aq_fail(&failed, ENOMEM, "devices");
+        (void)aq_fail_oom(&failed);
     attachment = call->attachment;
     call->attachment = (struct accel_attachment){ .nodes = NULL };
-    drop(call);
+    attach_drop(call);
     done(data, failed.code ? NULL : &attachment, &failed);
     accel_attachment_done(&attachment);
 }
 
-static bool on_answer(void *data, const json_t *result, struct aq_error *err)
+static bool attach_on_answer(void *data, const json_t *result, struct aq_error *err)
 {
-    struct question *q = data;
+    struct attach_question *q = data;
     struct accel_call *call = q->call;
     bool is_good = true;
 
@@ -165,11 +166,11 @@ static bool on_answer(void *data, const json_t *result, struct aq_error *err)
             call->failed.kind = "accelerator-failed";
     }
     if (--call->open == 0)
-        conclude(call);
+        attach_conclude(call);
     return is_good;
 }
 
-static char *write_request(const struct alloc_grant *grant, const char *kind)
+static char *attach_write_request(const struct alloc_grant *grant, const char *kind)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -192,19 +193,19 @@ static char *write_request(const struct alloc_grant *grant, const char *kind)
     return strbuf_steal(&text);
 }
 
-static int ask(struct accel_call *call, struct plugin *p, const struct alloc_grant *grant,
-               struct aq_error *err)
+static int attach_ask(struct accel_call *call, struct plugin *p, const struct alloc_grant *grant,
+                      struct aq_error *err)
 {
-    struct question *q = &call->questions[call->count];
+    struct attach_question *q = &call->questions[call->count];
     AQ_CLEANUP(aq_freep) char *request = NULL;
     int r;
 
     q->call = call;
     (void)snprintf(q->kind, sizeof(q->kind), "%s", p->description.plugin.key);
-    request = write_request(grant, q->kind);
+    request = attach_write_request(grant, q->kind);
     if (!request)
-        return aq_fail(err, ENOMEM, "devices");
-    r = helper_ask(p->helper, request, on_answer, q, &q->asked, err);
+        return aq_fail_oom(err);
+    r = helper_ask(p->helper, request, attach_on_answer, q, &q->asked, err);
     if (r == 0) {
         call->count++;
         call->open++;
@@ -212,14 +213,14 @@ static int ask(struct accel_call *call, struct plugin *p, const struct alloc_gra
     return r;
 }
 
-static int ask_all(struct accel *accel, struct accel_call *call, const struct alloc_grant *grant,
-                   struct aq_error *err)
+static int attach_ask_all(struct accel *accel, struct accel_call *call,
+                          const struct alloc_grant *grant, struct aq_error *err)
 {
     int r = 0;
 
     call->questions = calloc(grant->count + 1, sizeof(*call->questions));
     if (!call->questions)
-        return aq_fail(err, ENOMEM, "devices");
+        return aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < grant->count; i++) {
         const char *slot_name = grant->items[i].slot_name;
         struct plugin *p;
@@ -228,11 +229,12 @@ static int ask_all(struct accel *accel, struct accel_call *call, const struct al
         for (size_t k = 0; !is_asked && k < call->count; k++)
             is_asked = strlen(call->questions[k].kind) == slot_name_device_len(slot_name)
                        && strncmp(call->questions[k].kind, slot_name,
-                                  slot_name_device_len(slot_name)) == 0;
+                                  slot_name_device_len(slot_name))
+                              == 0;
         if (is_asked)
             continue;
         p = accel_find(accel, slot_name);
-        r = p && p->helper ? ask(call, p, grant, err)
+        r = p && p->helper ? attach_ask(call, p, grant, err)
                            : aq_fail_as(err, ENODEV, "accelerator-failed", slot_name,
                                         "%s: no plugin on this node knows it any more", slot_name);
     }
@@ -248,14 +250,14 @@ int accel_attach(struct accel *accel, const struct alloc_grant *grant, accel_att
     int r;
 
     if (!call)
-        return aq_fail(err, ENOMEM, "devices");
+        return aq_fail_oom(err);
     call->accel = accel;
     call->done = done;
     call->data = data;
     list_add(&accel->calls, &call->link);
-    r = ask_all(accel, call, grant, err);
+    r = attach_ask_all(accel, call, grant, err);
     if (r < 0)
-        drop(call);
+        attach_drop(call);
     else if (ret)
         *ret = call;
     return r;

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cdi.c - resolves device names of the Container Device Interface (CDI) */
 #include "agent/accel/cdi.h"
 
 #include <dirent.h>
@@ -21,40 +23,40 @@ struct edits {
     int r;
 };
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *cdi_text_of(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
 }
 
-static void refuse(struct edits *in, const char *what, const char *name)
+static void cdi_reject(struct edits *in, const char *what, const char *name)
 {
     if (in->r == 0)
         in->r = aq_fail(in->err, EINVAL, "%s '%.100s' cannot be", what, name ? name : "");
 }
 
-static char *copy(struct edits *in, const char *text)
+static char *cdi_copy(struct edits *in, const char *text)
 {
     char *made = text ? arena_strdup(&in->to->arena, text) : NULL;
 
     if (text && !made && in->r == 0)
-        in->r = aq_fail(in->err, ENOMEM, "CDI");
+        in->r = aq_fail_oom(in->err);
     return made;
 }
 
 /* The array with room for one more; the old one stays in the arena. */
-static void *grow(struct edits *in, const void *items, size_t count, size_t size)
+static void *cdi_grow(struct edits *in, const void *items, size_t count, size_t size)
 {
     void *grown = count < ITEMS_MAX ? arena_array(&in->to->arena, count + 1, size) : NULL;
 
     if (!grown && in->r == 0)
-        in->r = count < ITEMS_MAX ? aq_fail(in->err, ENOMEM, "CDI")
+        in->r = count < ITEMS_MAX ? aq_fail_oom(in->err)
                                   : aq_fail(in->err, EINVAL, "it needs too much");
     if (grown && count)
         memcpy(grown, items, count * size);
     return grown;
 }
 
-static bool is_path(const char *path)
+static bool cdi_is_path(const char *path)
 {
     size_t len = path ? strlen(path) : 0;
 
@@ -62,23 +64,23 @@ static bool is_path(const char *path)
            && strcmp(path + len - 3 * (len >= 3), "/..") != 0 && !strpbrk(path, "\n\r");
 }
 
-static void add_node(struct edits *in, const json_t *node)
+static void cdi_add_node(struct edits *in, const json_t *node)
 {
-    const char *path = text_of(node, "path"), *host = text_of(node, "hostPath");
-    const char *rights = text_of(node, "permissions");
+    const char *path = cdi_text_of(node, "path"), *host = cdi_text_of(node, "hostPath");
+    const char *rights = cdi_text_of(node, "permissions");
     struct accel_node *nodes;
 
     host = host ? host : path;
     rights = rights ? rights : "rwm";
-    if (!is_path(path) || !is_path(host) || strspn(rights, "rwm") != strlen(rights)) {
-        refuse(in, "device node", path);
+    if (!cdi_is_path(path) || !cdi_is_path(host) || strspn(rights, "rwm") != strlen(rights)) {
+        cdi_reject(in, "device node", path);
         return;
     }
-    nodes = grow(in, in->to->nodes, in->to->node_count, sizeof(*nodes));
+    nodes = cdi_grow(in, in->to->nodes, in->to->node_count, sizeof(*nodes));
     if (!nodes)
         return;
-    nodes[in->to->node_count++] = (struct accel_node){ .source = copy(in, host),
-                                                       .target = copy(in, path),
+    nodes[in->to->node_count++] = (struct accel_node){ .source = cdi_copy(in, host),
+                                                       .target = cdi_copy(in, path),
                                                        .may_read = strchr(rights, 'r'),
                                                        .may_write = strchr(rights, 'w'),
                                                        .may_mknod = strchr(rights, 'm') };
@@ -98,19 +100,20 @@ static bool is_read_only(const json_t *mount)
 
 static void add_mount(struct edits *in, const json_t *mount)
 {
-    const char *host = text_of(mount, "hostPath"), *target = text_of(mount, "containerPath");
-    const char *type = text_of(mount, "type");
+    const char *host = cdi_text_of(mount, "hostPath"),
+               *target = cdi_text_of(mount, "containerPath");
+    const char *type = cdi_text_of(mount, "type");
     struct accel_mount *mounts;
 
-    if (!is_path(host) || !is_path(target)
+    if (!cdi_is_path(host) || !cdi_is_path(target)
         || (type && type[0] && strcmp(type, "bind") != 0 && strcmp(type, "none") != 0)) {
-        refuse(in, "mount", target);
+        cdi_reject(in, "mount", target);
         return;
     }
-    mounts = grow(in, in->to->mounts, in->to->mount_count, sizeof(*mounts));
+    mounts = cdi_grow(in, in->to->mounts, in->to->mount_count, sizeof(*mounts));
     if (!mounts)
         return;
-    mounts[in->to->mount_count++] = (struct accel_mount){ copy(in, host), copy(in, target),
+    mounts[in->to->mount_count++] = (struct accel_mount){ cdi_copy(in, host), cdi_copy(in, target),
                                                           !is_read_only(mount) };
     in->to->mounts = mounts;
 }
@@ -122,11 +125,11 @@ static void add_variable(struct edits *in, const char *text)
     char *name;
 
     if (len == 0 || text[len] != '=' || strpbrk(text, "\n\r")) {
-        refuse(in, "variable", text);
+        cdi_reject(in, "variable", text);
         return;
     }
-    variables = grow(in, in->to->environ, in->to->environ_count, sizeof(*variables));
-    name = variables ? copy(in, text) : NULL;
+    variables = cdi_grow(in, in->to->environ, in->to->environ_count, sizeof(*variables));
+    name = variables ? cdi_copy(in, text) : NULL;
     if (!name)
         return;
     name[len] = '\0';
@@ -135,26 +138,27 @@ static void add_variable(struct edits *in, const char *text)
 }
 
 /* A number, in YAML a text; -1 if it is none. */
-static int64_t number_of(const json_t *value)
+static int64_t cdi_number_of(const json_t *value)
 {
     const char *text = json_string_value(value);
     char *end = NULL;
     long number = text && text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10)
-                  : json_is_integer(value) ? (long)json_integer_value(value) : -1;
+                  : json_is_integer(value)                 ? (long)json_integer_value(value)
+                                                           : -1;
 
     return end && *end ? -1 : number;
 }
 
 static void add_group(struct edits *in, const json_t *group)
 {
-    int64_t number = number_of(group);
+    int64_t number = cdi_number_of(group);
     gid_t *groups;
 
     if (number <= 0 || number >= INT32_MAX) {
-        refuse(in, "additionalGids", json_string_value(group));
+        cdi_reject(in, "additionalGids", json_string_value(group));
         return;
     }
-    groups = grow(in, in->to->groups, in->to->group_count, sizeof(*groups));
+    groups = cdi_grow(in, in->to->groups, in->to->group_count, sizeof(*groups));
     if (!groups)
         return;
     groups[in->to->group_count++] = (gid_t)number;
@@ -168,37 +172,37 @@ static const char *const *copy_list(struct edits *in, const json_t *list, const 
     const char **texts = count ? arena_array(&in->to->arena, count + 1, sizeof(*texts)) : NULL;
 
     if (count && !texts && in->r == 0)
-        in->r = aq_fail(in->err, ENOMEM, "CDI");
+        in->r = aq_fail_oom(in->err);
     for (size_t i = 0; texts && i < count; i++) {
         const char *text = json_string_value(json_array_get(list, i));
 
         if (!text)
-            refuse(in, what, "");
-        texts[i] = text ? copy(in, text) : "";
+            cdi_reject(in, what, "");
+        texts[i] = text ? cdi_copy(in, text) : "";
     }
     return texts;
 }
 
 static void add_hook(struct edits *in, const json_t *hook)
 {
-    const char *kind = text_of(hook, "hookName"), *path = text_of(hook, "path");
+    const char *kind = cdi_text_of(hook, "hookName"), *path = cdi_text_of(hook, "path");
     const json_t *timeout = json_object_get(hook, "timeout");
-    int64_t seconds = timeout ? number_of(timeout) : 0;
+    int64_t seconds = timeout ? cdi_number_of(timeout) : 0;
     struct accel_hook *hooks;
 
     if (!kind || strcmp(kind, "createContainer") != 0) {
-        refuse(in, "a hook other than createContainer:", kind);
+        cdi_reject(in, "a hook other than createContainer:", kind);
         return;
     }
-    if (!is_path(path) || seconds < 0 || seconds > HOOK_SECONDS_MAX) {
-        refuse(in, "hook", path);
+    if (!cdi_is_path(path) || seconds < 0 || seconds > HOOK_SECONDS_MAX) {
+        cdi_reject(in, "hook", path);
         return;
     }
-    hooks = grow(in, in->to->hooks, in->to->hook_count, sizeof(*hooks));
+    hooks = cdi_grow(in, in->to->hooks, in->to->hook_count, sizeof(*hooks));
     if (!hooks)
         return;
     hooks[in->to->hook_count++] = (struct accel_hook){
-        .path = copy(in, path),
+        .path = cdi_copy(in, path),
         .args = copy_list(in, json_object_get(hook, "args"), "argument of a hook"),
         .env = copy_list(in, json_object_get(hook, "env"), "variable of a hook"),
         .timeout = seconds,
@@ -213,7 +217,7 @@ static void add_edits(struct edits *in, const json_t *edits)
 
     json_array_foreach(json_object_get(edits, "deviceNodes"), i, item)
         if (in->r == 0)
-            add_node(in, item);
+            cdi_add_node(in, item);
     json_array_foreach(json_object_get(edits, "mounts"), i, item)
         if (in->r == 0)
             add_mount(in, item);
@@ -230,22 +234,22 @@ static void add_edits(struct edits *in, const json_t *edits)
 
 /* ---- names ---- */
 
-static bool is_kind(const json_t *spec, const char *name, size_t len)
+static bool cdi_is_kind(const json_t *spec, const char *name, size_t len)
 {
-    const char *kind = text_of(spec, "kind");
+    const char *kind = cdi_text_of(spec, "kind");
 
     return kind && strlen(kind) == len && strncmp(kind, name, len) == 0;
 }
 
-static const json_t *find_device(const json_t *spec, const char *name)
+static const json_t *cdi_find_device(const json_t *spec, const char *name)
 {
     size_t len = strcspn(name, "="), i;
     const json_t *device;
 
-    if (name[len] != '=' || !is_kind(spec, name, len))
+    if (name[len] != '=' || !cdi_is_kind(spec, name, len))
         return NULL;
     json_array_foreach(json_object_get(spec, "devices"), i, device) {
-        const char *found = text_of(device, "name");
+        const char *found = cdi_text_of(device, "name");
 
         if (found && strcmp(found, name + len + 1) == 0)
             return device;
@@ -253,11 +257,11 @@ static const json_t *find_device(const json_t *spec, const char *name)
     return NULL;
 }
 
-int cdi_apply(const json_t *spec, const char *name, bool with_common,
-              struct accel_attachment *to, struct aq_error *err)
+int cdi_apply(const json_t *spec, const char *name, bool with_common, struct accel_attachment *to,
+              struct aq_error *err)
 {
     struct edits in = { .to = to, .err = err };
-    const json_t *device = find_device(spec, name);
+    const json_t *device = cdi_find_device(spec, name);
 
     if (!device)
         return aq_fail_field(err, ENOENT, name, "there is no CDI device '%.100s'", name);
@@ -270,20 +274,20 @@ int cdi_apply(const json_t *spec, const char *name, bool with_common,
 
 /* ---- files ---- */
 
-struct search {
+struct cdi_search {
     struct accel_attachment *to;
     struct aq_error *err;
     bool *is_found; /* of each name */
 };
 
-/* All names that the file has and no file of a later folder had. */
-static int apply_file(struct search *s, const json_t *spec)
+/* All names that the file has and no file of a later directory had. */
+static int apply_file(struct cdi_search *s, const json_t *spec)
 {
     bool with_common = true;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < s->to->cdi_count; i++) {
-        if (s->is_found[i] || !find_device(spec, s->to->cdi[i]))
+        if (s->is_found[i] || !cdi_find_device(spec, s->to->cdi[i]))
             continue;
         r = cdi_apply(spec, s->to->cdi[i], with_common, s->to, s->err);
         with_common = false;
@@ -300,9 +304,9 @@ static bool ends_with(const char *name, const char *end)
 }
 
 /* One that is unreadable harms nobody who does not need it. */
-static int look_into(struct search *s, const char *folder, const char *name)
+static int look_into(struct cdi_search *s, const char *directory, const char *name)
 {
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", folder, name);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, name);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     bool is_yaml = ends_with(name, ".yaml") || ends_with(name, ".yml");
     struct aq_error why = { 0 };
@@ -322,14 +326,14 @@ static int look_into(struct search *s, const char *folder, const char *name)
     return r < 0 ? (void)aq_error_wrap(s->err, "%s", path), r : 0;
 }
 
-static int look_through(struct search *s, const char *folder)
+static int look_through(struct cdi_search *s, const char *directory)
 {
     struct dirent **names = NULL;
-    int count = scandir(folder, &names, NULL, alphasort), r = 0;
+    int count = scandir(directory, &names, NULL, alphasort), r = 0;
 
     for (int i = 0; i < count; i++) {
         if (r == 0)
-            r = look_into(s, folder, names[i]->d_name);
+            r = look_into(s, directory, names[i]->d_name);
         free(names[i]);
     }
     free(names);
@@ -337,30 +341,33 @@ static int look_through(struct search *s, const char *folder)
 }
 
 /* They run outside of what holds containers: somebody has to have said so. */
-static int refuse_hooks(const struct accel_attachment *attachment, struct aq_error *err)
+static int reject_hooks(const struct accel_attachment *attachment, struct aq_error *err)
 {
-    return aq_fail_field(err, EPERM, "accelerators.cdi-hooks",
-                         "the CDI device '%.100s' needs the hook '%.100s', a program that would run "
-                         "on the node while the container is made; accelerators.cdi-hooks = true "
-                         "allows such programs", attachment->cdi[0], attachment->hooks[0].path);
+    return aq_fail_field(
+        err, EPERM, "accelerators.cdi-hooks",
+        "the CDI device '%.100s' needs the hook '%.100s', a program that would run "
+        "on the node while the container is made; accelerators.cdi-hooks = true "
+        "allows such programs",
+        attachment->cdi[0], attachment->hooks[0].path);
 }
 
-int cdi_resolve(const struct conf_list *folders, bool may_run_hooks,
+int cdi_resolve(const struct conf_list *directories, bool may_run_hooks,
                 struct accel_attachment *attachment, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) bool *is_found = calloc(attachment->cdi_count + 1, sizeof(*is_found));
-    struct search s = { .to = attachment, .err = err, .is_found = is_found };
-    int r = is_found ? 0 : aq_fail(err, ENOMEM, "CDI");
+    struct cdi_search s = { .to = attachment, .err = err, .is_found = is_found };
+    int r = is_found ? 0 : aq_fail_oom(err);
 
-    for (size_t i = folders->count; r == 0 && attachment->cdi_count && i-- > 0;)
-        r = look_through(&s, folders->items[i]);
+    for (size_t i = directories->count; r == 0 && attachment->cdi_count && i-- > 0;)
+        r = look_through(&s, directories->items[i]);
     for (size_t i = 0; r == 0 && i < attachment->cdi_count; i++)
         if (!is_found[i])
-            r = aq_fail_field(err, ENOENT, attachment->cdi[i], "no file in the folders of "
+            r = aq_fail_field(err, ENOENT, attachment->cdi[i],
+                              "no file in the folders of "
                               "accelerators.cdi-folders has the CDI device '%.100s'",
                               attachment->cdi[i]);
     if (r == 0 && attachment->hook_count && !may_run_hooks)
-        r = refuse_hooks(attachment, err);
+        r = reject_hooks(attachment, err);
     if (r < 0)
         err->kind = "accelerator-failed";
     return r;

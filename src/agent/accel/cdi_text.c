@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a specification: JSON as it is, YAML as the same values. */
 #include <errno.h>
 #include <string.h>
@@ -5,26 +6,26 @@
 
 #include "agent/accel/cdi.h"
 
-struct frame {
+struct cdi_text_frame {
     json_t *value; /* object or array; owned by the one around it */
     char *key;     /* of the object: its next value belongs there */
 };
 
-struct reader {
-    struct frame frames[CDI_DEPTH_MAX];
+struct cdi_text_reader {
+    struct cdi_text_frame frames[CDI_DEPTH_MAX];
     size_t depth, values;
     json_t *root;
     const char *why; /* NULL = all is well */
 };
 
 /* Takes 'value' over. */
-static void put(struct reader *in, json_t *value)
+static void cdi_text_put(struct cdi_text_reader *in, json_t *value)
 {
-    struct frame *frame = in->depth ? &in->frames[in->depth - 1] : NULL;
+    struct cdi_text_frame *frame = in->depth ? &in->frames[in->depth - 1] : NULL;
     int r = 0;
 
     if (!value)
-        in->why = "memory is short";
+        in->why = "out of memory";
     else if (++in->values > CDI_VALUES_MAX)
         in->why = "it has too many values";
     if (in->why) {
@@ -49,36 +50,36 @@ static void put(struct reader *in, json_t *value)
     }
 }
 
-static void begin(struct reader *in, json_t *value)
+static void cdi_text_begin(struct cdi_text_reader *in, json_t *value)
 {
     if (in->depth == CDI_DEPTH_MAX) {
         json_decref(value);
         in->why = "it is nested too deeply";
         return;
     }
-    put(in, value);
+    cdi_text_put(in, value);
     if (!in->why)
-        in->frames[in->depth++] = (struct frame){ .value = value };
+        in->frames[in->depth++] = (struct cdi_text_frame){ .value = value };
 }
 
-static void take_scalar(struct reader *in, const yaml_event_t *event)
+static void take_scalar(struct cdi_text_reader *in, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
-    struct frame *frame = in->depth ? &in->frames[in->depth - 1] : NULL;
+    struct cdi_text_frame *frame = in->depth ? &in->frames[in->depth - 1] : NULL;
 
     if (strlen(text) != event->data.scalar.length)
         in->why = "a text has a zero byte";
     else if (!frame || json_is_array(frame->value) || frame->key)
-        put(in, json_string(text));
+        cdi_text_put(in, json_string(text));
     else if (json_object_get(frame->value, text))
         in->why = "a key is there twice";
     else if (!(frame->key = strdup(text)))
-        in->why = "memory is short";
+        in->why = "out of memory";
 }
 
-static void take(struct reader *in, const yaml_event_t *event)
+static void cdi_text_take(struct cdi_text_reader *in, const yaml_event_t *event)
 {
-    const struct frame *frame = in->depth ? &in->frames[in->depth - 1] : NULL;
+    const struct cdi_text_frame *frame = in->depth ? &in->frames[in->depth - 1] : NULL;
     bool is_key = frame && json_is_object(frame->value) && !frame->key;
 
     switch (event->type) {
@@ -90,7 +91,8 @@ static void take(struct reader *in, const yaml_event_t *event)
         if (is_key)
             in->why = "a key is no text";
         else
-            begin(in, event->type == YAML_MAPPING_START_EVENT ? json_object() : json_array());
+            cdi_text_begin(in,
+                           event->type == YAML_MAPPING_START_EVENT ? json_object() : json_array());
         break;
     case YAML_MAPPING_END_EVENT:
     case YAML_SEQUENCE_END_EVENT:
@@ -106,13 +108,13 @@ static void take(struct reader *in, const yaml_event_t *event)
 
 static json_t *parse_yaml(const char *text, size_t len, struct aq_error *err)
 {
-    struct reader in = { .depth = 0 };
+    struct cdi_text_reader in = { .depth = 0 };
     yaml_parser_t parser;
     yaml_event_t event;
     bool is_end = false;
 
     if (!yaml_parser_initialize(&parser)) {
-        (void)aq_fail(err, ENOMEM, "CDI");
+        (void)aq_fail_oom(err);
         return NULL;
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
@@ -121,7 +123,7 @@ static json_t *parse_yaml(const char *text, size_t len, struct aq_error *err)
             in.why = parser.problem ? parser.problem : "it is no YAML";
             break;
         }
-        take(&in, &event);
+        cdi_text_take(&in, &event);
         is_end = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
     }

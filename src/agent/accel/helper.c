@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* helper.c - the process of one plugin: asked, timed out, restarted */
 #include "agent/accel/helper.h"
 
 #include <errno.h>
@@ -15,7 +17,7 @@
 #define READ_SIZE 65536
 
 /* Outlives its helper until it is reaped and its pipe is closed. */
-struct process {
+struct helper_process {
     uv_process_t process;
     uv_pipe_t pipe;
     struct helper *helper; /* NULL once it has been given up */
@@ -25,31 +27,31 @@ struct process {
 };
 
 struct helper {
-    struct helper_conf conf; /* texts are ours */
-    struct process *process; /* NULL = none */
-    struct list calls;       /* the first may be under way */
-    bool is_busy;            /* it is */
+    struct helper_conf conf;        /* texts are ours */
+    struct helper_process *process; /* NULL = none */
+    struct list calls;              /* the first may be under way */
+    bool is_busy;                   /* it is */
     int64_t last_id;
-    int failures;            /* in a row */
-    int64_t start_usec;      /* when to start the next process; 0 = one is there */
-    uv_timer_t timer;        /* its closing frees all this */
+    int failures;       /* in a row */
+    int64_t start_usec; /* when to start the next process; 0 = one is there */
+    uv_timer_t timer;   /* its closing frees all this */
 };
 
 struct helper_call {
     struct list link;
     struct helper *helper;
     int64_t id, deadline_usec;
-    char *text;              /* the request, one line */
-    helper_done_fn done;     /* NULL = cancelled while under way */
+    char *text;          /* the request, one line */
+    helper_done_fn done; /* NULL = cancelled while under way */
     void *data;
 };
 
-struct request {
+struct helper_request {
     uv_write_t write;
     char *text;
 };
 
-static void set_timer(struct helper *h);
+static void helper_set_timer(struct helper *h);
 static void send_next(struct helper *h);
 
 /* ---- calls ---- */
@@ -78,7 +80,7 @@ static struct helper_call *first_call(struct helper *h)
 
 /* ---- the end of a process ---- */
 
-static void maybe_free_process(struct process *p)
+static void maybe_free_process(struct helper_process *p)
 {
     if (p->open_handles > 0)
         return;
@@ -86,9 +88,9 @@ static void maybe_free_process(struct process *p)
     free(p);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void helper_on_handle_closed(uv_handle_t *handle)
 {
-    struct process *p = handle->data;
+    struct helper_process *p = handle->data;
 
     p->open_handles--;
     maybe_free_process(p);
@@ -97,23 +99,24 @@ static void on_handle_closed(uv_handle_t *handle)
 /* Kill it, forget it; it is reaped later. */
 static void give_up_process(struct helper *h)
 {
-    struct process *p = AQ_TAKE(h->process);
+    struct helper_process *p = AQ_TAKE(h->process);
 
     if (!p)
         return;
     p->helper = NULL;
     h->is_busy = false;
-    uv_close((uv_handle_t *)&p->pipe, on_handle_closed);
+    uv_close((uv_handle_t *)&p->pipe, helper_on_handle_closed);
     if (p->has_process && !p->has_exited)
         (void)uv_process_kill(&p->process, SIGKILL);
 }
 
 /* The process is of no more use: say why, plan the next one. */
-static void fail(struct helper *h, const char *why)
+static void helper_fail(struct helper *h, const char *why)
 {
     /* at once after it has served something */
-    int64_t delay = h->failures ? AQ_MIN(USEC_PER_SEC << AQ_MIN(h->failures - 1, 10), DELAY_MAX_USEC)
-                                : 0;
+    int64_t delay = h->failures
+                        ? AQ_MIN(USEC_PER_SEC << AQ_MIN(h->failures - 1, 10), DELAY_MAX_USEC)
+                        : 0;
     struct helper_call *call = h->is_busy ? first_call(h) : NULL;
     char text[256];
 
@@ -124,26 +127,27 @@ static void fail(struct helper *h, const char *why)
     if (call) {
         struct aq_error err = { 0 };
 
-        (void)aq_fail_as(&err, EIO, "accelerator-failed", h->conf.name, "accelerator plugin '%s' %s",
-                         h->conf.name, text);
+        (void)aq_fail_as(&err, EIO, "accelerator-failed", h->conf.name,
+                         "accelerator plugin '%s' %s", h->conf.name, text);
         (void)finish_call(call, NULL, &err);
     }
-    set_timer(h);
+    helper_set_timer(h);
     h->conf.on_failed(h->conf.data, text);
 }
 
 /* ---- answers ---- */
 
-static void on_result(struct helper *h, int64_t id, const json_t *result, struct aq_error *why)
+static void helper_on_result(struct helper *h, int64_t id, const json_t *result,
+                             struct aq_error *why)
 {
     struct helper_call *call = h->is_busy ? first_call(h) : NULL;
 
     if (id == 0) { /* it could not be loaded */
-        fail(h, why->text);
+        helper_fail(h, why->text);
         return;
     }
     if (!call || call->id != id) {
-        fail(h, "answers what it was not asked");
+        helper_fail(h, "answers what it was not asked");
         return;
     }
     h->is_busy = false;
@@ -156,11 +160,11 @@ static void on_result(struct helper *h, int64_t id, const json_t *result, struct
     } else if (finish_call(call, result, why)) {
         h->failures = 0;
     } else {
-        fail(h, why->text);
+        helper_fail(h, why->text);
         return;
     }
     send_next(h);
-    set_timer(h);
+    helper_set_timer(h);
 }
 
 static void on_line(struct helper *h, const char *line, size_t len)
@@ -170,15 +174,15 @@ static void on_line(struct helper *h, const char *line, size_t len)
     int64_t id;
 
     if (answer_parse(line, len, &id, &result, &why, &err) < 0)
-        fail(h, err.text);
+        helper_fail(h, err.text);
     else
-        on_result(h, id, result, &why);
+        helper_on_result(h, id, result, &why);
     json_decref(result);
 }
 
-static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+static void helper_on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    struct process *p = handle->data;
+    struct helper_process *p = handle->data;
 
     (void)suggested;
     *buf = strbuf_reserve(&p->in, READ_SIZE) ? uv_buf_init(p->in.data + p->in.len, READ_SIZE)
@@ -186,7 +190,7 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 }
 
 /* 'got' further bytes are in the buffer: answer every whole line. */
-static void take_bytes(struct process *p, size_t got)
+static void take_bytes(struct helper_process *p, size_t got)
 {
     size_t from = p->in.len;
     const char *end;
@@ -203,13 +207,13 @@ static void take_bytes(struct process *p, size_t got)
         if (line)
             on_line(p->helper, line, len);
         else
-            fail(p->helper, "answers while memory is short");
+            helper_fail(p->helper, "answers while memory is short");
     }
     if (p->helper && p->in.len > ACCEL_LINE_MAX)
-        fail(p->helper, "answers without an end");
+        helper_fail(p->helper, "answers without an end");
 }
 
-static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+static void helper_on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 {
     (void)buf;
     if (got < 0)
@@ -219,7 +223,7 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 }
 
 /* What it wrote before its end and nobody has read yet. */
-static void read_rest(struct process *p)
+static void read_rest(struct helper_process *p)
 {
     uv_os_fd_t fd;
 
@@ -235,11 +239,11 @@ static void read_rest(struct process *p)
 
 static void on_exit_seen(uv_process_t *process, int64_t status, int signum)
 {
-    struct process *p = process->data;
+    struct helper_process *p = process->data;
     char why[80];
 
     p->has_exited = true;
-    uv_close((uv_handle_t *)process, on_handle_closed);
+    uv_close((uv_handle_t *)process, helper_on_handle_closed);
     read_rest(p);
     if (!p->helper)
         return;
@@ -247,14 +251,14 @@ static void on_exit_seen(uv_process_t *process, int64_t status, int signum)
         (void)snprintf(why, sizeof(why), "has crashed: %s", strsignal(signum));
     else
         (void)snprintf(why, sizeof(why), "has ended with status %d", (int)status);
-    fail(p->helper, why);
+    helper_fail(p->helper, why);
 }
 
 /* ---- requests ---- */
 
-static void on_written(uv_write_t *write, int status)
+static void helper_on_written(uv_write_t *write, int status)
 {
-    struct request *request = write->data;
+    struct helper_request *request = write->data;
 
     (void)status; /* a broken pipe is told by the exit status */
     free(request->text);
@@ -264,7 +268,7 @@ static void on_written(uv_write_t *write, int status)
 static void send_next(struct helper *h)
 {
     struct helper_call *call = first_call(h);
-    struct request *request;
+    struct helper_request *request;
     uv_buf_t buf;
 
     if (!h->process || h->is_busy || !call)
@@ -276,13 +280,13 @@ static void send_next(struct helper *h)
     request->write.data = request;
     buf = uv_buf_init(request->text, (unsigned)strlen(request->text));
     h->is_busy = true;
-    if (uv_write(&request->write, (uv_stream_t *)&h->process->pipe, &buf, 1, on_written) < 0)
-        on_written(&request->write, 0);
+    if (uv_write(&request->write, (uv_stream_t *)&h->process->pipe, &buf, 1, helper_on_written) < 0)
+        helper_on_written(&request->write, 0);
 }
 
 /* ---- the start of a process ---- */
 
-static int spawn(struct helper *h, struct process *p, int theirs)
+static int helper_spawn(struct helper *h, struct helper_process *p, int theirs)
 {
     char *args[] = { (char *)(uintptr_t)h->conf.program, (char *)(uintptr_t)h->conf.plugin,
                      (char *)(uintptr_t)h->conf.config, NULL };
@@ -293,20 +297,23 @@ static int spawn(struct helper *h, struct process *p, int theirs)
         { .flags = UV_INHERIT_FD, .data.fd = theirs },
     };
     const uv_process_options_t options = {
-        .exit_cb = on_exit_seen, .file = h->conf.program, .args = args,
-        .stdio_count = ACCEL_DESCRIPTOR + 1, .stdio = stdio,
+        .exit_cb = on_exit_seen,
+        .file = h->conf.program,
+        .args = args,
+        .stdio_count = ACCEL_DESCRIPTOR + 1,
+        .stdio = stdio,
     };
     int r = uv_spawn(h->conf.loop, &p->process, &options);
 
     p->open_handles++; /* also after a failure it must be closed */
     p->has_process = r == 0;
     if (r < 0)
-        uv_close((uv_handle_t *)&p->process, on_handle_closed);
+        uv_close((uv_handle_t *)&p->process, helper_on_handle_closed);
     return r;
 }
 
-/* The pipe of ours must be closed by whoever gives the process up. */
-static int start_process(struct helper *h, struct process *p)
+/* The pipe of ours must be closed by the caller that gives the process up. */
+static int helper_start_process(struct helper *h, struct helper_process *p)
 {
     int fds[2], r;
 
@@ -316,21 +323,21 @@ static int start_process(struct helper *h, struct process *p)
     if (r < 0)
         (void)close(fds[0]);
     else
-        r = spawn(h, p, fds[1]);
+        r = helper_spawn(h, p, fds[1]);
     (void)close(fds[1]);
     if (r == 0)
-        r = uv_read_start((uv_stream_t *)&p->pipe, on_room, on_read);
+        r = uv_read_start((uv_stream_t *)&p->pipe, helper_on_room, helper_on_read);
     return r;
 }
 
-static void start(struct helper *h)
+static void helper_start(struct helper *h)
 {
-    struct process *p = calloc(1, sizeof(*p));
+    struct helper_process *p = calloc(1, sizeof(*p));
     int r;
 
     h->start_usec = 0;
     if (!p) {
-        fail(h, "cannot be started: memory is short");
+        helper_fail(h, "cannot be started: memory is short");
         return;
     }
     strbuf_init(&p->in);
@@ -339,13 +346,15 @@ static void start(struct helper *h)
     (void)uv_pipe_init(h->conf.loop, &p->pipe, 0);
     p->open_handles = 1;
     h->process = p;
-    r = start_process(h, p);
+    r = helper_start_process(h, p);
     if (r < 0) {
-        char why[128];
+        char why[256];
 
-        (void)snprintf(why, sizeof(why), "cannot be started: %s: %s", h->conf.program,
-                       uv_strerror(r));
-        fail(h, why);
+        (void)snprintf(why, sizeof(why), "cannot be started: %.160s: %s", h->conf.program,
+                       r == UV_ENOENT && access(h->conf.program, X_OK) == 0
+                           ? "it needs the GNU C library (glibc), which this machine does not have"
+                           : uv_strerror(r));
+        helper_fail(h, why);
         return;
     }
     h->conf.on_started(h->conf.data);
@@ -371,7 +380,7 @@ static void extend_waiting(struct helper *h, int64_t now)
         LIST_ENTRY(link, struct helper_call, link)->deadline_usec = now + h->conf.limit_usec;
 }
 
-static void on_timer(uv_timer_t *timer)
+static void helper_on_timer(uv_timer_t *timer)
 {
     struct helper *h = timer->data;
     int64_t now = clock_monotonic_usec();
@@ -383,7 +392,7 @@ static void on_timer(uv_timer_t *timer)
         (void)snprintf(why, sizeof(why), "did not answer within %lld ms",
                        (long long)(h->conf.limit_usec / USEC_PER_MSEC));
         extend_waiting(h, now);
-        fail(h, why);
+        helper_fail(h, why);
         return; /* the timer is set */
     }
     LIST_FOREACH(link, &h->calls) {
@@ -393,12 +402,12 @@ static void on_timer(uv_timer_t *timer)
             fail_late(h, call);
     }
     if (h->start_usec && now >= h->start_usec)
-        start(h);
-    set_timer(h);
+        helper_start(h);
+    helper_set_timer(h);
 }
 
 /* At the next moment when something is due. */
-static void set_timer(struct helper *h)
+static void helper_set_timer(struct helper *h)
 {
     int64_t next = h->start_usec ? h->start_usec : INT64_MAX, now = clock_monotonic_usec();
 
@@ -409,7 +418,7 @@ static void set_timer(struct helper *h)
     if (next == INT64_MAX)
         (void)uv_timer_stop(&h->timer);
     else
-        (void)uv_timer_start(&h->timer, on_timer,
+        (void)uv_timer_start(&h->timer, helper_on_timer,
                              next > now ? (uint64_t)((next - now) / USEC_PER_MSEC + 1) : 0, 0);
 }
 
@@ -420,7 +429,7 @@ int helper_new(const struct helper_conf *conf, struct helper **ret, struct aq_er
     struct helper *h = calloc(1, sizeof(*h));
 
     if (!h)
-        return aq_fail(err, ENOMEM, "accelerators");
+        return aq_fail_oom(err);
     h->conf = *conf;
     h->conf.program = strdup(conf->program);
     h->conf.plugin = strdup(conf->plugin);
@@ -431,15 +440,15 @@ int helper_new(const struct helper_conf *conf, struct helper **ret, struct aq_er
     h->timer.data = h;
     if (!h->conf.program || !h->conf.plugin || (conf->config && !h->conf.config) || !h->conf.name) {
         helper_free(h);
-        return aq_fail(err, ENOMEM, "accelerators");
+        return aq_fail_oom(err);
     }
     h->start_usec = 1;
-    set_timer(h);
+    helper_set_timer(h);
     *ret = h;
     return 0;
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void helper_on_timer_closed(uv_handle_t *handle)
 {
     struct helper *h = handle->data;
 
@@ -457,7 +466,7 @@ void helper_free(struct helper *helper)
     LIST_FOREACH(link, &helper->calls)
         drop_call(LIST_ENTRY(link, struct helper_call, link));
     give_up_process(helper);
-    uv_close((uv_handle_t *)&helper->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&helper->timer, helper_on_timer_closed);
 }
 
 int helper_ask(struct helper *helper, const char *members, helper_done_fn done, void *data,
@@ -466,7 +475,7 @@ int helper_ask(struct helper *helper, const char *members, helper_done_fn done, 
     struct helper_call *call = calloc(1, sizeof(*call));
 
     if (!call)
-        return aq_fail(err, ENOMEM, "accelerators");
+        return aq_fail_oom(err);
     call->helper = helper;
     call->id = ++helper->last_id;
     call->deadline_usec = clock_monotonic_usec() + helper->conf.limit_usec;
@@ -475,11 +484,11 @@ int helper_ask(struct helper *helper, const char *members, helper_done_fn done, 
     call->text = aq_format("{\"id\":%lld,%s}\n", (long long)call->id, members);
     if (!call->text) {
         free(call);
-        return aq_fail(err, ENOMEM, "accelerators");
+        return aq_fail_oom(err);
     }
     list_add(&helper->calls, &call->link);
     send_next(helper);
-    set_timer(helper);
+    helper_set_timer(helper);
     if (ret)
         *ret = call;
     return 0;

@@ -1,4 +1,5 @@
-/* helper.h - the process of one plugin, kept alive
+/* SPDX-License-Identifier: Apache-2.0 */
+/* helper.h - the process of one plugin: asked, timed out, restarted
  *
  * Calls are queued and sent one at a time. Each has a time limit that counts
  * from when it was queued, or from when a call before it hung. A process whose
@@ -25,11 +26,11 @@ struct helper_call;
 
 struct helper_conf {
     uv_loop_t *loop;
-    const char *program; /* aliquot-accel */
-    const char *plugin;  /* path of the shared object */
-    const char *config;  /* of the plugin's settings, or NULL */
-    const char *name;    /* for messages */
-    int64_t limit_usec;  /* of a call; of loading the plugin, too */
+    const char *program;                            /* aliquot-accel */
+    const char *plugin;                             /* path of the shared object */
+    const char *config;                             /* of the plugin's settings, or NULL */
+    const char *name;                               /* for messages */
+    int64_t limit_usec;                             /* of a call; of loading the plugin, too */
     void (*on_failed)(void *data, const char *why); /* the process had to be ended, or ended */
     void (*on_started)(void *data);                 /* a new process takes calls */
     void *data;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What accelerators measure. A plugin is asked only when it has answered the
  * question before, so that one that hangs holds up nothing but itself.
  */
@@ -5,7 +6,7 @@
 #include <string.h>
 
 #include "accel/protocol.h"
-#include "agent/accel/plugins.h"
+#include "agent/accel/accel_internal.h"
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "base/log.h"
@@ -20,16 +21,16 @@ void plugin_drop_metrics(struct plugin *p)
 }
 
 /* Once for each that is new: they come every few seconds. */
-static void complain(struct plugin *p, const struct aq_error *why)
+static void measure_complain(struct plugin *p, const struct aq_error *why)
 {
     if (!why->code || (p->complaint && strcmp(p->complaint, why->text) == 0))
         return;
-    log_warning("accelerator plugin '%s': %s", p->choice.name, why->text);
+    log_warning("accelerator plugin '%s': %s", p->plugin_choice.name, why->text);
     free(p->complaint);
     p->complaint = strdup(why->text);
 }
 
-static bool on_measured(void *data, const json_t *result, struct aq_error *err)
+static bool measure_on_measured(void *data, const json_t *result, struct aq_error *err)
 {
     struct plugin *p = data;
     const char *key = p->description.plugin.key;
@@ -38,20 +39,21 @@ static bool on_measured(void *data, const json_t *result, struct aq_error *err)
 
     p->measuring = NULL;
     if (!result) {
-        complain(p, err);
+        measure_complain(p, err);
         return true;
     }
-    if (answer_read_metrics(result, key ? key : "", p->targets, p->target_count, &fresh,
-                            &complaint, err) < 0)
+    if (answer_read_metrics(result, key ? key : "", p->targets, p->target_count, &fresh, &complaint,
+                            err)
+        < 0)
         return false;
-    complain(p, &complaint);
+    measure_complain(p, &complaint);
     measurement_done(&p->measured);
     p->measured = fresh;
     p->measured_usec = clock_monotonic_usec();
     return true;
 }
 
-static bool is_of(const char *slot_name, const char *key, size_t len)
+static bool measure_is_of(const char *slot_name, const char *key, size_t len)
 {
     return strncmp(slot_name, key, len) == 0 && slot_name[len] == '.';
 }
@@ -59,7 +61,7 @@ static bool is_of(const char *slot_name, const char *key, size_t len)
 static bool has_any(const struct alloc_grant *grant, const char *key, size_t len)
 {
     for (size_t i = 0; i < grant->count; i++)
-        if (is_of(grant->items[i].slot_name, key, len))
+        if (measure_is_of(grant->items[i].slot_name, key, len))
             return true;
     return false;
 }
@@ -73,7 +75,7 @@ static void write_target(const struct accel_target *target, const char *key, siz
     for (size_t i = 0; i < target->grant->count; i++) {
         const struct grant_item *item = &target->grant->items[i];
 
-        if (!is_of(item->slot_name, key, len))
+        if (!measure_is_of(item->slot_name, key, len))
             continue;
         jsonw_array_begin(w);
         jsonw_str(w, item->slot_name);
@@ -90,8 +92,8 @@ static void write_target(const struct accel_target *target, const char *key, siz
     jsonw_object_end(w);
 }
 
-static int ask(struct plugin *p, const struct accel_target *targets, size_t count,
-               struct aq_error *err)
+static int measure_ask(struct plugin *p, const struct accel_target *targets, size_t count,
+                       struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -105,14 +107,14 @@ static int ask(struct plugin *p, const struct accel_target *targets, size_t coun
         if (!has_any(targets[i].grant, key, len))
             continue;
         if (!vec_grow(&p->targets, &p->target_cap, p->target_count + 1, sizeof(*p->targets)))
-            return aq_fail(err, ENOMEM, "statistics");
+            return aq_fail_oom(err);
         p->targets[p->target_count++] = targets[i].kernel_id;
         write_target(&targets[i], key, len, &w);
     }
     jsonw_array_end(&w);
     if (!strbuf_ok(&text))
-        return aq_fail(err, ENOMEM, "statistics");
-    return helper_ask(p->helper, text.data, on_measured, p, &p->measuring, err);
+        return aq_fail_oom(err);
+    return helper_ask(p->helper, text.data, measure_on_measured, p, &p->measuring, err);
 }
 
 int accel_measure(struct accel *accel, const struct accel_target *targets, size_t count,
@@ -125,7 +127,7 @@ int accel_measure(struct accel *accel, const struct accel_target *targets, size_
 
         if (p->helper && !p->measuring && p->description.plugin.key && !p->error
             && p->description.plugin.device_count)
-            r = ask(p, targets, count, err);
+            r = measure_ask(p, targets, count, err);
     }
     return r;
 }

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.h - where the cgroups of kernels are, and what is written there
  *
  * Version 1, version 2 and both together ("hybrid": version 2 without or with
  * few controllers beside version 1) look the same to callers: a layout is
- * found once, a plan turns limits into folders and files, and the monitor
+ * found once, a plan turns limits into directories and files, and the monitor
  * carries it out (monitor/sandbox.h). Each kernel has one cgroup below one
  * parent of the agent's, "PARENT/INSTANCE/KERNEL", in every hierarchy.
  * Files and values: Linux, Documentation/admin-guide/cgroup-v1/ and cgroup-v2.rst.
@@ -31,10 +32,10 @@ enum cgroup_controller {
 #define CGROUP_HIERARCHIES_MAX 24
 
 struct cgroup_hierarchy {
-    char *mount;          /* absolute path */
+    char *mount; /* absolute path */
     bool is_v2;
     unsigned controllers; /* 1u << enum cgroup_controller */
-    char *parent;         /* our folder in it; NULL before cgroup_prepare(), or if it cannot be */
+    char *parent; /* our directory in it; NULL before cgroup_prepare(), or if it cannot be */
 };
 
 struct cgroup_layout {
@@ -77,10 +78,10 @@ void cgroup_leave(const struct cgroup_layout *layout);
 /* ---- a kernel ---- */
 
 struct cgroup_limits {
-    const char *cpus;       /* "0,2-3"; NULL = all */
-    int64_t cpu_micro;      /* millionths of a core; 0 = no limit */
-    int64_t memory_bytes;   /* without swap beyond it; 0 = no limit */
-    uint64_t pids_max;      /* 0 = no limit */
+    const char *cpus;           /* "0,2-3"; NULL = all */
+    int64_t cpu_micro;          /* millionths of a core; 0 = no limit */
+    int64_t memory_bytes;       /* without swap beyond it; 0 = no limit */
+    uint64_t pids_max;          /* 0 = no limit */
     const char *const *devices; /* NULL-terminated "c 1:3 rwm"; NULL = no limit */
 };
 

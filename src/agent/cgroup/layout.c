@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layout.c - which cgroup versions and controllers this machine has, and where they are mounted */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,17 +12,14 @@
 static const struct {
     const char *v1, *v2;
 } controllers[CGROUP_CONTROLLERS] = {
-    [CGROUP_CPU] = { "cpu", "cpu" },
-    [CGROUP_CPUACCT] = { "cpuacct", NULL },
-    [CGROUP_CPUSET] = { "cpuset", "cpuset" },
-    [CGROUP_MEMORY] = { "memory", "memory" },
-    [CGROUP_PIDS] = { "pids", "pids" },
-    [CGROUP_DEVICES] = { "devices", NULL },
+    [CGROUP_CPU] = { "cpu", "cpu" },          [CGROUP_CPUACCT] = { "cpuacct", NULL },
+    [CGROUP_CPUSET] = { "cpuset", "cpuset" }, [CGROUP_MEMORY] = { "memory", "memory" },
+    [CGROUP_PIDS] = { "pids", "pids" },       [CGROUP_DEVICES] = { "devices", NULL },
     [CGROUP_BLKIO] = { "blkio", "io" },
 };
 
 /* Is 'word' one of the words between the separators? */
-static bool has_word(const char *text, const char *separators, const char *word)
+static bool layout_has_word(const char *text, const char *separators, const char *word)
 {
     size_t len = strlen(word);
 
@@ -55,7 +54,7 @@ static unsigned find_v1_controllers(const char *options)
     unsigned found = 0;
 
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
-        if (has_word(options, ",", controllers[c].v1))
+        if (layout_has_word(options, ",", controllers[c].v1))
             found |= 1u << c;
     return found;
 }
@@ -69,7 +68,7 @@ static unsigned find_v2_controllers(const char *mount)
     if (!path || fs_read(AT_FDCWD, path, 4096, &text, NULL) < 0)
         return 0;
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
-        if (controllers[c].v2 && has_word(text.data, " \n", controllers[c].v2))
+        if (controllers[c].v2 && layout_has_word(text.data, " \n", controllers[c].v2))
             found |= 1u << c;
     return found;
 }
@@ -89,7 +88,7 @@ static void add_inherent(struct cgroup_layout *layout)
 }
 
 /* "36 35 0:31 / /sys/fs/cgroup/memory rw,... - cgroup cgroup rw,memory" */
-static int read_line(char *line, const char *root, struct cgroup_layout *layout)
+static int layout_read_line(char *line, const char *root, struct cgroup_layout *layout)
 {
     char *fields[6], *at = line, *dash = strstr(line, " - ");
     char *type, *source, *options;
@@ -126,9 +125,9 @@ int cgroup_layout_read(const char *mountinfo, const char *root, struct cgroup_la
     int r = copy ? 0 : -ENOMEM;
 
     while (r == 0 && (line = strsep(&at, "\n")))
-        r = read_line(line, root, &layout);
+        r = layout_read_line(line, root, &layout);
     if (r < 0)
-        r = aq_fail(err, ENOMEM, "cgroups");
+        r = aq_fail_oom(err);
     else if (layout.count == 0)
         r = aq_fail(err, ENOENT, "no cgroups are mounted");
     if (r < 0) {

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manage.c - the agent's own cgroups: made at the start, swept of what is left */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,17 +12,17 @@
 #include "base/vec.h"
 #include "monitor/cgroup.h"
 
-static int write_file(const char *folder, const char *name, const char *value)
+static int manage_write_file(const char *directory, const char *name, const char *value)
 {
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", folder, name);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, name);
     AQ_CLEANUP(aq_closep) int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
 
     return fd < 0 || write(fd, value, strlen(value)) < 0 ? -errno : 0;
 }
 
-static int read_file(const char *folder, const char *name, struct strbuf *out)
+static int manage_read_file(const char *directory, const char *name, struct strbuf *out)
 {
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", folder, name);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, name);
     int r = path ? fs_read(AT_FDCWD, path, 4096, out, NULL) : -ENOMEM;
 
     while (out->len && out->data[out->len - 1] == '\n')
@@ -30,48 +32,47 @@ static int read_file(const char *folder, const char *name, struct strbuf *out)
 
 /* ---- our parent ---- */
 
-/* Cores and memory nodes of the folder above, unless it has its own already. */
-static void inherit(const char *above, const char *folder, const char *file)
+/* Cores and memory nodes of the directory above, unless it has its own already. */
+static void inherit(const char *above, const char *directory, const char *file)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf own = STRBUF_INIT, theirs = STRBUF_INIT;
 
-    if (read_file(folder, file, &own) == 0 && own.len == 0 && read_file(above, file, &theirs) == 0)
-        (void)write_file(folder, file, theirs.data);
+    if (manage_read_file(directory, file, &own) == 0 && own.len == 0
+        && manage_read_file(above, file, &theirs) == 0)
+        (void)manage_write_file(directory, file, theirs.data);
 }
 
-/* Let the folders below 'folder' be limited; returns what is possible there. */
-static unsigned delegate(const struct cgroup_hierarchy *h, const char *folder)
+/* Let the directories below 'directory' be limited; returns what is possible there. */
+static unsigned delegate(const struct cgroup_hierarchy *h, const char *directory)
 {
     static const struct {
         const char *name;
         unsigned controllers;
     } wanted[] = {
-        { "+cpu", 1u << CGROUP_CPU },
-        { "+cpuset", 1u << CGROUP_CPUSET },
-        { "+memory", 1u << CGROUP_MEMORY },
-        { "+pids", 1u << CGROUP_PIDS },
+        { "+cpu", 1u << CGROUP_CPU },       { "+cpuset", 1u << CGROUP_CPUSET },
+        { "+memory", 1u << CGROUP_MEMORY }, { "+pids", 1u << CGROUP_PIDS },
         { "+io", 1u << CGROUP_BLKIO },
     };
     unsigned possible = h->controllers & (1u << CGROUP_CPUACCT | 1u << CGROUP_DEVICES);
 
     for (size_t i = 0; i < AQ_COUNT(wanted); i++)
         if ((h->controllers & wanted[i].controllers)
-            && write_file(folder, "cgroup.subtree_control", wanted[i].name) == 0)
+            && manage_write_file(directory, "cgroup.subtree_control", wanted[i].name) == 0)
             possible |= wanted[i].controllers;
     return possible;
 }
 
-/* One level of our path: 'above' exists, 'folder' is below it. */
-static int make_level(struct cgroup_hierarchy *h, const char *above, const char *folder)
+/* One level of our path: 'above' exists, 'directory' is below it. */
+static int make_level(struct cgroup_hierarchy *h, const char *above, const char *directory)
 {
     if (h->is_v2)
         h->controllers &= delegate(h, above);
-    if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+    if (mkdir(directory, 0755) < 0 && errno != EEXIST)
         return -errno;
     if (h->controllers & 1u << CGROUP_CPUSET && !h->is_v2) {
-        inherit(above, folder, "cpuset.cpus");
-        inherit(above, folder, "cpuset.mems");
-        (void)write_file(folder, "cgroup.clone_children", "1");
+        inherit(above, directory, "cpuset.cpus");
+        inherit(above, directory, "cpuset.mems");
+        (void)manage_write_file(directory, "cgroup.clone_children", "1");
     }
     return 0;
 }
@@ -110,8 +111,10 @@ static void name_missing(const struct cgroup_layout *layout, struct strbuf *miss
     static const struct {
         enum cgroup_controller controller;
         const char *name;
-    } needed[] = { { CGROUP_CPU, "processor time" }, { CGROUP_CPUSET, "cores" },
-                   { CGROUP_MEMORY, "memory" },      { CGROUP_PIDS, "processes" },
+    } needed[] = { { CGROUP_CPU, "processor time" },
+                   { CGROUP_CPUSET, "cores" },
+                   { CGROUP_MEMORY, "memory" },
+                   { CGROUP_PIDS, "processes" },
                    { CGROUP_DEVICES, "devices" } };
 
     for (size_t i = 0; i < AQ_COUNT(needed); i++) {
@@ -127,21 +130,21 @@ int cgroup_prepare(struct cgroup_layout *layout, const char *path, struct strbuf
 {
     for (size_t i = 0; i < layout->count; i++)
         if (make_parent(&layout->items[i], path) == -ENOMEM)
-            return aq_fail(err, ENOMEM, "cgroups");
+            return aq_fail_oom(err);
     name_missing(layout, missing);
     return 0;
 }
 
 /* ---- kernels ---- */
 
-struct sweep {
+struct manage_sweep {
     const struct cgroup_layout *layout;
     bool (*is_known)(void *data, const struct uuid *kernel);
     void *data;
     int count;
 };
 
-static int add_folder(struct sandbox *sandbox, const char *parent, const char *name)
+static int manage_add_directory(struct sandbox *sandbox, const char *parent, const char *name)
 {
     struct texts *list = &sandbox->cgroups;
     char *path;
@@ -154,20 +157,20 @@ static int add_folder(struct sandbox *sandbox, const char *parent, const char *n
 }
 
 /* In all hierarchies at once: what is killed in one may be in another still. */
-static void end_kernel(const struct sweep *sweep, const char *name)
+static void manage_end_kernel(const struct manage_sweep *sweep, const char *name)
 {
     struct sandbox sandbox = { .stage = NULL };
 
     for (size_t i = 0; i < sweep->layout->count; i++)
         if (sweep->layout->items[i].parent)
-            (void)add_folder(&sandbox, sweep->layout->items[i].parent, name);
+            (void)manage_add_directory(&sandbox, sweep->layout->items[i].parent, name);
     cgroups_end(&sandbox);
     for (size_t i = 0; i < sandbox.cgroups.count; i++)
         free(sandbox.cgroups.items[i]);
     free(sandbox.cgroups.items);
 }
 
-static void sweep_folder(struct sweep *sweep, const char *parent)
+static void manage_sweep_directory(struct manage_sweep *sweep, const char *parent)
 {
     DIR *dir = opendir(parent);
     struct dirent *entry;
@@ -177,7 +180,7 @@ static void sweep_folder(struct sweep *sweep, const char *parent)
 
         if (uuid_parse(entry->d_name, &id) < 0 || sweep->is_known(sweep->data, &id))
             continue;
-        end_kernel(sweep, entry->d_name);
+        manage_end_kernel(sweep, entry->d_name);
         sweep->count++;
     }
     if (dir)
@@ -187,11 +190,11 @@ static void sweep_folder(struct sweep *sweep, const char *parent)
 int cgroup_sweep(const struct cgroup_layout *layout,
                  bool (*is_known)(void *data, const struct uuid *kernel), void *data)
 {
-    struct sweep sweep = { .layout = layout, .is_known = is_known, .data = data };
+    struct manage_sweep sweep = { .layout = layout, .is_known = is_known, .data = data };
 
     for (size_t i = 0; i < layout->count; i++)
         if (layout->items[i].parent)
-            sweep_folder(&sweep, layout->items[i].parent);
+            manage_sweep_directory(&sweep, layout->items[i].parent);
     return sweep.count;
 }
 
@@ -202,7 +205,7 @@ void cgroup_leave(const struct cgroup_layout *layout)
         AQ_CLEANUP(aq_freep) char *path = h->parent ? strdup(h->parent) : NULL;
         char *slash;
 
-        /* the folders above are left to other agents, unless they are empty too */
+        /* the directories above are left to other agents, unless they are empty too */
         while (path && strlen(path) > strlen(h->mount) && rmdir(path) == 0
                && (slash = strrchr(path, '/')))
             *slash = '\0';

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.c - the cgroups and limits of one container, for its monitor */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -6,30 +8,30 @@
 #include "agent/cgroup/cgroup.h"
 #include "model/slot.h"
 
-#define PERIOD_USEC 100000 /* of the share of time; the kernel's own default */
+#define PERIOD_USEC 100000  /* of the share of time; the kernel's own default */
 #define QUOTA_MIN_USEC 1000 /* the kernel takes no less */
-#define WEIGHT_MAX 10000   /* cpu.weight */
+#define WEIGHT_MAX 10000    /* cpu.weight */
 
-static void end(struct strbuf *out)
+static void cgroup_plan_end(struct strbuf *out)
 {
     strbuf_add(out, "", 1);
 }
 
-static void put_limit(struct strbuf *out, const struct cgroup_hierarchy *h, const char *name,
-                      const char *file, const char *value)
+static void cgroup_plan_put_limit(struct strbuf *out, const struct cgroup_hierarchy *h,
+                                  const char *name, const char *file, const char *value)
 {
     strbuf_addf(out, "limit=%s/%s/%s=%s", h->parent, name, file, value);
-    end(out);
+    cgroup_plan_end(out);
 }
 
-static void put_number(struct strbuf *out, const struct cgroup_hierarchy *h, const char *name,
-                       const char *file, int64_t value)
+static void cgroup_plan_put_number(struct strbuf *out, const struct cgroup_hierarchy *h,
+                                   const char *name, const char *file, int64_t value)
 {
     strbuf_addf(out, "limit=%s/%s/%s=%" PRId64, h->parent, name, file, value);
-    end(out);
+    cgroup_plan_end(out);
 }
 
-static bool has_file(const struct cgroup_hierarchy *h, const char *file)
+static bool cgroup_plan_has_file(const struct cgroup_hierarchy *h, const char *file)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", h->parent, file);
 
@@ -52,15 +54,15 @@ static void plan_cpu(const struct cgroup_layout *layout, const char *name,
     if (!h || !h->parent || limits->cpu_micro <= 0)
         return;
     if (!h->is_v2) {
-        put_number(out, h, name, "cpu.cfs_period_us", PERIOD_USEC);
-        put_number(out, h, name, "cpu.cfs_quota_us", quota);
-        put_number(out, h, name, "cpu.shares", AQ_MAX(quota * 1024 / PERIOD_USEC, 2));
+        cgroup_plan_put_number(out, h, name, "cpu.cfs_period_us", PERIOD_USEC);
+        cgroup_plan_put_number(out, h, name, "cpu.cfs_quota_us", quota);
+        cgroup_plan_put_number(out, h, name, "cpu.shares", AQ_MAX(quota * 1024 / PERIOD_USEC, 2));
         return;
     }
     strbuf_addf(out, "limit=%s/%s/cpu.max=%" PRId64 " %d", h->parent, name, quota, PERIOD_USEC);
-    end(out);
-    put_number(out, h, name, "cpu.weight",
-               AQ_MIN(AQ_MAX(quota * 100 / PERIOD_USEC, 1), WEIGHT_MAX));
+    cgroup_plan_end(out);
+    cgroup_plan_put_number(out, h, name, "cpu.weight",
+                           AQ_MIN(AQ_MAX(quota * 100 / PERIOD_USEC, 1), WEIGHT_MAX));
 }
 
 static void plan_memory(const struct cgroup_layout *layout, const char *name, int64_t bytes,
@@ -72,14 +74,14 @@ static void plan_memory(const struct cgroup_layout *layout, const char *name, in
         return;
     /* the second of each: not there where swap is not accounted */
     if (h->is_v2) {
-        put_number(out, h, name, "memory.max", bytes);
-        if (has_file(h, "memory.swap.max"))
-            put_number(out, h, name, "memory.swap.max", 0);
+        cgroup_plan_put_number(out, h, name, "memory.max", bytes);
+        if (cgroup_plan_has_file(h, "memory.swap.max"))
+            cgroup_plan_put_number(out, h, name, "memory.swap.max", 0);
         return;
     }
-    put_number(out, h, name, "memory.limit_in_bytes", bytes);
-    if (has_file(h, "memory.memsw.limit_in_bytes")) /* memory and swap together */
-        put_number(out, h, name, "memory.memsw.limit_in_bytes", bytes);
+    cgroup_plan_put_number(out, h, name, "memory.limit_in_bytes", bytes);
+    if (cgroup_plan_has_file(h, "memory.memsw.limit_in_bytes")) /* memory and swap together */
+        cgroup_plan_put_number(out, h, name, "memory.memsw.limit_in_bytes", bytes);
 }
 
 static void plan_devices(const struct cgroup_layout *layout, const char *name,
@@ -90,13 +92,13 @@ static void plan_devices(const struct cgroup_layout *layout, const char *name,
     if (!h || !h->parent || !devices)
         return;
     if (!h->is_v2)
-        put_limit(out, h, name, "devices.deny", "a");
+        cgroup_plan_put_limit(out, h, name, "devices.deny", "a");
     for (; *devices; devices++) {
         if (!h->is_v2) {
-            put_limit(out, h, name, "devices.allow", *devices);
+            cgroup_plan_put_limit(out, h, name, "devices.allow", *devices);
         } else {
             strbuf_addf(out, "device=%s", *devices);
-            end(out);
+            cgroup_plan_end(out);
         }
     }
 }
@@ -110,7 +112,7 @@ static void plan_cpuset(const struct cgroup_layout *layout, const char *name, co
     const struct cgroup_hierarchy *h = cgroup_find(layout, CGROUP_CPUSET);
 
     if (h && h->parent && cpus)
-        put_limit(out, h, name, "cpuset.cpus", cpus);
+        cgroup_plan_put_limit(out, h, name, "cpuset.cpus", cpus);
 }
 
 int cgroup_plan(const struct cgroup_layout *layout, const char *name,
@@ -122,15 +124,15 @@ int cgroup_plan(const struct cgroup_layout *layout, const char *name,
         if (!layout->items[i].parent)
             continue;
         strbuf_addf(out, "cgroup=%s/%s", layout->items[i].parent, name);
-        end(out);
+        cgroup_plan_end(out);
     }
     plan_cpuset(layout, name, limits->cpus, out);
     plan_cpu(layout, name, limits, out);
     plan_memory(layout, name, limits->memory_bytes, out);
     if (pids && pids->parent && limits->pids_max)
-        put_number(out, pids, name, "pids.max", (int64_t)limits->pids_max);
+        cgroup_plan_put_number(out, pids, name, "pids.max", (int64_t)limits->pids_max);
     plan_devices(layout, name, limits->devices, out);
-    return strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "limits of a kernel");
+    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }
 
 char *cgroup_path(const struct cgroup_layout *layout, const char *name)

@@ -1,6 +1,7 @@
-/* gpu.h - slices of GPUs: what holds a container to its part of a device
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu.h - slices of GPUs: what limits a container to its part of a device
  *
- * A kernel that was given a part of a device (accel_part.time_micro) gets a
+ * A session's kernel that was given a part of a device (accel_part.time_micro) gets a
  * slice: the memory files of aliquot/gpu_region.h, a socket on which its
  * processes ask for them, and the library that makes them ask, in front of
  * the driver by /etc/ld.so.preload. The agent serves the sockets and the
@@ -9,7 +10,7 @@
  * holds the memory files for the agent that comes next. While there are slices,
  * the driver is asked who uses the devices (watchdog.c).
  *
- * Below FOLDER, one folder per kernel, which its container sees read-only as
+ * Below FOLDER, one directory per kernel, which its container sees read-only as
  * /run/aliquot: gpu.sock and ld.so.preload. Everything belongs to the thread
  * of the libuv loop.
  */
@@ -22,27 +23,27 @@
 #include "agent/cgroup/cgroup.h"
 #include "agent/image/image.h"
 #include "agent/runtime/container.h"
-#include "agent/settings.h"
+#include "agent/settings/settings.h"
 #include "base/strbuf.h"
 #include "base/uuid.h"
 
 struct gpu;       /* all slices of this node */
 struct gpu_slice; /* one kernel's */
 
-/* A process of the kernel uses a device past what holds it; 'text' says how, for
- * people. Told once for each process. The callee may close the slice; it should end
+/* A process of the kernel uses a device past its limits; 'text' says how, for
+ * users. Told once for each process. The callee may close the slice; it should end
  * the kernel only if 'is_breach'.
  */
-typedef void (*gpu_misuse_fn)(void *data, const struct uuid *kernel, const char *text,
-                              bool is_breach);
+typedef void (*gpu_violation_fn)(void *data, const struct uuid *kernel, const char *text,
+                                 bool is_breach);
 
 struct gpu_conf {
     uv_loop_t *loop;
     const struct settings *settings;
-    const struct accel *accel; /* its plugins say by what library devices are watched */
-    const char *folder;        /* is made before */
+    const struct accel *accel;           /* its plugins say by what library devices are watched */
+    const char *folder;                  /* is made before */
     const struct cgroup_layout *cgroups; /* kernels' are named after them */
-    gpu_misuse_fn on_misuse;
+    gpu_violation_fn on_violation;
     void *data;
 };
 
@@ -52,22 +53,23 @@ int gpu_new(const struct gpu_conf *conf, struct gpu **ret, struct aq_error *err)
 void gpu_free(struct gpu *gpu);
 AQ_DEFINE_CLEANUP(struct gpu, gpu_free)
 
-/* Does any part of the devices have to be held? */
+/* Does any part of the devices have to be enforced? */
 bool gpu_is_needed(const struct accel_attachment *attachment);
 
-/* Can the image's programs be held, that is, has it a loader that reads
+/* Can the image's programs be limited, that is, has it a loader that reads
  * /etc/ld.so.preload? -ENOTSUP with the reason.
  */
 int gpu_check_image(const struct image *image, struct aq_error *err);
 
-/* Make the slice of a kernel that is about to start. -EINVAL for devices that
+/* Make the slice of a session's kernel that is about to start. -EINVAL for devices that
  * cannot be parted, -ENOENT without the library; both say so for users.
  */
-int gpu_slice_open(struct gpu *gpu, const struct uuid *id, const struct accel_attachment *attachment,
-                   const struct image *image, struct gpu_slice **ret, struct aq_error *err);
+int gpu_slice_open(struct gpu *gpu, const struct uuid *id,
+                   const struct accel_attachment *attachment, const struct image *image,
+                   struct gpu_slice **ret, struct aq_error *err);
 
-/* Go on with the slice of a kernel that runs, whose monitor is found by its
- * folder. -ENOENT: it has none.
+/* Adopt the slice of a kernel that runs, whose monitor is found by its
+ * directory. -ENOENT: it has none.
  */
 int gpu_slice_adopt(struct gpu *gpu, const struct uuid *id, const char *monitor_folder,
                     struct gpu_slice **ret, struct aq_error *err);
@@ -83,7 +85,7 @@ void gpu_slice_close(struct gpu_slice *slice);
 /* The agent ends, the kernel does not. */
 void gpu_slice_leave(struct gpu_slice *slice);
 
-/* Was memory of a device refused in the last seconds? Says what, for people. What its
+/* Was memory of a device refused in the last seconds? Says what, human-readable. What its
  * processes have written decides: good for a reason, for nothing else.
  */
 bool gpu_slice_was_full(const struct gpu_slice *slice, struct strbuf *out);

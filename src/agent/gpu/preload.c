@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* preload.c - what the library needs of an image: a loader that loads it first */
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/gpu/gpu_private.h"
+#include "agent/gpu/gpu_internal.h"
 #include "base/strbuf.h"
 
 #define PRELOAD "etc/ld.so.preload"
@@ -36,7 +37,7 @@ int gpu_check_image(const struct image *image, struct aq_error *err)
 }
 
 /* A file of one layer, by a path that cannot lead out of it; or -errno. */
-static int open_in_layer(const char *layer, const char *path)
+static int preload_open_in_layer(const char *layer, const char *path)
 {
     const struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
                                   .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
@@ -47,10 +48,11 @@ static int open_in_layer(const char *layer, const char *path)
 }
 
 /* The file of the topmost layer that has one; a device there hides those below. */
-static int read_own(const struct image *image, struct strbuf *out, struct aq_error *err)
+static int preload_read_image_file(const struct image *image, struct strbuf *out,
+                                   struct aq_error *err)
 {
     for (size_t i = 0; i < image->lower_count; i++) {
-        AQ_CLEANUP(aq_closep) int fd = open_in_layer(image->lowers[i], PRELOAD);
+        AQ_CLEANUP(aq_closep) int fd = preload_open_in_layer(image->lowers[i], PRELOAD);
         char bytes[4096];
         struct stat st;
         ssize_t got;
@@ -71,12 +73,12 @@ static int read_own(const struct image *image, struct strbuf *out, struct aq_err
 
 int gpu_preload_text(const struct image *image, struct strbuf *out, struct aq_error *err)
 {
-    int r = read_own(image, out, err);
+    int r = preload_read_image_file(image, out, err);
 
     if (r < 0)
         return r;
     if (out->len && out->data[out->len - 1] != '\n')
         strbuf_addc(out, '\n');
     strbuf_adds(out, GPU_LIBRARY_INSIDE "\n");
-    return strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "slice of a GPU");
+    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }

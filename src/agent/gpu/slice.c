@@ -1,4 +1,5 @@
-/* slice.c - one kernel's slice: making it, finding it again, taking it down */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slice.c - the slice of one session's kernel: making, adopting and removing it */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,19 +10,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/gpu/gpu_private.h"
+#include "agent/gpu/gpu_internal.h"
 #include "agent/runtime/packets.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
 
-#define FULL_NS 10000000000 /* from a refusal to the end of the program that it was fatal for */
+#define FULL_NS 10000000000 /* from a rejected allocation to the end of the program */
 
 /* ---- what is granted ---- */
 
 /* How many grants, or -errno. */
-static int read_grants(const struct accel_attachment *attachment,
-                       struct gpu_grant ret[AQ_GPU_DEVICES_MAX], struct aq_error *err)
+static int slice_read_grants(const struct accel_attachment *attachment,
+                             struct gpu_grant ret[AQ_GPU_DEVICES_MAX], struct aq_error *err)
 {
     int count = 0;
 
@@ -54,25 +55,25 @@ bool gpu_is_needed(const struct accel_attachment *attachment)
 
 /* ---- life ---- */
 
-static void on_poll_closed(uv_handle_t *handle)
+static void slice_on_poll_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
 
-/* Everything but the folder's contents. */
-static void let_go(struct gpu_slice *slice)
+/* Everything but the directory's contents. */
+static void slice_free(struct gpu_slice *slice)
 {
     bool is_polled = slice->poll.data != NULL;
 
     if (is_polled)
-        uv_close((uv_handle_t *)&slice->poll, on_poll_closed);
+        uv_close((uv_handle_t *)&slice->poll, slice_on_poll_closed);
     gpu_list_remove(slice->gpu, slice);
-    gpu_share_free(slice->share);
+    gpu_region_host_free(slice->region);
     aq_closep(&slice->folder);
     free(slice->path);
     free(slice->socket_folder);
     free(slice->preload);
-    free(slice->loans);
+    free(slice->shared_allocs_path);
     if (!is_polled)
         free(slice);
 }
@@ -80,7 +81,7 @@ static void let_go(struct gpu_slice *slice)
 void gpu_slice_leave(struct gpu_slice *slice)
 {
     if (slice)
-        let_go(slice);
+        slice_free(slice);
 }
 
 void gpu_slice_close(struct gpu_slice *slice)
@@ -89,45 +90,45 @@ void gpu_slice_close(struct gpu_slice *slice)
         return;
     AQ_FAULT("agent.gpu.closing");
     (void)fs_remove_tree(AT_FDCWD, slice->path, NULL);
-    let_go(slice);
+    slice_free(slice);
 }
 AQ_DEFINE_CLEANUP(struct gpu_slice, gpu_slice_leave)
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void slice_on_readable(uv_poll_t *poll, int status, int events)
 {
     struct gpu_slice *slice = poll->data;
-    size_t before = gpu_share_count(slice->share);
+    size_t before = gpu_region_host_count(slice->region);
 
     (void)status;
     (void)events;
-    gpu_share_dispatch(slice->share);
-    if (gpu_share_count(slice->share) > before)
+    gpu_region_host_dispatch(slice->region);
+    if (gpu_region_host_count(slice->region) > before)
         gpu_wake(slice->gpu);
 }
 
-static struct gpu_slice *alloc_slice(struct gpu *gpu, const struct uuid *id, struct aq_error *err)
+static struct gpu_slice *slice_alloc(struct gpu *gpu, const struct uuid *id, struct aq_error *err)
 {
     struct gpu_slice *slice = calloc(1, sizeof(*slice));
     char name[UUID_TEXT_MAX];
 
     if (!slice) {
-        (void)aq_fail(err, ENOMEM, "slice of a GPU");
+        (void)aq_fail_oom(err);
         return NULL;
     }
     *slice = (struct gpu_slice){ .gpu = gpu, .id = *id, .folder = -1, .kept = { -1, -1 } };
     slice->path = aq_format("%s/%s", gpu->folder, uuid_format(id, name));
     slice->socket_folder = aq_format("%s/run", slice->path ? slice->path : "");
     slice->preload = aq_format("%s/ld.so.preload", slice->path ? slice->path : "");
-    slice->loans = aq_format("%s/loans", slice->path ? slice->path : "");
-    if (slice->path && slice->socket_folder && slice->preload && slice->loans)
+    slice->shared_allocs_path = aq_format("%s/loans", slice->path ? slice->path : "");
+    if (slice->path && slice->socket_folder && slice->preload && slice->shared_allocs_path)
         return slice;
-    (void)aq_fail(err, ENOMEM, "slice of a GPU");
-    let_go(slice);
+    (void)aq_fail_oom(err);
+    slice_free(slice);
     return NULL;
 }
 
 /* The share is there: answer on its socket, keep its clocks. */
-static int serve(struct gpu_slice *slice, struct aq_error *err)
+static int slice_serve(struct gpu_slice *slice, struct aq_error *err)
 {
     char socket[48];
     int r;
@@ -135,42 +136,44 @@ static int serve(struct gpu_slice *slice, struct aq_error *err)
     slice->folder = open(slice->socket_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (slice->folder < 0)
         return aq_fail_errno(err, "open '%s'", slice->socket_folder);
-    gpu_share_files(slice->share, &slice->kept[0], &slice->kept[1]);
+    gpu_region_host_files(slice->region, &slice->kept[0], &slice->kept[1]);
     (void)snprintf(socket, sizeof(socket), "/proc/self/fd/%d/gpu.sock", slice->folder);
-    r = gpu_share_listen(slice->share, socket, err);
+    r = gpu_region_host_listen(slice->region, socket, err);
     if (r == 0)
         r = gpu_list_add(slice->gpu, slice, err);
     if (r < 0)
         return r;
-    if (uv_poll_init(slice->gpu->loop, &slice->poll, gpu_share_poll_fd(slice->share)) < 0)
+    if (uv_poll_init(slice->gpu->loop, &slice->poll, gpu_region_host_poll_fd(slice->region)) < 0)
         return aq_fail(err, EIO, "slice of a GPU: it cannot be waited for");
     slice->poll.data = slice;
-    (void)uv_poll_start(&slice->poll, UV_READABLE, on_readable);
+    (void)uv_poll_start(&slice->poll, UV_READABLE, slice_on_readable);
     return 0;
 }
 
 /* ---- a new one ---- */
 
-static int make_folder(struct gpu_slice *slice, const struct image *image, struct aq_error *err)
+static int slice_make_directory(struct gpu_slice *slice, const struct image *image,
+                                struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r = fs_remove_tree(AT_FDCWD, slice->path, err);
 
     if (r < 0)
         return r;
-    /* containers' users look at them from below: only names in them are secret */
+    /* containers' users see them from below: only names in them are secret */
     if (mkdir(slice->path, 0711) < 0 || mkdir(slice->socket_folder, 0755) < 0)
         return aq_fail_errno(err, "make '%s'", slice->socket_folder);
     r = gpu_preload_text(image, &text, err);
     return r < 0 ? r : fs_write_quick(AT_FDCWD, slice->preload, text.data, text.len, 0644, err);
 }
 
-int gpu_slice_open(struct gpu *gpu, const struct uuid *id, const struct accel_attachment *attachment,
-                   const struct image *image, struct gpu_slice **ret, struct aq_error *err)
+int gpu_slice_open(struct gpu *gpu, const struct uuid *id,
+                   const struct accel_attachment *attachment, const struct image *image,
+                   struct gpu_slice **ret, struct aq_error *err)
 {
     AQ_CLEANUP(gpu_slice_leavep) struct gpu_slice *slice = NULL;
     struct gpu_grant grants[AQ_GPU_DEVICES_MAX];
-    int r = read_grants(attachment, grants, err);
+    int r = slice_read_grants(attachment, grants, err);
 
     if (r < 0)
         return r;
@@ -178,15 +181,15 @@ int gpu_slice_open(struct gpu *gpu, const struct uuid *id, const struct accel_at
         return aq_fail_as(err, ENOENT, "unenforceable", "gpu.library",
                           "this node cannot hold sessions to parts of a GPU: %s is missing",
                           gpu->library ? "aliquot-gpu-probe" : "libaliquot-gpu.so");
-    if (!(slice = alloc_slice(gpu, id, err)))
+    if (!(slice = slice_alloc(gpu, id, err)))
         return -err->code;
-    r = gpu_share_new(grants, (size_t)r, &slice->share, err);
+    r = gpu_region_host_new(grants, (size_t)r, &slice->region, err);
     if (r == 0)
-        r = make_folder(slice, image, err);
+        r = slice_make_directory(slice, image, err);
     if (r == 0)
-        r = gpu_share_keep_loans(slice->share, slice->loans, err);
+        r = gpu_region_host_persist_allocs(slice->region, slice->shared_allocs_path, err);
     if (r == 0)
-        r = serve(slice, err);
+        r = slice_serve(slice, err);
     AQ_FAULT("agent.gpu.open");
     if (r < 0) {
         (void)fs_remove_tree(AT_FDCWD, slice->path, NULL);
@@ -200,10 +203,10 @@ int gpu_slice_resize(struct gpu_slice *slice, const struct accel_attachment *att
                      struct aq_error *err)
 {
     struct gpu_grant grants[AQ_GPU_DEVICES_MAX];
-    int count = read_grants(attachment, grants, err), r = 0;
+    int count = slice_read_grants(attachment, grants, err), r = 0;
 
     for (int i = 0; r == 0 && i < count; i++)
-        r = gpu_share_set(slice->share, &grants[i], err);
+        r = gpu_region_host_set(slice->region, &grants[i], err);
     slice->limited = 0;
     gpu_wake(slice->gpu);
     return count < 0 ? count : r;
@@ -211,8 +214,8 @@ int gpu_slice_resize(struct gpu_slice *slice, const struct accel_attachment *att
 
 /* ---- one that outlived an agent ---- */
 
-/* Another process's memory file of this name, opened anew; or -errno. */
-static int open_kept(pid_t pid, const char *name, int flags)
+/* Another process's memory file of this name, opened again; or -errno. */
+static int slice_open_kept(pid_t pid, const char *name, int flags)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("/proc/%d/fd", (int)pid);
     DIR *dir = path ? opendir(path) : NULL;
@@ -233,8 +236,8 @@ static int open_kept(pid_t pid, const char *name, int flags)
 }
 
 /* The limits are new ones, which the next agent needs, too. */
-static int take_from_monitor(struct gpu_slice *slice, const char *monitor_folder,
-                             struct aq_error *err)
+static int slice_take_from_monitor(struct gpu_slice *slice, const char *monitor_folder,
+                                   struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int monitor = packets_connect(monitor_folder, err);
     struct ucred peer;
@@ -245,35 +248,36 @@ static int take_from_monitor(struct gpu_slice *slice, const char *monitor_folder
         return monitor;
     if (getsockopt(monitor, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         return aq_fail_errno(err, "ask for the monitor of '%s'", monitor_folder);
-    limits = open_kept(peer.pid, "aliquot-gpu-limits", O_RDONLY);
-    usage = open_kept(peer.pid, "aliquot-gpu-usage", O_RDWR);
+    limits = slice_open_kept(peer.pid, "aliquot-gpu-limits", O_RDONLY);
+    usage = slice_open_kept(peer.pid, "aliquot-gpu-usage", O_RDWR);
     if (limits < 0 || usage < 0) {
         aq_closep(&limits);
         aq_closep(&usage);
         return aq_fail(err, EIO, "the monitor does not hold its memory files");
     }
-    r = gpu_share_adopt(limits, usage, slice->loans, &slice->share, err);
+    r = gpu_region_host_adopt(limits, usage, slice->shared_allocs_path, &slice->region, err);
     if (r < 0)
         return r;
-    gpu_share_files(slice->share, &slice->kept[0], &slice->kept[1]);
+    gpu_region_host_files(slice->region, &slice->kept[0], &slice->kept[1]);
     AQ_FAULT("agent.gpu.adopted");
     return packets_send_kept(monitor, slice->kept) < 0
-               ? aq_fail_errno(err, "pass memory files to a monitor") : 0;
+               ? aq_fail_errno(err, "pass memory files to a monitor")
+               : 0;
 }
 
 int gpu_slice_adopt(struct gpu *gpu, const struct uuid *id, const char *monitor_folder,
                     struct gpu_slice **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(gpu_slice_leavep) struct gpu_slice *slice = alloc_slice(gpu, id, err);
+    AQ_CLEANUP(gpu_slice_leavep) struct gpu_slice *slice = slice_alloc(gpu, id, err);
     int r;
 
     if (!slice)
         return -err->code;
     if (access(slice->path, F_OK) < 0)
         return aq_fail_errno(err, "'%s'", slice->path);
-    r = take_from_monitor(slice, monitor_folder, err);
+    r = slice_take_from_monitor(slice, monitor_folder, err);
     if (r == 0)
-        r = serve(slice, err);
+        r = slice_serve(slice, err);
     if (r < 0)
         return r == -ENOENT ? -EIO : r;
     *ret = AQ_TAKE(slice);
@@ -284,17 +288,18 @@ int gpu_slice_adopt(struct gpu *gpu, const struct uuid *id, const char *monitor_
 
 bool gpu_slice_was_full(const struct gpu_slice *slice, struct strbuf *out)
 {
-    const struct aq_gpu_limits *limits = gpu_share_limits(slice->share);
-    const struct aq_gpu_usage *usage = gpu_share_usage(slice->share);
-    int64_t now = gpu_clocks_now_ns();
+    const struct aq_gpu_limits *limits = gpu_region_host_limits(slice->region);
+    const struct aq_gpu_usage *usage = gpu_region_host_usage(slice->region);
+    int64_t now = gpu_monotonic_ns();
 
     for (uint32_t d = 0; d < limits->device_count; d++) {
         int64_t at = __atomic_load_n(&usage->devices[d].refused_ns, __ATOMIC_RELAXED);
 
         if (!at || at > now || now - at > FULL_NS)
             continue;
-        strbuf_addf(out, "it failed after it was refused more of the %llu MiB of device memory "
-                         "that it has",
+        strbuf_addf(out,
+                    "it failed after it was refused more of the %llu MiB of device memory "
+                    "that it has",
                     (unsigned long long)limits->devices[d].memory_bytes >> 20);
         return true;
     }
@@ -312,8 +317,7 @@ size_t gpu_slice_mounts(const struct gpu_slice *slice, struct container_mount re
     ret[n++] = (struct container_mount){ .source = slice->gpu->library,
                                          .target = GPU_LIBRARY_INSIDE };
     ret[n++] = (struct container_mount){ .source = slice->gpu->probe, .target = GPU_PROBE_INSIDE };
-    ret[n++] = (struct container_mount){ .source = slice->preload,
-                                         .target = "/etc/ld.so.preload" };
+    ret[n++] = (struct container_mount){ .source = slice->preload, .target = "/etc/ld.so.preload" };
     return n;
 }
 

@@ -1,4 +1,5 @@
-/* watchdog.c - looks whether containers use devices past what holds them
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watchdog.c - checks whether containers use devices past their limits
  *
  * While there are slices, `aliquot-gpu watch` is asked twice a second who
  * holds how much of which device; one process for each management library
@@ -16,18 +17,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu/gpu_private.h"
+#include "agent/gpu/gpu_internal.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "gpuhost/judge.h"
+#include "gpuhost/violation.h"
 
 #define LOOK_MSEC 500
 #define SILENT_USEC (10 * USEC_PER_SEC)
 #define DELAY_MAX_USEC (60 * USEC_PER_SEC)
 #define WATCHERS_MAX 4
-#define FINDINGS_MAX 8
-#define ANSWER_MAX (sizeof(struct gpu_watch_head) + GPU_USES_MAX * sizeof(struct gpu_use))
+#define VIOLATIONS_MAX 8
+#define ANSWER_MAX \
+    (sizeof(struct gpu_watch_response) + GPU_PROCESSES_MAX * sizeof(struct gpu_process_memory))
 
 /* One process. Outlives its place until it is reaped and its pipes are closed. */
 struct watcher {
@@ -37,7 +39,7 @@ struct watcher {
     uv_pipe_t in, out;
     int open_handles;
     bool is_running, is_asked;
-    struct uuid limiting; /* whose device is being limited; nil = a look is under way */
+    struct uuid limiting; /* whose device is being limited; nil = a list was asked for */
     int64_t asked_usec;
     size_t len;
     char answer[ANSWER_MAX];
@@ -56,7 +58,7 @@ struct watchdog {
 
 /* ---- the end of a process ---- */
 
-static void on_handle_closed(uv_handle_t *handle)
+static void watchdog_on_handle_closed(uv_handle_t *handle)
 {
     struct watcher *w = handle->data;
 
@@ -64,30 +66,30 @@ static void on_handle_closed(uv_handle_t *handle)
         free(w);
 }
 
-static void on_ended(uv_process_t *process, int64_t status, int signal)
+static void watchdog_on_ended(uv_process_t *process, int64_t status, int signal)
 {
     struct watcher *w = process->data;
 
     (void)status;
     (void)signal;
     w->is_running = false;
-    uv_close((uv_handle_t *)process, on_handle_closed);
+    uv_close((uv_handle_t *)process, watchdog_on_handle_closed);
 }
 
-static void give_up(struct watchdog *dog, size_t place)
+static void watchdog_give_up(struct watchdog *dog, size_t place)
 {
     struct watcher *w = AQ_TAKE(dog->places[place].watcher);
 
     if (!w)
         return;
     w->dog = NULL;
-    uv_close((uv_handle_t *)&w->in, on_handle_closed);
-    uv_close((uv_handle_t *)&w->out, on_handle_closed);
+    uv_close((uv_handle_t *)&w->in, watchdog_on_handle_closed);
+    uv_close((uv_handle_t *)&w->out, watchdog_on_handle_closed);
     if (w->is_running)
         (void)uv_process_kill(&w->process, SIGKILL);
 }
 
-static void fail(struct watchdog *dog, size_t place, const char *why)
+static void watchdog_fail(struct watchdog *dog, size_t place, const char *why)
 {
     int64_t delay = AQ_MIN(USEC_PER_SEC << AQ_MIN(dog->places[place].failures, 10), DELAY_MAX_USEC);
 
@@ -95,11 +97,11 @@ static void fail(struct watchdog *dog, size_t place, const char *why)
         log_warning("nobody watches who uses GPUs past their limits: '%s watch --library %s' %s",
                     dog->gpu->watch_program, dog->places[place].library, why);
     dog->places[place].start_usec = clock_monotonic_usec() + delay;
-    give_up(dog, place);
+    watchdog_give_up(dog, place);
 }
 
-static void ask(struct watchdog *dog, size_t place);
-static void on_limited(struct gpu *gpu, const struct uuid *whose, int result);
+static void watchdog_ask(struct watchdog *dog, size_t place);
+static void watchdog_on_limited(struct gpu *gpu, const struct uuid *whose, int result);
 
 /* ---- what it says ---- */
 
@@ -108,7 +110,7 @@ struct belonging {
     char kernel[UUID_TEXT_MAX];
 };
 
-static bool belongs(pid_t pid, void *data)
+static bool watchdog_belongs(pid_t pid, void *data)
 {
     const struct belonging *to = data;
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -117,7 +119,7 @@ static bool belongs(pid_t pid, void *data)
     (void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
     if (fs_read(AT_FDCWD, path, 65536, &text, NULL) < 0 || !strstr(text.data, to->kernel))
         return false;
-    /* whoever has ended has no slot any more, but may still wait to be reaped */
+    /* a process that has ended has no slot any more, but may still wait to be reaped */
     strbuf_clear(&text);
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     if (fs_read(AT_FDCWD, path, 4096, &text, NULL) < 0)
@@ -126,32 +128,33 @@ static bool belongs(pid_t pid, void *data)
     return path[0] != 'Z' && path[0] != 'X';
 }
 
-static void tell(struct gpu_slice *slice, const struct gpu_finding *finding)
+static void watchdog_report(struct gpu_slice *slice, const struct gpu_violation *violation)
 {
     char text[200];
 
-    gpu_finding_write(finding, slice->share, text, sizeof(text));
-    slice->gpu->on_misuse(slice->gpu->data, &slice->id, text, gpu_finding_is_breach(finding));
+    gpu_violation_format(violation, slice->region, text, sizeof(text));
+    slice->gpu->on_violation(slice->gpu->data, &slice->id, text,
+                             gpu_violation_is_breach(violation));
 }
 
-/* The kernels that are found out may end, so by their ids. */
-static void judge_all(struct gpu *gpu, const struct gpu_use *uses, size_t count)
+/* The session's kernels that are found out may end, so by their ids. */
+static void watchdog_check_all(struct gpu *gpu, const struct gpu_process_memory *uses, size_t count)
 {
     for (size_t i = gpu->count; i-- > 0;) {
         struct gpu_slice *slice = gpu->slices[i];
-        struct gpu_finding findings[FINDINGS_MAX];
+        struct gpu_violation violations[VIOLATIONS_MAX];
         struct belonging to;
         size_t found;
 
         (void)uuid_format(&slice->id, to.kernel);
-        found = gpu_judge_look(&slice->judge, slice->share, uses, count, belongs, &to, findings,
-                               FINDINGS_MAX);
+        found = gpu_violation_check_run(&slice->violations, slice->region, uses, count,
+                                        watchdog_belongs, &to, violations, VIOLATIONS_MAX);
         for (size_t k = 0; k < found; k++)
-            tell(slice, &findings[k]);
+            watchdog_report(slice, &violations[k]);
     }
 }
 
-static void alloc_part(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+static void watchdog_alloc_part(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct watcher *w = handle->data;
 
@@ -159,44 +162,46 @@ static void alloc_part(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(w->answer + w->len, (unsigned int)(sizeof(w->answer) - w->len));
 }
 
-static void on_part(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+static void watchdog_on_part(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 {
     struct watcher *w = stream->data;
     struct watchdog *dog = w->dog;
-    struct gpu_watch_head head;
+    struct gpu_watch_response response;
 
     (void)buf;
     if (!dog || got == 0)
         return;
     if (got < 0) {
-        fail(dog, w->place, "has ended");
+        watchdog_fail(dog, w->place, "has ended");
         return;
     }
     w->len += (size_t)got;
-    if (w->len < sizeof(head))
+    if (w->len < sizeof(response))
         return;
-    memcpy(&head, w->answer, sizeof(head));
-    if (!w->is_asked || head.magic != AQ_GPU_MAGIC || head.count > GPU_USES_MAX) {
-        fail(dog, w->place, "says what cannot be");
+    memcpy(&response, w->answer, sizeof(response));
+    if (!w->is_asked || response.magic != AQ_GPU_MAGIC || response.count > GPU_PROCESSES_MAX) {
+        watchdog_fail(dog, w->place, "says what cannot be");
         return;
     }
-    if (w->len < sizeof(head) + head.count * sizeof(struct gpu_use))
+    if (w->len < sizeof(response) + response.count * sizeof(struct gpu_process_memory))
         return;
     w->is_asked = false;
     w->len = 0;
     dog->places[w->place].failures = 0;
     if (!uuid_is_nil(&w->limiting)) {
-        on_limited(dog->gpu, &w->limiting, head.result);
-        ask(dog, w->place);
+        watchdog_on_limited(dog->gpu, &w->limiting, response.result);
+        watchdog_ask(dog, w->place);
         return;
     }
-    judge_all(dog->gpu, (const struct gpu_use *)(void *)(w->answer + sizeof(head)), head.count);
+    watchdog_check_all(dog->gpu,
+                       (const struct gpu_process_memory *)(void *)(w->answer + sizeof(response)),
+                       response.count);
 }
 
 /* ---- limits of the driver ---- */
 
 /* The path of the kernel's cgroup; NULL before it is there, or if there is no version 2. */
-static char *find_cgroup(const struct gpu *gpu, const struct gpu_slice *slice)
+static char *watchdog_find_cgroup(const struct gpu *gpu, const struct gpu_slice *slice)
 {
     const struct cgroup_hierarchy *v2 = gpu->cgroups ? cgroup_find_v2(gpu->cgroups) : NULL;
     char name[UUID_TEXT_MAX];
@@ -207,32 +212,34 @@ static char *find_cgroup(const struct gpu *gpu, const struct gpu_slice *slice)
     return full && access(full, F_OK) == 0 ? AQ_TAKE(full) : NULL;
 }
 
-/* The next device that is to be limited; false = there is none now. The wall of the
+/* The next device that is to be limited; false = there is none now. The limit of the
  * driver is a little behind the library's, which answers as programs expect it.
  */
-static bool next_limit(const struct gpu *gpu, struct gpu_watch_order *order, struct uuid *ret_whose)
+static bool watchdog_next_limit(const struct gpu *gpu, struct gpu_watch_request *request,
+                                struct uuid *ret_whose)
 {
     for (size_t i = 0; i < gpu->count; i++) {
         const struct gpu_slice *slice = gpu->slices[i];
-        const struct aq_gpu_limits *limits = gpu_share_limits(slice->share);
+        const struct aq_gpu_limits *limits = gpu_region_host_limits(slice->region);
         AQ_CLEANUP(aq_freep) char *cgroup = NULL;
 
         if (slice->is_unlimited || slice->limited >= limits->device_count
-            || !(cgroup = find_cgroup(gpu, slice)) || strlen(cgroup) >= sizeof(order->cgroup))
+            || !(cgroup = watchdog_find_cgroup(gpu, slice))
+            || strlen(cgroup) >= sizeof(request->cgroup))
             continue;
-        *order = (struct gpu_watch_order){
-            .kind = GPU_ORDER_LIMIT,
-            .bytes = limits->devices[slice->limited].memory_bytes + GPU_JUDGE_TOLERANCE,
+        *request = (struct gpu_watch_request){
+            .kind = GPU_WATCH_LIMIT,
+            .bytes = limits->devices[slice->limited].memory_bytes + GPU_VIOLATION_TOLERANCE,
         };
-        memcpy(order->uuid, limits->devices[slice->limited].uuid, sizeof(order->uuid));
-        memcpy(order->cgroup, cgroup, strlen(cgroup) + 1);
+        memcpy(request->uuid, limits->devices[slice->limited].uuid, sizeof(request->uuid));
+        memcpy(request->cgroup, cgroup, strlen(cgroup) + 1);
         *ret_whose = slice->id;
         return true;
     }
     return false;
 }
 
-static void on_limited(struct gpu *gpu, const struct uuid *whose, int result)
+static void watchdog_on_limited(struct gpu *gpu, const struct uuid *whose, int result)
 {
     for (size_t i = 0; i < gpu->count; i++) {
         struct gpu_slice *slice = gpu->slices[i];
@@ -249,8 +256,8 @@ static void on_limited(struct gpu *gpu, const struct uuid *whose, int result)
 
 /* ---- starting it ---- */
 
-/* Our environment, and the card to look at if it is simulated. NULL-terminated, caller frees. */
-static char **make_environ(char *card)
+/* Our environment, and the card to observe if it is simulated. NULL-terminated, caller frees. */
+static char **watchdog_make_environ(char *card)
 {
     extern char **environ;
     size_t count = 0, n = 0;
@@ -268,19 +275,23 @@ static char **make_environ(char *card)
     return ret;
 }
 
-static int spawn(struct watcher *w, const char *library, const char *card)
+static int watchdog_spawn(struct watcher *w, const char *library, const char *card)
 {
     struct gpu *gpu = w->dog->gpu;
     AQ_CLEANUP(aq_freep) char *variable = card ? aq_format("SIMGPU_DEVICE=%s", card) : NULL;
-    char **env = make_environ(variable);
-    char *argv[] = { gpu->watch_program, (char *)"watch", (char *)"--library", (char *)library, NULL };
+    char **env = watchdog_make_environ(variable);
+    char *argv[] = { gpu->watch_program, (char *)"watch", (char *)"--library", (char *)library,
+                     NULL };
     uv_stdio_container_t stdio[3] = {
         { .flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&w->in },
         { .flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&w->out },
         { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO },
     };
-    const uv_process_options_t options = { .exit_cb = on_ended, .file = gpu->watch_program,
-                                           .args = argv, .env = env, .stdio_count = 3,
+    const uv_process_options_t options = { .exit_cb = watchdog_on_ended,
+                                           .file = gpu->watch_program,
+                                           .args = argv,
+                                           .env = env,
+                                           .stdio_count = 3,
                                            .stdio = stdio };
     int r = env ? uv_spawn(gpu->loop, &w->process, &options) : UV_ENOMEM;
 
@@ -288,13 +299,13 @@ static int spawn(struct watcher *w, const char *library, const char *card)
     return r;
 }
 
-static void start(struct watchdog *dog, size_t place, const char *card)
+static void watchdog_start(struct watchdog *dog, size_t place, const char *card)
 {
     struct watcher *w = calloc(1, sizeof(*w));
     int r;
 
     if (!w) {
-        fail(dog, place, "needs more memory than there is");
+        watchdog_fail(dog, place, "needs more memory than there is");
         return;
     }
     w->dog = dog;
@@ -304,38 +315,38 @@ static void start(struct watchdog *dog, size_t place, const char *card)
     w->process.data = w->in.data = w->out.data = w;
     w->open_handles = 3;
     dog->places[place].watcher = w;
-    r = spawn(w, dog->places[place].library, card);
+    r = watchdog_spawn(w, dog->places[place].library, card);
     if (r < 0) {
-        uv_close((uv_handle_t *)&w->process, on_handle_closed);
-        fail(dog, place, uv_strerror(r));
+        uv_close((uv_handle_t *)&w->process, watchdog_on_handle_closed);
+        watchdog_fail(dog, place, uv_strerror(r));
         return;
     }
     w->is_running = true;
-    (void)uv_read_start((uv_stream_t *)&w->out, alloc_part, on_part);
+    (void)uv_read_start((uv_stream_t *)&w->out, watchdog_alloc_part, watchdog_on_part);
 }
 
 /* ---- asking it ---- */
 
-static void ask(struct watchdog *dog, size_t place)
+static void watchdog_ask(struct watchdog *dog, size_t place)
 {
     struct watcher *w = dog->places[place].watcher;
-    struct gpu_watch_order order = { .kind = GPU_ORDER_LOOK };
-    uv_buf_t bytes = uv_buf_init((char *)&order, sizeof(order));
+    struct gpu_watch_request request = { .kind = GPU_WATCH_LIST };
+    uv_buf_t bytes = uv_buf_init((char *)&request, sizeof(request));
 
     if (w->is_asked) {
         if (clock_monotonic_usec() - w->asked_usec > SILENT_USEC)
-            fail(dog, place, "does not answer");
+            watchdog_fail(dog, place, "does not answer");
         return;
     }
     w->is_asked = true;
     w->asked_usec = clock_monotonic_usec();
     w->limiting = (struct uuid){ 0 };
-    (void)next_limit(dog->gpu, &order, &w->limiting);
-    if (uv_try_write((uv_stream_t *)&w->in, &bytes, 1) != sizeof(order))
-        fail(dog, place, "takes no questions");
+    (void)watchdog_next_limit(dog->gpu, &request, &w->limiting);
+    if (uv_try_write((uv_stream_t *)&w->in, &bytes, 1) != sizeof(request))
+        watchdog_fail(dog, place, "takes no questions");
 }
 
-static const char *info_of(const struct accel_plugin *plugin, const char *key)
+static const char *watchdog_plugin_info(const struct accel_plugin *plugin, const char *key)
 {
     for (size_t i = 0; i < plugin->info_count; i++)
         if (strcmp(plugin->info[i].key, key) == 0)
@@ -344,7 +355,7 @@ static const char *info_of(const struct accel_plugin *plugin, const char *key)
 }
 
 /* The place of a library; a free one if it has none. WATCHERS_MAX = all are taken. */
-static size_t place_of(struct watchdog *dog, const char *library)
+static size_t watchdog_place_of(struct watchdog *dog, const char *library)
 {
     size_t found = WATCHERS_MAX;
 
@@ -359,37 +370,37 @@ static size_t place_of(struct watchdog *dog, const char *library)
     return found;
 }
 
-static void look_by(struct watchdog *dog, const struct accel_plugin *plugin)
+static void watchdog_check_plugin(struct watchdog *dog, const struct accel_plugin *plugin)
 {
-    const char *library = info_of(plugin, "nvml_library");
-    size_t place = library ? place_of(dog, library) : WATCHERS_MAX;
+    const char *library = watchdog_plugin_info(plugin, "nvml_library");
+    size_t place = library ? watchdog_place_of(dog, library) : WATCHERS_MAX;
 
     if (place == WATCHERS_MAX || !dog->places[place].library)
         return;
     if (!dog->places[place].watcher && clock_monotonic_usec() >= dog->places[place].start_usec)
-        start(dog, place, info_of(plugin, "simulated_card"));
+        watchdog_start(dog, place, watchdog_plugin_info(plugin, "simulated_card"));
     if (dog->places[place].watcher)
-        ask(dog, place);
+        watchdog_ask(dog, place);
 }
 
-static void rest(struct watchdog *dog)
+static void watchdog_stop(struct watchdog *dog)
 {
     (void)uv_timer_stop(&dog->timer);
     for (size_t i = 0; i < WATCHERS_MAX; i++)
-        give_up(dog, i);
+        watchdog_give_up(dog, i);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void watchdog_on_timer(uv_timer_t *timer)
 {
     struct watchdog *dog = timer->data;
     const struct accel_plugin *plugin;
 
     if (!dog->gpu->count) {
-        rest(dog);
+        watchdog_stop(dog);
         return;
     }
     for (size_t i = 0; (plugin = accel_plugin(dog->gpu->accel, i)); i++)
-        look_by(dog, plugin);
+        watchdog_check_plugin(dog, plugin);
 }
 
 /* ---- life ---- */
@@ -397,10 +408,10 @@ static void on_timer(uv_timer_t *timer)
 void watchdog_wake(struct watchdog *dog)
 {
     if (dog->gpu->watch_program && !uv_is_active((const uv_handle_t *)&dog->timer))
-        (void)uv_timer_start(&dog->timer, on_timer, LOOK_MSEC, LOOK_MSEC);
+        (void)uv_timer_start(&dog->timer, watchdog_on_timer, LOOK_MSEC, LOOK_MSEC);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void watchdog_on_timer_closed(uv_handle_t *handle)
 {
     struct watchdog *dog = handle->data;
 
@@ -425,6 +436,6 @@ void watchdog_free(struct watchdog *dog)
 {
     if (!dog)
         return;
-    rest(dog);
-    uv_close((uv_handle_t *)&dog->timer, on_timer_closed);
+    watchdog_stop(dog);
+    uv_close((uv_handle_t *)&dog->timer, watchdog_on_timer_closed);
 }

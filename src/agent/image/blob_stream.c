@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blob_stream.c - reads and decompresses a layer's blob and computes both digests */
 #include "agent/image/blob_stream.h"
 
 #include <archive.h>
@@ -20,7 +22,7 @@ struct blob_stream {
     char chunk[CHUNK];
 };
 
-static la_ssize_t on_read(struct archive *archive, void *data, const void **ret)
+static la_ssize_t blob_stream_on_read(struct archive *archive, void *data, const void **ret)
 {
     struct blob_stream *stream = data;
     ssize_t got;
@@ -40,14 +42,14 @@ static la_ssize_t on_read(struct archive *archive, void *data, const void **ret)
     return got;
 }
 
-static int fail_archive(struct blob_stream *stream, struct aq_error *err)
+static int blob_stream_fail_archive(struct blob_stream *stream, struct aq_error *err)
 {
     const char *text = archive_error_string(stream->archive);
 
     if (stream->read_errno)
         return aq_fail(err, stream->read_errno, "read the blob: %s", strerror(stream->read_errno));
     return aq_fail(err, EBADMSG, "the blob cannot be decompressed: %s",
-                   text ? text : "memory is short");
+                   text ? text : "out of memory");
 }
 
 static EVP_MD_CTX *new_digest(void)
@@ -73,10 +75,10 @@ static int open_archive(struct blob_stream *stream, struct aq_error *err)
     if (r == ARCHIVE_OK)
         r = archive_read_support_format_empty(stream->archive);
     if (r == ARCHIVE_OK)
-        r = archive_read_open(stream->archive, stream, NULL, on_read, NULL);
+        r = archive_read_open(stream->archive, stream, NULL, blob_stream_on_read, NULL);
     if (r == ARCHIVE_OK)
         r = archive_read_next_header(stream->archive, &entry);
-    return r == ARCHIVE_OK || r == ARCHIVE_EOF ? 0 : fail_archive(stream, err);
+    return r == ARCHIVE_OK || r == ARCHIVE_EOF ? 0 : blob_stream_fail_archive(stream, err);
 }
 
 int blob_stream_new(int fd, int64_t plain_max, struct blob_stream **ret, struct aq_error *err)
@@ -85,14 +87,14 @@ int blob_stream_new(int fd, int64_t plain_max, struct blob_stream **ret, struct 
     int r;
 
     if (!stream)
-        return aq_fail(err, ENOMEM, "layer");
+        return aq_fail_oom(err);
     stream->fd = fd;
     stream->plain_max = plain_max;
     stream->archive = archive_read_new();
     stream->blob = new_digest();
     stream->plain = new_digest();
     if (!stream->archive || !stream->blob || !stream->plain)
-        return aq_fail(err, ENOMEM, "layer");
+        return aq_fail_oom(err);
     r = open_archive(stream, err);
     if (r == 0)
         *ret = AQ_TAKE(stream);
@@ -121,13 +123,15 @@ ptrdiff_t blob_stream_read(struct blob_stream *stream, const void **ret, struct 
     if (r == ARCHIVE_EOF)
         return 0;
     if (r != ARCHIVE_OK)
-        return fail_archive(stream, err);
+        return blob_stream_fail_archive(stream, err);
     stream->plain_bytes += (int64_t)size;
     if (stream->plain_bytes > stream->plain_max)
-        return aq_fail(err, EFBIG, "the layer has more than %lld bytes when decompressed "
-                                   "([image] max-layer-size)", (long long)stream->plain_max);
+        return aq_fail(err, EFBIG,
+                       "the layer has more than %lld bytes when decompressed "
+                       "([image] max-layer-size)",
+                       (long long)stream->plain_max);
     if (EVP_DigestUpdate(stream->plain, *ret, size) != 1)
-        return aq_fail(err, ENOMEM, "layer");
+        return aq_fail_oom(err);
     return (ptrdiff_t)size;
 }
 
@@ -136,20 +140,22 @@ int64_t blob_stream_position(const struct blob_stream *stream)
     return stream->position;
 }
 
-static int compare(EVP_MD_CTX *context, const char *wanted, const char *field,
-                   struct aq_error *err)
+static int blob_stream_compare(EVP_MD_CTX *context, const char *wanted, const char *field,
+                               struct aq_error *err)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     char text[DIGEST_TEXT_MAX] = "sha256:";
     unsigned len;
 
     if (EVP_DigestFinal_ex(context, digest, &len) != 1)
-        return aq_fail(err, ENOMEM, "layer");
+        return aq_fail_oom(err);
     for (unsigned i = 0; i < len; i++)
         (void)snprintf(text + 7 + 2 * i, 3, "%02x", digest[i]);
     if (wanted && strcmp(text, wanted) != 0)
-        return aq_fail_field(err, EBADMSG, field, "the layer is not what the image promises: its "
-                                                  "%s is %s, not %s", field, text, wanted);
+        return aq_fail_field(err, EBADMSG, field,
+                             "the layer is not what the image promises: its "
+                             "%s is %s, not %s",
+                             field, text, wanted);
     return 0;
 }
 
@@ -164,12 +170,12 @@ int blob_stream_verify(struct blob_stream *stream, const char *blob_digest, cons
         got = blob_stream_read(stream, &bytes, err);
     while (got > 0);
     /* a compressed stream may end before the blob does */
-    while (got == 0 && on_read(NULL, stream, &bytes) > 0)
+    while (got == 0 && blob_stream_on_read(NULL, stream, &bytes) > 0)
         ;
     if (stream->read_errno)
-        return fail_archive(stream, err);
+        return blob_stream_fail_archive(stream, err);
     if (got < 0)
         return (int)got;
-    r = compare(stream->blob, blob_digest, "blob", err);
-    return r < 0 ? r : compare(stream->plain, diff_id, "diff_id", err);
+    r = blob_stream_compare(stream->blob, blob_digest, "blob", err);
+    return r < 0 ? r : blob_stream_compare(stream->plain, diff_id, "diff_id", err);
 }

@@ -1,4 +1,5 @@
-/* blob_stream.h - a layer's blob, decompressed, with the digests of both forms
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blob_stream.h - reads and decompresses a layer's blob and computes both digests
  *
  * What is read is the tar file; libarchive finds out how it is compressed.
  */

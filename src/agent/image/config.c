@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.c - what an image says about how to run it */
 #include "agent/image/config.h"
 
 #include <errno.h>
@@ -6,7 +8,7 @@
 
 #include "model/reference.h"
 
-static int bad(struct aq_error *err, const char *member, const char *why)
+static int image_config_bad(struct aq_error *err, const char *member, const char *why)
 {
     return aq_fail_field(err, EBADMSG, member, "the image's configuration: %s %s", member, why);
 }
@@ -19,7 +21,8 @@ static void texts_free(char **texts)
 }
 
 /* An absent or null member is NULL, as is "". */
-static int get_text(const json_t *object, const char *member, char **ret, struct aq_error *err)
+static int image_config_get_text(const json_t *object, const char *member, char **ret,
+                                 struct aq_error *err)
 {
     const json_t *value = json_object_get(object, member);
     const char *text = json_string_value(value);
@@ -27,9 +30,9 @@ static int get_text(const json_t *object, const char *member, char **ret, struct
     if (!value || json_is_null(value) || (text && !*text))
         return 0;
     if (!text)
-        return bad(err, member, "is not text");
+        return image_config_bad(err, member, "is not text");
     *ret = strdup(text);
-    return *ret ? 0 : aq_fail(err, ENOMEM, "image configuration");
+    return *ret ? 0 : aq_fail_oom(err);
 }
 
 static int get_texts(const json_t *object, const char *member, size_t max, char ***ret,
@@ -42,21 +45,21 @@ static int get_texts(const json_t *object, const char *member, size_t max, char 
     if (!value || json_is_null(value) || (json_is_array(value) && count == 0))
         return 0;
     if (!json_is_array(value))
-        return bad(err, member, "is not a list");
+        return image_config_bad(err, member, "is not a list");
     if (count > max)
-        return bad(err, member, "has too many entries");
+        return image_config_bad(err, member, "has too many entries");
     texts = calloc(count + 1, sizeof(*texts));
     for (size_t i = 0; texts && i < count; i++) {
         const char *text = json_string_value(json_array_get(value, i));
 
         if (!text || !(texts[i] = strdup(text))) {
             texts_free(texts);
-            return text ? aq_fail(err, ENOMEM, "image configuration")
-                        : bad(err, member, "has an entry that is not text");
+            return text ? aq_fail_oom(err)
+                        : image_config_bad(err, member, "has an entry that is not text");
         }
     }
     if (!texts)
-        return aq_fail(err, ENOMEM, "image configuration");
+        return aq_fail_oom(err);
     *ret = texts;
     if (ret_count)
         *ret_count = count;
@@ -71,21 +74,21 @@ static int get_labels(json_t *object, struct image_config *config, struct aq_err
     if (!labels || json_is_null(labels))
         return 0;
     if (!json_is_object(labels))
-        return bad(err, "Labels", "is not an object");
+        return image_config_bad(err, "Labels", "is not an object");
     if (json_object_size(labels) > IMAGE_TEXTS_MAX)
-        return bad(err, "Labels", "has too many entries");
+        return image_config_bad(err, "Labels", "has too many entries");
     config->labels = calloc(json_object_size(labels) + 1, sizeof(*config->labels));
     if (!config->labels)
-        return aq_fail(err, ENOMEM, "image configuration");
+        return aq_fail_oom(err);
     json_object_foreach(labels, key, value) {
         struct image_label *label = &config->labels[config->label_count++];
 
         if (!json_is_string(value))
-            return bad(err, "Labels", "has an entry that is not text");
+            return image_config_bad(err, "Labels", "has an entry that is not text");
         label->key = strdup(key);
         label->value = strdup(json_string_value(value));
         if (!label->key || !label->value)
-            return aq_fail(err, ENOMEM, "image configuration");
+            return aq_fail_oom(err);
     }
     return 0;
 }
@@ -99,41 +102,43 @@ static int get_run(json_t *run, struct image_config *config, struct aq_error *er
     if (r == 0)
         r = get_texts(run, "Cmd", IMAGE_TEXTS_MAX, &config->cmd, NULL, err);
     if (r == 0)
-        r = get_text(run, "WorkingDir", &config->workdir, err);
+        r = image_config_get_text(run, "WorkingDir", &config->workdir, err);
     if (r == 0)
-        r = get_text(run, "User", &config->user, err);
+        r = image_config_get_text(run, "User", &config->user, err);
     if (r == 0)
-        r = get_text(run, "StopSignal", &config->stop_signal, err);
+        r = image_config_get_text(run, "StopSignal", &config->stop_signal, err);
     if (r == 0)
         r = get_labels(run, config, err);
     for (char **at = config->env; r == 0 && at && *at; at++)
         if (!strchr(*at, '=') || **at == '=')
-            r = bad(err, "Env", "has an entry that is not NAME=value");
+            r = image_config_bad(err, "Env", "has an entry that is not NAME=value");
     if (r == 0 && config->workdir && config->workdir[0] != '/')
-        r = bad(err, "WorkingDir", "is not absolute");
+        r = image_config_bad(err, "WorkingDir", "is not absolute");
     return r;
 }
 
-static int get_layers(const json_t *root, struct image_config *config, struct aq_error *err)
+static int image_config_get_layers(const json_t *root, struct image_config *config,
+                                   struct aq_error *err)
 {
     const json_t *rootfs = json_object_get(root, "rootfs");
     const char *type = json_string_value(json_object_get(rootfs, "type"));
     int r;
 
     if (!type || strcmp(type, "layers") != 0)
-        return bad(err, "rootfs.type", "is not \"layers\"");
+        return image_config_bad(err, "rootfs.type", "is not \"layers\"");
     r = get_texts(rootfs, "diff_ids", IMAGE_LAYERS_MAX, &config->diff_ids, &config->diff_count,
                   err);
     for (size_t i = 0; r == 0 && i < config->diff_count; i++)
         if (!digest_is_valid(config->diff_ids[i]))
-            r = bad(err, "rootfs.diff_ids", "has an entry that is not a sha256 digest");
+            r = image_config_bad(err, "rootfs.diff_ids",
+                                 "has an entry that is not a sha256 digest");
     if (r == 0 && config->diff_count == 0)
-        r = bad(err, "rootfs.diff_ids", "names no layer: this is no image of a root file system");
+        r = image_config_bad(err, "rootfs.diff_ids",
+                             "names no layer: this is no image of a root file system");
     return r;
 }
 
-int image_config_parse(const char *json, size_t len, struct image_config *ret,
-                       struct aq_error *err)
+int image_config_parse(const char *json, size_t len, struct image_config *ret, struct aq_error *err)
 {
     struct image_config config = { .env = NULL };
     json_error_t where;
@@ -150,15 +155,15 @@ int image_config_parse(const char *json, size_t len, struct image_config *ret,
                        root ? "it is something else" : where.text);
     }
     run = json_object_get(root, "config");
-    r = get_text(root, "architecture", &config.architecture, err);
+    r = image_config_get_text(root, "architecture", &config.architecture, err);
     if (r == 0)
-        r = get_text(root, "os", &config.os, err);
+        r = image_config_get_text(root, "os", &config.os, err);
     if (r == 0)
-        r = get_text(root, "variant", &config.variant, err);
+        r = image_config_get_text(root, "variant", &config.variant, err);
     if (r == 0 && json_is_object(run))
         r = get_run(run, &config, err);
     if (r == 0)
-        r = get_layers(root, &config, err);
+        r = image_config_get_layers(root, &config, err);
     json_decref(root);
     if (r < 0)
         image_config_done(&config);

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config.h - what an image says about how to run it
  *
  * The OCI image configuration (github.com/opencontainers/image-spec,
- * config.md; Docker's has the same members) as far as it matters here. Bytes
- * of strangers: sizes and counts are limited, texts have no NUL.
+ * config.md; Docker's has the same members) as far as it matters here. The
+ * bytes are untrusted: sizes and counts are limited, texts have no NUL.
  */
 #ifndef AQ_AGENT_IMAGE_CONFIG_H
 #define AQ_AGENT_IMAGE_CONFIG_H
@@ -20,16 +21,16 @@ struct image_label {
 };
 
 struct image_config {
-    char **env;          /* "NAME=value"; these three NULL-terminated, NULL = none */
+    char **env; /* "NAME=value"; these three NULL-terminated, NULL = none */
     char **entrypoint;
     char **cmd;
-    char *workdir;       /* absolute; NULL = "/" */
-    char *user;          /* "name", "uid", "name:group", "uid:gid"; NULL = root */
+    char *workdir;                     /* absolute; NULL = "/" */
+    char *user;                        /* "name", "uid", "name:group", "uid:gid"; NULL = root */
     char *architecture, *os, *variant; /* OCI names; NULL = not said */
-    char *stop_signal;   /* NULL = SIGTERM */
+    char *stop_signal;                 /* NULL = SIGTERM */
     struct image_label *labels;
     size_t label_count;
-    char **diff_ids;     /* of the layers, lowest first */
+    char **diff_ids; /* of the layers, lowest first */
     size_t diff_count;
 };
 

@@ -1,12 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fetch.c - runs skopeo for manifests, configurations and blobs, and explains its failures */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/image/folder.h"
-#include "agent/image/lists.h"
-#include "agent/image/store.h"
+#include "agent/image/store_layout.h"
+#include "agent/settings/image_registries.h"
+#include "agent/image/images_internal.h"
 #include "base/clock.h"
 #include "base/fs.h"
 
@@ -20,16 +22,16 @@ int fetch_write_registries(struct images *images, struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = images_path(images, "registries.conf");
 
-    image_lists_write(images->settings, &text);
+    image_registries_write(images->settings, &text);
     if (!path || !strbuf_ok(&text))
-        return aq_fail(err, ENOMEM, "images");
+        return aq_fail_oom(err);
     return text.len ? fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err)
                     : fs_remove_tree(AT_FDCWD, path, err);
 }
 
 /* ---- skopeo's arguments ---- */
 
-struct command {
+struct fetch_command {
     const char *args[ARGS_MAX];
     size_t count;
     char *owned[ARGS_MAX];
@@ -37,7 +39,7 @@ struct command {
     bool failed;
 };
 
-static void add(struct command *command, const char *arg)
+static void fetch_add(struct fetch_command *command, const char *arg)
 {
     if (command->count < ARGS_MAX - 1)
         command->args[command->count++] = arg;
@@ -45,7 +47,7 @@ static void add(struct command *command, const char *arg)
         command->failed = true;
 }
 
-static void add_owned(struct command *command, char *arg)
+static void add_owned(struct fetch_command *command, char *arg)
 {
     if (!arg || command->owned_count == ARGS_MAX) {
         free(arg);
@@ -53,10 +55,10 @@ static void add_owned(struct command *command, char *arg)
         return;
     }
     command->owned[command->owned_count++] = arg;
-    add(command, arg);
+    fetch_add(command, arg);
 }
 
-static void command_done(struct command *command)
+static void command_done(struct fetch_command *command)
 {
     for (size_t i = 0; i < command->owned_count; i++)
         free(command->owned[i]);
@@ -73,41 +75,42 @@ static char *source_of(const struct reference *ref, const char *digest)
     return aq_format("docker://%s/%s:%s", ref->registry, ref->repository, ref->tag);
 }
 
-static void begin(struct images *images, struct command *command, const char *verb)
+static void fetch_begin(struct images *images, struct fetch_command *command, const char *verb)
 {
     const struct settings *settings = images->settings;
     char *registries = images_path(images, "registries.conf");
 
-    add(command, settings->image_skopeo ? settings->image_skopeo : "skopeo");
+    fetch_add(command, settings->image_skopeo ? settings->image_skopeo : "skopeo");
     add_owned(command, aq_format("--command-timeout=%llds",
                                  (long long)(settings->image_timeout_usec / USEC_PER_SEC)));
     if (registries && access(registries, R_OK) == 0) {
-        add(command, "--registries-conf");
+        fetch_add(command, "--registries-conf");
         add_owned(command, registries);
     } else {
         command->failed = command->failed || !registries;
         free(registries);
     }
     if (settings->image_policy) {
-        add(command, "--policy");
-        add(command, settings->image_policy);
+        fetch_add(command, "--policy");
+        fetch_add(command, settings->image_policy);
     } else if (access(POLICY_DEFAULT, R_OK) < 0) {
-        add(command, "--insecure-policy");
+        fetch_add(command, "--insecure-policy");
     }
-    add(command, verb);
-    add(command, "--retry-times=2");
+    fetch_add(command, verb);
+    fetch_add(command, "--retry-times=2");
     if (settings->image_auth) {
-        add(command, "--authfile");
-        add(command, settings->image_auth);
+        fetch_add(command, "--authfile");
+        fetch_add(command, settings->image_auth);
     }
 }
 
-static int run(struct images *images, struct command *command, const struct tool_events *events,
-               void *data, struct tool **ret, struct aq_error *err)
+static int fetch_run(struct images *images, struct fetch_command *command,
+                     const struct tool_events *events, void *data, struct tool **ret,
+                     struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *tmpdir = images_path(images, "pulls");
     int r = command->failed || !tmpdir
-                ? aq_fail(err, ENOMEM, "fetch an image")
+                ? aq_fail_oom(err)
                 : tool_start(images->loop, command->args, tmpdir, events, data, ret, err);
 
     command_done(command);
@@ -118,39 +121,39 @@ int fetch_manifest(struct images *images, const struct reference *ref, const cha
                    const struct tool_events *events, void *data, struct tool **ret,
                    struct aq_error *err)
 {
-    struct command command = { .count = 0 };
+    struct fetch_command command = { .count = 0 };
 
-    begin(images, &command, "inspect");
-    add(&command, "--raw");
+    fetch_begin(images, &command, "inspect");
+    fetch_add(&command, "--raw");
     add_owned(&command, source_of(ref, digest));
-    return run(images, &command, events, data, ret, err);
+    return fetch_run(images, &command, events, data, ret, err);
 }
 
 int fetch_config(struct images *images, const struct reference *ref, const char *digest,
                  const struct tool_events *events, void *data, struct tool **ret,
                  struct aq_error *err)
 {
-    struct command command = { .count = 0 };
+    struct fetch_command command = { .count = 0 };
 
-    begin(images, &command, "inspect");
-    add(&command, "--raw");
-    add(&command, "--config");
+    fetch_begin(images, &command, "inspect");
+    fetch_add(&command, "--raw");
+    fetch_add(&command, "--config");
     add_owned(&command, source_of(ref, digest));
-    return run(images, &command, events, data, ret, err);
+    return fetch_run(images, &command, events, data, ret, err);
 }
 
 int fetch_blobs(struct images *images, const struct reference *ref, const char *digest,
-                const char *folder, const struct tool_events *events, void *data,
+                const char *directory, const struct tool_events *events, void *data,
                 struct tool **ret, struct aq_error *err)
 {
-    struct command command = { .count = 0 };
+    struct fetch_command command = { .count = 0 };
 
-    begin(images, &command, "copy");
-    add(&command, "--quiet");
-    add(&command, "--dest-oci-accept-uncompressed-layers");
+    fetch_begin(images, &command, "copy");
+    fetch_add(&command, "--quiet");
+    fetch_add(&command, "--dest-oci-accept-uncompressed-layers");
     add_owned(&command, source_of(ref, digest));
-    add_owned(&command, aq_format("oci:%s:image", folder));
-    return run(images, &command, events, data, ret, err);
+    add_owned(&command, aq_format("oci:%s:image", directory));
+    return fetch_run(images, &command, events, data, ret, err);
 }
 
 /* ---- what went wrong ---- */

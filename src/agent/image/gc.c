@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Removal: of images by name, and of what nobody uses by age and space.
  *
- * A folder that goes is renamed at once, so that nobody finds it again; its
+ * A directory that goes is renamed at once, so that nobody finds it again; its
  * tree is removed in a worker thread. The image goes before its layers: one
  * that lost a layer is never found at a start, or is dropped there.
  */
@@ -14,8 +15,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "agent/image/folder.h"
-#include "agent/image/store.h"
+#include "agent/image/store_layout.h"
+#include "agent/image/images_internal.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
@@ -24,19 +25,19 @@
 #define GC_MSEC (3600 * 1000)
 #define ORPHAN_USEC (INT64_C(24) * 3600 * USEC_PER_SEC) /* what broken pulls left, to be resumed */
 
-struct rubbish {
+struct garbage {
     struct list link;
     char *path;
 };
 
 /* ---- trees ---- */
 
-static void on_remove(uv_work_t *work)
+static void gc_on_remove(uv_work_t *work)
 {
     struct images *images = work->data;
-    struct rubbish *rubbish = LIST_ENTRY(images->rubbish.next, struct rubbish, link);
+    struct garbage *garbage = LIST_ENTRY(images->garbage.next, struct garbage, link);
 
-    (void)fs_remove_tree(AT_FDCWD, rubbish->path, NULL);
+    (void)fs_remove_tree(AT_FDCWD, garbage->path, NULL);
     AQ_FAULT("agent.image.tree-removed");
 }
 
@@ -45,12 +46,12 @@ static void remove_next(struct images *images);
 static void on_removed(uv_work_t *work, int status)
 {
     struct images *images = work->data;
-    struct rubbish *rubbish = LIST_ENTRY(images->rubbish.next, struct rubbish, link);
+    struct garbage *garbage = LIST_ENTRY(images->garbage.next, struct garbage, link);
 
     (void)status; /* nobody cancels it */
-    list_remove(&rubbish->link);
-    free(rubbish->path);
-    free(rubbish);
+    list_remove(&garbage->link);
+    free(garbage->path);
+    free(garbage);
     images->is_removing = false;
     remove_next(images);
     images_let_go(images);
@@ -58,49 +59,49 @@ static void on_removed(uv_work_t *work, int status)
 
 static void remove_next(struct images *images)
 {
-    if (images->is_removing || list_is_empty(&images->rubbish))
+    if (images->is_removing || list_is_empty(&images->garbage))
         return;
     if (images->is_closing) { /* the next start removes the rest */
-        LIST_FOREACH(it, &images->rubbish) {
-            struct rubbish *rubbish = LIST_ENTRY(it, struct rubbish, link);
+        LIST_FOREACH(it, &images->garbage) {
+            struct garbage *garbage = LIST_ENTRY(it, struct garbage, link);
 
             list_remove(it);
-            free(rubbish->path);
-            free(rubbish);
+            free(garbage->path);
+            free(garbage);
         }
         return;
     }
     images->is_removing = true;
     images->open++;
     images->removal.data = images;
-    (void)uv_queue_work(images->loop, &images->removal, on_remove, on_removed);
+    (void)uv_queue_work(images->loop, &images->removal, gc_on_remove, on_removed);
 }
 
-int gc_add_rubbish(struct images *images, const char *path)
+int gc_add_garbage(struct images *images, const char *path)
 {
-    struct rubbish *rubbish = calloc(1, sizeof(*rubbish));
+    struct garbage *garbage = calloc(1, sizeof(*garbage));
 
-    if (!rubbish || !(rubbish->path = strdup(path))) {
-        free(rubbish);
+    if (!garbage || !(garbage->path = strdup(path))) {
+        free(garbage);
         return -ENOMEM;
     }
-    list_add(&images->rubbish, &rubbish->link);
+    list_add(&images->garbage, &garbage->link);
     remove_next(images);
     return 0;
 }
 
-/* Rename folder/name so that it has no meaning any more, and remove it later. */
-static int throw_away(struct images *images, const char *folder, const char *name,
+/* Rename directory/name so that it has no meaning any more, and remove it later. */
+static int throw_away(struct images *images, const char *directory, const char *name,
                       struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s/%s", images->folder, folder, name);
-    AQ_CLEANUP(aq_freep) char *gone = aq_format("%s/%s/" FOLDER_GONE "%s", images->folder, folder,
-                                                name);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s/%s", images->directory, directory, name);
+    AQ_CLEANUP(aq_freep) char *gone = aq_format("%s/%s/" LAYOUT_REMOVED_PREFIX "%s",
+                                                images->directory, directory, name);
 
     if (!path || !gone)
-        return aq_fail(err, ENOMEM, "remove an image");
+        return aq_fail_oom(err);
     if (rename(path, gone) == 0)
-        return gc_add_rubbish(images, gone) < 0 ? aq_fail(err, ENOMEM, "remove an image") : 0;
+        return gc_add_garbage(images, gone) < 0 ? aq_fail_oom(err) : 0;
     if (errno != EEXIST && errno != ENOTEMPTY)
         return errno == ENOENT ? 0 : aq_fail_errno(err, "rename '%s'", path);
     return aq_fail(err, EBUSY, "'%s' is being removed already", gone);
@@ -108,11 +109,11 @@ static int throw_away(struct images *images, const char *folder, const char *nam
 
 /* ---- layers ---- */
 
-static int64_t remove_layer(struct images *images, struct layer *layer)
+static int64_t remove_layer(struct images *images, struct image_layer *layer)
 {
     int64_t size = layer->size_bytes;
 
-    if (throw_away(images, "layers", folder_hex(layer->diff_id), NULL) < 0)
+    if (throw_away(images, "layers", layout_digest_hex(layer->diff_id), NULL) < 0)
         return 0;
     layer->is_here = false;
     layer->users++;
@@ -126,7 +127,7 @@ static int64_t remove_layers(struct images *images, int64_t older_usec)
     int64_t freed = 0;
 
     for (size_t i = images->layers.count; i-- > 0;) {
-        struct layer *layer = images->layers.entries[i].value;
+        struct image_layer *layer = images->layers.entries[i].value;
 
         if (!layer->users && layer->is_here && layer->seen_usec <= older_usec)
             freed += remove_layer(images, layer);
@@ -136,11 +137,11 @@ static int64_t remove_layers(struct images *images, int64_t older_usec)
 
 /* ---- images ---- */
 
-static void remove_names(struct images *images, const struct record *record)
+static void remove_names(struct images *images, const struct image_record *record)
 {
     for (size_t i = 0; i < images->names.count; i++) {
-        const struct name *name = images->names.entries[i].value;
-        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/names/%s", images->folder,
+        const struct image_name *name = images->names.entries[i].value;
+        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/names/%s", images->directory,
                                                     images->names.entries[i].key);
 
         if (path && name->record == record)
@@ -148,7 +149,7 @@ static void remove_names(struct images *images, const struct record *record)
     }
 }
 
-int gc_remove(struct images *images, struct record *record, int64_t *ret_bytes,
+int gc_remove(struct images *images, struct image_record *record, int64_t *ret_bytes,
               struct aq_error *err)
 {
     char **ids = record->config.diff_ids;
@@ -160,7 +161,7 @@ int gc_remove(struct images *images, struct record *record, int64_t *ret_bytes,
         return aq_fail_as(err, EBUSY, "image-in-use", "image",
                           "the image is in use by %u of this node's kernels; end them first",
                           record->holds);
-    r = throw_away(images, "images", folder_hex(record->digest), err);
+    r = throw_away(images, "images", layout_digest_hex(record->digest), err);
     AQ_FAULT("agent.image.gone");
     if (r < 0)
         return r;
@@ -168,7 +169,7 @@ int gc_remove(struct images *images, struct record *record, int64_t *ret_bytes,
     record->refs++;
     index_drop(images, record);
     for (size_t i = 0; i < count; i++) {
-        struct layer *layer = map_gets(&images->layers, ids[i]);
+        struct image_layer *layer = map_gets(&images->layers, ids[i]);
 
         if (layer && !layer->users && layer->is_here)
             *ret_bytes += remove_layer(images, layer);
@@ -176,29 +177,28 @@ int gc_remove(struct images *images, struct record *record, int64_t *ret_bytes,
     AQ_FAULT("agent.image.layers-gone");
     log_info("image %s was removed", record->digest);
     images_changed(images);
-    record_unref(record);
+    image_record_unref(record);
     return 0;
 }
 
-static int64_t last_use(const struct record *record)
+static int64_t last_use(const struct image_record *record)
 {
     return AQ_MAX(record->used_usec, record->fetched_usec);
 }
 
-static struct record *oldest_unused(const struct images *images, int64_t *ret_unused_bytes)
+static struct image_record *oldest_unused(const struct images *images, int64_t *ret_unused_bytes)
 {
-    struct record *oldest = NULL;
+    struct image_record *oldest = NULL;
 
     *ret_unused_bytes = 0;
     for (size_t i = 0; i < images->records.count; i++) {
-        struct record *record = images->records.entries[i].value;
+        struct image_record *record = images->records.entries[i].value;
 
         if (record->holds)
             continue;
         *ret_unused_bytes += record->size_bytes;
         if (!oldest || last_use(record) < last_use(oldest)
-            || (last_use(record) == last_use(oldest)
-                && strcmp(record->digest, oldest->digest) < 0))
+            || (last_use(record) == last_use(oldest) && strcmp(record->digest, oldest->digest) < 0))
             oldest = record;
     }
     return oldest;
@@ -208,7 +208,7 @@ static int64_t available_bytes(const struct images *images)
 {
     struct statvfs fs;
 
-    return statvfs(images->folder, &fs) < 0 ? INT64_MAX : (int64_t)(fs.f_bavail * fs.f_frsize);
+    return statvfs(images->directory, &fs) < 0 ? INT64_MAX : (int64_t)(fs.f_bavail * fs.f_frsize);
 }
 
 int64_t gc_collect(struct images *images, int64_t need_bytes)
@@ -216,7 +216,7 @@ int64_t gc_collect(struct images *images, int64_t need_bytes)
     const struct settings *settings = images->settings;
     int64_t now = clock_realtime_usec(), freed, unused, bytes = 0;
     int64_t wanted = need_bytes + settings->image_keep_free, available = available_bytes(images);
-    struct record *record;
+    struct image_record *record;
 
     freed = remove_layers(images, now - ORPHAN_USEC);
     while ((record = oldest_unused(images, &unused))) {
@@ -237,7 +237,7 @@ int64_t gc_collect(struct images *images, int64_t need_bytes)
 /* ---- pulls that nobody went on with ---- */
 
 /* Of no more use: too old, or of an image that is here. */
-static bool is_stale_pull(struct images *images, int folder, const char *name)
+static bool is_stale_pull(struct images *images, int directory, const char *name)
 {
     time_t limit = (time_t)((clock_realtime_usec() - ORPHAN_USEC) / USEC_PER_SEC);
     char digest[sizeof("sha256:") + NAME_MAX];
@@ -245,30 +245,31 @@ static bool is_stale_pull(struct images *images, int folder, const char *name)
 
     (void)snprintf(digest, sizeof(digest), "sha256:%s", name);
     return name[0] != '.' && !pulls_have(images, digest)
-           && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+           && fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0
            && (st.st_mtime < limit || map_gets(&images->records, digest));
 }
 
 static void remove_pulls(struct images *images, bool is_start)
 {
-    AQ_CLEANUP(aq_freep) char *folder = images_path(images, "pulls");
-    DIR *dir = folder ? opendir(folder) : NULL;
+    AQ_CLEANUP(aq_freep) char *directory = images_path(images, "pulls");
+    DIR *dir = directory ? opendir(directory) : NULL;
     struct dirent *entry;
 
     while (dir && (entry = readdir(dir))) {
-        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", folder, entry->d_name);
+        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, entry->d_name);
 
         if (is_stale_pull(images, dirfd(dir), entry->d_name))
             (void)throw_away(images, "pulls", entry->d_name, NULL);
         else if (is_start && path
-                 && strncmp(entry->d_name, FOLDER_GONE, strlen(FOLDER_GONE)) == 0)
-            (void)gc_add_rubbish(images, path);
+                 && strncmp(entry->d_name, LAYOUT_REMOVED_PREFIX, strlen(LAYOUT_REMOVED_PREFIX))
+                        == 0)
+            (void)gc_add_garbage(images, path);
     }
     if (dir)
         (void)closedir(dir);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void gc_on_timer(uv_timer_t *timer)
 {
     struct images *images = timer->data;
 
@@ -279,7 +280,7 @@ static void on_timer(uv_timer_t *timer)
 void gc_start(struct images *images)
 {
     remove_pulls(images, true);
-    (void)uv_timer_start(&images->gc_timer, on_timer, GC_MSEC, GC_MSEC);
+    (void)uv_timer_start(&images->gc_timer, gc_on_timer, GC_MSEC, GC_MSEC);
     uv_unref((uv_handle_t *)&images->gc_timer);
 }
 
@@ -288,7 +289,7 @@ void gc_start(struct images *images)
 int64_t images_collect(struct images *images, bool all)
 {
     int64_t freed, bytes = 0, unused;
-    struct record *record;
+    struct image_record *record;
 
     remove_pulls(images, false);
     freed = gc_collect(images, 0);
@@ -298,10 +299,9 @@ int64_t images_collect(struct images *images, bool all)
     return all ? freed + remove_layers(images, INT64_MAX) : freed;
 }
 
-int images_remove(struct images *images, const char *name, int64_t *ret_bytes,
-                  struct aq_error *err)
+int images_remove(struct images *images, const char *name, int64_t *ret_bytes, struct aq_error *err)
 {
-    struct record *record = NULL;
+    struct image_record *record = NULL;
     int r = images_lookup(images, name, &record, err);
 
     return r < 0 ? r : gc_remove(images, record, ret_bytes, err);

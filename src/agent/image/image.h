@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* image.h - images on this node
  *
  * One object per agent, on its libuv loop: give it a name (model/reference.h),
- * get a counted image whose layers are unpacked folders in overlayfs form.
+ * get a counted image whose layers are unpacked directories in overlayfs form.
  * Layers are shared between images; two requests for one image are one pull.
  * Nothing here blocks the loop: skopeo fetches and aliquot-unpack unpacks in
  * processes of their own, the rest is done in worker threads. Everything
  * belongs to the loop's thread; callbacks never come from within a call.
  *
- * What is in the store (folder.h) is complete and durable; what was begun is
+ * What is in the store (store_layout.h) is complete and durable; what was begun is
  * gone on with after a restart of the agent.
  */
 #ifndef AQ_AGENT_IMAGE_IMAGE_H
@@ -18,7 +19,7 @@
 #include <uv.h>
 
 #include "agent/image/config.h"
-#include "agent/settings.h"
+#include "agent/settings/settings.h"
 #include "model/reference.h"
 
 struct images;
@@ -33,12 +34,12 @@ enum image_policy {
 struct image {
     const char *reference;     /* canonical, as it was asked for */
     const char *digest;        /* of the manifest; NULL for host and rootfs */
-    const char *const *lowers; /* folders for overlayfs, topmost first; absolute */
+    const char *const *lowers; /* directories for overlayfs, topmost first; absolute */
     size_t lower_count;        /* at least 1 */
-    const char *const *hidden; /* NULL-terminated: files and folders of the node that no program
+    const char *const *hidden; /* NULL-terminated: files and directories of the node that no program
                                   may see; only the image "host" has any */
     const struct image_config *config;
-    int64_t size_bytes;        /* of the unpacked files; 0 for host and rootfs */
+    int64_t size_bytes; /* of the unpacked files; 0 for host and rootfs */
 };
 
 /* While anybody holds it, neither image nor layers are removed. */
@@ -92,8 +93,7 @@ void images_cancel(struct image_request *request);
 /* What is here already, at once: by the name it was got by, or by its digest
  * ("sha256:…"). For kernels that are found again after a restart. -ENOENT.
  */
-int images_find(struct images *images, const char *name, struct image **ret,
-                struct aq_error *err);
+int images_find(struct images *images, const char *name, struct image **ret, struct aq_error *err);
 
 struct image_info {
     const char *digest, *architecture;
@@ -101,7 +101,7 @@ struct image_info {
     size_t name_count;
     int64_t size_bytes;
     int64_t fetched_usec, used_usec; /* wall clock; used 0 = never */
-    unsigned holds;           /* handles on it: 0 = it may be removed */
+    unsigned holds;                  /* handles on it: 0 = it may be removed */
     const struct image_config *config;
 };
 

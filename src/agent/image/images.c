@@ -1,57 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* images.c - the public functions of the image store */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
-#include "agent/image/store.h"
+#include "agent/image/images_internal.h"
 #include "base/fs.h"
+#include "base/installed.h"
 
 #define ENOUGH_NAMES 64
+#define USE_MSEC 2000 /* sessions that come and go within it are told of together, or not at all */
 
 char *images_path(const struct images *images, const char *rest)
 {
-    return aq_format("%s/%s", images->folder, rest);
+    return aq_format("%s/%s", images->directory, rest);
 }
 
 /* ---- requests ---- */
 
-static void request_free(struct image_request *request)
+static void images_request_free(struct image_request *request)
 {
     list_remove(&request->link);
     reference_done(&request->ref);
-    record_unref(request->found);
+    image_record_unref(request->found);
     free(request->architecture);
     free(request);
 }
 
 /* The request is gone before its owner is told, who may do anything. */
-void request_failed(struct image_request *request, const struct aq_error *err)
+void image_request_failed(struct image_request *request, const struct aq_error *err)
 {
     const struct image_events *events = request->events;
     const struct aq_error copy = *err;
     void *data = request->data;
 
-    request_free(request);
+    images_request_free(request);
     if (events)
         events->on_failed(data, &copy);
 }
 
-void request_ready(struct image_request *request, struct record *record)
+void image_request_ready(struct image_request *request, struct image_record *record)
 {
-    const struct aq_error no_memory = { .code = ENOMEM, .text = "memory is short" };
+    const struct aq_error no_memory = { .code = ENOMEM, .text = "out of memory" };
     const struct image_events *events = request->events;
     void *data = request->data;
-    struct image *image = events ? record_hold(record, request->ref.text) : NULL;
+    struct image *image = events ? image_record_hold(record, request->ref.text) : NULL;
 
-    request_free(request);
+    images_request_free(request);
     if (image)
         events->on_ready(data, image);
     else if (events)
         events->on_failed(data, &no_memory);
 }
 
-static void on_soon(uv_timer_t *timer)
+static void images_on_soon(uv_timer_t *timer)
 {
     struct images *images = timer->data;
     struct image_request *request;
@@ -66,7 +69,7 @@ static void on_soon(uv_timer_t *timer)
             if (LIST_ENTRY(it, struct image_request, link)->found)
                 request = LIST_ENTRY(it, struct image_request, link);
         if (request)
-            request_ready(request, request->found);
+            image_request_ready(request, request->found);
     } while (request);
 }
 
@@ -74,7 +77,25 @@ void images_changed(struct images *images)
 {
     images->is_changed = true;
     if (!images->is_closing)
-        (void)uv_timer_start(&images->soon, on_soon, 0, 0);
+        (void)uv_timer_start(&images->soon, images_on_soon, 0, 0);
+}
+
+static void images_on_use(uv_timer_t *timer)
+{
+    struct images *images = timer->data;
+
+    for (size_t i = 0; i < images->records.count; i++) {
+        const struct image_record *record = images->records.entries[i].value;
+
+        if (record->is_said_used != (record->holds > 0))
+            images_changed(images);
+    }
+}
+
+void images_use_changed(struct images *images)
+{
+    if (images && !images->is_closing && !uv_is_active((const uv_handle_t *)&images->use_timer))
+        (void)uv_timer_start(&images->use_timer, images_on_use, USE_MSEC, 0);
 }
 
 void images_set_on_change(struct images *images, void (*on_change)(void *data), void *data)
@@ -85,43 +106,44 @@ void images_set_on_change(struct images *images, void (*on_change)(void *data), 
 
 /* ---- root file systems as they are ---- */
 
-static int local_record(const struct image_request *request, struct record **ret,
+static int local_record(const struct image_request *request, struct image_record **ret,
                         struct aq_error *err)
 {
     const char *path = request->ref.path ? request->ref.path : "/";
 
-    if (request->look.result < 0)
-        return aq_fail_field(err, (int)-request->look.result, "image",
-                             "image '%s': %s: %s", request->ref.text, path,
-                             uv_strerror((int)request->look.result));
-    if (!S_ISDIR(request->look.statbuf.st_mode))
+    if (request->check.result < 0)
+        return aq_fail_field(err, (int)-request->check.result, "image", "image '%s': %s: %s",
+                             request->ref.text, path, uv_strerror((int)request->check.result));
+    if (!S_ISDIR(request->check.statbuf.st_mode))
         return aq_fail_field(err, ENOTDIR, "image", "image '%s': %s is not a folder",
                              request->ref.text, path);
-    return record_new_local(&request->ref, request->images->settings->state, ret, err);
+    return image_record_new_local(&request->ref, request->images->settings->state, ret, err);
 }
 
-static void on_looked(uv_fs_t *look)
+static void images_on_checked(uv_fs_t *check)
 {
-    struct image_request *request = look->data;
+    struct image_request *request = check->data;
     struct images *images = request->images;
-    AQ_CLEANUP(record_unrefp) struct record *record = NULL;
+    AQ_CLEANUP(image_record_unrefp) struct image_record *record = NULL;
     struct aq_error err = { 0 };
 
-    uv_fs_req_cleanup(look);
+    uv_fs_req_cleanup(check);
     if (local_record(request, &record, &err) < 0)
-        request_failed(request, &err);
+        image_request_failed(request, &err);
     else
-        request_ready(request, record);
+        image_request_ready(request, record);
     images_let_go(images);
 }
 
-static int look(struct images *images, struct image_request *request, struct aq_error *err)
+static int images_check_local(struct images *images, struct image_request *request,
+                              struct aq_error *err)
 {
-    request->look.data = request;
-    if (uv_fs_stat(images->loop, &request->look, request->ref.path ? request->ref.path : "/",
-                   on_looked) < 0)
-        return aq_fail(err, ENOMEM, "image");
-    request->is_looking = true;
+    request->check.data = request;
+    if (uv_fs_stat(images->loop, &request->check, request->ref.path ? request->ref.path : "/",
+                   images_on_checked)
+        < 0)
+        return aq_fail_oom(err);
+    request->is_checking = true;
     images->open++;
     return 0;
 }
@@ -135,20 +157,20 @@ static bool is_local(const struct reference *ref)
 
 static int fail_missing(const struct reference *ref, struct aq_error *err)
 {
-    return aq_fail_as(err, ENOENT, "image-not-found", "image",
-                      "the image '%s' is not on this node", ref->text);
+    return aq_fail_as(err, ENOENT, "image-not-found", "image", "the image '%s' is not on this node",
+                      ref->text);
 }
 
 static int find_or_pull(struct images *images, struct image_request *request,
                         enum image_policy policy, struct aq_error *err)
 {
-    struct record *record = index_find(images, request->ref.text, request->architecture);
+    struct image_record *record = index_find(images, request->ref.text, request->architecture);
     bool is_certain = policy != IMAGE_PULL_ALWAYS || reference_is_pinned(&request->ref);
 
     if (record && is_certain) {
         record->refs++;
         request->found = record;
-        (void)uv_timer_start(&images->soon, on_soon, 0, 0);
+        (void)uv_timer_start(&images->soon, images_on_soon, 0, 0);
         return 0;
     }
     return policy == IMAGE_PULL_NEVER ? fail_missing(&request->ref, err)
@@ -170,7 +192,7 @@ int images_get(struct images *images, const char *reference, const char *archite
     int r;
 
     if (!request)
-        return aq_fail(err, ENOMEM, "image");
+        return aq_fail_oom(err);
     *request = (struct image_request){ .images = images, .events = events, .data = data };
     list_add(&images->requests, &request->link);
     list_init(&request->waiting);
@@ -178,7 +200,7 @@ int images_get(struct images *images, const char *reference, const char *archite
                                          : own_architecture();
     r = request->architecture
             ? reference_parse(reference, images->settings->image_registry, &request->ref, err)
-            : aq_fail(err, ENOMEM, "image");
+            : aq_fail_oom(err);
     if (r == 0
         && !reference_is_allowed(&request->ref,
                                  (const char *const *)images->settings->image_allow.items,
@@ -187,10 +209,10 @@ int images_get(struct images *images, const char *reference, const char *archite
                        "this node's administrator does not admit the image '%s' ([image] allow)",
                        request->ref.text);
     if (r == 0)
-        r = is_local(&request->ref) ? look(images, request, err)
+        r = is_local(&request->ref) ? images_check_local(images, request, err)
                                     : find_or_pull(images, request, policy, err);
     if (r < 0)
-        request_free(request);
+        images_request_free(request);
     else
         *ret = request;
     return r;
@@ -201,20 +223,20 @@ void images_cancel(struct image_request *request)
     request->events = NULL;
     if (request->pull)
         pull_leave(request->pull, request);
-    if (!request->is_looking)
-        request_free(request); /* else on_looked() does */
+    if (!request->is_checking)
+        images_request_free(request); /* else images_on_checked() does */
 }
 
-int images_lookup(struct images *images, const char *name, struct record **ret,
+int images_lookup(struct images *images, const char *name, struct image_record **ret,
                   struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *architecture = own_architecture();
     struct reference ref = { .form = REFERENCE_REGISTRY };
-    struct record *record;
+    struct image_record *record;
     int r = 0;
 
     if (!architecture)
-        return aq_fail(err, ENOMEM, "image");
+        return aq_fail_oom(err);
     if (digest_is_valid(name)) {
         record = index_find(images, name, architecture);
         if (!record)
@@ -232,32 +254,31 @@ int images_lookup(struct images *images, const char *name, struct record **ret,
     return r;
 }
 
-int images_find(struct images *images, const char *name, struct image **ret,
-                struct aq_error *err)
+int images_find(struct images *images, const char *name, struct image **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(record_unrefp) struct record *local = NULL;
+    AQ_CLEANUP(image_record_unrefp) struct image_record *local = NULL;
     struct reference ref = { .form = REFERENCE_REGISTRY };
-    struct record *record = NULL;
+    struct image_record *record = NULL;
     int r = 0;
 
     if (strcmp(name, "host") == 0 || strncmp(name, "rootfs:", 7) == 0) {
         r = reference_parse(name, NULL, &ref, err);
         if (r == 0)
-            r = record_new_local(&ref, images->settings->state, &local, err);
+            r = image_record_new_local(&ref, images->settings->state, &local, err);
         record = local;
         reference_done(&ref);
     } else {
         r = images_lookup(images, name, &record, err);
     }
-    if (r == 0 && !(*ret = record_hold(record, name)))
-        r = aq_fail(err, ENOMEM, "image");
+    if (r == 0 && !(*ret = image_record_hold(record, name)))
+        r = aq_fail_oom(err);
     return r;
 }
 
 /* ---- listing ---- */
 
-static int describe(struct images *images, const struct record *record,
-                    int (*fn)(void *data, const struct image_info *info), void *data)
+static int images_describe(struct images *images, struct image_record *record,
+                           int (*fn)(void *data, const struct image_info *info), void *data)
 {
     const char *names[ENOUGH_NAMES];
     struct image_info info = {
@@ -272,11 +293,12 @@ static int describe(struct images *images, const struct record *record,
     };
 
     for (size_t i = 0; i < images->names.count && info.name_count < ENOUGH_NAMES; i++) {
-        const struct name *name = images->names.entries[i].value;
+        const struct image_name *name = images->names.entries[i].value;
 
         if (name->record == record)
             names[info.name_count++] = name->text;
     }
+    record->is_said_used = record->holds > 0;
     return fn(data, &info);
 }
 
@@ -286,7 +308,7 @@ int images_each(struct images *images, int (*fn)(void *data, const struct image_
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < images->records.count; i++)
-        r = describe(images, images->records.entries[i].value, fn, data);
+        r = images_describe(images, images->records.entries[i].value, fn, data);
     return AQ_MIN(r, 0);
 }
 
@@ -298,39 +320,31 @@ void images_let_go(struct images *images)
         return;
     index_done(images);
     layers_done(images);
-    free(images->folder);
+    free(images->directory);
     free(images->unpack_program);
     free(images);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void images_on_closed(uv_handle_t *handle)
 {
     images_let_go(handle->data);
 }
 
 static char *find_unpack(const struct settings *settings)
 {
-    static const char *const places[] = { "", "../libexec/aliquot/" };
-    AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
+    char *found = settings->image_unpack ? strdup(settings->image_unpack)
+                                         : installed_find("aliquot-unpack");
 
-    if (settings->image_unpack)
-        return strdup(settings->image_unpack);
-    for (size_t i = 0; folder && i < AQ_COUNT(places); i++) {
-        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%saliquot-unpack", folder, places[i]);
-
-        if (path && access(path, X_OK) == 0)
-            return AQ_TAKE(path);
-    }
-    return strdup("aliquot-unpack");
+    return found ? found : strdup("aliquot-unpack");
 }
 
-static int make_folders(struct images *images, struct aq_error *err)
+static int images_make_directories(struct images *images, struct aq_error *err)
 {
     static const char *const names[] = { "layers", "images", "names", "pulls" };
 
     for (size_t i = 0; i < AQ_COUNT(names); i++) {
         AQ_CLEANUP(aq_freep) char *path = images_path(images, names[i]);
-        int r = path ? fs_mkdirs(path, 0700, err) : aq_fail(err, ENOMEM, "images");
+        int r = path ? fs_mkdirs(path, 0700, err) : aq_fail_oom(err);
 
         if (r < 0)
             return r;
@@ -338,18 +352,18 @@ static int make_folders(struct images *images, struct aq_error *err)
     return 0;
 }
 
-static int load(struct images *images, struct aq_error *err)
+static int images_load(struct images *images, struct aq_error *err)
 {
     int r;
 
-    if (!images->folder || !images->unpack_program)
-        return aq_fail(err, ENOMEM, "images");
-    /* overlayfs parts folders by ':' and options by ','; skopeo parts by ':', too */
-    if (strpbrk(images->folder, ":,\\\""))
+    if (!images->directory || !images->unpack_program)
+        return aq_fail_oom(err);
+    /* overlayfs parts directories by ':' and options by ','; skopeo parts by ':', too */
+    if (strpbrk(images->directory, ":,\\\""))
         return aq_fail_field(err, EINVAL, "image.folder",
                              "the folder of images '%s' may not have any of : , \\ \" in its path",
-                             images->folder);
-    r = make_folders(images, err);
+                             images->directory);
+    r = images_make_directories(images, err);
     if (r == 0)
         r = fetch_write_registries(images, err);
     if (r == 0)
@@ -364,22 +378,24 @@ int images_new(uv_loop_t *loop, const struct settings *settings, struct images *
     int r;
 
     if (!images)
-        return aq_fail(err, ENOMEM, "images");
+        return aq_fail_oom(err);
     images->loop = loop;
     images->settings = settings;
     list_init(&images->requests);
     list_init(&images->pulls);
     list_init(&images->unpacking);
-    list_init(&images->rubbish);
-    images->folder = settings->image_folder ? strdup(settings->image_folder)
-                                            : settings_path(settings, "images");
+    list_init(&images->garbage);
+    images->directory = settings->image_directory ? strdup(settings->image_directory)
+                                                  : settings_path(settings, "images");
     images->unpack_program = find_unpack(settings);
     images->soon.data = images->unpack_soon.data = images->gc_timer.data = images;
+    images->use_timer.data = images;
     (void)uv_timer_init(loop, &images->soon);
+    (void)uv_timer_init(loop, &images->use_timer);
     (void)uv_timer_init(loop, &images->unpack_soon);
     (void)uv_timer_init(loop, &images->gc_timer);
-    images->open = 3;
-    r = load(images, err);
+    images->open = 4;
+    r = images_load(images, err);
     if (r < 0) {
         images_free(images);
         return r;
@@ -397,7 +413,8 @@ void images_free(struct images *images)
     images->on_change = NULL;
     LIST_FOREACH(it, &images->requests)
         images_cancel(LIST_ENTRY(it, struct image_request, link));
-    uv_close((uv_handle_t *)&images->soon, on_closed);
-    uv_close((uv_handle_t *)&images->unpack_soon, on_closed);
-    uv_close((uv_handle_t *)&images->gc_timer, on_closed);
+    uv_close((uv_handle_t *)&images->soon, images_on_closed);
+    uv_close((uv_handle_t *)&images->use_timer, images_on_closed);
+    uv_close((uv_handle_t *)&images->unpack_soon, images_on_closed);
+    uv_close((uv_handle_t *)&images->gc_timer, images_on_closed);
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* index.c - which images the store has, and what their names mean */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -6,15 +8,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/image/folder.h"
-#include "agent/image/store.h"
+#include "agent/image/store_layout.h"
+#include "agent/image/images_internal.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 
 #define NAME_FILE_MAX 2048
 
-void digest_of(const void *bytes, size_t len, char ret[DIGEST_TEXT_MAX])
+void digest_compute(const void *bytes, size_t len, char ret[DIGEST_TEXT_MAX])
 {
     unsigned char digest[SHA256_DIGEST_LENGTH];
 
@@ -24,20 +26,20 @@ void digest_of(const void *bytes, size_t len, char ret[DIGEST_TEXT_MAX])
         (void)snprintf(ret + 7 + 2 * i, 3, "%02x", digest[i]);
 }
 
-char *name_key(const char *name, const char *architecture)
+char *image_name_key(const char *name, const char *architecture)
 {
     AQ_CLEANUP(aq_freep) char *both = aq_format("%s\n%s", architecture, name);
     char digest[DIGEST_TEXT_MAX];
 
     if (!both)
         return NULL;
-    digest_of(both, strlen(both), digest);
-    return strdup(folder_hex(digest));
+    digest_compute(both, strlen(both), digest);
+    return strdup(layout_digest_hex(digest));
 }
 
 /* ---- records ---- */
 
-static int add_lower(struct record *record, char *path)
+static int add_lower(struct image_record *record, char *path)
 {
     if (!path)
         return -ENOMEM;
@@ -46,23 +48,23 @@ static int add_lower(struct record *record, char *path)
 }
 
 /* Topmost first. A layer that is there twice counts where it is topmost: what
- * it does below, it does again above, and overlayfs takes no folder twice.
+ * it does below, it does again above, and overlayfs takes no directory twice.
  */
-static int stack_layers(struct images *images, const char *hex, struct record *record,
+static int stack_layers(struct images *images, const char *hex, struct image_record *record,
                         struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *parents = aq_format("%s/images/%s/parents", images->folder, hex);
+    AQ_CLEANUP(aq_freep) char *parents = aq_format("%s/images/%s/parents", images->directory, hex);
     char **ids = record->config.diff_ids;
     struct stat st;
     int r = 0;
 
     record->lowers = calloc(record->config.diff_count + 1, sizeof(*record->lowers));
     if (!parents || !record->lowers)
-        return aq_fail(err, ENOMEM, "image");
+        return aq_fail_oom(err);
     if (stat(parents, &st) == 0)
         r = add_lower(record, AQ_TAKE(parents));
     for (size_t i = record->config.diff_count; r == 0 && i-- > 0;) {
-        const struct layer *layer = map_gets(&images->layers, ids[i]);
+        const struct image_layer *layer = map_gets(&images->layers, ids[i]);
         bool is_again = false;
 
         if (!layer || !layer->is_here)
@@ -72,35 +74,35 @@ static int stack_layers(struct images *images, const char *hex, struct record *r
         if (is_again)
             continue;
         record->size_bytes += layer->size_bytes;
-        r = add_lower(record, aq_format("%s/layers/%s/fs", images->folder, folder_hex(ids[i])));
+        r = add_lower(record,
+                      aq_format("%s/layers/%s/fs", images->directory, layout_digest_hex(ids[i])));
     }
-    return r < 0 ? aq_fail(err, ENOMEM, "image") : 0;
+    return r < 0 ? aq_fail_oom(err) : 0;
 }
 
-static int read_config(struct images *images, const char *hex, struct record *record,
+static int read_config(struct images *images, const char *hex, struct image_record *record,
                        struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/images/%s/config.json", images->folder, hex);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/images/%s/config.json", images->directory, hex);
     struct stat st;
-    int r = path ? fs_read(AT_FDCWD, path, IMAGE_CONFIG_MAX, &text, err)
-                 : aq_fail(err, ENOMEM, "image");
+    int r = path ? fs_read(AT_FDCWD, path, IMAGE_CONFIG_MAX, &text, err) : aq_fail_oom(err);
 
     if (r == 0 && stat(path, &st) == 0)
         record->fetched_usec = st.st_mtim.tv_sec * USEC_PER_SEC;
     return r < 0 ? r : image_config_parse(text.data, text.len, &record->config, err);
 }
 
-int index_read_record(struct images *images, const char *hex, struct record **ret,
+int index_read_record(struct images *images, const char *hex, struct image_record **ret,
                       struct aq_error *err)
 {
-    AQ_CLEANUP(record_unrefp) struct record *record = record_new();
+    AQ_CLEANUP(image_record_unrefp) struct image_record *record = image_record_new();
     struct stat st;
     int r;
 
     if (!record || !(record->digest = aq_format("sha256:%s", hex))
-        || !(record->stamp = aq_format("%s/images/%s/used", images->folder, hex)))
-        return aq_fail(err, ENOMEM, "image");
+        || !(record->stamp = aq_format("%s/images/%s/used", images->directory, hex)))
+        return aq_fail_oom(err);
     r = read_config(images, hex, record, err);
     if (r == 0)
         r = stack_layers(images, hex, record, err);
@@ -109,17 +111,18 @@ int index_read_record(struct images *images, const char *hex, struct record **re
     if (stat(record->stamp, &st) == 0)
         record->used_usec = st.st_mtim.tv_sec * USEC_PER_SEC + st.st_mtim.tv_nsec / 1000;
     if (map_sets(&images->records, record->digest, record) < 0)
-        return aq_fail(err, ENOMEM, "image");
+        return aq_fail_oom(err);
+    record->images = images;
     for (size_t i = 0; i < record->config.diff_count; i++)
-        ((struct layer *)map_gets(&images->layers, record->config.diff_ids[i]))->users++;
+        ((struct image_layer *)map_gets(&images->layers, record->config.diff_ids[i]))->users++;
     *ret = AQ_TAKE(record);
     return 0;
 }
 
-void index_drop(struct images *images, struct record *record)
+void index_drop(struct images *images, struct image_record *record)
 {
     for (size_t i = images->names.count; i-- > 0;) {
-        struct name *name = images->names.entries[i].value;
+        struct image_name *name = images->names.entries[i].value;
 
         if (name->record != record)
             continue;
@@ -128,22 +131,23 @@ void index_drop(struct images *images, struct record *record)
         free(name);
     }
     for (size_t i = 0; i < record->config.diff_count; i++) {
-        struct layer *layer = map_gets(&images->layers, record->config.diff_ids[i]);
+        struct image_layer *layer = map_gets(&images->layers, record->config.diff_ids[i]);
 
         if (layer)
             layer_unuse(layer);
     }
     (void)map_removes(&images->records, record->digest);
-    record_unref(record);
+    record->images = NULL;
+    image_record_unref(record);
 }
 
 /* ---- names ---- */
 
 int index_bind(struct images *images, const char *text, const char *architecture,
-               struct record *record)
+               struct image_record *record)
 {
-    AQ_CLEANUP(aq_freep) char *key = name_key(text, architecture);
-    struct name *name = key ? map_gets(&images->names, key) : NULL;
+    AQ_CLEANUP(aq_freep) char *key = image_name_key(text, architecture);
+    struct image_name *name = key ? map_gets(&images->names, key) : NULL;
 
     if (!key)
         return -ENOMEM;
@@ -160,24 +164,24 @@ int index_bind(struct images *images, const char *text, const char *architecture
     return 0;
 }
 
-struct record *index_find(struct images *images, const char *text, const char *architecture)
+struct image_record *index_find(struct images *images, const char *text, const char *architecture)
 {
     AQ_CLEANUP(aq_freep) char *key = NULL;
-    struct name *name;
+    struct image_name *name;
 
     if (digest_is_valid(text))
         return map_gets(&images->records, text);
-    key = name_key(text, architecture);
+    key = image_name_key(text, architecture);
     name = key ? map_gets(&images->names, key) : NULL;
     return name ? name->record : NULL;
 }
 
 /* "DIGEST\nARCHITECTURE\nNAME\n". A name that means nothing any more is removed. */
-static void read_name(struct images *images, const char *path)
+static void index_read_name(struct images *images, const char *path)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char *parts[3], *at;
-    struct record *record;
+    struct image_record *record;
     size_t count = 0;
 
     if (fs_read(AT_FDCWD, path, NAME_FILE_MAX, &text, NULL) < 0)
@@ -197,30 +201,29 @@ static void read_name(struct images *images, const char *path)
 static void load_record(struct images *images, const char *path, const char *name)
 {
     struct aq_error err = { 0 };
-    struct record *record;
+    struct image_record *record;
 
     /* what was being made or removed has no meaning */
     if (name[0] == '.') {
-        (void)gc_add_rubbish(images, path);
+        (void)gc_add_garbage(images, path);
         return;
     }
     if (index_read_record(images, name, &record, &err) == 0)
         return;
-    log_warning("the image sha256:%s is not usable and will be fetched again: %s", name,
-                err.text);
+    log_warning("the image sha256:%s is not usable and will be fetched again: %s", name, err.text);
     (void)fs_remove_tree(AT_FDCWD, path, NULL);
 }
 
-static int each_entry(struct images *images, const char *folder,
+static int each_entry(struct images *images, const char *directory,
                       void (*fn)(struct images *images, const char *path, const char *name),
                       struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *path = images_path(images, folder);
+    AQ_CLEANUP(aq_freep) char *path = images_path(images, directory);
     struct dirent *entry;
     DIR *dir;
 
     if (!path)
-        return aq_fail(err, ENOMEM, "images");
+        return aq_fail_oom(err);
     dir = opendir(path);
     if (!dir)
         return aq_fail_errno(err, "open '%s'", path);
@@ -239,7 +242,7 @@ static void load_name(struct images *images, const char *path, const char *name)
     if (strchr(name, '.'))
         (void)fs_remove_tree(AT_FDCWD, path, NULL);
     else
-        read_name(images, path);
+        index_read_name(images, path);
 }
 
 int index_load(struct images *images, struct aq_error *err)
@@ -252,13 +255,17 @@ int index_load(struct images *images, struct aq_error *err)
 void index_done(struct images *images)
 {
     for (size_t i = 0; i < images->names.count; i++) {
-        struct name *name = images->names.entries[i].value;
+        struct image_name *name = images->names.entries[i].value;
 
         free(name->text);
         free(name);
     }
-    for (size_t i = 0; i < images->records.count; i++)
-        record_unref(images->records.entries[i].value);
+    for (size_t i = 0; i < images->records.count; i++) {
+        struct image_record *record = images->records.entries[i].value;
+
+        record->images = NULL;
+        image_record_unref(record);
+    }
     map_done(&images->names);
     map_done(&images->records);
 }

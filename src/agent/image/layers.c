@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layers.c - unpacked layers: who uses them, and aliquot-unpack for those that are missing */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -5,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/image/folder.h"
-#include "agent/image/store.h"
+#include "agent/image/store_layout.h"
+#include "agent/image/images_internal.h"
 #include "base/clock.h"
 #include "base/fs.h"
 
@@ -15,7 +17,7 @@
 
 /* ---- which there are ---- */
 
-static void layer_free(struct layer *layer)
+static void layer_free(struct image_layer *layer)
 {
     free(layer->diff_id);
     free(layer->blob);
@@ -24,9 +26,9 @@ static void layer_free(struct layer *layer)
     free(layer);
 }
 
-struct layer *layer_use(struct images *images, const char *diff_id)
+struct image_layer *layer_use(struct images *images, const char *diff_id)
 {
-    struct layer *layer = map_gets(&images->layers, diff_id);
+    struct image_layer *layer = map_gets(&images->layers, diff_id);
 
     if (!layer) {
         layer = calloc(1, sizeof(*layer));
@@ -46,7 +48,7 @@ struct layer *layer_use(struct images *images, const char *diff_id)
     return layer;
 }
 
-void layer_unuse(struct layer *layer)
+void layer_unuse(struct image_layer *layer)
 {
     if (--layer->users)
         return;
@@ -57,14 +59,14 @@ void layer_unuse(struct layer *layer)
     layer_free(layer);
 }
 
-static void read_facts(struct layer *layer)
+static void read_facts(struct image_layer *layer)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/layers/%s/layer.json", layer->images->folder,
-                                                folder_hex(layer->diff_id));
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/layers/%s/layer.json", layer->images->directory,
+                                                layout_digest_hex(layer->diff_id));
     json_t *facts;
 
-    layer->is_here = true; /* the folder has its name only when it is complete */
+    layer->is_here = true; /* the directory has its name only when it is complete */
     if (!path || fs_read(AT_FDCWD, path, LAYER_FACTS_MAX, &text, NULL) < 0)
         return;
     facts = json_loadb(text.data, text.len, 0, NULL);
@@ -72,21 +74,21 @@ static void read_facts(struct layer *layer)
     json_decref(facts);
 }
 
-static int load_layer(struct images *images, const char *folder, const char *name,
+static int load_layer(struct images *images, const char *directory, const char *name,
                       struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", folder, name);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, name);
     char diff_id[DIGEST_TEXT_MAX + 8];
-    struct layer *layer;
+    struct image_layer *layer;
 
     if (!path)
-        return aq_fail(err, ENOMEM, "images");
+        return aq_fail_oom(err);
     (void)snprintf(diff_id, sizeof(diff_id), "sha256:%.64s", name);
     if (!digest_is_valid(diff_id))
-        return gc_add_rubbish(images, path) < 0 ? aq_fail(err, ENOMEM, "images") : 0;
+        return gc_add_garbage(images, path) < 0 ? aq_fail_oom(err) : 0;
     layer = layer_use(images, diff_id);
     if (!layer)
-        return aq_fail(err, ENOMEM, "images");
+        return aq_fail_oom(err);
     read_facts(layer);
     layer->users--;
     layer->seen_usec = clock_realtime_usec();
@@ -95,16 +97,16 @@ static int load_layer(struct images *images, const char *folder, const char *nam
 
 int layers_load(struct images *images, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *folder = images_path(images, "layers");
-    DIR *dir = folder ? opendir(folder) : NULL;
+    AQ_CLEANUP(aq_freep) char *directory = images_path(images, "layers");
+    DIR *dir = directory ? opendir(directory) : NULL;
     struct dirent *entry;
     int r = 0;
 
     if (!dir)
-        return folder ? aq_fail_errno(err, "open '%s'", folder) : aq_fail(err, ENOMEM, "images");
+        return directory ? aq_fail_errno(err, "open '%s'", directory) : aq_fail_oom(err);
     while (r == 0 && (entry = readdir(dir)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            r = load_layer(images, folder, entry->d_name, err);
+            r = load_layer(images, directory, entry->d_name, err);
     (void)closedir(dir);
     return r;
 }
@@ -112,7 +114,7 @@ int layers_load(struct images *images, struct aq_error *err)
 void layers_done(struct images *images)
 {
     for (size_t i = 0; i < images->layers.count; i++) {
-        struct layer *layer = images->layers.entries[i].value;
+        struct image_layer *layer = images->layers.entries[i].value;
 
         tool_stop(layer->tool);
         layer_free(layer);
@@ -124,7 +126,7 @@ void layers_done(struct images *images)
 
 static void start_waiting(struct images *images);
 
-static void layer_ended(struct layer *layer)
+static void layer_ended(struct image_layer *layer)
 {
     struct images *images = layer->images;
     const struct aq_error err = layer->err;
@@ -141,7 +143,7 @@ static void layer_ended(struct layer *layer)
 }
 
 /* "progress N", "done" or "failed CODE FIELD TEXT". */
-static void read_line(struct layer *layer, const char *line)
+static void layers_read_line(struct image_layer *layer, const char *line)
 {
     static const char *const fields[] = { "blob", "diff_id" };
     char field[16] = "";
@@ -165,24 +167,24 @@ static void read_line(struct layer *layer, const char *line)
     }
 }
 
-static void on_output(void *data, const char *bytes, size_t len)
+static void layers_on_output(void *data, const char *bytes, size_t len)
 {
-    struct layer *layer = data;
+    struct image_layer *layer = data;
     char *end;
 
     strbuf_add(&layer->line, bytes, len);
     while ((end = memchr(layer->line.data, '\n', layer->line.len))) {
         *end = '\0';
-        read_line(layer, layer->line.data);
+        layers_read_line(layer, layer->line.data);
         strbuf_consume(&layer->line, (size_t)(end - layer->line.data) + 1);
     }
     if (layer->line.len > LINE_MAX_BYTES)
         strbuf_clear(&layer->line);
 }
 
-static void on_end(void *data, int status, const char *complaint)
+static void layers_on_end(void *data, int status, const char *complaint)
 {
-    struct layer *layer = data;
+    struct image_layer *layer = data;
 
     layer->tool = NULL;
     layer->images->unpack_count--;
@@ -197,22 +199,36 @@ static void on_end(void *data, int status, const char *complaint)
     layer_ended(layer);
 }
 
-static int start_tool(struct layer *layer, struct aq_error *err)
+static int start_tool(struct image_layer *layer, struct aq_error *err)
 {
-    static const struct tool_events events = { .on_output = on_output, .on_end = on_end };
+    static const struct tool_events events = { .on_output = layers_on_output,
+                                               .on_end = layers_on_end };
     const struct settings *settings = layer->images->settings;
     AQ_CLEANUP(aq_freep) char *layers = images_path(layer->images, "layers");
     char bytes[24], entries[24], keep[24];
 
     if (!layers)
-        return aq_fail(err, ENOMEM, "layer");
+        return aq_fail_oom(err);
     (void)snprintf(bytes, sizeof(bytes), "%lld", (long long)settings->image_layer_max);
     (void)snprintf(entries, sizeof(entries), "%lld", (long long)settings->image_entries_max);
     (void)snprintf(keep, sizeof(keep), "%lld", (long long)settings->image_keep_free);
     const char *const argv[] = {
-        layer->images->unpack_program, "--blob", layer->blob, "--blob-digest",
-        layer->blob_digest, "--diff-id", layer->diff_id, "--layers", layers, "--max-bytes", bytes,
-        "--max-entries", entries, "--keep-free", keep, NULL,
+        layer->images->unpack_program,
+        "--blob",
+        layer->blob,
+        "--blob-digest",
+        layer->blob_digest,
+        "--diff-id",
+        layer->diff_id,
+        "--layers",
+        layers,
+        "--max-bytes",
+        bytes,
+        "--max-entries",
+        entries,
+        "--keep-free",
+        keep,
+        NULL,
     };
     strbuf_clear(&layer->line);
     layer->is_done = false;
@@ -223,7 +239,7 @@ static void start_waiting(struct images *images)
 {
     while (!images->is_closing && images->unpack_count < (size_t)images->settings->image_jobs
            && !list_is_empty(&images->unpacking)) {
-        struct layer *layer = LIST_ENTRY(images->unpacking.next, struct layer, queue);
+        struct image_layer *layer = LIST_ENTRY(images->unpacking.next, struct image_layer, queue);
 
         list_remove(&layer->queue);
         layer->err = (struct aq_error){ 0 };
@@ -234,12 +250,12 @@ static void start_waiting(struct images *images)
     }
 }
 
-static void on_soon(uv_timer_t *timer)
+static void layers_on_soon(uv_timer_t *timer)
 {
     start_waiting(timer->data);
 }
 
-int layer_unpack_blob(struct layer *layer, const char *blob, const char *blob_digest,
+int layer_unpack_blob(struct image_layer *layer, const char *blob, const char *blob_digest,
                       struct layer_waiter *waiter, struct aq_error *err)
 {
     struct images *images = layer->images;
@@ -253,16 +269,16 @@ int layer_unpack_blob(struct layer *layer, const char *blob, const char *blob_di
     layer->blob_digest = strdup(blob_digest);
     if (!layer->blob || !layer->blob_digest) {
         list_remove(&waiter->link);
-        return aq_fail(err, ENOMEM, "layer");
+        return aq_fail_oom(err);
     }
     layer->done_bytes = 0;
     list_add(&images->unpacking, &layer->queue);
     /* not from within: a program that does not start would call back */
-    (void)uv_timer_start(&images->unpack_soon, on_soon, 0, 0);
+    (void)uv_timer_start(&images->unpack_soon, layers_on_soon, 0, 0);
     return 0;
 }
 
-void layer_leave(struct layer *layer, struct layer_waiter *waiter)
+void layer_leave(struct image_layer *layer, struct layer_waiter *waiter)
 {
     list_remove(&waiter->link);
     if (!list_is_empty(&layer->waiters))
@@ -272,6 +288,6 @@ void layer_leave(struct layer *layer, struct layer_waiter *waiter)
         tool_stop(AQ_TAKE(layer->tool));
         layer->images->unpack_count--;
         if (!layer->images->is_closing)
-            (void)uv_timer_start(&layer->images->unpack_soon, on_soon, 0, 0);
+            (void)uv_timer_start(&layer->images->unpack_soon, layers_on_soon, 0, 0);
     }
 }

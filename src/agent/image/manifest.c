@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest.c - what a registry says an image consists of */
 #include "agent/image/manifest.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 #define OCI "application/vnd.oci.image."
 #define DOCKER "application/vnd.docker."
 
-static int bad(struct aq_error *err, const char *why)
+static int manifest_bad(struct aq_error *err, const char *why)
 {
     return aq_fail_field(err, EBADMSG, "manifest", "the image's manifest %s", why);
 }
@@ -20,7 +22,7 @@ static int get_digest(const json_t *object, char ret[DIGEST_TEXT_MAX], struct aq
     const char *digest = json_string_value(json_object_get(object, "digest"));
 
     if (!digest || !digest_is_valid(digest))
-        return bad(err, "has a part without a sha256 digest");
+        return manifest_bad(err, "has a part without a sha256 digest");
     (void)strcpy(ret, digest);
     return 0;
 }
@@ -30,8 +32,11 @@ static int get_digest(const json_t *object, char ret[DIGEST_TEXT_MAX], struct aq
 static int check_layer_type(const json_t *layer, struct aq_error *err)
 {
     static const char *const known[] = {
-        OCI "layer.v1.tar", OCI "layer.v1.tar+gzip", OCI "layer.v1.tar+zstd",
-        DOCKER "image.rootfs.diff.tar", DOCKER "image.rootfs.diff.tar.gzip",
+        OCI "layer.v1.tar",
+        OCI "layer.v1.tar+gzip",
+        OCI "layer.v1.tar+zstd",
+        DOCKER "image.rootfs.diff.tar",
+        DOCKER "image.rootfs.diff.tar.gzip",
         DOCKER "image.rootfs.diff.tar.zstd",
     };
     const char *type = json_string_value(json_object_get(layer, "mediaType"));
@@ -44,20 +49,20 @@ static int check_layer_type(const json_t *layer, struct aq_error *err)
                          type ? type : "");
 }
 
-static int get_layers(const json_t *root, struct manifest *manifest, struct aq_error *err)
+static int manifest_get_layers(const json_t *root, struct manifest *manifest, struct aq_error *err)
 {
     const json_t *layers = json_object_get(root, "layers");
     size_t count = json_array_size(layers);
 
     if (count == 0)
-        return bad(err, "has no layers");
+        return manifest_bad(err, "has no layers");
     if (count > IMAGE_LAYERS_MAX)
         return aq_fail_field(err, EBADMSG, "manifest",
                              "the image has %zu layers and may have %d: join some of them", count,
                              IMAGE_LAYERS_MAX);
     manifest->layers = calloc(count, sizeof(*manifest->layers));
     if (!manifest->layers)
-        return aq_fail(err, ENOMEM, "manifest");
+        return aq_fail_oom(err);
     for (size_t i = 0; i < count; i++) {
         const json_t *layer = json_array_get(layers, i), *size = json_object_get(layer, "size");
         struct manifest_layer *item = &manifest->layers[manifest->layer_count++];
@@ -70,7 +75,7 @@ static int get_layers(const json_t *root, struct manifest *manifest, struct aq_e
         item->size_bytes = json_integer_value(size);
         if (!json_is_integer(size) || item->size_bytes < 0
             || item->size_bytes > INT64_MAX / IMAGE_LAYERS_MAX / 16)
-            return bad(err, "has a layer without a size");
+            return manifest_bad(err, "has a layer without a size");
         manifest->size_bytes += item->size_bytes;
     }
     return 0;
@@ -91,11 +96,11 @@ static int get_platforms(const json_t *root, struct manifest *manifest, struct a
     size_t count = json_array_size(list);
 
     if (count == 0 || count > MANIFEST_PLATFORMS_MAX)
-        return bad(err, "names no images or too many");
+        return manifest_bad(err, "names no images or too many");
     manifest->is_index = true;
     manifest->platforms = calloc(count, sizeof(*manifest->platforms));
     if (!manifest->platforms)
-        return aq_fail(err, ENOMEM, "manifest");
+        return aq_fail_oom(err);
     for (size_t i = 0; i < count; i++) {
         const json_t *item = json_array_get(list, i);
         const json_t *platform = json_object_get(item, "platform");
@@ -135,20 +140,21 @@ int manifest_pick(const struct manifest *index, const char *architecture, const 
 
 /* ---- both ---- */
 
-static int parse_root(const json_t *root, struct manifest *manifest, struct aq_error *err)
+static int manifest_parse_root(const json_t *root, struct manifest *manifest, struct aq_error *err)
 {
     const char *type = json_string_value(json_object_get(root, "mediaType"));
     int r;
 
     if (json_integer_value(json_object_get(root, "schemaVersion")) != 2)
-        return bad(err, "is not of schema version 2; push the image again with a newer tool");
+        return manifest_bad(err,
+                            "is not of schema version 2; push the image again with a newer tool");
     if (type && strncmp(type, OCI, strlen(OCI)) != 0
         && strncmp(type, DOCKER "distribution.manifest.", strlen(DOCKER "distribution.manifest.")))
-        return bad(err, "is of an unknown type");
+        return manifest_bad(err, "is of an unknown type");
     if (json_object_get(root, "manifests"))
         return get_platforms(root, manifest, err);
     r = get_digest(json_object_get(root, "config"), manifest->config, err);
-    return r < 0 ? r : get_layers(root, manifest, err);
+    return r < 0 ? r : manifest_get_layers(root, manifest, err);
 }
 
 int manifest_parse(const char *json, size_t len, struct manifest *ret, struct aq_error *err)
@@ -158,10 +164,10 @@ int manifest_parse(const char *json, size_t len, struct manifest *ret, struct aq
     int r;
 
     if (len > IMAGE_CONFIG_MAX)
-        return aq_fail(err, EFBIG, "the image's manifest has more than %u bytes",
-                       IMAGE_CONFIG_MAX);
+        return aq_fail(err, EFBIG, "the image's manifest has more than %u bytes", IMAGE_CONFIG_MAX);
     root = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
-    r = json_is_object(root) ? parse_root(root, &manifest, err) : bad(err, "is not a JSON object");
+    r = json_is_object(root) ? manifest_parse_root(root, &manifest, err)
+                             : manifest_bad(err, "is not a JSON object");
     json_decref(root);
     if (r < 0)
         manifest_done(&manifest);
@@ -180,8 +186,9 @@ void manifest_done(struct manifest *manifest)
 const char *manifest_architecture(const char *name)
 {
     static const char *const names[][2] = {
-        { "x86_64", "amd64" }, { "aarch64", "arm64" }, { "armv7l", "arm" }, { "armv6l", "arm" },
-        { "i386", "386" }, { "i686", "386" }, { "loongarch64", "loong64" },
+        { "x86_64", "amd64" },        { "aarch64", "arm64" }, { "armv7l", "arm" },
+        { "armv6l", "arm" },          { "i386", "386" },      { "i686", "386" },
+        { "loongarch64", "loong64" },
     };
 
     for (size_t i = 0; i < AQ_COUNT(names); i++)

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.h - what a registry says an image consists of
  *
  * OCI image manifests and indexes (github.com/opencontainers/image-spec,
  * manifest.md, image-index.md) and Docker's version 2 schema 2, which have the
- * same members. Bytes of strangers.
+ * same members. The bytes are untrusted.
  */
 #ifndef AQ_AGENT_IMAGE_MANIFEST_H
 #define AQ_AGENT_IMAGE_MANIFEST_H
@@ -30,14 +31,14 @@ struct manifest {
     bool is_index;
     struct manifest_platform *platforms; /* of an index */
     size_t platform_count;
-    char config[DIGEST_TEXT_MAX];        /* of an image; so are the rest */
-    struct manifest_layer *layers;       /* lowest first */
+    char config[DIGEST_TEXT_MAX];  /* of an image; so are the rest */
+    struct manifest_layer *layers; /* lowest first */
     size_t layer_count;
-    int64_t size_bytes;                  /* of all layers' blobs */
+    int64_t size_bytes; /* of all layers' blobs */
 };
 
-int manifest_parse(const char *json, size_t len, struct manifest *ret, struct aq_error *err)
-    AQ_UNTRUSTED;
+int manifest_parse(const char *json, size_t len, struct manifest *ret,
+                   struct aq_error *err) AQ_UNTRUSTED;
 void manifest_done(struct manifest *manifest);
 
 /* The image of an index for Linux on this architecture (OCI name). -ENOENT,

@@ -1,6 +1,7 @@
-/* publish.h - a pulled image becomes durable, for a worker thread
+/* SPDX-License-Identifier: Apache-2.0 */
+/* publish.h - makes a pulled image durable; run by a worker thread
  *
- * The image's folder appears by a rename when all in it is on the disk; its
+ * The image's directory appears by a rename when all in it is on the disk; its
  * layers are there before. A name is one small file, replaced whole.
  */
 #ifndef AQ_AGENT_IMAGE_PUBLISH_H
@@ -11,14 +12,14 @@
 #include "base/error.h"
 
 struct publication {
-    const char *folder;            /* of the store */
-    const char *digest;            /* of the manifest */
-    const char *name, *name_key, *architecture;
+    const char *directory; /* of the store */
+    const char *digest;    /* of the manifest */
+    const char *name, *image_name_key, *architecture;
     const char *manifest, *config; /* as they came; NULL = the image is there already */
     size_t manifest_len, config_len;
-    char **diff_ids;               /* lowest first */
+    char **diff_ids; /* lowest first */
     size_t diff_count;
-    const char *pull_folder;       /* of no more use afterwards; may be NULL */
+    const char *pull_directory; /* of no more use afterwards; may be NULL */
 };
 
 int publish(const struct publication *publication, struct aq_error *err);

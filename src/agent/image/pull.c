@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who waits for an image on its way, and how that ends. */
 #include "agent/image/pull.h"
 
@@ -9,7 +10,7 @@
 
 /* ---- the end ---- */
 
-static void on_timer_closed(uv_handle_t *handle)
+static void pull_on_timer_closed(uv_handle_t *handle)
 {
     struct pull *pull = handle->data;
     struct images *images = pull->images;
@@ -23,8 +24,8 @@ static void on_timer_closed(uv_handle_t *handle)
     image_config_done(&pull->config);
     strbuf_done(&pull->manifest_text);
     strbuf_done(&pull->config_text);
-    free(pull->folder.path);
-    free(pull->folder.layers);
+    free(pull->directory.path);
+    free(pull->directory.layers);
     free(pull->architecture);
     free(pull->key);
     free(pull);
@@ -35,7 +36,7 @@ void pull_let_go(struct pull *pull)
 {
     if (pull->is_over && !pull->is_working && !pull->is_measuring
         && !uv_is_closing((uv_handle_t *)&pull->timer))
-        uv_close((uv_handle_t *)&pull->timer, on_timer_closed);
+        uv_close((uv_handle_t *)&pull->timer, pull_on_timer_closed);
 }
 
 static void pull_end(struct pull *pull)
@@ -76,12 +77,12 @@ void pull_failed(struct pull *pull, const struct aq_error *err)
     pull->is_working = true; /* keeps it until all are told */
     pull_end(pull);
     while ((request = next_request(pull)))
-        request_failed(request, &copy);
+        image_request_failed(request, &copy);
     pull->is_working = false;
     pull_let_go(pull);
 }
 
-void pull_ready(struct pull *pull, struct record *record)
+void pull_ready(struct pull *pull, struct image_record *record)
 {
     struct image_request *request;
 
@@ -89,8 +90,8 @@ void pull_ready(struct pull *pull, struct record *record)
     pull->is_working = true;
     pull_end(pull);
     while ((request = next_request(pull)))
-        request_ready(request, record);
-    record_unref(record);
+        image_request_ready(request, record);
+    image_record_unref(record);
     pull->is_working = false;
     pull_let_go(pull);
 }
@@ -98,7 +99,9 @@ void pull_ready(struct pull *pull, struct record *record)
 void pull_tell(struct pull *pull, enum image_phase phase, int64_t done)
 {
     const struct image_progress progress = {
-        .phase = phase, .done_bytes = done, .total_bytes = pull->manifest.size_bytes,
+        .phase = phase,
+        .done_bytes = done,
+        .total_bytes = pull->manifest.size_bytes,
     };
 
     if (pull->phase == phase && pull->told_bytes == done)
@@ -115,7 +118,7 @@ void pull_tell(struct pull *pull, enum image_phase phase, int64_t done)
 
 /* ---- work in a thread ---- */
 
-static void on_worked(uv_work_t *work, int status)
+static void pull_on_worked(uv_work_t *work, int status)
 {
     struct pull *pull = work->data;
     const struct aq_error err = pull->work_err;
@@ -129,18 +132,18 @@ static void on_worked(uv_work_t *work, int status)
 }
 
 void pull_work(struct pull *pull, uv_work_cb fn,
-                       void (*after)(struct pull *pull, const struct aq_error *err))
+               void (*after)(struct pull *pull, const struct aq_error *err))
 {
     pull->work_err = (struct aq_error){ 0 };
     pull->work.data = pull;
     pull->after = after;
     pull->is_working = true;
-    (void)uv_queue_work(pull->images->loop, &pull->work, fn, on_worked);
+    (void)uv_queue_work(pull->images->loop, &pull->work, fn, pull_on_worked);
 }
 
 /* ---- joining and leaving ---- */
 
-static void on_start(uv_timer_t *timer)
+static void pull_on_start(uv_timer_t *timer)
 {
     struct pull *pull = timer->data;
     struct aq_error err = { 0 };
@@ -161,7 +164,7 @@ void pulls_start_waiting(struct images *images)
         if (!pull->is_started && running < PULLS_MAX) {
             pull->is_started = true;
             /* not from within: what cannot start fails from the loop */
-            (void)uv_timer_start(&pull->timer, on_start, 0, 0);
+            (void)uv_timer_start(&pull->timer, pull_on_start, 0, 0);
         }
         running += pull->is_started;
     }
@@ -175,7 +178,7 @@ static int pull_new(struct images *images, struct image_request *request, char *
 
     if (!pull || !(pull->architecture = strdup(request->architecture))) {
         free(pull);
-        return aq_fail(err, ENOMEM, "image");
+        return aq_fail_oom(err);
     }
     r = reference_parse(request->ref.text, NULL, &pull->ref, err);
     if (r < 0) {
@@ -198,9 +201,9 @@ static int pull_new(struct images *images, struct image_request *request, char *
 
 int pull_join(struct images *images, struct image_request *request, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *key = name_key(request->ref.text, request->architecture);
+    AQ_CLEANUP(aq_freep) char *key = image_name_key(request->ref.text, request->architecture);
     struct pull *pull = NULL;
-    int r = key ? 0 : aq_fail(err, ENOMEM, "image");
+    int r = key ? 0 : aq_fail_oom(err);
 
     LIST_FOREACH(it, &images->pulls)
         if (key && strcmp(LIST_ENTRY(it, struct pull, link)->key, key) == 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pull.h - one image on its way, from the inside
  *
  * pull_resolve.c asks what the image is, pull_fetch.c fetches what is missing,
@@ -8,9 +9,9 @@
 #ifndef AQ_AGENT_IMAGE_PULL_H
 #define AQ_AGENT_IMAGE_PULL_H
 
-#include "agent/image/prepare.h"
+#include "agent/image/pull_directory.h"
 #include "agent/image/publish.h"
-#include "agent/image/store.h"
+#include "agent/image/images_internal.h"
 
 struct pull {
     struct list link;
@@ -18,7 +19,7 @@ struct pull {
     struct list requests;
     struct reference ref;
     char *architecture;
-    char *key;               /* of the name */
+    char *key; /* of the name */
     enum image_phase phase;
     bool is_started, is_asking_config, is_over;
     struct tool *tool;
@@ -26,7 +27,7 @@ struct pull {
     char digest[DIGEST_TEXT_MAX], asked[DIGEST_TEXT_MAX]; /* asked: "" = the name */
     struct manifest manifest;
     struct image_config config;
-    struct pull_folder folder;
+    struct pull_directory directory;
     struct pull_waiter *waiters; /* for each layer */
     size_t waiting;              /* of them, to come */
     struct aq_error err;         /* of a layer */
@@ -39,7 +40,7 @@ struct pull {
     void (*after)(struct pull *pull, const struct aq_error *err);
     struct aq_error work_err;
     struct publication publication;
-    uv_timer_t timer;            /* while blobs are fetched */
+    uv_timer_t timer; /* while blobs are fetched */
     uv_work_t measuring;
     bool is_measuring;
     int64_t measured_bytes;
@@ -48,7 +49,7 @@ struct pull {
 struct pull_waiter {
     struct layer_waiter waiter;
     struct pull *pull;
-    struct layer *layer; /* NULL = the layer is there more than once */
+    struct image_layer *layer; /* NULL = the layer is there more than once */
     bool is_waiting;
 };
 
@@ -74,7 +75,7 @@ void pull_work(struct pull *pull, uv_work_cb fn,
 /* To all who wait for it, if anything is new. */
 void pull_tell(struct pull *pull, enum image_phase phase, int64_t done_bytes);
 /* Answer all who wait, and end it. */
-void pull_ready(struct pull *pull, struct record *record);
+void pull_ready(struct pull *pull, struct image_record *record);
 void pull_failed(struct pull *pull, const struct aq_error *err);
 /* Frees a pull that is over when its threads have ended. */
 void pull_let_go(struct pull *pull);

@@ -1,8 +1,9 @@
-/* The blobs of an image that are missing, into a folder of its own. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The blobs of an image that are missing, into a directory of its own. */
 #include <errno.h>
 #include <string.h>
 
-#include "agent/image/folder.h"
+#include "agent/image/store_layout.h"
 #include "agent/image/pull.h"
 #include "base/fault.h"
 
@@ -12,11 +13,11 @@
 
 /* ---- when the disk is full ---- */
 
-static void on_room(uv_timer_t *timer)
+static void pull_fetch_on_room(uv_timer_t *timer)
 {
     struct pull *pull = timer->data;
 
-    if (!list_is_empty(&pull->images->rubbish))
+    if (!list_is_empty(&pull->images->garbage))
         return;
     (void)uv_timer_stop(timer);
     pull_fetch(pull);
@@ -24,11 +25,10 @@ static void on_room(uv_timer_t *timer)
 
 bool pull_make_room(struct pull *pull)
 {
-    if (pull->made_room
-        || gc_collect(pull->images, pull->manifest.size_bytes * ROOM_FACTOR) == 0)
+    if (pull->made_room || gc_collect(pull->images, pull->manifest.size_bytes * ROOM_FACTOR) == 0)
         return false;
     pull->made_room = true;
-    (void)uv_timer_start(&pull->timer, on_room, ROOM_MSEC, ROOM_MSEC);
+    (void)uv_timer_start(&pull->timer, pull_fetch_on_room, ROOM_MSEC, ROOM_MSEC);
     return true;
 }
 
@@ -38,10 +38,10 @@ static void on_measure(uv_work_t *work)
 {
     struct pull *pull = AQ_CONTAINER_OF(work, struct pull, measuring);
 
-    pull->measured_bytes = prepare_measure(&pull->folder);
+    pull->measured_bytes = pull_directory_measure(&pull->directory);
 }
 
-static void on_measured(uv_work_t *work, int status)
+static void pull_fetch_on_measured(uv_work_t *work, int status)
 {
     struct pull *pull = AQ_CONTAINER_OF(work, struct pull, measuring);
 
@@ -53,14 +53,14 @@ static void on_measured(uv_work_t *work, int status)
         pull_tell(pull, IMAGE_FETCHING, pull->measured_bytes);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void pull_fetch_on_timer(uv_timer_t *timer)
 {
     struct pull *pull = timer->data;
 
     if (pull->is_measuring)
         return;
     pull->is_measuring = true;
-    (void)uv_queue_work(pull->images->loop, &pull->measuring, on_measure, on_measured);
+    (void)uv_queue_work(pull->images->loop, &pull->measuring, on_measure, pull_fetch_on_measured);
 }
 
 static void on_no_output(void *data, const char *bytes, size_t len)
@@ -91,8 +91,8 @@ static void on_prepare(uv_work_t *work)
 {
     struct pull *pull = work->data;
 
-    (void)prepare_folder(&pull->folder, pull->images->settings->image_keep_free,
-                         &pull->missing_bytes, &pull->work_err);
+    (void)pull_directory_prepare(&pull->directory, pull->images->settings->image_keep_free,
+                                 &pull->missing_bytes, &pull->work_err);
 }
 
 static void after_prepare(struct pull *pull, const struct aq_error *failure)
@@ -105,23 +105,24 @@ static void after_prepare(struct pull *pull, const struct aq_error *failure)
         return;
     }
     if (!err.code)
-        (void)fetch_blobs(pull->images, &pull->ref, pull->digest, pull->folder.path, &events, pull,
-                          &pull->tool, &err);
+        (void)fetch_blobs(pull->images, &pull->ref, pull->digest, pull->directory.path, &events,
+                          pull, &pull->tool, &err);
     if (err.code == ENOSPC && pull_make_room(pull))
         return;
     if (err.code) {
         pull_failed(pull, &err);
         return;
     }
-    on_timer(&pull->timer);
-    (void)uv_timer_start(&pull->timer, on_timer, MEASURE_MSEC, MEASURE_MSEC);
+    pull_fetch_on_timer(&pull->timer);
+    (void)uv_timer_start(&pull->timer, pull_fetch_on_timer, MEASURE_MSEC, MEASURE_MSEC);
 }
 
 void pull_fetch(struct pull *pull)
 {
     for (size_t i = 0; i < pull->manifest.layer_count; i++)
-        pull->folder.layers[i].is_here =
-            ((struct layer *)map_gets(&pull->images->layers, pull->config.diff_ids[i]))->is_here;
+        pull->directory.layers[i].is_here = ((struct image_layer *)map_gets(
+                                                 &pull->images->layers, pull->config.diff_ids[i]))
+                                                ->is_here;
     pull->phase = IMAGE_FETCHING;
     pull->told_bytes = -1;
     pull_work(pull, on_prepare, after_prepare);
@@ -132,22 +133,23 @@ int pull_plan(struct pull *pull, struct aq_error *err)
     size_t count = pull->manifest.layer_count;
 
     pull->waiters = calloc(count, sizeof(*pull->waiters));
-    pull->folder.layers = calloc(count, sizeof(*pull->folder.layers));
-    pull->folder.layer_count = count;
-    pull->folder.path = aq_format("%s/pulls/%s", pull->images->folder, folder_hex(pull->digest));
-    if (!pull->waiters || !pull->folder.layers || !pull->folder.path)
-        return aq_fail(err, ENOMEM, "image");
+    pull->directory.layers = calloc(count, sizeof(*pull->directory.layers));
+    pull->directory.layer_count = count;
+    pull->directory.path = aq_format("%s/pulls/%s", pull->images->directory,
+                                     layout_digest_hex(pull->digest));
+    if (!pull->waiters || !pull->directory.layers || !pull->directory.path)
+        return aq_fail_oom(err);
     for (size_t i = 0; i < count; i++) {
         const char *diff_id = pull->config.diff_ids[i];
         bool is_again = false;
 
         for (size_t k = 0; k < i; k++)
             is_again = is_again || strcmp(diff_id, pull->config.diff_ids[k]) == 0;
-        (void)strcpy(pull->folder.layers[i].digest, pull->manifest.layers[i].digest);
-        pull->folder.layers[i].size_bytes = pull->manifest.layers[i].size_bytes;
+        (void)strcpy(pull->directory.layers[i].digest, pull->manifest.layers[i].digest);
+        pull->directory.layers[i].size_bytes = pull->manifest.layers[i].size_bytes;
         pull->waiters[i].pull = pull;
         if (!is_again && !(pull->waiters[i].layer = layer_use(pull->images, diff_id)))
-            return aq_fail(err, ENOMEM, "image");
+            return aq_fail_oom(err);
     }
     return 0;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an image is: its manifest, of an index the right one, and its configuration. */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +10,7 @@ static int check_config(struct pull *pull, struct aq_error *err)
     char digest[DIGEST_TEXT_MAX];
     int r;
 
-    digest_of(pull->config_text.data, pull->config_text.len, digest);
+    digest_compute(pull->config_text.data, pull->config_text.len, digest);
     if (strcmp(digest, pull->manifest.config) != 0)
         return aq_fail_as(err, EBADMSG, "image-damaged", "image",
                           "image '%.80s': its configuration is not the one that its manifest names",
@@ -38,7 +39,7 @@ static int read_manifest(struct pull *pull, bool *ret_more, struct aq_error *err
     const char *wanted = pull->asked[0] ? pull->asked : pull->ref.digest, *picked;
     int r;
 
-    digest_of(pull->manifest_text.data, pull->manifest_text.len, pull->digest);
+    digest_compute(pull->manifest_text.data, pull->manifest_text.len, pull->digest);
     if (wanted && strcmp(wanted, pull->digest) != 0)
         return aq_fail_as(err, EBADMSG, "image-damaged", "image",
                           "image '%.80s': the registry gave %s", pull->ref.text, pull->digest);
@@ -57,7 +58,7 @@ static int read_manifest(struct pull *pull, bool *ret_more, struct aq_error *err
     return pull_resolve(pull, err);
 }
 
-static void on_answer(void *data, const char *bytes, size_t len)
+static void pull_resolve_on_answer(void *data, const char *bytes, size_t len)
 {
     struct pull *pull = data;
     struct strbuf *text = pull->is_asking_config ? &pull->config_text : &pull->manifest_text;
@@ -94,7 +95,8 @@ static void on_answered(void *data, int status, const char *complaint)
 
 int pull_resolve(struct pull *pull, struct aq_error *err)
 {
-    static const struct tool_events events = { .on_output = on_answer, .on_end = on_answered };
+    static const struct tool_events events = { .on_output = pull_resolve_on_answer,
+                                               .on_end = on_answered };
 
     if (pull->is_asking_config)
         return fetch_config(pull->images, &pull->ref, pull->digest, &events, pull, &pull->tool,

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From fetched blobs to a durable image: layers are unpacked, then it is published. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/image/folder.h"
+#include "agent/image/store_layout.h"
 #include "agent/image/pull.h"
 #include "base/log.h"
 
@@ -47,7 +48,7 @@ static void on_layer_done(void *data, const struct aq_error *err)
     if (err->code && !pull->err.code)
         pull->err = *err;
     if (err->code == EBADMSG)
-        prepare_remove_blob(&pull->folder, pull->folder.layers[i].digest);
+        pull_directory_remove_blob(&pull->directory, pull->directory.layers[i].digest);
     if (pull->waiting == 0)
         after_layers(pull);
 }
@@ -60,8 +61,8 @@ static void on_layer_progress(void *data)
     for (size_t i = 0; i < pull->manifest.layer_count; i++) {
         const struct pull_waiter *w = &pull->waiters[i];
 
-        done += w->is_waiting ? AQ_MIN(w->layer->done_bytes, pull->folder.layers[i].size_bytes)
-                              : pull->folder.layers[i].size_bytes;
+        done += w->is_waiting ? AQ_MIN(w->layer->done_bytes, pull->directory.layers[i].size_bytes)
+                              : pull->directory.layers[i].size_bytes;
     }
     pull_tell(pull, IMAGE_UNPACKING, done);
 }
@@ -69,15 +70,16 @@ static void on_layer_progress(void *data)
 static int unpack_layer(struct pull *pull, size_t i, struct aq_error *err)
 {
     struct pull_waiter *w = &pull->waiters[i];
-    AQ_CLEANUP(aq_freep) char *blob = prepare_blob_path(&pull->folder,
-                                                        pull->folder.layers[i].digest);
+    AQ_CLEANUP(aq_freep) char *blob = pull_directory_blob_path(&pull->directory,
+                                                               pull->directory.layers[i].digest);
     int r;
 
     if (!blob)
-        return aq_fail(err, ENOMEM, "layer");
+        return aq_fail_oom(err);
     w->waiter = (struct layer_waiter){ .on_done = on_layer_done,
-                                       .on_progress = on_layer_progress, .data = w };
-    r = layer_unpack_blob(w->layer, blob, pull->folder.layers[i].digest, &w->waiter, err);
+                                       .on_progress = on_layer_progress,
+                                       .data = w };
+    r = layer_unpack_blob(w->layer, blob, pull->directory.layers[i].digest, &w->waiter, err);
     if (r == 0) {
         w->is_waiting = true;
         pull->waiting++;
@@ -115,13 +117,13 @@ static void on_publish(uv_work_t *work)
 static void after_publish(struct pull *pull, const struct aq_error *failure)
 {
     struct images *images = pull->images;
-    struct record *record = map_gets(&images->records, pull->digest);
+    struct image_record *record = map_gets(&images->records, pull->digest);
     struct aq_error err = *failure;
 
     if (!err.code && !record)
-        (void)index_read_record(images, folder_hex(pull->digest), &record, &err);
+        (void)index_read_record(images, layout_digest_hex(pull->digest), &record, &err);
     if (!err.code && index_bind(images, pull->ref.text, pull->architecture, record) < 0)
-        (void)aq_fail(&err, ENOMEM, "image");
+        (void)aq_fail_oom(&err);
     if (err.code) {
         pull_failed(pull, &err);
         return;
@@ -135,10 +137,10 @@ static void after_publish(struct pull *pull, const struct aq_error *failure)
 void pull_publish(struct pull *pull, bool is_new)
 {
     pull->publication = (struct publication){
-        .folder = pull->images->folder,
+        .directory = pull->images->directory,
         .digest = pull->digest,
         .name = pull->ref.text,
-        .name_key = pull->key,
+        .image_name_key = pull->key,
         .architecture = pull->architecture,
         .manifest = is_new ? pull->manifest_text.data : NULL,
         .manifest_len = pull->manifest_text.len,
@@ -146,7 +148,7 @@ void pull_publish(struct pull *pull, bool is_new)
         .config_len = pull->config_text.len,
         .diff_ids = pull->config.diff_ids,
         .diff_count = pull->config.diff_count,
-        .pull_folder = pull->folder.path,
+        .pull_directory = pull->directory.path,
     };
     pull_work(pull, on_publish, after_publish);
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool.c - runs a program for the image store and passes on its output */
 #include "agent/image/tool.h"
 
 #include <errno.h>
@@ -20,7 +22,7 @@ struct tool {
     char chunk[16384];
 };
 
-static void on_closed(uv_handle_t *handle)
+static void tool_on_closed(uv_handle_t *handle)
 {
     struct tool *tool = handle->data;
 
@@ -35,7 +37,7 @@ static void on_closed(uv_handle_t *handle)
 static void close_handle(void *handle)
 {
     if (!uv_is_closing(handle))
-        uv_close(handle, on_closed);
+        uv_close(handle, tool_on_closed);
 }
 
 static void on_exit_status(uv_process_t *process, int64_t status, int signum)
@@ -46,7 +48,7 @@ static void on_exit_status(uv_process_t *process, int64_t status, int signum)
     close_handle(process);
 }
 
-static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
+static void tool_on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 {
     struct tool *tool = handle->data;
 
@@ -54,7 +56,7 @@ static void on_room(uv_handle_t *handle, size_t size, uv_buf_t *buf)
     *buf = uv_buf_init(tool->chunk, sizeof(tool->chunk));
 }
 
-static void on_output(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+static void tool_on_output(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
 {
     struct tool *tool = stream->data;
 
@@ -94,7 +96,7 @@ static char **make_environment(char *tmpdir)
     return copy;
 }
 
-static int spawn(struct tool *tool, uv_loop_t *loop, char **args, char **environment)
+static int tool_spawn(struct tool *tool, uv_loop_t *loop, char **args, char **environment)
 {
     uv_stdio_container_t stdio[] = {
         { .flags = UV_IGNORE },
@@ -103,15 +105,19 @@ static int spawn(struct tool *tool, uv_loop_t *loop, char **args, char **environ
           .data.stream = (uv_stream_t *)&tool->complaints },
     };
     const uv_process_options_t options = {
-        .exit_cb = on_exit_status, .file = args[0], .args = args, .env = environment,
-        .stdio = stdio, .stdio_count = 3,
+        .exit_cb = on_exit_status,
+        .file = args[0],
+        .args = args,
+        .env = environment,
+        .stdio = stdio,
+        .stdio_count = 3,
     };
     int r = uv_spawn(loop, &tool->process, &options);
 
     if (r == 0)
-        r = uv_read_start((uv_stream_t *)&tool->output, on_room, on_output);
+        r = uv_read_start((uv_stream_t *)&tool->output, tool_on_room, tool_on_output);
     if (r == 0)
-        r = uv_read_start((uv_stream_t *)&tool->complaints, on_room, on_complaint);
+        r = uv_read_start((uv_stream_t *)&tool->complaints, tool_on_room, on_complaint);
     return r;
 }
 
@@ -130,7 +136,7 @@ int tool_start(uv_loop_t *loop, const char *const *argv, const char *tmpdir,
 
     if (!tool || !environment || (tmpdir && !tmp)) {
         free(tool);
-        return aq_fail(err, ENOMEM, "start '%s'", argv[0]);
+        return aq_fail_oom(err);
     }
     memcpy(args, wrapper, sizeof(wrapper));
     for (; argv[count] && count < ARGS_MAX - 1; count++)
@@ -142,7 +148,7 @@ int tool_start(uv_loop_t *loop, const char *const *argv, const char *tmpdir,
     tool->open = 3;
     (void)uv_pipe_init(loop, &tool->output, 0);
     (void)uv_pipe_init(loop, &tool->complaints, 0);
-    r = spawn(tool, loop, (char **)(uintptr_t)args, environment);
+    r = tool_spawn(tool, loop, (char **)(uintptr_t)args, environment);
     if (r < 0) {
         tool_stop(tool);
         return aq_fail(err, -r, "start '%s': %s", argv[0], uv_strerror(r));

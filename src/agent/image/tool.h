@@ -1,4 +1,5 @@
-/* tool.h - a program that works for the image store
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool.h - runs a program for the image store and passes on its output
  *
  * Runs it without a shell, dies with the agent, passes on what it prints and
  * says how it ended.

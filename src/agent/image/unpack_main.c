@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-unpack - unpacks one layer of an image for the agent
  *
- * A process of its own, because it reads what strangers packed. It makes the
- * folder LAYERS/HEX of the layer with this diff-id (folder.h), visible by a
+ * A process of its own, because it reads untrusted archives. It makes the
+ * directory LAYERS/HEX of the layer with this diff-id (store_layout.h), visible by a
  * rename when everything in it is on the disk. On standard output, for the
  * agent: "progress BYTES" (of the blob) now and then, and at the end "done" or
  * "failed CODE FIELD TEXT" ("-" = no field). It dies with the agent.
@@ -17,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/image/folder.h"
-#include "agent/image/layer.h"
+#include "agent/image/store_layout.h"
+#include "agent/image/layer_unpack.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/jsonw.h"
@@ -26,11 +27,11 @@
 
 #define EXIT_USAGE 2
 
-struct job {
+struct unpack_main_job {
     const char *blob, *blob_digest, *diff_id, *layers;
-    struct layer_limits limits;
+    struct layer_unpack_limits limits;
     int layers_fd;
-    char made[FOLDER_NAME_MAX + 16]; /* ".new-HEX-PID" */
+    char made[LAYOUT_NAME_MAX + 16]; /* ".new-HEX-PID" */
 };
 
 static const char usage[] =
@@ -39,28 +40,28 @@ static const char usage[] =
     "\n"
     "Unpacks a layer of an image; the agent runs it.\n";
 
-static void on_progress(void *data, int64_t bytes)
+static void unpack_main_on_progress(void *data, int64_t bytes)
 {
     (void)data;
     (void)printf("progress %lld\n", (long long)bytes);
     (void)fflush(stdout);
 }
 
-/* ---- the layer's folder ---- */
+/* ---- the layer's directory ---- */
 
-static int write_implied(int folder, const struct tree *tree, struct aq_error *err)
+static int write_implied(int directory, const struct confined_tree *tree, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     for (size_t i = 0; i < tree->implied.count; i++)
         strbuf_add(&text, tree->implied.entries[i].key, tree->implied.entries[i].key_len + 1);
     if (!strbuf_ok(&text))
-        return aq_fail(err, ENOMEM, "layer");
-    return fs_write_quick(folder, "implied", text.data, text.len, 0600, err);
+        return aq_fail_oom(err);
+    return fs_write_quick(directory, "implied", text.data, text.len, 0600, err);
 }
 
-static int write_facts(int folder, const struct job *job, const struct layer_result *result,
-                       struct aq_error *err)
+static int unpack_main_write_facts(int directory, const struct unpack_main_job *job,
+                                   const struct layer_unpack_result *result, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -74,43 +75,43 @@ static int write_facts(int folder, const struct job *job, const struct layer_res
     jsonw_member_int(&w, "attributes_lost", result->attributes_lost);
     jsonw_object_end(&w);
     if (!strbuf_ok(&text))
-        return aq_fail(err, ENOMEM, "layer");
-    return fs_write_quick(folder, "layer.json", text.data, text.len, 0600, err);
+        return aq_fail_oom(err);
+    return fs_write_quick(directory, "layer.json", text.data, text.len, 0600, err);
 }
 
-static int fill(const struct job *job, int folder, struct aq_error *err)
+static int unpack_main_fill(const struct unpack_main_job *job, int directory, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int blob = open(job->blob, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct layer_result result = { 0 };
-    struct tree tree;
+    struct layer_unpack_result result = { 0 };
+    struct confined_tree tree;
     int root, r;
 
     if (blob < 0)
         return aq_fail_errno(err, "open the blob '%s'", job->blob);
     (void)posix_fadvise(blob, 0, 0, POSIX_FADV_SEQUENTIAL);
-    if (mkdirat(folder, "fs", 0755) < 0)
+    if (mkdirat(directory, "fs", 0755) < 0)
         return aq_fail_errno(err, "make the layer's root");
-    root = openat(folder, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    root = openat(directory, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (root < 0)
         return aq_fail_errno(err, "open the layer's root");
-    tree_init(&tree, root);
-    r = layer_unpack(blob, job->blob_digest, job->diff_id, &job->limits, &tree, on_progress, NULL,
-                     &result, err);
+    confined_tree_init(&tree, root);
+    r = layer_unpack(blob, job->blob_digest, job->diff_id, &job->limits, &tree,
+                     unpack_main_on_progress, NULL, &result, err);
     AQ_FAULT("agent.image.unpacked");
     if (r == 0)
-        r = write_implied(folder, &tree, err);
+        r = write_implied(directory, &tree, err);
     if (r == 0)
-        r = write_facts(folder, job, &result, err);
-    tree_done(&tree);
+        r = unpack_main_write_facts(directory, job, &result, err);
+    confined_tree_done(&tree);
     /* one sync for all files is far cheaper than one for each */
-    if (r == 0 && syncfs(folder) < 0)
+    if (r == 0 && syncfs(directory) < 0)
         r = aq_fail_errno(err, "sync the layer");
     return r;
 }
 
-static int publish(const struct job *job, struct aq_error *err)
+static int unpack_main_publish(const struct unpack_main_job *job, struct aq_error *err)
 {
-    const char *name = folder_hex(job->diff_id);
+    const char *name = layout_digest_hex(job->diff_id);
 
     if (renameat(job->layers_fd, job->made, job->layers_fd, name) < 0)
         return aq_fail_errno(err, "rename the layer to '%s'", name);
@@ -119,13 +120,14 @@ static int publish(const struct job *job, struct aq_error *err)
 }
 
 /* What processes that were killed left of this layer. */
-static void remove_leftovers(const struct job *job)
+static void remove_leftovers(const struct unpack_main_job *job)
 {
-    char prefix[FOLDER_NAME_MAX];
+    char prefix[LAYOUT_NAME_MAX];
     struct dirent *entry;
     DIR *dir = opendir(job->layers);
 
-    (void)snprintf(prefix, sizeof(prefix), FOLDER_NEW "%s", folder_hex(job->diff_id));
+    (void)snprintf(prefix, sizeof(prefix), LAYOUT_UNFINISHED_PREFIX "%s",
+                   layout_digest_hex(job->diff_id));
     while (dir && (entry = readdir(dir)))
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
             (void)fs_remove_tree(job->layers_fd, entry->d_name, NULL);
@@ -133,25 +135,26 @@ static void remove_leftovers(const struct job *job)
         (void)closedir(dir);
 }
 
-static int unpack(struct job *job, struct aq_error *err)
+static int unpack(struct unpack_main_job *job, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int folder = -1;
+    AQ_CLEANUP(aq_closep) int directory = -1;
     int r;
 
     job->layers_fd = open(job->layers, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (job->layers_fd < 0)
         return aq_fail_errno(err, "open '%s'", job->layers);
-    if (faccessat(job->layers_fd, folder_hex(job->diff_id), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (faccessat(job->layers_fd, layout_digest_hex(job->diff_id), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
     remove_leftovers(job);
-    (void)snprintf(job->made, sizeof(job->made), FOLDER_NEW "%s-%d", folder_hex(job->diff_id),
-                   (int)getpid());
+    (void)snprintf(job->made, sizeof(job->made), LAYOUT_UNFINISHED_PREFIX "%s-%d",
+                   layout_digest_hex(job->diff_id), (int)getpid());
     if (mkdirat(job->layers_fd, job->made, 0700) < 0)
         return aq_fail_errno(err, "make the layer's folder");
-    folder = openat(job->layers_fd, job->made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    r = folder < 0 ? aq_fail_errno(err, "open the layer's folder") : fill(job, folder, err);
+    directory = openat(job->layers_fd, job->made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    r = directory < 0 ? aq_fail_errno(err, "open the layer's folder")
+                      : unpack_main_fill(job, directory, err);
     if (r == 0)
-        r = publish(job, err);
+        r = unpack_main_publish(job, err);
     if (r < 0)
         (void)fs_remove_tree(job->layers_fd, job->made, NULL);
     return r;
@@ -159,26 +162,45 @@ static int unpack(struct job *job, struct aq_error *err)
 
 /* ---- the program ---- */
 
-static int parse_options(int argc, char **argv, struct job *job)
+static int unpack_main_parse_options(int argc, char **argv, struct unpack_main_job *job)
 {
     static const struct option options[] = {
-        { "blob", required_argument, NULL, 'b' },       { "blob-digest", required_argument, NULL, 'g' },
-        { "diff-id", required_argument, NULL, 'd' },    { "layers", required_argument, NULL, 'l' },
-        { "max-bytes", required_argument, NULL, 'm' },  { "max-entries", required_argument, NULL, 'e' },
-        { "keep-free", required_argument, NULL, 'f' },  { NULL, 0, NULL, 0 },
+        { "blob", required_argument, NULL, 'b' },
+        { "blob-digest", required_argument, NULL, 'g' },
+        { "diff-id", required_argument, NULL, 'd' },
+        { "layers", required_argument, NULL, 'l' },
+        { "max-bytes", required_argument, NULL, 'm' },
+        { "max-entries", required_argument, NULL, 'e' },
+        { "keep-free", required_argument, NULL, 'f' },
+        { NULL, 0, NULL, 0 },
     };
     int option;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
-        case 'b': job->blob = optarg; break;
-        case 'g': job->blob_digest = optarg; break;
-        case 'd': job->diff_id = optarg; break;
-        case 'l': job->layers = optarg; break;
-        case 'm': job->limits.bytes_max = strtoll(optarg, NULL, 10); break;
-        case 'e': job->limits.entries_max = strtoll(optarg, NULL, 10); break;
-        case 'f': job->limits.free_bytes = strtoll(optarg, NULL, 10); break;
-        default: return -EINVAL;
+        case 'b':
+            job->blob = optarg;
+            break;
+        case 'g':
+            job->blob_digest = optarg;
+            break;
+        case 'd':
+            job->diff_id = optarg;
+            break;
+        case 'l':
+            job->layers = optarg;
+            break;
+        case 'm':
+            job->limits.bytes_max = strtoll(optarg, NULL, 10);
+            break;
+        case 'e':
+            job->limits.entries_max = strtoll(optarg, NULL, 10);
+            break;
+        case 'f':
+            job->limits.free_bytes = strtoll(optarg, NULL, 10);
+            break;
+        default:
+            return -EINVAL;
         }
     }
     return job->blob && job->diff_id && job->layers && optind == argc
@@ -189,7 +211,7 @@ static int parse_options(int argc, char **argv, struct job *job)
 }
 
 /* One line, whatever the names in it are. */
-static void report(const struct aq_error *err)
+static void unpack_main_report(const struct aq_error *err)
 {
     char text[sizeof(err->text)];
 
@@ -202,12 +224,12 @@ static void report(const struct aq_error *err)
 
 int main(int argc, char **argv)
 {
-    struct job job = { .limits = { .bytes_max = INT64_MAX, .entries_max = INT64_MAX },
-                       .layers_fd = -1 };
+    struct unpack_main_job job = { .limits = { .bytes_max = INT64_MAX, .entries_max = INT64_MAX },
+                                   .layers_fd = -1 };
     struct aq_error err = { 0 };
     int r;
 
-    if (parse_options(argc, argv, &job) < 0) {
+    if (unpack_main_parse_options(argc, argv, &job) < 0) {
         (void)fputs(usage, stderr);
         return EXIT_USAGE;
     }
@@ -217,7 +239,7 @@ int main(int argc, char **argv)
     (void)umask(0);
     r = unpack(&job, &err);
     if (r < 0)
-        report(&err);
+        unpack_main_report(&err);
     else
         (void)puts("done");
     aq_closep(&job.layers_fd);

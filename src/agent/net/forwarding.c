@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forwarding.c - switches on forwarding for the node's uplinks */
 #include "agent/net/forwarding.h"
 
 #include <dirent.h>
@@ -19,14 +21,14 @@ static void mark_of(const char *link, char name[32])
     (void)snprintf(name, 32, PREFIX "%.15s", link);
 }
 
-int forwarding_is_ours(int folder, const char *link, struct aq_error *err)
+int forwarding_is_ours(int directory, const char *link, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = -1;
     char path[96], mark[32], value = '0';
 
     path_of(link, path);
     mark_of(link, mark);
-    if (faccessat(folder, mark, F_OK, 0) == 0)
+    if (faccessat(directory, mark, F_OK, 0) == 0)
         return 1;
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || read(fd, &value, 1) != 1)
@@ -34,7 +36,7 @@ int forwarding_is_ours(int folder, const char *link, struct aq_error *err)
     return value == '0';
 }
 
-static int write_value(const char *link, const char *value, struct aq_error *err)
+static int forwarding_write_value(const char *link, const char *value, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = -1;
     char path[96];
@@ -46,21 +48,21 @@ static int write_value(const char *link, const char *value, struct aq_error *err
     return 0;
 }
 
-int forwarding_switch_on(int folder, const char *link, struct aq_error *err)
+int forwarding_switch_on(int directory, const char *link, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int fd = -1;
     char mark[32];
 
     mark_of(link, mark);
-    fd = openat(folder, mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    fd = openat(directory, mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return aq_fail_errno(err, "make '%s'", mark);
-    return write_value(link, "1", err);
+    return forwarding_write_value(link, "1", err);
 }
 
-void forwarding_restore(int folder)
+void forwarding_restore(int directory)
 {
-    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *entry;
 
@@ -70,8 +72,8 @@ void forwarding_restore(int folder)
     }
     while ((entry = readdir(dir)))
         if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0) {
-            (void)write_value(entry->d_name + strlen(PREFIX), "0", NULL);
-            (void)unlinkat(folder, entry->d_name, 0);
+            (void)forwarding_write_value(entry->d_name + strlen(PREFIX), "0", NULL);
+            (void)unlinkat(directory, entry->d_name, 0);
         }
     (void)closedir(dir);
 }

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net.c - networks of kernels on this node */
 #include "agent/net/net.h"
 
 #include <arpa/inet.h>
@@ -8,48 +10,49 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/net/net_private.h"
+#include "agent/net/net_internal.h"
 #include "agent/net/nft.h"
 #include "agent/net/forwarding.h"
-#include "agent/net/work.h"
+#include "agent/net/endpoint_setup.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/vec.h"
 
 /* One endpoint's work in the thread pool. */
-struct job {
+struct net_job {
     uv_work_t work;
     struct net_endpoint *endpoint;
-    struct work_plan plan; /* to close: folder and link */
+    struct endpoint_plan plan; /* to close: directory and link */
     bool finds_servers;
     struct aq_error err;
 };
 
 /* ---- endpoints ---- */
 
-void net_endpoint_folder(const struct net_endpoint *e, char *path, size_t size)
+void net_endpoint_directory(const struct net_endpoint *e, char *path, size_t size)
 {
     char id[UUID_TEXT_MAX];
 
-    (void)snprintf(path, size, "%s/%s", e->net->home.path, uuid_format(&e->kernel_id, id));
+    (void)snprintf(path, size, "%s/%s", e->net->directory.path, uuid_format(&e->kernel_id, id));
 }
 
 void net_endpoint_link(const struct net_endpoint *e, char name[IF_NAMESIZE])
 {
-    (void)snprintf(name, IF_NAMESIZE, "aq%s-%06x", e->net->home.tag, e->record.number & 0xffffffu);
+    (void)snprintf(name, IF_NAMESIZE, "aq%s-%06x", e->net->directory.tag,
+                   e->record.number & 0xffffffu);
 }
 
 void net_endpoint_fill_info(struct net_endpoint *e)
 {
-    char folder[NET_PATH_MAX - 16];
+    char directory[NET_PATH_MAX - 16];
     struct net_info *info = &e->info;
 
-    net_endpoint_folder(e, folder, sizeof(folder));
+    net_endpoint_directory(e, directory, sizeof(directory));
     net_endpoint_link(e, info->link);
-    (void)snprintf(info->namespace_path, sizeof(info->namespace_path), "%s/ns", folder);
-    (void)snprintf(info->hosts_path, sizeof(info->hosts_path), "%s/hosts", folder);
-    (void)snprintf(info->resolv_path, sizeof(info->resolv_path), "%s/resolv.conf", folder);
-    (void)snprintf(info->sys_path, sizeof(info->sys_path), "%s/sys", folder);
+    (void)snprintf(info->namespace_path, sizeof(info->namespace_path), "%s/ns", directory);
+    (void)snprintf(info->hosts_path, sizeof(info->hosts_path), "%s/hosts", directory);
+    (void)snprintf(info->resolv_path, sizeof(info->resolv_path), "%s/resolv.conf", directory);
+    (void)snprintf(info->sys_path, sizeof(info->sys_path), "%s/sys", directory);
     (void)address_format(pool_address(&e->net->pool, e->record.number), info->address);
     memcpy(info->ports, e->record.ports, sizeof(info->ports));
     info->port_count = e->record.port_count;
@@ -60,7 +63,7 @@ const struct net_info *net_get_info(const struct net_endpoint *endpoint)
     return &endpoint->info;
 }
 
-static struct net_endpoint *find(const struct net *net, const struct uuid *kernel_id)
+static struct net_endpoint *net_find(const struct net *net, const struct uuid *kernel_id)
 {
     LIST_FOREACH(it, &net->endpoints) {
         struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
@@ -71,7 +74,7 @@ static struct net_endpoint *find(const struct net *net, const struct uuid *kerne
     return NULL;
 }
 
-static void give_back(struct net_endpoint *e)
+static void net_give_back(struct net_endpoint *e)
 {
     for (size_t i = 0; i < e->record.port_count; i++)
         ports_give(&e->net->ports, e->record.ports[i].outside);
@@ -86,15 +89,15 @@ static void endpoint_free(struct net_endpoint *e)
 
 /* ---- jobs ---- */
 
-static void job_free(struct job *job)
+static void net_job_free(struct net_job *job)
 {
-    work_plan_done(&job->plan);
+    endpoint_plan_done(&job->plan);
     free(job);
 }
 
-static struct job *job_new(struct net_endpoint *e)
+static struct net_job *job_new(struct net_endpoint *e)
 {
-    struct job *job = calloc(1, sizeof(*job));
+    struct net_job *job = calloc(1, sizeof(*job));
 
     if (!job)
         return NULL;
@@ -102,12 +105,12 @@ static struct job *job_new(struct net_endpoint *e)
     job->endpoint = e;
     strbuf_init(&job->plan.record);
     strbuf_init(&job->plan.hosts);
-    net_endpoint_folder(e, job->plan.folder, sizeof(job->plan.folder));
+    net_endpoint_directory(e, job->plan.directory, sizeof(job->plan.directory));
     net_endpoint_link(e, job->plan.link);
     return job;
 }
 
-static int job_start(struct job *job, uv_work_cb work, uv_after_work_cb after)
+static int job_start(struct net_job *job, uv_work_cb work, uv_after_work_cb after)
 {
     struct net *net = job->endpoint->net;
     int r = uv_queue_work(net->loop, &job->work, work, after);
@@ -119,13 +122,13 @@ static int job_start(struct job *job, uv_work_cb work, uv_after_work_cb after)
 
 /* ---- closing ---- */
 
-static void end(struct net_endpoint *e, const struct aq_error *err)
+static void net_end(struct net_endpoint *e, const struct aq_error *err)
 {
     net_fn *fn = e->fn;
     void *data = e->data;
     bool is_freed = e->net->is_freed;
 
-    give_back(e);
+    net_give_back(e);
     endpoint_free(e);
     if (fn && !is_freed)
         fn(data, err);
@@ -133,43 +136,43 @@ static void end(struct net_endpoint *e, const struct aq_error *err)
 
 static void on_close_work(uv_work_t *work)
 {
-    struct job *job = work->data;
+    struct net_job *job = work->data;
 
-    (void)work_close(job->plan.folder, job->plan.link, &job->err);
+    (void)endpoint_setup_remove(job->plan.directory, job->plan.link, &job->err);
 }
 
-static void on_closed(uv_work_t *work, int status)
+static void net_on_closed(uv_work_t *work, int status)
 {
-    struct job *job = work->data;
+    struct net_job *job = work->data;
     struct net *net = job->endpoint->net;
 
     (void)status;
     if (job->err.code)
         log_error("a network cannot be removed whole: %s", job->err.text);
-    end(job->endpoint, job->err.code ? &job->err : NULL);
-    job_free(job);
+    net_end(job->endpoint, job->err.code ? &job->err : NULL);
+    net_job_free(job);
     net_job_ended(net);
 }
 
 static void start_closing(struct net_endpoint *e)
 {
-    struct job *job = job_new(e);
+    struct net_job *job = job_new(e);
 
     e->state = ENDPOINT_CLOSING;
-    if (job && job_start(job, on_close_work, on_closed) == 0)
+    if (job && job_start(job, on_close_work, net_on_closed) == 0)
         return;
     if (job)
-        job_free(job);
+        net_job_free(job);
     log_error("a network is left until the next start: memory is short");
-    end(e, &(const struct aq_error){ .code = ENOMEM, .text = "memory is short" });
+    net_end(e, &(const struct aq_error){ .code = ENOMEM, .text = "out of memory" });
 }
 
 /* Out of the table first, so that nothing is led to an address that is free. */
-static void leave(struct net_endpoint *e)
+static void net_leave(struct net_endpoint *e)
 {
     struct net *net = e->net;
 
-    if (e->record.port_count == 0 && !e->record.has_mates) {
+    if (e->record.port_count == 0 && !e->record.has_peers) {
         start_closing(e);
         return;
     }
@@ -186,7 +189,7 @@ void net_close(struct net_endpoint *e, net_fn *fn, void *data)
     e->fn = fn;
     e->data = data;
     if (e->state == ENDPOINT_OPEN || e->state == ENDPOINT_FOUND || e->state == ENDPOINT_LISTING)
-        leave(e);
+        net_leave(e);
     else if (e->state == ENDPOINT_FAILED)
         start_closing(e);
     /* else by on_opened() */
@@ -196,11 +199,11 @@ void net_close(struct net_endpoint *e, net_fn *fn, void *data)
 
 static void on_open_work(uv_work_t *work)
 {
-    struct job *job = work->data;
+    struct net_job *job = work->data;
 
     if (job->finds_servers)
-        names_find(&job->plan.servers);
-    (void)work_open(&job->plan, &job->err);
+        dns_files_find_servers(&job->plan.servers);
+    (void)endpoint_setup_create(&job->plan, &job->err);
 }
 
 static void tell_open(struct net_endpoint *e, const struct aq_error *err)
@@ -211,23 +214,23 @@ static void tell_open(struct net_endpoint *e, const struct aq_error *err)
 }
 
 /* The first of a session learns of it when the second comes. */
-static void mark_mates(struct net_endpoint *e)
+static void net_mark_mates(struct net_endpoint *e)
 {
     LIST_FOREACH(it, &e->net->endpoints) {
         struct net_endpoint *other = LIST_ENTRY(it, struct net_endpoint, link);
 
         if (other != e && uuid_equals(&other->record.session_id, &e->record.session_id))
-            other->record.has_mates = e->record.has_mates = true;
+            other->record.has_peers = e->record.has_peers = true;
     }
 }
 
-static void join(struct net_endpoint *e)
+static void net_join(struct net_endpoint *e)
 {
     struct net *net = e->net;
 
     e->state = ENDPOINT_LISTING;
-    mark_mates(e);
-    if (e->record.port_count == 0 && !e->record.has_mates) {
+    net_mark_mates(e);
+    if (e->record.port_count == 0 && !e->record.has_peers) {
         tell_open(e, NULL);
         return;
     }
@@ -243,9 +246,9 @@ void net_endpoint_listed(struct net_endpoint *e, const struct aq_error *err)
         tell_open(e, err);
 }
 
-static void take_servers(struct net *net, const struct name_servers *servers)
+static void take_servers(struct net *net, const struct dns_servers *servers)
 {
-    if (net->has_own_servers || names_equal(&net->servers, servers))
+    if (net->has_own_servers || dns_files_equal(&net->servers, servers))
         return;
     net->servers = *servers;
     net->wanted++;
@@ -254,7 +257,7 @@ static void take_servers(struct net *net, const struct name_servers *servers)
 
 static void on_opened(uv_work_t *work, int status)
 {
-    struct job *job = work->data;
+    struct net_job *job = work->data;
     struct net_endpoint *e = job->endpoint;
     struct net *net = e->net;
 
@@ -266,8 +269,8 @@ static void on_opened(uv_work_t *work, int status)
     else if (job->err.code)
         tell_open(e, &job->err);
     else
-        join(e);
-    job_free(job);
+        net_join(e);
+    net_job_free(job);
     net_job_ended(net);
 }
 
@@ -284,10 +287,10 @@ static bool is_port_free(uint16_t port)
 }
 
 /* Address and ports, all or none. */
-static int take(struct net *net, const struct net_request *request, struct record *ret,
-                struct aq_error *err)
+static int net_take(struct net *net, const struct net_request *request, struct endpoint_record *ret,
+                    struct aq_error *err)
 {
-    struct record record = { .session_id = request->session_id };
+    struct endpoint_record record = { .session_id = request->session_id };
     int r;
 
     if (request->port_count > NET_PORTS_MAX)
@@ -319,7 +322,7 @@ static int take(struct net *net, const struct net_request *request, struct recor
 
 static int start_opening(struct net_endpoint *e)
 {
-    struct job *job = job_new(e);
+    struct net_job *job = job_new(e);
 
     if (!job)
         return -ENOMEM;
@@ -330,12 +333,12 @@ static int start_opening(struct net_endpoint *e)
     for (size_t i = 0; i < e->record.port_count; i++)
         job->plan.ports[job->plan.port_count++] = e->record.ports[i].inside;
     job->finds_servers = !e->net->has_own_servers;
-    record_add(&job->plan.record, &e->record);
+    endpoint_record_add(&job->plan.record, &e->record);
     net_hosts_add(e, &job->plan.hosts);
     if (strbuf_ok(&job->plan.record) && strbuf_ok(&job->plan.hosts)
         && job_start(job, on_open_work, on_opened) == 0)
         return 0;
-    job_free(job);
+    net_job_free(job);
     return -ENOMEM;
 }
 
@@ -345,14 +348,17 @@ int net_open(struct net *net, const struct net_request *request, net_fn *fn, voi
     struct net_endpoint *e;
     int r;
 
-    if (find(net, &request->kernel_id))
+    if (net_find(net, &request->kernel_id))
         return aq_fail(err, EEXIST, "this kernel has a network already");
     e = calloc(1, sizeof(*e));
     if (!e)
-        return aq_fail(err, ENOMEM, "network");
-    *e = (struct net_endpoint){ .net = net, .state = ENDPOINT_OPENING, .fn = fn, .data = data,
+        return aq_fail_oom(err);
+    *e = (struct net_endpoint){ .net = net,
+                                .state = ENDPOINT_OPENING,
+                                .fn = fn,
+                                .data = data,
                                 .kernel_id = request->kernel_id };
-    r = take(net, request, &e->record, err);
+    r = net_take(net, request, &e->record, err);
     if (r < 0) {
         free(e);
         return r;
@@ -360,9 +366,9 @@ int net_open(struct net *net, const struct net_request *request, net_fn *fn, voi
     list_add(&net->endpoints, &e->link);
     net_endpoint_fill_info(e);
     if (start_opening(e) < 0) {
-        give_back(e);
+        net_give_back(e);
         endpoint_free(e);
-        return aq_fail(err, ENOMEM, "network");
+        return aq_fail_oom(err);
     }
     *ret = e;
     return 0;
@@ -373,7 +379,7 @@ int net_open(struct net *net, const struct net_request *request, net_fn *fn, voi
 int net_adopt(struct net *net, const struct uuid *kernel_id, struct net_endpoint **ret,
               struct aq_error *err)
 {
-    struct net_endpoint *e = find(net, kernel_id);
+    struct net_endpoint *e = net_find(net, kernel_id);
 
     if (!e || e->state != ENDPOINT_FOUND)
         return aq_fail(err, ENOENT, "this kernel has no network on this node");
@@ -399,9 +405,9 @@ int net_new(uv_loop_t *loop, const struct net_settings *settings, struct net **r
     int r;
 
     if (!net)
-        return aq_fail(err, ENOMEM, "networks");
+        return aq_fail_oom(err);
     net->loop = loop;
-    net->home = (struct home)HOME_CLOSED;
+    net->directory = (struct net_directory)NET_DIRECTORY_CLOSED;
     strbuf_init(&net->written);
     list_init(&net->endpoints);
     r = net_start(net, settings, err);
@@ -419,11 +425,11 @@ static void remove_all(struct net *net)
     AQ_CLEANUP(strbuf_donep) struct strbuf commands = STRBUF_INIT;
     struct aq_error err = { 0 };
 
-    rules_add_removal(&commands, net->home.tag);
+    nft_rules_add_removal(&commands, net->directory.tag);
     if (strbuf_ok(&commands) && nft_run(commands.data, &err) < 0)
         log_warning("the network's table is left: %s", err.text);
-    if (home_remove(&net->home))
-        forwarding_restore(net->home.all);
+    if (net_directory_remove(&net->directory))
+        forwarding_restore(net->directory.all);
 }
 
 static void destroy(struct net *net)
@@ -432,7 +438,7 @@ static void destroy(struct net *net)
         remove_all(net);
     LIST_FOREACH(it, &net->endpoints)
         endpoint_free(LIST_ENTRY(it, struct net_endpoint, link));
-    home_close(&net->home);
+    net_directory_close(&net->directory);
     pool_done(&net->pool);
     ports_done(&net->ports);
     free(net->denied);
@@ -463,7 +469,7 @@ const char *net_get_note(const struct net *net)
 
 /* ---- hosts that are out of reach ---- */
 
-struct lookup {
+struct net_lookup {
     uv_getaddrinfo_t request;
     struct net *net;
     char host[256];
@@ -485,7 +491,7 @@ static void deny(struct net *net, uint32_t address)
 
 static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
-    struct lookup *lookup = request->data;
+    struct net_lookup *lookup = request->data;
     struct net *net = lookup->net;
 
     if (status < 0)
@@ -506,7 +512,7 @@ static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo 
 void net_deny(struct net *net, const char *host)
 {
     const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
-    struct lookup *lookup = calloc(1, sizeof(*lookup));
+    struct net_lookup *lookup = calloc(1, sizeof(*lookup));
 
     if (!lookup)
         return;

@@ -1,20 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net.h - networks of kernels on this node
  *
  * Each kernel has a network namespace, joined to the node by a veth pair. The
  * node routes: there is no bridge, so no kernel sees another's frames, and
- * one table of ours in nftables (rules.h) decides what may pass: outwards
+ * one table of ours in nftables (nft_rules.h) decides what may pass: outwards
  * with the node's address, between kernels of one session, from published
  * ports inwards; nothing else. A kernel has no IPv6.
  *
- * What exists is found in folders of the runtime directory, which a machine's
+ * What exists is found in directories of the runtime directory, which a machine's
  * restart empties:
  *
- *   RUN/net/lock             flock()ed while a slice of the pool is chosen
+ *   RUN/net/lock             flock()ed while a subnet of the pool is chosen
  *   RUN/net/TAG/             TAG: 6 hex digits of whose network it is
  *     lock                   flock()ed by the living agent
  *     slice                  its part of the pool
  *     KERNEL/                one endpoint
- *       record               what it is; written last, see record.h
+ *       record               what it is; written last, see endpoint_record.h
  *       ns                   the namespace
  *       sys                  a sysfs of it: a user namespace cannot mount one
  *       hosts, resolv.conf   for the container's /etc
@@ -44,14 +45,14 @@ struct net;
 struct net_endpoint;
 
 struct net_settings {
-    const char *identity;       /* of this agent on this machine: its id and folder */
-    const char *run_dir;        /* on a tmpfs; made if it is not there */
-    const char *pool;           /* "10.213.0.0/16": addresses of kernels of all agents here */
-    const char *const *dns;     /* name servers, NULL-terminated; NULL or empty = the node's */
-    const char *const *denied;  /* "ADDRESS[/BITS]" that kernels cannot reach, besides the usual */
-    const char *const *allowed; /* "ADDRESS[/BITS][:PORT]" that they can in spite of that */
+    const char *identity;        /* of this agent on this machine: its id and directory */
+    const char *run_dir;         /* on a tmpfs; made if it is not there */
+    const char *pool;            /* "10.213.0.0/16": addresses of kernels of all agents here */
+    const char *const *dns;      /* name servers, NULL-terminated; NULL or empty = the node's */
+    const char *const *denied;   /* "ADDRESS[/BITS]" that kernels cannot reach, besides the usual */
+    const char *const *allowed;  /* "ADDRESS[/BITS][:PORT]" that they can in spite of that */
     uint16_t port_min, port_max; /* of the node, to publish ports of kernels on */
-    int64_t port_rest_usec;     /* before a published port is used again */
+    int64_t port_rest_usec;      /* before a published port is used again */
 };
 
 /* What the file agent.toml has by default. */
@@ -66,7 +67,7 @@ struct net_port {
 
 struct net_request {
     struct uuid kernel_id, session_id;
-    const char *hostname; /* "main1"; other kernels of the session here find it by that */
+    const char *hostname;  /* "main1"; other kernels of the session here find it by that */
     const uint16_t *ports; /* to publish */
     size_t port_count;
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net_start.c - what net_new() does: read the settings, find what is there, set the table up */
 #include <errno.h>
 #include <fcntl.h>
@@ -6,10 +7,10 @@
 #include <unistd.h>
 
 #include "agent/net/forwarding.h"
-#include "agent/net/net_private.h"
+#include "agent/net/net_internal.h"
 #include "agent/net/nft.h"
 #include "agent/net/rtnl.h"
-#include "agent/net/work.h"
+#include "agent/net/endpoint_setup.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -41,7 +42,7 @@ static int read_denied(struct net *net, const char *const *texts, struct aq_erro
 
     net->denied = calloc(AQ_COUNT(usual) + 1 + more, sizeof(*net->denied));
     if (!net->denied)
-        return aq_fail(err, ENOMEM, "networks");
+        return aq_fail_oom(err);
     net->denied_cap = AQ_COUNT(usual) + 1 + more;
     for (size_t i = 0; r == 0 && i < AQ_COUNT(usual); i++)
         r = range_parse(usual[i], &net->denied[net->denied_count++], err);
@@ -58,9 +59,9 @@ static int read_allowed(struct net *net, const char *const *texts, struct aq_err
 
     net->allowed = calloc(number + 1, sizeof(*net->allowed));
     if (!net->allowed)
-        return aq_fail(err, ENOMEM, "networks");
+        return aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < number; i++)
-        r = rules_parse_target(texts[i], &net->allowed[net->allowed_count++], err);
+        r = nft_rules_parse_target(texts[i], &net->allowed[net->allowed_count++], err);
     return r < 0 ? aq_error_wrap(err, "allow") : 0;
 }
 
@@ -71,10 +72,10 @@ static int read_servers(struct net *net, const char *const *texts, struct aq_err
     int r = 0;
 
     net->has_own_servers = number > 0;
-    if (number > NAMES_SERVERS_MAX)
-        return aq_fail_field(err, EINVAL, "dns", "more than %d name servers", NAMES_SERVERS_MAX);
+    if (number > DNS_SERVERS_MAX)
+        return aq_fail_field(err, EINVAL, "dns", "more than %d name servers", DNS_SERVERS_MAX);
     if (!number)
-        names_find(&net->servers);
+        dns_files_find_servers(&net->servers);
     for (size_t i = 0; i < number; i++) {
         r = range_parse(texts[i], &range, err);
         if (r < 0 || range.bits != 32)
@@ -84,7 +85,8 @@ static int read_servers(struct net *net, const char *const *texts, struct aq_err
     return 0;
 }
 
-static int read_settings(struct net *net, const struct net_settings *s, struct aq_error *err)
+static int net_start_read_settings(struct net *net, const struct net_settings *s,
+                                   struct aq_error *err)
 {
     int r = range_parse(s->pool, &net->whole, err);
 
@@ -100,17 +102,17 @@ static int read_settings(struct net *net, const struct net_settings *s, struct a
 /* ---- what a former process left ---- */
 
 /* The parts of an endpoint without a record, or that is not whole. */
-static void clear(struct net *net, const char *name)
+static void net_start_clear(struct net *net, const char *name)
 {
     char path[NET_PATH_MAX];
     struct aq_error err = { 0 };
 
-    (void)snprintf(path, sizeof(path), "%s/%s", net->home.path, name);
-    if (work_close(path, NULL, &err) < 0)
+    (void)snprintf(path, sizeof(path), "%s/%s", net->directory.path, name);
+    if (endpoint_setup_remove(path, NULL, &err) < 0)
         log_warning("'%s' is left: %s", path, err.text);
 }
 
-static bool take_again(struct net *net, const struct record *record)
+static bool take_again(struct net *net, const struct endpoint_record *record)
 {
     if (!pool_take_number(&net->pool, record->number))
         return false;
@@ -131,9 +133,9 @@ static int on_endpoint(void *data, const char *name)
         return -ENOMEM;
     *e = (struct net_endpoint){ .net = net, .state = ENDPOINT_FOUND };
     if (uuid_parse(name, &e->kernel_id) < 0
-        || fs_read(net->home.own, path, RECORD_MAX, &text, NULL) < 0
-        || record_parse(text.data, &e->record, NULL) < 0 || !take_again(net, &e->record)) {
-        clear(net, name);
+        || fs_read(net->directory.own, path, RECORD_MAX, &text, NULL) < 0
+        || endpoint_record_parse(text.data, &e->record, NULL) < 0 || !take_again(net, &e->record)) {
+        net_start_clear(net, name);
         return 0;
     }
     net_endpoint_fill_info(e);
@@ -145,16 +147,18 @@ static int on_endpoint(void *data, const char *name)
 /* Interfaces of ours: those of found endpoints, and others, which go. */
 struct links {
     struct net *net;
-    struct { char name[IF_NAMESIZE]; } *names;
+    struct {
+        char name[IF_NAMESIZE];
+    } * names;
     size_t count, cap;
 };
 
-static int on_link(void *data, const struct rtnl_link *link)
+static int net_start_on_link(void *data, const struct rtnl_link *link)
 {
     struct links *links = data;
     char prefix[IF_NAMESIZE];
 
-    (void)snprintf(prefix, sizeof(prefix), "aq%s-", links->net->home.tag);
+    (void)snprintf(prefix, sizeof(prefix), "aq%s-", links->net->directory.tag);
     if (strncmp(link->name, prefix, strlen(prefix)) != 0)
         return 0;
     if (!vec_grow(&links->names, &links->cap, links->count + 1, sizeof(*links->names)))
@@ -180,14 +184,14 @@ static void drop_broken(struct net *net, struct links *links)
 {
     LIST_FOREACH(it, &net->endpoints) {
         struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
-        char name[IF_NAMESIZE], id[UUID_TEXT_MAX], folder[NET_PATH_MAX];
+        char name[IF_NAMESIZE], id[UUID_TEXT_MAX], directory[NET_PATH_MAX];
 
         net_endpoint_link(e, name);
-        net_endpoint_folder(e, folder, sizeof(folder));
-        if (take_link(links, name) && work_has_namespace(folder))
+        net_endpoint_directory(e, directory, sizeof(directory));
+        if (take_link(links, name) && endpoint_setup_has_namespace(directory))
             continue;
-        (void)work_close(folder, name, NULL);
-        clear(net, uuid_format(&e->kernel_id, id));
+        (void)endpoint_setup_remove(directory, name, NULL);
+        net_start_clear(net, uuid_format(&e->kernel_id, id));
         for (size_t i = 0; i < e->record.port_count; i++)
             ports_give(&net->ports, e->record.ports[i].outside);
         pool_give(&net->pool, e->record.number);
@@ -196,14 +200,14 @@ static void drop_broken(struct net *net, struct links *links)
     }
 }
 
-static int find_endpoints(struct net *net, struct mnl_socket *nl, struct aq_error *err)
+static int find_endpoints(struct net *net, int nl, struct aq_error *err)
 {
     struct links links = { .net = net };
-    int r = home_each(&net->home, on_endpoint, net);
+    int r = net_directory_each(&net->directory, on_endpoint, net);
 
     if (r < 0)
-        return aq_fail(err, -r, "read '%s': %s", net->home.path, strerror(-r));
-    r = rtnl_each_link(nl, on_link, &links, err);
+        return aq_fail(err, -r, "read '%s': %s", net->directory.path, strerror(-r));
+    r = rtnl_each_link(nl, net_start_on_link, &links, err);
     if (r == 0) {
         drop_broken(net, &links);
         for (size_t i = 0; i < links.count; i++)
@@ -214,27 +218,27 @@ static int find_endpoints(struct net *net, struct mnl_socket *nl, struct aq_erro
     return r;
 }
 
-static void mark_mates(struct net *net)
+static void net_start_mark_mates(struct net *net)
 {
     LIST_FOREACH(it, &net->endpoints) {
         struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
 
-        e->record.has_mates = net_has_mates(e);
+        e->record.has_peers = net_has_peers(e);
     }
 }
 
 /* ---- the machine ---- */
 
-struct uplinks {
-    uint32_t indexes[RULES_GUARDED_MAX];
+struct net_start_uplinks {
+    uint32_t indexes[NFT_RULES_GUARDED_MAX];
     size_t count;
-    char names[RULES_GUARDED_MAX][IF_NAMESIZE];
+    char names[NFT_RULES_GUARDED_MAX][IF_NAMESIZE];
     uint32_t mtu; /* the smallest */
 };
 
 static int on_uplink(void *data, const struct rtnl_link *link)
 {
-    struct uplinks *uplinks = data;
+    struct net_start_uplinks *uplinks = data;
 
     for (size_t i = 0; i < uplinks->count; i++)
         if (uplinks->indexes[i] == link->index && strncmp(link->name, "aq", 2) != 0) {
@@ -245,14 +249,14 @@ static int on_uplink(void *data, const struct rtnl_link *link)
 }
 
 /* All that answers to kernels may come in by. */
-static int find_uplinks(struct mnl_socket *nl, struct uplinks *ret, struct aq_error *err)
+static int find_uplinks(int nl, struct net_start_uplinks *ret, struct aq_error *err)
 {
-    struct uplinks found = { .count = 0 };
+    struct net_start_uplinks found = { .count = 0 };
     int r = rtnl_get_uplinks(nl, found.indexes, AQ_COUNT(found.indexes), &found.count, err);
 
     if (r == 0)
         r = rtnl_each_link(nl, on_uplink, &found, err);
-    *ret = (struct uplinks){ .mtu = found.mtu };
+    *ret = (struct net_start_uplinks){ .mtu = found.mtu };
     for (size_t i = 0; i < found.count; i++)
         if (found.names[i][0])
             memcpy(ret->names[ret->count++], found.names[i], IF_NAMESIZE);
@@ -260,58 +264,61 @@ static int find_uplinks(struct mnl_socket *nl, struct uplinks *ret, struct aq_er
 }
 
 /* The table, the guard in it, and only then what it guards. */
-static int set_up_machine(struct net *net, const struct uplinks *uplinks, struct strbuf *commands,
-                          struct aq_error *err)
+static int set_up_machine(struct net *net, const struct net_start_uplinks *uplinks,
+                          struct strbuf *commands, struct aq_error *err)
 {
-    struct rules_table table = { .slice = net->home.slice };
+    struct nft_rules_table table = { .subnet = net->directory.subnet };
     int r = 0;
 
-    memcpy(table.tag, net->home.tag, sizeof(table.tag));
+    memcpy(table.tag, net->directory.tag, sizeof(table.tag));
     for (size_t i = 0; r >= 0 && i < uplinks->count; i++) {
-        r = forwarding_is_ours(net->home.all, uplinks->names[i], err);
+        r = forwarding_is_ours(net->directory.all, uplinks->names[i], err);
         if (r > 0)
             memcpy(table.guarded[table.guarded_count++], uplinks->names[i], IF_NAMESIZE);
     }
     if (r < 0)
         return r;
-    rules_add_table(commands, &table);
+    nft_rules_add_table(commands, &table);
     net_table_add_sets(net, commands);
     if (!strbuf_ok(commands))
-        return aq_fail(err, ENOMEM, "networks");
+        return aq_fail_oom(err);
     r = nft_run(commands->data, err);
     if (r == 0)
         net_table_add_sets(net, &net->written);
     AQ_FAULT("agent.net.table.made");
     for (size_t i = 0; r == 0 && i < table.guarded_count; i++)
-        r = forwarding_switch_on(net->home.all, table.guarded[i], err);
+        r = forwarding_switch_on(net->directory.all, table.guarded[i], err);
     return r;
 }
 
-static void make_note(struct net *net, const struct uplinks *uplinks)
+static void make_note(struct net *net, const struct net_start_uplinks *uplinks)
 {
     if (!uplinks->count)
-        (void)snprintf(net->note, sizeof(net->note), "this node has no routes: containers reach "
-                                                     "nothing outside of it");
+        (void)snprintf(net->note, sizeof(net->note),
+                       "this node has no routes: containers reach "
+                       "nothing outside of it");
     else if (!net->servers.count)
-        (void)snprintf(net->note, sizeof(net->note), "this node's name server can be asked from "
-                                                     "itself only: set [network] dns, or "
-                                                     "containers find no names");
+        (void)snprintf(net->note, sizeof(net->note),
+                       "this node's name server can be asked from "
+                       "itself only: set [network] dns, or "
+                       "containers find no names");
 }
 
 int net_start(struct net *net, const struct net_settings *settings, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf commands = STRBUF_INIT;
-    AQ_CLEANUP(rtnl_closep) struct mnl_socket *nl = NULL;
-    struct uplinks uplinks = { .count = 0 };
-    int r = read_settings(net, settings, err);
+    AQ_CLEANUP(aq_closep) int nl = -1;
+    struct net_start_uplinks uplinks = { .count = 0 };
+    int r = net_start_read_settings(net, settings, err);
 
     if (r < 0)
         return r;
     if (geteuid() != 0)
         return aq_fail(err, EPERM, "networks of containers need an agent that runs as root");
-    r = home_open(settings->run_dir, settings->identity, &net->whole, &net->home, &commands, err);
+    r = net_directory_open(settings->run_dir, settings->identity, &net->whole, &net->directory,
+                           &commands, err);
     if (r == 0)
-        r = pool_init(&net->pool, &net->home.slice, err);
+        r = pool_init(&net->pool, &net->directory.subnet, err);
     if (r == 0)
         r = rtnl_open(&nl, err);
     if (r == 0)
@@ -320,7 +327,7 @@ int net_start(struct net *net, const struct net_settings *settings, struct aq_er
         r = find_uplinks(nl, &uplinks, err);
     if (r < 0)
         return r;
-    mark_mates(net);
+    net_start_mark_mates(net);
     net->mtu = uplinks.mtu ? uplinks.mtu : MTU_USUAL;
     make_note(net, &uplinks);
     return set_up_machine(net, &uplinks, &commands, err);

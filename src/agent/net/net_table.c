@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net_table.c - the sets of the table, and hosts files, follow what is open
  *
  * Changes of endpoints ask for a new version; one write is under way at a
@@ -10,9 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/net/net_private.h"
+#include "agent/net/net_internal.h"
 #include "agent/net/nft.h"
-#include "agent/net/work.h"
+#include "agent/net/endpoint_setup.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/vec.h"
@@ -22,7 +23,7 @@ struct hosts_file {
     struct strbuf text;
 };
 
-struct write {
+struct table_write {
     uv_work_t work;
     struct net *net;
     uint64_t version;
@@ -44,7 +45,7 @@ static bool are_mates(const struct net_endpoint *a, const struct net_endpoint *b
            && endpoint_is_listed(b);
 }
 
-bool net_has_mates(const struct net_endpoint *endpoint)
+bool net_has_peers(const struct net_endpoint *endpoint)
 {
     LIST_FOREACH(it, &endpoint->net->endpoints)
         if (are_mates(endpoint, LIST_ENTRY(it, struct net_endpoint, link)))
@@ -54,27 +55,27 @@ bool net_has_mates(const struct net_endpoint *endpoint)
 
 void net_hosts_add(const struct net_endpoint *endpoint, struct strbuf *out)
 {
-    names_add_localhost(out);
-    names_add_host(out, address_of(endpoint), endpoint->record.hostname);
+    dns_files_add_localhost(out);
+    dns_files_add_host(out, address_of(endpoint), endpoint->record.hostname);
     LIST_FOREACH(it, &endpoint->net->endpoints) {
         const struct net_endpoint *other = LIST_ENTRY(it, struct net_endpoint, link);
 
         if (are_mates(endpoint, other))
-            names_add_host(out, address_of(other), other->record.hostname);
+            dns_files_add_host(out, address_of(other), other->record.hostname);
     }
 }
 
 /* ---- what the table ought to be ---- */
 
 struct lists {
-    struct rules_published *published;
+    struct nft_rules_published *published;
     size_t published_count, published_cap;
-    struct rules_mates *mates;
-    size_t mates_count, mates_cap;
+    struct nft_rules_peers *peers;
+    size_t peers_count, peers_cap;
     bool failed;
 };
 
-static void add_ports(struct lists *lists, const struct net_endpoint *e)
+static void net_table_add_ports(struct lists *lists, const struct net_endpoint *e)
 {
     for (size_t i = 0; i < e->record.port_count; i++) {
         if (!vec_grow(&lists->published, &lists->published_cap, lists->published_count + 1,
@@ -82,28 +83,29 @@ static void add_ports(struct lists *lists, const struct net_endpoint *e)
             lists->failed = true;
             return;
         }
-        lists->published[lists->published_count++] = (struct rules_published){
-            .outside = e->record.ports[i].outside, .inside = e->record.ports[i].inside,
+        lists->published[lists->published_count++] = (struct nft_rules_published){
+            .outside = e->record.ports[i].outside,
+            .inside = e->record.ports[i].inside,
             .address = address_of(e),
         };
     }
 }
 
 /* Each pair once: with those that come later in the list. */
-static void add_mates(struct lists *lists, const struct net_endpoint *e)
+static void net_table_add_mates(struct lists *lists, const struct net_endpoint *e)
 {
     for (struct list *it = e->link.next; it != &e->net->endpoints; it = it->next) {
         const struct net_endpoint *other = LIST_ENTRY(it, struct net_endpoint, link);
 
         if (!are_mates(e, other))
             continue;
-        if (!vec_grow(&lists->mates, &lists->mates_cap, lists->mates_count + 1,
-                      sizeof(*lists->mates))) {
+        if (!vec_grow(&lists->peers, &lists->peers_cap, lists->peers_count + 1,
+                      sizeof(*lists->peers))) {
             lists->failed = true;
             return;
         }
-        lists->mates[lists->mates_count++] = (struct rules_mates){ address_of(e),
-                                                                   address_of(other) };
+        lists->peers[lists->peers_count++] = (struct nft_rules_peers){ address_of(e),
+                                                                       address_of(other) };
     }
 }
 
@@ -116,24 +118,30 @@ void net_table_add_sets(struct net *net, struct strbuf *out)
 
         if (!endpoint_is_listed(e))
             continue;
-        add_ports(&lists, e);
-        add_mates(&lists, e);
+        net_table_add_ports(&lists, e);
+        net_table_add_mates(&lists, e);
     }
-    rules_add_sets(out, net->home.tag, &(struct rules_sets){
-        .dns = net->servers.addresses, .dns_count = net->servers.count,
-        .denied = net->denied, .denied_count = net->denied_count,
-        .allowed = net->allowed, .allowed_count = net->allowed_count,
-        .published = lists.published, .published_count = lists.published_count,
-        .mates = lists.mates, .mates_count = lists.mates_count,
-    });
+    nft_rules_add_sets(out, net->directory.tag,
+                       &(struct nft_rules_sets){
+                           .dns = net->servers.addresses,
+                           .dns_count = net->servers.count,
+                           .denied = net->denied,
+                           .denied_count = net->denied_count,
+                           .allowed = net->allowed,
+                           .allowed_count = net->allowed_count,
+                           .published = lists.published,
+                           .published_count = lists.published_count,
+                           .peers = lists.peers,
+                           .peers_count = lists.peers_count,
+                       });
     free(lists.published);
-    free(lists.mates);
+    free(lists.peers);
     out->failed |= lists.failed;
 }
 
 /* ---- writing it ---- */
 
-static void write_free(struct write *w)
+static void write_free(struct table_write *w)
 {
     for (size_t i = 0; i < w->host_count; i++)
         strbuf_done(&w->hosts[i].text);
@@ -142,19 +150,19 @@ static void write_free(struct write *w)
     free(w);
 }
 
-static void on_work(uv_work_t *work)
+static void net_table_on_work(uv_work_t *work)
 {
-    struct write *w = work->data;
+    struct table_write *w = work->data;
 
     for (size_t i = 0; i < w->host_count; i++)
-        (void)work_rewrite(w->hosts[i].path, w->hosts[i].text.data, NULL);
+        (void)endpoint_setup_rewrite(w->hosts[i].path, w->hosts[i].text.data, NULL);
     AQ_FAULT("agent.net.table.before");
     if (w->first < w->commands.len)
         (void)nft_run(w->commands.data + w->first, &w->err);
     AQ_FAULT("agent.net.table.written");
 }
 
-static void tell(struct net *net, const struct aq_error *err)
+static void net_table_tell(struct net *net, const struct aq_error *err)
 {
     LIST_FOREACH(it, &net->endpoints) {
         struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
@@ -165,9 +173,9 @@ static void tell(struct net *net, const struct aq_error *err)
     }
 }
 
-static void on_written(uv_work_t *work, int status)
+static void net_table_on_written(uv_work_t *work, int status)
 {
-    struct write *w = work->data;
+    struct table_write *w = work->data;
     struct net *net = w->net;
 
     (void)status;
@@ -180,14 +188,14 @@ static void on_written(uv_work_t *work, int status)
         net->written = w->commands;
         strbuf_init(&w->commands);
     }
-    tell(net, w->err.code ? &w->err : NULL);
+    net_table_tell(net, w->err.code ? &w->err : NULL);
     write_free(w);
     if (net->wanted > net->current)
         net_table_update(net);
     net_job_ended(net);
 }
 
-static void add_hosts(struct write *w, const struct net_endpoint *e)
+static void add_hosts(struct table_write *w, const struct net_endpoint *e)
 {
     struct hosts_file *file;
 
@@ -202,9 +210,9 @@ static void add_hosts(struct write *w, const struct net_endpoint *e)
     w->commands.failed |= file->text.failed;
 }
 
-static struct write *write_new(struct net *net)
+static struct table_write *write_new(struct net *net)
 {
-    struct write *w = calloc(1, sizeof(*w));
+    struct table_write *w = calloc(1, sizeof(*w));
 
     if (!w)
         return NULL;
@@ -220,7 +228,7 @@ static struct write *write_new(struct net *net)
         const struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
 
         /* cluster sessions only: others have what they had from the start */
-        if (endpoint_is_listed(e) && e->record.has_mates)
+        if (endpoint_is_listed(e) && e->record.has_peers)
             add_hosts(w, e);
     }
     if (!strbuf_ok(&w->commands)) {
@@ -232,18 +240,18 @@ static struct write *write_new(struct net *net)
 
 void net_table_update(struct net *net)
 {
-    struct write *w;
+    struct table_write *w;
 
     if (net->is_writing)
         return;
     w = write_new(net);
-    if (!w || uv_queue_work(net->loop, &w->work, on_work, on_written) != 0) {
-        const struct aq_error err = { .code = ENOMEM, .text = "memory is short" };
+    if (!w || uv_queue_work(net->loop, &w->work, net_table_on_work, net_table_on_written) != 0) {
+        const struct aq_error err = { .code = ENOMEM, .text = "out of memory" };
 
         if (w)
             write_free(w);
         net->current = net->wanted;
-        tell(net, &err);
+        net_table_tell(net, &err);
         return;
     }
     net->is_writing = true;

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netns.c - network namespaces kept alive by a file */
 #include "agent/net/netns.h"
 
 #include <errno.h>
@@ -14,7 +16,7 @@
 #define OWN_NAMESPACE "/proc/thread-self/ns/net"
 
 /* Of the namespace that the thread is in. What is missing in a kernel does no harm. */
-static void write_setting(const char *path, const char *value)
+static void netns_write_setting(const char *path, const char *value)
 {
     AQ_CLEANUP(aq_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
 
@@ -23,14 +25,14 @@ static void write_setting(const char *path, const char *value)
 }
 
 /* No IPv6 but on lo, ping and low ports without privileges. */
-static void set_up(void)
+static void netns_set_up(void)
 {
-    write_setting("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-    write_setting("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
-    write_setting("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    netns_write_setting("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    netns_write_setting("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
+    netns_write_setting("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
 }
 
-static void leave(int own)
+static void netns_leave(int own)
 {
     if (setns(own, CLONE_NEWNET) < 0)
         abort(); /* a thread of the agent in a kernel's network must not go on */
@@ -61,15 +63,16 @@ static int mount_sys(const char *path, struct aq_error *err)
 }
 
 /* In the new namespace. */
-static int fill(const char *path, const char *sys, int *ret, struct mnl_socket **ret_nl, struct aq_error *err)
+static int netns_fill(const char *path, const char *sys, int *ret, int *ret_nl,
+                      struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int ns = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
-    AQ_CLEANUP(rtnl_closep) struct mnl_socket *nl = NULL;
+    AQ_CLEANUP(aq_closep) int nl = -1;
     int r;
 
     if (ns < 0)
         return aq_fail_errno(err, "open '%s'", OWN_NAMESPACE);
-    set_up();
+    netns_set_up();
     r = rtnl_open(&nl, err);
     if (r == 0)
         r = bind_to_file(path, err);
@@ -78,12 +81,11 @@ static int fill(const char *path, const char *sys, int *ret, struct mnl_socket *
     if (r < 0)
         return r;
     *ret = AQ_TAKE_FD(ns);
-    *ret_nl = AQ_TAKE(nl);
+    *ret_nl = AQ_TAKE_FD(nl);
     return 0;
 }
 
-int netns_create(const char *path, const char *sys, int *ret, struct mnl_socket **ret_nl,
-                 struct aq_error *err)
+int netns_create(const char *path, const char *sys, int *ret, int *ret_nl, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int own = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
     int r;
@@ -92,8 +94,8 @@ int netns_create(const char *path, const char *sys, int *ret, struct mnl_socket 
         return aq_fail_errno(err, "open '%s'", OWN_NAMESPACE);
     if (unshare(CLONE_NEWNET) < 0)
         return aq_fail_errno(err, "make a network namespace");
-    r = fill(path, sys, ret, ret_nl, err);
-    leave(own);
+    r = netns_fill(path, sys, ret, ret_nl, err);
+    netns_leave(own);
     return r;
 }
 
@@ -108,7 +110,7 @@ int netns_run(int ns, int (*fn)(const void *data, struct aq_error *err), const v
     if (setns(ns, CLONE_NEWNET) < 0)
         return aq_fail_errno(err, "enter a network namespace");
     r = fn(data, err);
-    leave(own);
+    netns_leave(own);
     return r;
 }
 

@@ -1,4 +1,5 @@
-/* netns.h - network namespaces that stay by a file
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netns.h - network namespaces kept alive by a file
  *
  * Blocking, for worker threads. The calling thread is for moments in the new
  * namespace and always back in its own when a call returns.
@@ -8,14 +9,11 @@
 
 #include "base/error.h"
 
-struct mnl_socket;
-
 /* Make a namespace, bind it to a new file at 'path' and mount a sysfs that
- * shows it at 'sys', a new folder. *ret is the namespace's descriptor, *ret_nl
+ * shows it at 'sys', a new directory. *ret is the namespace's descriptor, *ret_nl
  * a route socket in it. After a failure netns_remove() clears what there is.
  */
-int netns_create(const char *path, const char *sys, int *ret, struct mnl_socket **ret_nl,
-                 struct aq_error *err);
+int netns_create(const char *path, const char *sys, int *ret, int *ret_nl, struct aq_error *err);
 
 /* Call 'fn' in the namespace; what it returns. */
 int netns_run(int ns, int (*fn)(const void *data, struct aq_error *err), const void *data,

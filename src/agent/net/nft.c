@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nft.c - runs nft(8): each text is one transaction */
 #include "agent/net/nft.h"
 
 #include <errno.h>
@@ -12,7 +14,7 @@
 
 extern char **environ;
 
-static int spawn(int input, int errors, pid_t *ret, struct aq_error *err)
+static int nft_spawn(int input, int errors, pid_t *ret, struct aq_error *err)
 {
     /* sbin is not on everyone's path */
     static const char *const paths[] = { "/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft" };
@@ -31,7 +33,7 @@ static int spawn(int input, int errors, pid_t *ret, struct aq_error *err)
              : 0;
 }
 
-static int open_memory(const char *name, struct aq_error *err)
+static int nft_open_memory(const char *name, struct aq_error *err)
 {
     int fd = memfd_create(name, MFD_CLOEXEC);
 
@@ -39,7 +41,7 @@ static int open_memory(const char *name, struct aq_error *err)
 }
 
 /* What nft complained of. */
-static int fail(int errors, struct aq_error *err)
+static int nft_fail(int errors, struct aq_error *err)
 {
     char text[240] = "";
     ssize_t got = pread(errors, text, sizeof(text) - 1, 0);
@@ -52,8 +54,8 @@ static int fail(int errors, struct aq_error *err)
 
 int nft_run(const char *commands, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int input = open_memory("nft-commands", err);
-    AQ_CLEANUP(aq_closep) int errors = input < 0 ? input : open_memory("nft-errors", err);
+    AQ_CLEANUP(aq_closep) int input = nft_open_memory("nft-commands", err);
+    AQ_CLEANUP(aq_closep) int errors = input < 0 ? input : nft_open_memory("nft-errors", err);
     int status, r;
     pid_t pid;
 
@@ -61,12 +63,12 @@ int nft_run(const char *commands, struct aq_error *err)
         return errors;
     r = fs_write_all(input, commands, strlen(commands));
     if (r < 0 || lseek(input, 0, SEEK_SET) < 0)
-        return aq_fail(err, ENOMEM, "commands to nft");
-    r = spawn(input, errors, &pid, err);
+        return aq_fail_oom(err);
+    r = nft_spawn(input, errors, &pid, err);
     if (r < 0)
         return r;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return aq_fail_errno(err, "wait for nft");
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : fail(errors, err);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : nft_fail(errors, err);
 }

@@ -1,4 +1,5 @@
-/* nft.h - commands to nft(8), each text one transaction
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nft.h - runs nft(8): each text is one transaction
  *
  * As a program: libnftables is under the GPL. Blocking, for worker threads.
  */

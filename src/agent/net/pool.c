@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pool.c - IPv4 ranges, and the allocator of addresses in one */
 #include "agent/net/pool.h"
 
 #include <arpa/inet.h>
@@ -65,7 +67,7 @@ int pool_init(struct pool *pool, const struct range *range, struct aq_error *err
                              range->bits);
     used = calloc((range_size(range) + 63) / 64, sizeof(*used));
     if (!used)
-        return aq_fail(err, ENOMEM, "address pool");
+        return aq_fail_oom(err);
     *pool = (struct pool){ .range = *range, .used = used, .next = POOL_GATEWAY + 1 };
     return 0;
 }
@@ -75,7 +77,7 @@ void pool_done(struct pool *pool)
     free(AQ_TAKE(pool->used));
 }
 
-static bool is_used(const struct pool *pool, uint32_t number)
+static bool pool_is_used(const struct pool *pool, uint32_t number)
 {
     return pool->used[number / 64] >> (number % 64) & 1;
 }
@@ -87,7 +89,7 @@ static bool is_ordinary(const struct pool *pool, uint32_t number)
 
 bool pool_take_number(struct pool *pool, uint32_t number)
 {
-    if (!is_ordinary(pool, number) || is_used(pool, number))
+    if (!is_ordinary(pool, number) || pool_is_used(pool, number))
         return false;
     pool->used[number / 64] |= UINT64_C(1) << (number % 64);
     return true;

@@ -1,4 +1,5 @@
-/* pool.h - IPv4 ranges, and handing out the addresses of one */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pool.h - IPv4 ranges, and the allocator of addresses in one */
 #ifndef AQ_AGENT_NET_POOL_H
 #define AQ_AGENT_NET_POOL_H
 

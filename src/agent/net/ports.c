@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ports.c - the allocator of published ports; a port rests before it is used again */
 #include "agent/net/ports.h"
 
 #include <errno.h>
@@ -14,7 +16,7 @@ static size_t size_of(const struct ports *ports)
     return (size_t)(ports->max - ports->min) + 1;
 }
 
-static void push(struct ports *ports, uint32_t index)
+static void ports_push(struct ports *ports, uint32_t index)
 {
     ports->queue[(ports->first + ports->count++) % size_of(ports)] = index;
 }
@@ -43,11 +45,11 @@ int ports_init(struct ports *ports, uint16_t min, uint16_t max, int64_t rest_use
     ports->queue = calloc(size_of(ports), sizeof(*ports->queue));
     if (!ports->states || !ports->queue) {
         ports_done(ports);
-        return aq_fail(err, ENOMEM, "ports");
+        return aq_fail_oom(err);
     }
     for (uint32_t i = 0; i < size_of(ports); i++) {
         ports->states[i].free_since_usec = INT64_MIN / 2;
-        push(ports, i);
+        ports_push(ports, i);
     }
     return 0;
 }
@@ -98,7 +100,8 @@ void ports_give(struct ports *ports, uint16_t port)
 {
     if (port < ports->min || port > ports->max || !ports->states[port - ports->min].is_used)
         return;
-    ports->states[port - ports->min] =
-        (struct port_state){ .free_since_usec = clock_monotonic_usec() };
-    push(ports, (uint32_t)(port - ports->min));
+    ports->states[port - ports->min] = (struct port_state){
+        .free_since_usec = clock_monotonic_usec()
+    };
+    ports_push(ports, (uint32_t)(port - ports->min));
 }

@@ -1,7 +1,8 @@
-/* ports.h - handing out ports of the node, with a rest before each is used again
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ports.h - the allocator of published ports; a port rests before it is used again
  *
  * Clients may hold a connection to, or keep a link to, a port whose kernel has
- * ended; the rest keeps them from meeting a stranger's. The port that has been
+ * ended; the rest keeps them off those of other programs. The port that has been
  * free longest comes first.
  */
 #ifndef AQ_AGENT_NET_PORTS_H

@@ -1,4 +1,5 @@
-/* rtnl.h - the few rtnetlink(7) requests that networks of kernels need
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rtnl.h - the rtnetlink(7) requests that networks of kernels need
  *
  * Blocking, for worker threads; a socket belongs to the network namespace in
  * which it was opened, whichever the thread is in later.
@@ -12,31 +13,23 @@
 
 #include "base/error.h"
 
-struct mnl_socket;
-
-int rtnl_open(struct mnl_socket **ret, struct aq_error *err);
-void rtnl_close(struct mnl_socket *socket);
-static inline void rtnl_closep(struct mnl_socket **socket)
-{
-    rtnl_close(*socket);
-}
+/* A descriptor, which the caller closes. */
+int rtnl_open(int *ret, struct aq_error *err);
 
 /* A pair of which the peer lies in namespace 'peer_ns'; both are down. */
-int rtnl_add_veth(struct mnl_socket *nl, const char *name, const char *peer, int peer_ns,
-                  uint32_t mtu, struct aq_error *err);
+int rtnl_add_veth(int nl, const char *name, const char *peer, int peer_ns, uint32_t mtu,
+                  struct aq_error *err);
 
 /* -ENODEV if there is none. */
-int rtnl_delete_link(struct mnl_socket *nl, const char *name, struct aq_error *err);
-int rtnl_get_index(struct mnl_socket *nl, const char *name, uint32_t *ret, struct aq_error *err);
-int rtnl_set_up(struct mnl_socket *nl, uint32_t index, struct aq_error *err);
+int rtnl_delete_link(int nl, const char *name, struct aq_error *err);
+int rtnl_get_index(int nl, const char *name, uint32_t *ret, struct aq_error *err);
+int rtnl_set_up(int nl, uint32_t index, struct aq_error *err);
 
 /* 'local' with 'peer' at the other end: also makes the route to it. Addresses
  * in host byte order.
  */
-int rtnl_add_address(struct mnl_socket *nl, uint32_t index, uint32_t local, uint32_t peer,
-                     struct aq_error *err);
-int rtnl_add_default_route(struct mnl_socket *nl, uint32_t index, uint32_t gateway,
-                           struct aq_error *err);
+int rtnl_add_address(int nl, uint32_t index, uint32_t local, uint32_t peer, struct aq_error *err);
+int rtnl_add_default_route(int nl, uint32_t index, uint32_t gateway, struct aq_error *err);
 
 struct rtnl_link {
     uint32_t index, mtu;
@@ -44,11 +37,10 @@ struct rtnl_link {
 };
 
 /* Call 'fn' for each interface; it returns 0, or -errno to stop. */
-int rtnl_each_link(struct mnl_socket *nl, int (*fn)(void *data, const struct rtnl_link *link),
-                   void *data, struct aq_error *err);
+int rtnl_each_link(int nl, int (*fn)(void *data, const struct rtnl_link *link), void *data,
+                   struct aq_error *err);
 
 /* Indexes of interfaces that IPv4 routes lead to, each once; at most 'max'. */
-int rtnl_get_uplinks(struct mnl_socket *nl, uint32_t *ret, size_t max, size_t *ret_count,
-                     struct aq_error *err);
+int rtnl_get_uplinks(int nl, uint32_t *ret, size_t max, size_t *ret_count, struct aq_error *err);
 
 #endif

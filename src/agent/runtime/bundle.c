@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bundle.c - writes config.json of an OCI bundle */
 #include "agent/runtime/bundle.h"
 
 #include <errno.h>
@@ -16,14 +18,15 @@
  * install; programs themselves run as a user who has none of it.
  */
 const char *const bundle_capabilities[] = {
-    "CAP_CHOWN",  "CAP_DAC_OVERRIDE", "CAP_FOWNER",  "CAP_FSETID", "CAP_KILL",       "CAP_NET_BIND_SERVICE",
-    "CAP_SETFCAP", "CAP_SETGID",      "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT", NULL,
+    "CAP_CHOWN",   "CAP_DAC_OVERRIDE",     "CAP_FOWNER",     "CAP_FSETID",
+    "CAP_KILL",    "CAP_NET_BIND_SERVICE", "CAP_SETFCAP",    "CAP_SETGID",
+    "CAP_SETPCAP", "CAP_SETUID",           "CAP_SYS_CHROOT", NULL,
 };
 
 static const char *const common_devices[] = {
-    "c *:* m",   "b *:* m",           /* a node that may be made need not be usable */
-    "c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm", "c 1:8 rwm", "c 1:9 rwm", /* null … urandom */
-    "c 5:0 rwm", "c 5:1 rwm", "c 5:2 rwm", "c 136:* rwm",            /* terminals */
+    "c *:* m",   "b *:* m", /* a node that may be made need not be usable */
+    "c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm", "c 1:8 rwm",   "c 1:9 rwm", /* null … urandom */
+    "c 5:0 rwm", "c 5:1 rwm", "c 5:2 rwm", "c 136:* rwm",              /* terminals */
 };
 
 const char *const *bundle_device_rules(const struct container_spec *container, struct arena *arena,
@@ -33,7 +36,7 @@ const char *const *bundle_device_rules(const struct container_spec *container, s
     const char **rules = arena_array(arena, count + container->device_count + 1, sizeof(*rules));
 
     if (!rules)
-        return (void)aq_fail(err, ENOMEM, "devices"), NULL;
+        return (void)aq_fail_oom(err), NULL;
     memcpy(rules, common_devices, sizeof(common_devices));
     for (size_t i = 0; i < container->device_count; i++) {
         const struct container_device *device = &container->devices[i];
@@ -48,14 +51,14 @@ const char *const *bundle_device_rules(const struct container_spec *container, s
                        major(st.st_rdev), minor(st.st_rdev), device->may_read ? "r" : "",
                        device->may_write ? "w" : "", device->may_mknod ? "m" : "");
         if (!(rules[count++] = arena_strdup(arena, text)))
-            return (void)aq_fail(err, ENOMEM, "devices"), NULL;
+            return (void)aq_fail_oom(err), NULL;
     }
     return rules;
 }
 
 /* ---- writing ---- */
 
-static void write_list(struct jsonw *w, const char *key, const char *const *texts)
+static void bundle_write_list(struct jsonw *w, const char *key, const char *const *texts)
 {
     jsonw_key(w, key);
     jsonw_array_begin(w);
@@ -90,13 +93,13 @@ static void write_process(struct jsonw *w, const struct runtime_spec *spec,
     jsonw_member_int(w, "uid", 0);
     jsonw_member_int(w, "gid", 0);
     jsonw_object_end(w);
-    write_list(w, "args", spec->argv);
-    write_list(w, "env", spec->envp);
+    bundle_write_list(w, "args", spec->argv);
+    bundle_write_list(w, "env", spec->envp);
     jsonw_member_str(w, "cwd", "/");
     jsonw_key(w, "capabilities");
     jsonw_object_begin(w);
     for (size_t i = 0; i < AQ_COUNT(sets); i++)
-        write_list(w, sets[i], bundle_capabilities);
+        bundle_write_list(w, sets[i], bundle_capabilities);
     jsonw_object_end(w);
     jsonw_key(w, "rlimits");
     jsonw_array_begin(w);
@@ -144,8 +147,8 @@ static void write_shm(struct jsonw *w, int64_t bytes)
     write_mount(w, "/dev/shm", "tmpfs", "shm", options);
 }
 
-static void write_mounts(struct jsonw *w, const struct container_spec *c,
-                         const struct bundle_host *host)
+static void bundle_write_mounts(struct jsonw *w, const struct container_spec *c,
+                                const struct bundle_host *host)
 {
     AQ_CLEANUP(aq_freep) char *home = aq_format("%s/scratch/home", host->stage);
 
@@ -255,11 +258,13 @@ static void write_resources(struct jsonw *w, const struct runtime_spec *spec,
 static void write_masks(struct jsonw *w, const struct container_spec *c)
 {
     static const char *const masked[] = {
-        "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-        "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
-        "/sys/firmware", "/sys/fs/selinux", "/sys/devices/virtual/powercap",
+        "/proc/acpi",        "/proc/asound",        "/proc/kcore",
+        "/proc/keys",        "/proc/latency_stats", "/proc/timer_list",
+        "/proc/timer_stats", "/proc/sched_debug",   "/proc/scsi",
+        "/sys/firmware",     "/sys/fs/selinux",     "/sys/devices/virtual/powercap",
     };
-    static const char *const read_only[] = { "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
+    static const char *const read_only[] = { "/proc/bus",           "/proc/fs",
+                                             "/proc/irq",           "/proc/sys",
                                              "/proc/sysrq-trigger", NULL };
 
     jsonw_key(w, "maskedPaths");
@@ -269,11 +274,12 @@ static void write_masks(struct jsonw *w, const struct container_spec *c)
     for (const char *const *path = c->hidden; path && *path; path++)
         jsonw_str(w, *path);
     jsonw_array_end(w);
-    write_list(w, "readonlyPaths", read_only);
+    bundle_write_list(w, "readonlyPaths", read_only);
 }
 
 static void write_linux(struct jsonw *w, const struct runtime_spec *spec,
-                        const struct container_spec *c, const struct bundle_host *host, const char *const *device_rules)
+                        const struct container_spec *c, const struct bundle_host *host,
+                        const char *const *device_rules)
 {
     jsonw_object_begin(w);
     write_namespaces(w, c, host);
@@ -304,9 +310,9 @@ static void write_hooks(struct jsonw *w, const struct container_spec *c)
         jsonw_object_begin(w);
         jsonw_member_str(w, "path", hook->path);
         if (hook->args)
-            write_list(w, "args", hook->args);
+            bundle_write_list(w, "args", hook->args);
         if (hook->env)
-            write_list(w, "env", hook->env);
+            bundle_write_list(w, "env", hook->env);
         if (hook->timeout)
             jsonw_member_int(w, "timeout", hook->timeout);
         jsonw_object_end(w);
@@ -333,7 +339,7 @@ int bundle_write(const struct runtime_spec *spec, const struct container_spec *c
     jsonw_key(&w, "process");
     write_process(&w, spec, host);
     jsonw_key(&w, "mounts");
-    write_mounts(&w, container, host);
+    bundle_write_mounts(&w, container, host);
     if (container->hook_count)
         write_hooks(&w, container);
     jsonw_key(&w, "annotations");
@@ -346,5 +352,5 @@ int bundle_write(const struct runtime_spec *spec, const struct container_spec *c
     jsonw_key(&w, "linux");
     write_linux(&w, spec, container, host, device_rules);
     jsonw_object_end(&w);
-    return rootfs && strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "config.json");
+    return rootfs && strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }

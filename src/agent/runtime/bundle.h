@@ -1,4 +1,5 @@
-/* bundle.h - config.json of an OCI runtime
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bundle.h - writes config.json of an OCI bundle
  *
  * Open Container Initiative Runtime Specification 1.0, config.md and
  * config-linux.md. The same text serves crun and runc.
@@ -13,10 +14,10 @@
 /* Where the monitor puts things (monitor/rootfs.h), and what the node has. */
 struct bundle_host {
     const char *stage;
-    const char *seccomp;     /* JSON of "linux.seccomp"; NULL = the node has no profile */
-    const char *filter;      /* the same for an annotation (seccomp_filter.h); NULL = none */
-    const char *cgroup;      /* path for the runtime to make; NULL = the runtime is in it already */
-    uint64_t memlock_max;    /* bytes; memory has a limit of its own */
+    const char *seccomp;  /* JSON of "linux.seccomp"; NULL = the node has no profile */
+    const char *filter;   /* the same for an annotation (seccomp_filter.h); NULL = none */
+    const char *cgroup;   /* path for the runtime to make; NULL = the runtime is in it already */
+    uint64_t memlock_max; /* bytes; memory has a limit of its own */
     uint32_t id_base, id_count; /* count 0 = no user namespace */
 };
 

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* container.h - what a kernel that runs in a container is made of
  *
- * Plain data between whoever decides (the life of a kernel) and whoever
- * writes it down (bundle.h). All paths are absolute; everything is borrowed.
+ * Plain data between the code that decides (kernel/) and the code
+ * that writes it down (bundle.h). All paths are absolute; everything is borrowed.
  */
 #ifndef AQ_AGENT_RUNTIME_CONTAINER_H
 #define AQ_AGENT_RUNTIME_CONTAINER_H
@@ -28,26 +29,26 @@ struct container_pair {
 struct container_hook { /* run by the OCI runtime before it enters the container's root */
     const char *path;
     const char *const *args, *const *env; /* NULL-terminated; NULL = the path alone, none */
-    int64_t timeout; /* seconds; 0 = none */
+    int64_t timeout;                      /* seconds; 0 = none */
 };
 
 struct container_spec {
-    const char *id;              /* of the kernel; unique on the node */
+    const char *id; /* of the kernel; unique on the node */
     const char *hostname;
-    const char *const *layers;   /* of the image, topmost first */
+    const char *const *layers; /* of the image, topmost first */
     size_t layer_count;
-    const char *const *hidden;   /* NULL-terminated paths inside that nobody may see; NULL = none */
-    const char *scratch;         /* what is written goes to this file or folder, made if missing */
-    const char *network;         /* path of a network namespace; NULL = one without any network */
-    const char *sysfs;           /* with a network: a sysfs that shows it, mounted on the node */
-    const char *cpus;            /* cores "0,2"; NULL = all */
-    int64_t cpu_micro;           /* millionths of a core; 0 = no limit */
-    int64_t shm_bytes;           /* of /dev/shm; 0 = 64 MiB */
-    uid_t uid;                   /* of the program, as the container counts; 0 = its root */
+    const char *const *hidden; /* NULL-terminated paths inside that nobody may see; NULL = none */
+    const char *scratch;       /* what is written goes to this file or directory, made if missing */
+    const char *network;       /* path of a network namespace; NULL = one without any network */
+    const char *sysfs;         /* with a network: a sysfs that shows it, mounted on the node */
+    const char *cpus;          /* cores "0,2"; NULL = all */
+    int64_t cpu_micro;         /* millionths of a core; 0 = no limit */
+    int64_t shm_bytes;         /* of /dev/shm; 0 = 64 MiB */
+    uid_t uid;                 /* of the program, as the container counts; 0 = its root */
     gid_t gid;
-    const char *check;           /* program inside that has to succeed first; NULL = none */
-    const char *home_from;       /* folder inside whose files the user is given; NULL = none */
-    const char *ssh;             /* folder inside of an SSH server to start; NULL = none */
+    const char *check;     /* program inside that has to succeed first; NULL = none */
+    const char *home_from; /* directory inside whose files the user is given; NULL = none */
+    const char *ssh;       /* directory inside of an SSH server to start; NULL = none */
     const gid_t *groups;
     size_t group_count;
     const struct container_mount *mounts;

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exit_file.c - reads a monitor's exit record, or writes one in its place */
 #include "agent/runtime/exit_file.h"
 
 #include <errno.h>
@@ -8,23 +10,24 @@
 #include "base/fs.h"
 #include "base/jsonw.h"
 
-int exit_file_read(const char *folder, struct exit_file *ret, struct aq_error *err)
+int exit_file_read(const char *directory, struct exit_file *ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/exit.json", folder);
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/exit.json", directory);
     struct exit_file file = { .exit = { .text = "" } };
     json_t *code;
     json_int_t ended = 0;
     int r;
 
     if (!path)
-        return aq_fail(err, ENOMEM, "exit record");
+        return aq_fail_oom(err);
     r = fs_read(AT_FDCWD, path, 1 << 16, &text, err);
     if (r < 0)
         return r;
     file.json = json_loadb(text.data, text.len, 0, NULL);
     if (json_unpack(file.json, "{s:s, s:s, s:o, s:I}", "reason", &file.exit.reason, "text",
-                    &file.exit.text, "exit_code", &code, "ended_at", &ended) < 0) {
+                    &file.exit.text, "exit_code", &code, "ended_at", &ended)
+        < 0) {
         json_decref(file.json);
         return aq_fail(err, EINVAL, "'%s' is damaged", path);
     }
@@ -35,14 +38,14 @@ int exit_file_read(const char *folder, struct exit_file *ret, struct aq_error *e
     return 0;
 }
 
-bool exit_file_is_of(const char *folder, const struct uuid *id)
+bool exit_file_is_of(const char *directory, const struct uuid *id)
 {
     char text[UUID_TEXT_MAX];
     struct exit_file file;
     const char *owner;
     bool is_same;
 
-    if (exit_file_read(folder, &file, NULL) < 0)
+    if (exit_file_read(directory, &file, NULL) < 0)
         return false;
     owner = json_string_value(json_object_get(file.json, "kernel_id"));
     is_same = owner && strcmp(owner, uuid_format(id, text)) == 0;
@@ -50,8 +53,7 @@ bool exit_file_is_of(const char *folder, const struct uuid *id)
     return is_same;
 }
 
-int exit_file_write(const struct uuid *id, const char *reason, const char *text,
-                    struct strbuf *out)
+int exit_file_write(const struct uuid *id, const char *reason, const char *text, struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
     char kernel[UUID_TEXT_MAX];

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* monitored.c - what all runtimes have in common whose programs run under aliquot-monitor
  *
  * The hot path of a short job: write 'program', spawn the monitor with one
  * end of a socket pair, read HELLO (it runs) and GONE (exit.json is there)
  * from the other end. Everything else is recovery, and one rule covers it:
  * whenever there is no connection and no exit record, the monitor is run once
- * more on the folder. If another one lives it says so, and we connect to its
- * socket; else it brings the folder to exit.json.
+ * more on the directory. If another one lives it says so, and we connect to its
+ * socket; else it brings the directory to exit.json.
  */
 #include "agent/runtime/monitored.h"
 
@@ -18,6 +19,7 @@
 
 #include "agent/runtime/exit_file.h"
 #include "agent/runtime/packets.h"
+#include "agent/runtime/runner_client.h"
 #include "agent/runtime/spawn.h"
 #include "agent/runtime/terminal.h"
 #include "base/fault.h"
@@ -30,22 +32,22 @@
 struct monitored_kernel {
     struct runtime_kernel super;
     struct monitored_runtime *rt;
-    char *folder;
+    char *directory;
     const struct runtime_events *events;
     void *data;
     const int *kept;         /* for a monitor that we start; NULL = none */
     struct spawned *monitor; /* spawned by us and not reaped yet, or NULL */
-    struct packets *packets;         /* the connection, or NULL */
-    uv_timer_t timer;                /* its closing frees all this */
-    int tries;                       /* of reaching a monitor in a row */
+    struct packets *packets; /* the connection, or NULL */
+    uv_timer_t timer;        /* its closing frees all this */
+    int tries;               /* of reaching a monitor in a row */
     bool is_running, has_tty, is_ended, wants_end;
-    pid_t pid;                       /* of the program, once it runs */
+    pid_t pid; /* of the program, once it runs */
     int64_t grace_usec;
 };
 
 static void launch(struct monitored_kernel *k);
 
-static void end(struct monitored_kernel *k, const struct runtime_exit *exit)
+static void monitored_end(struct monitored_kernel *k, const struct runtime_exit *exit)
 {
     packets_close(k->packets);
     k->packets = NULL;
@@ -57,16 +59,16 @@ static void end_without_record(struct monitored_kernel *k, const char *why)
 {
     const struct runtime_exit exit = { .reason = MONITOR_LOST, .text = why };
 
-    log_error("%s folder=%s", why, k->folder);
-    end(k, &exit);
+    log_error("%s folder=%s", why, k->directory);
+    monitored_end(k, &exit);
 }
 
-/* True if the folder has its exit record; the kernel's end was told then. */
-static bool end_by_record(struct monitored_kernel *k)
+/* True if the directory has its exit record; the kernel's end was told then. */
+static bool monitored_end_by_record(struct monitored_kernel *k)
 {
     struct exit_file record;
     struct aq_error err = { 0 };
-    int r = exit_file_read(k->folder, &record, &err);
+    int r = exit_file_read(k->directory, &record, &err);
 
     if (r == -ENOENT)
         return false;
@@ -75,38 +77,38 @@ static bool end_by_record(struct monitored_kernel *k)
         end_without_record(k, err.text);
         return true;
     }
-    end(k, &record.exit);
+    monitored_end(k, &record.exit);
     exit_file_done(&record);
     return true;
 }
 
-static void on_timer(uv_timer_t *timer)
+static void monitored_on_timer(uv_timer_t *timer)
 {
     struct monitored_kernel *k = timer->data;
 
-    if (!k->is_ended && !end_by_record(k))
+    if (!k->is_ended && !monitored_end_by_record(k))
         launch(k);
 }
 
 /* Not from within a caller's call: by the loop, now or a little later. */
-static void look_again(struct monitored_kernel *k, uint64_t msec)
+static void monitored_look_again(struct monitored_kernel *k, uint64_t msec)
 {
     if (k->tries++ < TRIES_MAX)
-        (void)uv_timer_start(&k->timer, on_timer, msec, 0);
+        (void)uv_timer_start(&k->timer, monitored_on_timer, msec, 0);
     else
         end_without_record(k, "no monitor could be started");
 }
 
 static void send_wish(struct monitored_kernel *k)
 {
-    const struct monitor_terminate wish = { .type = MONITOR_TERMINATE,
-                                            .grace_usec = k->grace_usec };
+    const struct monitor_terminate command = { .type = MONITOR_TERMINATE,
+                                               .grace_usec = k->grace_usec };
 
     if (k->packets)
-        (void)packets_send(k->packets, &wish, sizeof(wish));
+        (void)packets_send(k->packets, &command, sizeof(command));
 }
 
-static void on_hello(struct monitored_kernel *k, const struct monitor_hello *hello)
+static void monitored_on_hello(struct monitored_kernel *k, const struct monitor_hello *hello)
 {
     bool is_first = !k->is_running;
 
@@ -120,20 +122,20 @@ static void on_hello(struct monitored_kernel *k, const struct monitor_hello *hel
         k->events->on_running(k->data, hello->started_usec);
 }
 
-static void on_packet(void *data, const char *packet, size_t len)
+static void monitored_on_packet(void *data, const char *packet, size_t len)
 {
     struct monitored_kernel *k = data;
     struct monitor_hello hello;
 
     if (len == sizeof(hello) && packet[0] == MONITOR_HELLO) {
         memcpy(&hello, packet, sizeof(hello));
-        on_hello(k, &hello);
+        monitored_on_hello(k, &hello);
     } else if (len == 0 || packet[0] == MONITOR_GONE) {
         packets_close(k->packets);
         k->packets = NULL;
         /* without a record, our own monitor's exit status comes and says more */
-        if (!end_by_record(k) && !k->monitor)
-            look_again(k, 0);
+        if (!monitored_end_by_record(k) && !k->monitor)
+            monitored_look_again(k, 0);
     }
 }
 
@@ -146,37 +148,39 @@ static void on_monitor_exit(void *data, int status, int signum)
     k->monitor = NULL;
     if (k->packets && status != MONITOR_EXIT_BUSY)
         return; /* what it has said comes first, then the connection's end */
-    if (k->is_ended || end_by_record(k))
+    if (k->is_ended || monitored_end_by_record(k))
         return;
     packets_close(k->packets);
     k->packets = NULL;
     if (status == MONITOR_EXIT_BUSY) {
-        int fd = packets_connect(k->folder, NULL);
+        int fd = packets_connect(k->directory, NULL);
 
-        if (fd >= 0 && packets_new(k->rt->loop, fd, on_packet, k, &k->packets, NULL) == 0)
+        if (fd >= 0 && packets_new(k->rt->loop, fd, monitored_on_packet, k, &k->packets, NULL) == 0)
             return;
     } else {
         log_warning("monitor ended early status=%d signal=%d folder=%s", status, signum,
-                    k->folder);
+                    k->directory);
     }
-    look_again(k, RETRY_MSEC);
+    monitored_look_again(k, RETRY_MSEC);
 }
 
-/* Run the monitor on the folder, connected to us. */
+/* Run the monitor on the directory, connected to us. */
 static void launch(struct monitored_kernel *k)
 {
     bool has_program = k->rt->program >= 0;
-    char *const args[] = { k->rt->monitor_path, k->folder, (char *)"3",
+    char *const args[] = { k->rt->monitor_path, k->directory, (char *)"3",
                            has_program ? (char *)"4" : NULL, NULL };
     struct aq_error err = { 0 };
     int pair[2] = { -1, -1 }, r;
 
     AQ_FAULT("agent.monitor.before");
     r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0
-            ? aq_fail_errno(&err, "socket pair") : 0;
+            ? aq_fail_errno(&err, "socket pair")
+            : 0;
     if (r == 0 && k->kept) /* waits in the socket for the monitor, even if we die now */
         r = packets_send_kept(pair[0], k->kept) < 0
-                ? aq_fail_errno(&err, "pass descriptors to the monitor") : 0;
+                ? aq_fail_errno(&err, "pass descriptors to the monitor")
+                : 0;
     if (r == 0)
         r = spawn(k->rt->loop, args, (const int[SPAWN_FDS]){ pair[1], k->rt->program },
                   on_monitor_exit, k, &k->monitor, &err);
@@ -184,26 +188,26 @@ static void launch(struct monitored_kernel *k)
     AQ_FAULT("agent.monitor.spawned");
     if (r == 0) {
         /* without the connection its exit status still comes */
-        (void)packets_new(k->rt->loop, pair[0], on_packet, k, &k->packets, NULL);
+        (void)packets_new(k->rt->loop, pair[0], monitored_on_packet, k, &k->packets, NULL);
         return;
     }
     aq_closep(&pair[0]);
     log_error("%s", err.text);
-    look_again(k, RETRY_MSEC);
+    monitored_look_again(k, RETRY_MSEC);
 }
 
 /* ---- the vtable ---- */
 
-int monitored_open(struct runtime *runtime, const char *folder, const int *kept,
+int monitored_open(struct runtime *runtime, const char *directory, const int *kept,
                    const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                    struct aq_error *err)
 {
     struct monitored_runtime *rt = AQ_CONTAINER_OF(runtime, struct monitored_runtime, super);
     struct monitored_kernel *k = calloc(1, sizeof(*k));
 
-    if (!k || !(k->folder = strdup(folder))) {
+    if (!k || !(k->directory = strdup(directory))) {
         free(k);
-        return aq_fail(err, ENOMEM, "kernel of '%s'", folder);
+        return aq_fail_oom(err);
     }
     k->super.ops = rt->super.ops;
     k->rt = rt;
@@ -212,21 +216,22 @@ int monitored_open(struct runtime *runtime, const char *folder, const int *kept,
     k->data = data;
     (void)uv_timer_init(rt->loop, &k->timer);
     k->timer.data = k;
-    look_again(k, 0);
+    monitored_look_again(k, 0);
     *ret = &k->super;
     return 0;
 }
 
-int monitored_adopt(struct runtime *runtime, const char *folder, const struct runtime_events *events,
-                 void *data, struct runtime_kernel **ret, struct aq_error *err)
+int monitored_adopt(struct runtime *runtime, const char *directory,
+                    const struct runtime_events *events, void *data, struct runtime_kernel **ret,
+                    struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *started = aq_format("%s/started", folder);
+    AQ_CLEANUP(aq_freep) char *started = aq_format("%s/started", directory);
 
     if (!started)
-        return aq_fail(err, ENOMEM, "kernel of '%s'", folder);
+        return aq_fail_oom(err);
     if (access(started, F_OK) < 0)
         return aq_fail_errno(err, "'%s'", started);
-    return monitored_open(runtime, folder, NULL, events, data, ret, err);
+    return monitored_open(runtime, directory, NULL, events, data, ret, err);
 }
 
 void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec)
@@ -256,17 +261,17 @@ void monitored_signal(struct runtime_kernel *kernel, int signum)
 }
 
 int monitored_check_running(const struct runtime_kernel *kernel, bool wants_terminal,
-                            const char **ret_folder, struct aq_error *err)
+                            const char **ret_directory, struct aq_error *err)
 {
-    const struct monitored_kernel *k =
-        AQ_CONTAINER_OF(kernel, const struct monitored_kernel, super);
+    const struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, const struct monitored_kernel,
+                                                       super);
 
     if (!k->is_running || k->is_ended)
         return aq_fail(err, ENOTCONN, "the program does not run");
     if (wants_terminal && !k->has_tty)
         return aq_fail_kind(err, ENOTTY, "no-terminal",
                             "the program has no terminal; read its logs instead");
-    *ret_folder = k->folder;
+    *ret_directory = k->directory;
     return 0;
 }
 
@@ -278,18 +283,28 @@ uv_loop_t *monitored_loop(const struct runtime_kernel *kernel)
 int monitored_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
                      void *data, struct runtime_terminal **ret, struct aq_error *err)
 {
-    const char *folder = NULL;
-    int r = monitored_check_running(kernel, true, &folder, err);
+    const char *directory = NULL;
+    int r = monitored_check_running(kernel, true, &directory, err);
 
-    return r < 0 ? r
-                 : terminal_open(monitored_loop(kernel), folder, kernel->ops, ops, data, ret, err);
+    return r < 0
+               ? r
+               : terminal_open(monitored_loop(kernel), directory, kernel->ops, ops, data, ret, err);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+int monitored_feed(struct runtime_kernel *kernel, const struct runner_command_ops *ops, void *data,
+                   struct runner_command **ret, struct aq_error *err)
+{
+    const char *directory = NULL;
+    int r = monitored_check_running(kernel, false, &directory, err);
+
+    return r < 0 ? r : runner_feed_new(monitored_loop(kernel), directory, ops, data, ret, err);
+}
+
+static void monitored_on_timer_closed(uv_handle_t *handle)
 {
     struct monitored_kernel *k = handle->data;
 
-    free(k->folder);
+    free(k->directory);
     free(k);
 }
 
@@ -300,7 +315,7 @@ void monitored_release(struct runtime_kernel *kernel)
     packets_close(k->packets);
     k->packets = NULL;
     spawned_forget(k->monitor); /* it may go on for days */
-    uv_close((uv_handle_t *)&k->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&k->timer, monitored_on_timer_closed);
 }
 
 int monitored_init(struct monitored_runtime *rt, uv_loop_t *loop, const char *monitor_path,
@@ -309,7 +324,7 @@ int monitored_init(struct monitored_runtime *rt, uv_loop_t *loop, const char *mo
     if (access(monitor_path, X_OK) < 0)
         return aq_fail_errno(err, "the monitor '%s' cannot be executed", monitor_path);
     if (!(rt->monitor_path = strdup(monitor_path)))
-        return aq_fail(err, ENOMEM, "runtime");
+        return aq_fail_oom(err);
     rt->loop = loop;
     rt->program = -1;
     return 0;

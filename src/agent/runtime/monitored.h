@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* monitored.h - kernels under aliquot-monitor, whatever the monitor is to run
  *
  * The part of a runtime that does not depend on the program: the monitor is
- * started on a folder that says what to run ('program', monitor/protocol.h),
+ * started on a directory that says what to run ('program', monitor/protocol.h),
  * found again, told to end it, listened to. The functions below are members
  * of struct runtime_ops.
  */
@@ -23,23 +24,25 @@ int monitored_init(struct monitored_runtime *rt, uv_loop_t *loop, const char *mo
 void monitored_done(struct monitored_runtime *rt);
 
 /* What start() does once 'program' is written; 'kept' as in struct runtime_spec. */
-int monitored_open(struct runtime *runtime, const char *folder, const int *kept,
+int monitored_open(struct runtime *runtime, const char *directory, const int *kept,
                    const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                    struct aq_error *err);
 
-int monitored_adopt(struct runtime *runtime, const char *folder,
+int monitored_adopt(struct runtime *runtime, const char *directory,
                     const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                     struct aq_error *err);
 void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec);
 void monitored_signal(struct runtime_kernel *kernel, int signum);
 pid_t monitored_pid(const struct runtime_kernel *kernel);
 void monitored_release(struct runtime_kernel *kernel);
-/* Its folder, borrowed. -ENOTCONN unless the program runs, -ENOTTY unless it
+/* Its directory, borrowed. -ENOTCONN unless the program runs, -ENOTTY unless it
  * has the terminal that is wanted.
  */
 int monitored_check_running(const struct runtime_kernel *kernel, bool wants_terminal,
-                            const char **ret_folder, struct aq_error *err);
+                            const char **ret_directory, struct aq_error *err);
 uv_loop_t *monitored_loop(const struct runtime_kernel *kernel);
+int monitored_feed(struct runtime_kernel *kernel, const struct runner_command_ops *ops, void *data,
+                   struct runner_command **ret, struct aq_error *err);
 int monitored_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
                      void *data, struct runtime_terminal **ret, struct aq_error *err);
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oci.c - containers, by an OCI runtime under aliquot-monitor */
 #include "agent/runtime/oci.h"
 
 #include <errno.h>
@@ -11,6 +13,7 @@
 
 #include "agent/runtime/bundle.h"
 #include "agent/runtime/monitored.h"
+#include "agent/runtime/overlay.h"
 #include "agent/runtime/program_file.h"
 #include "agent/runtime/runner_client.h"
 #include "agent/runtime/sealed.h"
@@ -20,14 +23,15 @@
 #include "base/log.h"
 
 #define RUNNER_INSIDE "/opt/kernel/aliquot-runner"
+#define WHY_MAX 140
 
 struct oci_runtime {
     struct monitored_runtime monitored;
     struct oci_host host;
-    char *runner_path; /* on the node */
-    char *program;     /* crun or runc, absolute */
+    char *runner_path;    /* on the node */
+    char *program;        /* crun or runc, absolute */
     struct sealed sealed; /* the same */
-    char *version;     /* "crun 1.8.1" */
+    char *version;        /* "crun 1.8.1" */
     bool is_runc;
 };
 
@@ -53,19 +57,19 @@ const struct oci_host *runtime_oci_host(const struct runtime *rt)
 
 /* ---- what is written for one container ---- */
 
-/* All that start() decides for a container. */
-struct draft {
+/* All that oci_start() decides for a container. */
+struct oci_draft {
     struct oci_runtime *rt;
     const struct runtime_spec *spec;
     const struct container_spec *container;
     struct arena arena;
     struct bundle_host bundle;
     const char *const *device_rules;
-    char *files;       /* folder of the runtime's files about it */
+    char *files; /* directory of the runtime's files about it */
     char *cgroup;
 };
 
-static void draft_done(struct draft *d)
+static void oci_draft_done(struct oci_draft *d)
 {
     free(d->files);
     free(d->cgroup);
@@ -85,16 +89,16 @@ static const char *print(struct arena *arena, const char *fmt, ...)
     return strbuf_ok(&text) ? arena_strdup(arena, text.data) : NULL;
 }
 
-static int draft_init(struct draft *d, struct oci_runtime *rt, const struct runtime_spec *spec,
+static int draft_init(struct oci_draft *d, struct oci_runtime *rt, const struct runtime_spec *spec,
                       struct aq_error *err)
 {
     const struct container_spec *c = spec->container;
     bool is_mapped = oci_host_can_map(&rt->host, c->layers, c->layer_count);
 
-    *d = (struct draft){ .rt = rt, .spec = spec, .container = c };
+    *d = (struct oci_draft){ .rt = rt, .spec = spec, .container = c };
     d->files = oci_host_kernel_path(&rt->host, c->id, "");
     if (!d->files)
-        return aq_fail(err, ENOMEM, "container");
+        return aq_fail_oom(err);
     if (rt->is_runc && rt->host.cgroups.count) {
         AQ_CLEANUP(aq_freep) char *inner = aq_format("%s/container", c->id);
 
@@ -120,7 +124,7 @@ static size_t put_option(const char **argv, const char *name, const char *value)
 }
 
 /* Process 1 and what it is to start. */
-static const char *const *runner_argv(struct draft *d)
+static const char *const *runner_argv(struct oci_draft *d)
 {
     const struct container_spec *c = d->container;
     AQ_CLEANUP(strbuf_donep) struct strbuf groups = STRBUF_INIT;
@@ -167,7 +171,7 @@ static const char *const *runner_argv(struct draft *d)
 }
 
 /* Set before the runtime starts: from within a user namespace no limit can be raised. */
-static uint64_t files_max(const struct draft *d)
+static uint64_t files_max(const struct oci_draft *d)
 {
     uint64_t most = d->rt->host.files_max;
 
@@ -175,43 +179,43 @@ static uint64_t files_max(const struct draft *d)
 }
 
 /* Hooks read config.json as the container's root: where there are some, it is
- * in a folder that nobody else but the node's root gets into.
+ * in a directory that nobody else but the node's root gets into.
  */
-static const char *bundle_folder(const struct draft *d)
+static const char *bundle_directory(const struct oci_draft *d)
 {
-    return d->container->hook_count ? d->files : d->spec->folder;
+    return d->container->hook_count ? d->files : d->spec->directory;
 }
 
-static int let_hooks_read(const struct draft *d, const char *path, struct aq_error *err)
+static int let_hooks_read(const struct oci_draft *d, const char *path, struct aq_error *err)
 {
     gid_t group = (gid_t)d->bundle.id_base;
 
     if (d->container->hook_count == 0)
         return 0;
-    if (chown(d->files, (uid_t)-1, group) < 0 || chmod(d->files, 0710) < 0 ||
-        chown(path, (uid_t)-1, group) < 0 || chmod(path, 0640) < 0)
+    if (chown(d->files, (uid_t)-1, group) < 0 || chmod(d->files, 0710) < 0
+        || chown(path, (uid_t)-1, group) < 0 || chmod(path, 0640) < 0)
         return aq_fail_errno(err, "open '%s' to hooks", path);
     return 0;
 }
 
-static int write_config(struct draft *d, struct aq_error *err)
+static int oci_write_config(struct oci_draft *d, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/config.json", bundle_folder(d));
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/config.json", bundle_directory(d));
     struct container_spec container = *d->container;
     struct runtime_spec spec = *d->spec;
-    struct container_mount *mounts =
-        arena_array(&d->arena, container.mount_count + 1, sizeof(*mounts));
+    struct container_mount *mounts = arena_array(&d->arena, container.mount_count + 1,
+                                                 sizeof(*mounts));
     int r;
 
     spec.argv = runner_argv(d);
     spec.files_max = files_max(d);
     if (!path || !mounts || !spec.argv)
-        return aq_fail(err, ENOMEM, "container");
+        return aq_fail_oom(err);
     if (container.mount_count)
         memcpy(mounts, container.mounts, container.mount_count * sizeof(*mounts));
-    mounts[container.mount_count++] =
-        (struct container_mount){ .source = d->rt->runner_path, .target = RUNNER_INSIDE };
+    mounts[container.mount_count++] = (struct container_mount){ .source = d->rt->runner_path,
+                                                                .target = RUNNER_INSIDE };
     container.mounts = mounts;
     r = bundle_write(&spec, &container, &d->bundle, d->device_rules, &text, err);
     if (r == 0)
@@ -221,20 +225,20 @@ static int write_config(struct draft *d, struct aq_error *err)
 
 /* ---- the monitor's program: the OCI runtime ---- */
 
-static void put(struct strbuf *out, const char *key, const char *value)
+static void oci_put(struct strbuf *out, const char *key, const char *value)
 {
     strbuf_addf(out, "%s=%s", key, value);
     strbuf_add(out, "", 1);
 }
 
-static void put_number(struct strbuf *out, const char *key, uint64_t value)
+static void oci_put_number(struct strbuf *out, const char *key, uint64_t value)
 {
     strbuf_addf(out, "%s=%" PRIu64, key, value);
     strbuf_add(out, "", 1);
 }
 
 /* What runc allows its containers unasked has to be allowed above them. */
-static const char *const *add_rule(struct draft *d, const char *rule)
+static const char *const *oci_add_rule(struct oci_draft *d, const char *rule)
 {
     size_t count = 0;
     const char **rules;
@@ -249,19 +253,20 @@ static const char *const *add_rule(struct draft *d, const char *rule)
     return rules;
 }
 
-static void put_limit(struct strbuf *out, const char *key, uint64_t value)
+static void oci_put_limit(struct strbuf *out, const char *key, uint64_t value)
 {
     if (value == RLIM_INFINITY)
-        put(out, key, "unlimited");
+        oci_put(out, key, "unlimited");
     else
-        put_number(out, key, value);
+        oci_put_number(out, key, value);
 }
 
-static int put_limits(struct draft *d, struct strbuf *out, struct aq_error *err)
+static int oci_put_limits(struct oci_draft *d, struct strbuf *out, struct aq_error *err)
 {
     const struct container_spec *c = d->container;
-    const char *const *devices = d->rt->is_runc ? add_rule(d, "c 10:200 rwm") : d->device_rules;
-    const struct cgroup_limits limits = { .cpus = c->cpus, .cpu_micro = c->cpu_micro,
+    const char *const *devices = d->rt->is_runc ? oci_add_rule(d, "c 10:200 rwm") : d->device_rules;
+    const struct cgroup_limits limits = { .cpus = c->cpus,
+                                          .cpu_micro = c->cpu_micro,
                                           .memory_bytes = (int64_t)d->spec->memory_bytes,
                                           .pids_max = d->spec->processes_max,
                                           .devices = devices };
@@ -269,49 +274,61 @@ static int put_limits(struct draft *d, struct strbuf *out, struct aq_error *err)
 
     /* crun refuses nodes where both versions are mounted and have controllers */
     if (v2 && d->rt->host.cgroups.count > 1 && !d->rt->is_runc)
-        put(out, "hide", v2->mount);
+        oci_put(out, "hide", v2->mount);
     if (d->rt->is_runc)
-        put_number(out, "outside", 1);
+        oci_put_number(out, "outside", 1);
     return cgroup_plan(&d->rt->host.cgroups, c->id, &limits, out, err);
 }
 
-static void put_rootfs(struct draft *d, struct strbuf *out)
+static void put_rootfs(struct oci_draft *d, struct strbuf *out)
 {
     const struct container_spec *c = d->container;
     const struct oci_host *host = &d->rt->host;
 
-    put(out, "stage", host->stage);
+    oci_put(out, "stage", host->stage);
     for (size_t i = 0; i < c->layer_count; i++)
-        put(out, "layer", c->layers[i]);
-    put(out, "scratch", c->scratch);
+        oci_put(out, "layer", c->layers[i]);
+    oci_put(out, "scratch", c->scratch);
     if (host->scratch_template)
-        put(out, "scratch_template", host->scratch_template);
-    put_number(out, "id_base", d->bundle.id_base);
-    put_number(out, "id_count", d->bundle.id_count);
-    put(out, "home", "/home" "/work");
-    put_number(out, "home_uid", c->uid);
-    put_number(out, "home_gid", c->gid);
-    put_number(out, "runner", 1);
-    put_number(out, "relays", d->rt->is_runc);
-    put(out, "remove", d->files);
+        oci_put(out, "scratch_template", host->scratch_template);
+    oci_put_number(out, "id_base", d->bundle.id_base);
+    oci_put_number(out, "id_count", d->bundle.id_count);
+    oci_put(out, "home",
+            "/home"
+            "/work");
+    oci_put_number(out, "home_uid", c->uid);
+    oci_put_number(out, "home_gid", c->gid);
+    oci_put_number(out, "runner", 1);
+    oci_put_number(out, "relays", d->rt->is_runc);
+    oci_put(out, "remove", d->files);
 }
 
-static int write_program(struct draft *d, struct aq_error *err)
+static int write_program(struct oci_draft *d, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const struct oci_runtime *rt = d->rt;
     const char *id = d->container->id;
-    /* both are gone with the container, whoever dies how (monitor/rootfs.h, runner_link.h) */
-    const char *argv[] = { rt->program, "--root", print(&d->arena, "%s/runtime", rt->host.stage),
-                           "--log", "/proc/self/fd/5", "run", "--preserve-fds", "2", "--bundle",
-                           bundle_folder(d), id, NULL, NULL };
+    /* both are removed with the container, whichever process dies (rootfs.h, runner_link.h) */
+    const char *argv[] = { rt->program,
+                           "--root",
+                           print(&d->arena, "%s/runtime", rt->host.stage),
+                           "--log",
+                           "/proc/self/fd/5",
+                           "run",
+                           "--preserve-fds",
+                           "2",
+                           "--bundle",
+                           bundle_directory(d),
+                           id,
+                           NULL,
+                           NULL };
     const char *envp[] = { print(&d->arena, "ALIQUOT_KERNEL_ID=%s", id),
                            "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     struct runtime_spec outer = *d->spec;
     int r;
 
     if (!argv[2] || !envp[0])
-        return aq_fail(err, ENOMEM, "container");
+        return aq_fail_oom(err);
     if (!rt->is_runc) {
         memmove(argv + 2, argv + 1, (AQ_COUNT(argv) - 2) * sizeof(*argv));
         argv[1] = "--cgroup-manager=disabled"; /* the monitor's cgroups are those */
@@ -324,33 +341,33 @@ static int write_program(struct draft *d, struct aq_error *err)
     outer.files_max = files_max(d);
     r = program_file_text(&outer, &text, err);
     if (r == 0) {
-        put_limit(&text, "rlimit_memlock", rt->host.memlock_max);
+        oci_put_limit(&text, "rlimit_memlock", rt->host.memlock_max);
         put_rootfs(d, &text);
-        r = put_limits(d, &text, err);
+        r = oci_put_limits(d, &text, err);
     }
     if (r == 0 && !strbuf_ok(&text))
-        r = aq_fail(err, ENOMEM, "container");
-    return r < 0 ? r : program_file_put(d->spec->folder, &text, err);
+        r = aq_fail_oom(err);
+    return r < 0 ? r : program_file_put(d->spec->directory, &text, err);
 }
 
 int oci_write(struct oci_runtime *rt, const struct runtime_spec *spec, struct aq_error *err)
 {
-    AQ_CLEANUP(draft_done) struct draft draft;
+    AQ_CLEANUP(oci_draft_done) struct oci_draft draft;
     int r = draft_init(&draft, rt, spec, err);
 
     if (r == 0 && mkdir(draft.files, 0700) < 0 && errno != EEXIST)
         r = aq_fail_errno(err, "make '%s'", draft.files);
     AQ_FAULT("agent.bundle.before");
     if (r == 0)
-        r = write_config(&draft, err);
+        r = oci_write_config(&draft, err);
     AQ_FAULT("agent.bundle.written");
     return r < 0 ? r : write_program(&draft, err);
 }
 
 /* ---- the vtable ---- */
 
-static int describe(struct runtime *runtime, const struct runtime_spec *spec, struct strbuf *out,
-                    struct aq_error *err)
+static int oci_describe(struct runtime *runtime, const struct runtime_spec *spec,
+                        struct strbuf *out, struct aq_error *err)
 {
     (void)runtime;
     (void)spec;
@@ -358,15 +375,15 @@ static int describe(struct runtime *runtime, const struct runtime_spec *spec, st
     return aq_fail(err, ENOTSUP, "a container is described when its image is there");
 }
 
-static int start(struct runtime *runtime, const struct runtime_spec *spec,
-                 const struct runtime_events *events, void *data, struct runtime_kernel **ret,
-                 struct aq_error *err)
+static int oci_start(struct runtime *runtime, const struct runtime_spec *spec,
+                     const struct runtime_events *events, void *data, struct runtime_kernel **ret,
+                     struct aq_error *err)
 {
     struct oci_runtime *rt = of(runtime);
     int r = oci_write(rt, spec, err);
 
     rt->monitored.program = sealed_get(&rt->sealed, rt->program);
-    return r < 0 ? r : monitored_open(runtime, spec->folder, spec->kept, events, data, ret, err);
+    return r < 0 ? r : monitored_open(runtime, spec->directory, spec->kept, events, data, ret, err);
 }
 
 void runtime_oci_sweep(struct runtime *rt, bool (*is_known)(void *data, const struct uuid *kernel),
@@ -386,51 +403,53 @@ static void oci_done(struct oci_runtime *rt)
     free(rt);
 }
 
-static void free_runtime(struct runtime *runtime)
+static void oci_free_runtime(struct runtime *runtime)
 {
     oci_done(of(runtime));
 }
 
 /* Terminal and further commands are the runner's, to whose socket there is no
- * way but through the folder.
+ * way but through the directory.
  */
-static int attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
-                  void *data, struct runtime_terminal **ret, struct aq_error *err)
+static int oci_attach(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
+                      void *data, struct runtime_terminal **ret, struct aq_error *err)
 {
-    const char *folder;
-    int r = monitored_check_running(kernel, true, &folder, err);
+    const char *directory;
+    int r = monitored_check_running(kernel, true, &directory, err);
 
-    return r < 0 ? r : runner_terminal_open(monitored_loop(kernel), folder, kernel->ops, ops, data,
-                                            ret, err);
+    return r < 0 ? r
+                 : runner_terminal_open(monitored_loop(kernel), directory, kernel->ops, ops, data,
+                                        ret, err);
 }
 
-static int exec(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
-                const struct runner_command_ops *ops, void *data, struct runner_command **ret,
-                struct aq_error *err)
+static int oci_exec(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
+                    const struct runner_command_ops *ops, void *data, struct runner_command **ret,
+                    struct aq_error *err)
 {
-    const char *folder;
-    int r = monitored_check_running(kernel, false, &folder, err);
+    const char *directory;
+    int r = monitored_check_running(kernel, false, &directory, err);
 
-    return r < 0 ? r : runner_command_new(monitored_loop(kernel), folder, spec, ops, data, ret,
-                                          err);
+    return r < 0 ? r
+                 : runner_command_new(monitored_loop(kernel), directory, spec, ops, data, ret, err);
 }
 
 static const struct runtime_ops oci_ops = {
     .name = "container",
-    .describe = describe,
-    .start = start,
+    .describe = oci_describe,
+    .start = oci_start,
     .adopt = monitored_adopt,
     .terminate = monitored_terminate,
     .signal = monitored_signal,
     .release = monitored_release,
-    .attach = attach,
+    .attach = oci_attach,
     .input = runner_terminal_input,
     .resize = runner_terminal_resize,
     .pause = runner_terminal_pause,
     .detach = runner_terminal_detach,
-    .exec = exec,
+    .exec = oci_exec,
+    .feed = monitored_feed,
     .pid = monitored_pid,
-    .free = free_runtime,
+    .free = oci_free_runtime,
 };
 
 /* ---- which one ---- */
@@ -449,7 +468,8 @@ static char *ask_version(const char *program, const char *name)
 }
 
 /* A crun that does not take our filter makes its own. */
-static int probe(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err)
+static int runtime_oci_probe(struct oci_runtime *rt, const struct settings *settings,
+                             struct aq_error *err)
 {
     int r = oci_probe(rt, settings, err);
 
@@ -472,10 +492,19 @@ static int try_one(struct oci_runtime *rt, const char *name, const struct settin
         return aq_fail(err, ENOENT, "it is not installed");
     rt->is_runc = strncmp(slash ? slash + 1 : name, "runc", 4) == 0;
     rt->version = ask_version(rt->program, slash ? slash + 1 : name);
-    return rt->version ? probe(rt, settings, err) : aq_fail(err, ENOMEM, "runtime");
+    return rt->version ? runtime_oci_probe(rt, settings, err) : aq_fail_oom(err);
 }
 
-static int choose(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err)
+/* The reason is at the end of a text: its last words, as many as fit twice into an error. */
+static const char *oci_end_of(const char *text)
+{
+    size_t len = strlen(text);
+    const char *gap = len > WHY_MAX ? strchr(text + len - WHY_MAX, ' ') : NULL;
+
+    return gap ? gap + 1 : text;
+}
+
+static int oci_choose(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err)
 {
     const char *candidates[] = { "crun", "runc" };
     bool is_open = strcmp(settings->oci_runtime, "auto") == 0;
@@ -488,7 +517,8 @@ static int choose(struct oci_runtime *rt, const struct settings *settings, struc
             return 0;
         log_warning("containers by %s: %s", candidates[i], why[i].text);
     }
-    return is_open ? aq_fail(err, ENOTSUP, "crun: %.120s; runc: %.120s", why[0].text, why[1].text)
+    return is_open ? aq_fail(err, ENOTSUP, "crun: %s; runc: %s", oci_end_of(why[0].text),
+                             oci_end_of(why[1].text))
                    : 0;
 }
 
@@ -504,18 +534,19 @@ int runtime_new_oci(uv_loop_t *loop, const struct settings *settings, const char
         return aq_fail(err, ENOTSUP, "the runner '%s' cannot be executed", runner_path);
     rt = calloc(1, sizeof(*rt));
     if (!rt)
-        return aq_fail(err, ENOMEM, "runtime");
+        return aq_fail_oom(err);
     rt->host.users = -1;
     rt->sealed = (struct sealed)SEALED_NONE;
-    rt->host.notes = (struct strbuf)STRBUF_INIT;
     rt->monitored.super.ops = &oci_ops;
     rt->runner_path = strdup(runner_path);
     r = rt->runner_path ? monitored_init(&rt->monitored, loop, monitor_path, err)
-                        : aq_fail(err, ENOMEM, "runtime");
+                        : aq_fail_oom(err);
     if (r == 0)
         r = oci_host_init(&rt->host, settings, err);
+    if (r == 0 && !rt->host.scratch_template) /* then it is in the state directory */
+        r = overlay_check(settings->state, err);
     if (r == 0)
-        r = choose(rt, settings, err);
+        r = oci_choose(rt, settings, err);
     if (r < 0) {
         oci_done(rt);
         return r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* oci.h - containers, by an OCI runtime under aliquot-monitor
  *
  * crun or runc, whichever works on this node, is run in the foreground by the
@@ -34,7 +35,7 @@ struct oci_runtime;
  * should, else -errno with the reason.
  */
 int oci_probe(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err);
-/* Write 'program' into spec->folder, and config.json there or, for hooks, where they can read it. */
+/* Write 'program' into spec->directory, and config.json there or, for hooks, where they can read it. */
 int oci_write(struct oci_runtime *rt, const struct runtime_spec *spec, struct aq_error *err);
 /* Of the monitor. */
 const char *oci_monitor_path(const struct oci_runtime *rt);

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oci_host.c - what this node has for containers: directories, cgroups, users, profile */
 #include "agent/runtime/oci_host.h"
 
 #include <dirent.h>
@@ -22,10 +24,18 @@
 
 #define FILES_USUAL 1048576u
 
-static void note(struct oci_host *host, const char *text, const char *why)
+static void oci_host_note(struct oci_host *host, enum oci_topic topic, const char *text,
+                          const char *why)
 {
-    strbuf_addf(&host->notes, "%s%s%s%s", host->notes.len ? "\n" : "", text, why ? ": " : "",
-                why ? why : "");
+    (void)snprintf(host->notes[topic], sizeof(host->notes[topic]), "%s: %s", text, why);
+}
+
+void oci_host_add_notes(const struct oci_host *host, const char *before, const char *after,
+                        struct strbuf *out)
+{
+    for (size_t i = 0; i < OCI_TOPICS; i++)
+        if (host->notes[i][0])
+            strbuf_addf(out, "%s%s%s", before, host->notes[i], after);
 }
 
 /* 64-bit FNV-1a. */
@@ -38,49 +48,51 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 /* Containers' own roots, who are nobody on the node, walk through them. */
-static int make_folder(const char *path, mode_t mode, struct aq_error *err)
+static int oci_host_make_directory(const char *path, mode_t mode, struct aq_error *err)
 {
-    int r = path ? fs_mkdirs(path, mode, err) : aq_fail(err, ENOMEM, "folders of containers");
+    int r = path ? fs_mkdirs(path, mode, err) : aq_fail_oom(err);
 
     if (r == 0 && chmod(path, mode) < 0)
         r = aq_fail_errno(err, "chmod '%s'", path);
     return r;
 }
 
-static int name_folders(struct oci_host *host, const char *run, const char *instance,
-                        struct aq_error *err)
+static int name_directories(struct oci_host *host, const char *run, const char *instance,
+                            struct aq_error *err)
 {
-    host->folder = aq_format("%s/%s", run, instance);
+    host->directory = aq_format("%s/%s", run, instance);
     host->stage = aq_format("%s/%s/stage", run, instance);
     host->kernels = aq_format("%s/%s/kernels", run, instance);
     host->gpu = aq_format("%s/%s/gpu", run, instance);
-    return make_folder(run, 0711, err);
+    return oci_host_make_directory(run, 0711, err);
 }
 
-int oci_host_make_folders(const struct oci_host *host, struct aq_error *err)
+int oci_host_make_directories(const struct oci_host *host, struct aq_error *err)
 {
     const struct {
         const char *path;
         mode_t mode;
-    } folders[] = { { host->folder, 0711 }, { host->stage, 0755 }, { host->kernels, 0711 },
-                    { host->gpu, 0711 } };
+    } directories[] = { { host->directory, 0711 },
+                        { host->stage, 0755 },
+                        { host->kernels, 0711 },
+                        { host->gpu, 0711 } };
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++)
-        r = make_folder(folders[i].path, folders[i].mode, err);
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(directories); i++)
+        r = oci_host_make_directory(directories[i].path, directories[i].mode, err);
     return r;
 }
 
-void oci_host_remove_folders(const struct oci_host *host)
+void oci_host_remove_directories(const struct oci_host *host)
 {
     if (rmdir(host->kernels) < 0)
         return; /* containers run on */
     (void)rmdir(host->gpu);
     (void)rmdir(host->stage);
-    (void)rmdir(host->folder);
+    (void)rmdir(host->directory);
 }
 
 static char *name_instance(const char *state)
@@ -90,9 +102,16 @@ static char *name_instance(const char *state)
     return path ? aq_format("%016" PRIx64, hash_text(path)) : NULL;
 }
 
+char *oci_host_name_directory(const struct settings *settings)
+{
+    AQ_CLEANUP(aq_freep) char *instance = name_instance(settings->state);
+
+    return instance ? aq_format("%s/%s", settings->run, instance) : NULL;
+}
+
 /* ---- scratch space ---- */
 
-/* The folders that every container has in it (monitor/rootfs.c), so that none has
+/* The directories that every container has in it (monitor/rootfs.c), so that none has
  * to make them.
  */
 static int make_contents(const char *path, struct aq_error *err)
@@ -103,7 +122,7 @@ static int make_contents(const char *path, struct aq_error *err)
     for (size_t i = 0; r == 0 && i < AQ_COUNT(names); i++) {
         AQ_CLEANUP(aq_freep) char *name = aq_format("%s/%s", path, names[i]);
 
-        r = name ? fs_mkdirs(name, 0755, err) : aq_fail(err, ENOMEM, "scratch space");
+        r = name ? fs_mkdirs(name, 0755, err) : aq_fail_oom(err);
     }
     return r;
 }
@@ -113,10 +132,19 @@ static int make_file_system(const char *path, const char *contents, int64_t byte
 {
     AQ_CLEANUP(aq_closep) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     /* no journal: nothing in it survives a crash of the node anyway */
-    const char *argv[] = { "mkfs.ext4", "-q", "-F", "-m", "0", "-O",
-                           "^has_journal,^resize_inode,sparse_super2", "-E",
+    const char *argv[] = { "mkfs.ext4",
+                           "-q",
+                           "-F",
+                           "-m",
+                           "0",
+                           "-O",
+                           "^has_journal,^resize_inode,sparse_super2",
+                           "-E",
                            "lazy_itable_init=1,nodiscard,packed_meta_blocks=1,root_owner=0:0",
-                           "-d", contents, path, NULL };
+                           "-d",
+                           contents,
+                           path,
+                           NULL };
 
     if (fd < 0 || ftruncate(fd, bytes) < 0)
         return aq_fail_errno(err, "make '%s'", path);
@@ -127,8 +155,7 @@ static int make_template(const char *path, int64_t bytes, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path),
                               *contents = aq_format("%s.contents", path);
-    int r = fresh && contents ? make_contents(contents, err)
-                              : aq_fail(err, ENOMEM, "scratch space");
+    int r = fresh && contents ? make_contents(contents, err) : aq_fail_oom(err);
 
     if (r == 0)
         r = make_file_system(fresh, contents, bytes, err);
@@ -150,11 +177,11 @@ static void prepare_scratch(struct oci_host *host, const struct settings *settin
     if (!path)
         return;
     if (access("/dev/loop-control", R_OK | W_OK) < 0) {
-        note(host, "scratch space has no limit", "there are no loop devices");
+        oci_host_note(host, OCI_SCRATCH, "scratch space has no limit", "there are no loop devices");
     } else if (access(path, R_OK) == 0 || make_template(path, settings->scratch_bytes, &err) == 0) {
         host->scratch_template = AQ_TAKE(path);
     } else {
-        note(host, "scratch space has no limit", err.text);
+        oci_host_note(host, OCI_SCRATCH, "scratch space has no limit", err.text);
     }
 }
 
@@ -168,7 +195,7 @@ static void prepare_filter(struct oci_host *host)
     if (seccomp_filter_make(host->seccomp, &text, &err) == 0)
         host->filter = strbuf_steal(&text);
     else
-        log_info("the filter of system calls is made for each container anew: %s", err.text);
+        log_info("the filter of system calls is compiled for each container: %s", err.text);
 }
 
 static void prepare_seccomp(struct oci_host *host, const struct settings *settings)
@@ -187,7 +214,7 @@ static void prepare_seccomp(struct oci_host *host, const struct settings *settin
     if (r == 0)
         host->seccomp = strbuf_steal(&text);
     else
-        note(host, "system calls are not filtered", err.text);
+        oci_host_note(host, OCI_SECCOMP, "system calls are not filtered", err.text);
     if (host->seccomp)
         prepare_filter(host);
 }
@@ -205,21 +232,22 @@ static void prepare_users(struct oci_host *host, const struct settings *settings
         return;
     host->users = id_map_open(host->id_start, ID_RANGE, &err);
     if (host->users < 0) {
-        note(host, "no user namespaces", err.text);
+        oci_host_note(host, OCI_USERS, "no user namespaces", err.text);
         return;
     }
     r = id_map_check(settings->state, host->users);
     if (r < 0)
-        note(host, "no user namespaces where the file system of an image cannot map users",
-             strerror(-r));
+        oci_host_note(host, OCI_IMAGE_USERS,
+                      "no user namespaces where the file system of an image cannot map users",
+                      strerror(-r));
 }
 
-bool oci_host_can_map(const struct oci_host *host, const char *const *folders, size_t count)
+bool oci_host_can_map(const struct oci_host *host, const char *const *directories, size_t count)
 {
     bool can = host->users >= 0;
 
     for (size_t i = 0; can && i < count; i++)
-        can = id_map_check(folders[i], host->users) == 0;
+        can = id_map_check(directories[i], host->users) == 0;
     return can;
 }
 
@@ -237,17 +265,17 @@ static int prepare_cgroups(struct oci_host *host, const struct settings *setting
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", settings->cgroup_parent, instance);
     struct aq_error why = { 0 };
     int r = path ? fs_read(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &text, err)
-                 : aq_fail(err, ENOMEM, "cgroups");
+                 : aq_fail_oom(err);
 
     if (r < 0)
         return r;
     if (cgroup_layout_read(text.data, "", &host->cgroups, &why) < 0) {
-        note(host, "nothing is limited", why.text);
+        oci_host_note(host, OCI_CGROUPS, "nothing is limited", why.text);
         return 0;
     }
     r = cgroup_prepare(&host->cgroups, path, &missing, err);
     if (r == 0 && missing.len)
-        note(host, "cgroups cannot limit these", missing.data);
+        oci_host_note(host, OCI_CGROUPS, "cgroups cannot limit these", missing.data);
     return r;
 }
 
@@ -256,7 +284,7 @@ static int prepare_cgroups(struct oci_host *host, const struct settings *setting
 /* The most that programs can get of a resource: 'wanted', unless the agent may
  * not raise its limits.
  */
-static uint64_t find_limit(int resource, rlim_t wanted)
+static uint64_t oci_host_find_limit(int resource, rlim_t wanted)
 {
     struct rlimit own, raised;
 
@@ -276,8 +304,8 @@ static void prepare_limits(struct oci_host *host)
 
     if (fs_read(AT_FDCWD, "/proc/sys/fs/nr_open", 64, &text, NULL) == 0)
         most = AQ_MIN(most, strtoull(text.data, NULL, 10));
-    host->files_max = find_limit(RLIMIT_NOFILE, most);
-    host->memlock_max = find_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
+    host->files_max = oci_host_find_limit(RLIMIT_NOFILE, most);
+    host->memlock_max = oci_host_find_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
 }
 
 int oci_host_init(struct oci_host *host, const struct settings *settings, struct aq_error *err)
@@ -285,14 +313,14 @@ int oci_host_init(struct oci_host *host, const struct settings *settings, struct
     AQ_CLEANUP(aq_freep) char *instance = NULL;
     int r = fs_mkdirs(settings->state, 0700, err);
 
-    *host = (struct oci_host){ .users = -1, .notes = STRBUF_INIT };
+    *host = (struct oci_host){ .users = -1 };
     instance = name_instance(settings->state);
     if (r == 0 && !instance)
-        r = aq_fail(err, ENOMEM, "containers");
+        r = aq_fail_oom(err);
     if (r == 0)
-        r = name_folders(host, settings->run, instance, err);
+        r = name_directories(host, settings->run, instance, err);
     if (r == 0)
-        r = oci_host_make_folders(host, err);
+        r = oci_host_make_directories(host, err);
     if (r == 0)
         r = prepare_cgroups(host, settings, instance, err);
     if (r < 0) {
@@ -310,7 +338,7 @@ void oci_host_done(struct oci_host *host)
 {
     cgroup_leave(&host->cgroups);
     cgroup_layout_done(&host->cgroups);
-    free(host->folder);
+    free(host->directory);
     free(host->stage);
     free(host->kernels);
     free(host->gpu);
@@ -318,13 +346,14 @@ void oci_host_done(struct oci_host *host)
     free(host->seccomp);
     free(host->filter);
     aq_closep(&host->users);
-    strbuf_done(&host->notes);
+    *host = (struct oci_host){ .users = -1 }; /* it may come again, after a failed start */
 }
 
 /* ---- what is left ---- */
 
-static void sweep_folder(const char *path, bool (*is_known)(void *data, const struct uuid *kernel),
-                         void *data)
+static void oci_host_sweep_directory(const char *path,
+                                     bool (*is_known)(void *data, const struct uuid *kernel),
+                                     void *data)
 {
     DIR *dir = opendir(path);
     struct dirent *entry;
@@ -346,7 +375,7 @@ void oci_host_sweep(const struct oci_host *host,
 
     if (count)
         log_warning("ended what was left of containers that are not known count=%d", count);
-    sweep_folder(host->kernels, is_known, data);
+    oci_host_sweep_directory(host->kernels, is_known, data);
 }
 
 char *oci_host_kernel_path(const struct oci_host *host, const char *kernel_id, const char *name)

@@ -1,33 +1,43 @@
-/* oci_host.h - what this node has for containers: folders, cgroups, users, profile
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oci_host.h - what this node has for containers: directories, cgroups, users, profile
  *
  * Found once, at the agent's start. What is weaker here than it should be is
- * said in 'notes', a sentence each, and the containers run without it.
+ * said in a note about it, and the containers run without it.
  *
  *   FOLDER/INSTANCE/stage      monitor/rootfs.h; empty outside of containers
  *   FOLDER/INSTANCE/kernels/ID files of the runtime about one container
  *   FOLDER/INSTANCE/gpu/ID     what a container sees of its slice of GPUs (agent/gpu/gpu.h)
  *   STATE/scratch-BYTES.img    the file system that scratch spaces begin as
  *
- * FOLDER is [runtime] folder, INSTANCE a name for this agent's state folder:
+ * FOLDER is [runtime] directory, INSTANCE a name for this agent's state directory:
  * agents on one machine do not touch each other's.
  */
 #ifndef AQ_AGENT_RUNTIME_OCI_HOST_H
 #define AQ_AGENT_RUNTIME_OCI_HOST_H
 
 #include "agent/cgroup/cgroup.h"
-#include "agent/settings.h"
+#include "agent/settings/settings.h"
 #include "base/strbuf.h"
 
+enum oci_topic {
+    OCI_CGROUPS,
+    OCI_SCRATCH,
+    OCI_SECCOMP,
+    OCI_USERS,       /* user namespaces */
+    OCI_IMAGE_USERS, /* and where images are */
+    OCI_TOPICS
+};
+
 struct oci_host {
-    char *folder, *stage, *kernels, *gpu; /* the first is that of the others */
-    char *scratch_template; /* NULL = scratch spaces are plain folders without a limit */
+    char *directory, *stage, *kernels, *gpu; /* the first is that of the others */
+    char *scratch_template; /* NULL = scratch spaces are plain directories without a limit */
     char *seccomp;          /* NULL = no profile */
     char *filter;           /* of that, for crun; NULL = it is to make it for each container */
     struct cgroup_layout cgroups;
-    int users;              /* of id_map_open(), to check with; -1 = no user namespaces */
+    int users; /* of id_map_open(), to check with; -1 = no user namespaces */
     uint32_t id_start, id_ranges;
     uint64_t files_max, memlock_max; /* the most that programs can get: files, bytes */
-    struct strbuf notes;    /* lines */
+    char notes[OCI_TOPICS][400];     /* "" = all is well */
 };
 
 #define ID_RANGE 65536u /* users of a container */
@@ -35,13 +45,22 @@ struct oci_host {
 int oci_host_init(struct oci_host *host, const struct settings *settings, struct aq_error *err);
 void oci_host_done(struct oci_host *host);
 
-/* The folders below FOLDER/INSTANCE, as far as they are missing. */
-int oci_host_make_folders(const struct oci_host *host, struct aq_error *err);
-/* Of an agent that stops and has the lock of its state: if no container runs, none is left. */
-void oci_host_remove_folders(const struct oci_host *host);
+/* Append each note, with 'before' and 'after' around it. */
+void oci_host_add_notes(const struct oci_host *host, const char *before, const char *after,
+                        struct strbuf *out);
 
-/* Can every one of these folders be shown with mapped users? */
-bool oci_host_can_map(const struct oci_host *host, const char *const *folders, size_t count);
+/* "FOLDER/INSTANCE" of an agent with these settings, whose state directory is there. Caller
+ * frees; NULL without memory.
+ */
+char *oci_host_name_directory(const struct settings *settings);
+
+/* The directories below FOLDER/INSTANCE, as far as they are missing. */
+int oci_host_make_directories(const struct oci_host *host, struct aq_error *err);
+/* Of an agent that stops and has the lock of its state: if no container runs, none is left. */
+void oci_host_remove_directories(const struct oci_host *host);
+
+/* Can every one of these directories be shown with mapped users? */
+bool oci_host_can_map(const struct oci_host *host, const char *const *directories, size_t count);
 
 /* The first of the users of a kernel, the same every time. Two kernels may
  * share a range: it protects the node, the other namespaces the kernels.

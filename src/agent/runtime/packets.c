@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* packets.c - one connection to a monitor, on the loop */
 #include "agent/runtime/packets.h"
 
 #include <errno.h>
@@ -49,24 +51,25 @@ int packets_new(uv_loop_t *loop, int fd, packets_fn *on_packet, void *data, stru
     return 0;
 }
 
-int packets_connect_to(const char *folder, const char *name, struct aq_error *err)
+int packets_connect_to(const char *directory, const char *name, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    AQ_CLEANUP(aq_closep) int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AQ_CLEANUP(aq_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                                          0);
+    AQ_CLEANUP(aq_closep) int dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct sockaddr_un address = { .sun_family = AF_UNIX };
 
     if (fd < 0 || dir < 0)
-        return aq_fail_errno(err, "connect to %s of '%s'", name, folder);
-    /* by the descriptor: the folder's path may be longer than an address */
+        return aq_fail_errno(err, "connect to %s of '%s'", name, directory);
+    /* by the descriptor: the directory's path may be longer than an address */
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, name);
     if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-        return aq_fail_errno(err, "connect to %s of '%s'", name, folder);
+        return aq_fail_errno(err, "connect to %s of '%s'", name, directory);
     return AQ_TAKE_FD(fd);
 }
 
-int packets_connect(const char *folder, struct aq_error *err)
+int packets_connect(const char *directory, struct aq_error *err)
 {
-    return packets_connect_to(folder, "monitor.sock", err);
+    return packets_connect_to(directory, MONITOR_SOCKET, err);
 }
 
 int packets_send(struct packets *packets, const void *packet, size_t len)
@@ -82,11 +85,14 @@ int packets_send_kept(int socket, const int kept[MONITOR_KEPT])
     } control = { .bytes = { 0 } };
     char type = MONITOR_KEEP;
     struct iovec part = { &type, sizeof(type) };
-    const struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+    const struct msghdr message = { .msg_iov = &part,
+                                    .msg_iovlen = 1,
+                                    .msg_control = &control,
                                     .msg_controllen = sizeof(control) };
 
     control.align = (struct cmsghdr){ .cmsg_len = CMSG_LEN(MONITOR_KEPT * sizeof(int)),
-                                      .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+                                      .cmsg_level = SOL_SOCKET,
+                                      .cmsg_type = SCM_RIGHTS };
     memcpy(CMSG_DATA(&control.align), kept, MONITOR_KEPT * sizeof(int));
     return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
@@ -99,7 +105,7 @@ void packets_pause(struct packets *packets, bool paused)
         (void)uv_poll_start(&packets->poll, UV_READABLE, on_readable);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void packets_on_closed(uv_handle_t *handle)
 {
     struct packets *p = handle->data;
 
@@ -112,5 +118,5 @@ void packets_close(struct packets *packets)
     if (!packets)
         return;
     (void)uv_poll_stop(&packets->poll);
-    uv_close((uv_handle_t *)&packets->poll, on_closed);
+    uv_close((uv_handle_t *)&packets->poll, packets_on_closed);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* packets.h - one connection to a monitor, on the loop
  *
  * Frees itself when the loop has closed its handle, some time after
@@ -26,10 +27,10 @@ int packets_new(uv_loop_t *loop, int fd, packets_fn *on_packet, void *data, stru
 /* Connect to FOLDER/monitor.sock; a socket, or -errno (-ECONNREFUSED, -ENOENT:
  * nobody is there).
  */
-int packets_connect(const char *folder, struct aq_error *err);
+int packets_connect(const char *directory, struct aq_error *err);
 
-/* The same to another socket of the folder. */
-int packets_connect_to(const char *folder, const char *name, struct aq_error *err);
+/* The same to another socket of the directory. */
+int packets_connect_to(const char *directory, const char *name, struct aq_error *err);
 
 /* 0, or -errno: what a monitor does not take at once is lost. */
 int packets_send(struct packets *packets, const void *packet, size_t len);

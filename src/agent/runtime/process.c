@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plain processes of the node. */
 #include <errno.h>
 
@@ -6,24 +7,24 @@
 #include "agent/runtime/terminal.h"
 #include "base/fault.h"
 
-static int describe(struct runtime *runtime, const struct runtime_spec *spec, struct strbuf *out,
-                    struct aq_error *err)
+static int process_describe(struct runtime *runtime, const struct runtime_spec *spec,
+                            struct strbuf *out, struct aq_error *err)
 {
     (void)runtime;
     return program_file_text(spec, out, err);
 }
 
-static int start(struct runtime *runtime, const struct runtime_spec *spec,
-                 const struct runtime_events *events, void *data, struct runtime_kernel **ret,
-                 struct aq_error *err)
+static int process_start(struct runtime *runtime, const struct runtime_spec *spec,
+                         const struct runtime_events *events, void *data,
+                         struct runtime_kernel **ret, struct aq_error *err)
 {
     int r = spec->is_described ? 0 : program_file_write(spec, err);
 
     AQ_FAULT("agent.program.written");
-    return r < 0 ? r : monitored_open(runtime, spec->folder, spec->kept, events, data, ret, err);
+    return r < 0 ? r : monitored_open(runtime, spec->directory, spec->kept, events, data, ret, err);
 }
 
-static void free_runtime(struct runtime *runtime)
+static void process_free_runtime(struct runtime *runtime)
 {
     struct monitored_runtime *rt = AQ_CONTAINER_OF(runtime, struct monitored_runtime, super);
 
@@ -33,8 +34,8 @@ static void free_runtime(struct runtime *runtime)
 
 static const struct runtime_ops process_ops = {
     .name = "process",
-    .describe = describe,
-    .start = start,
+    .describe = process_describe,
+    .start = process_start,
     .adopt = monitored_adopt,
     .terminate = monitored_terminate,
     .signal = monitored_signal,
@@ -44,15 +45,16 @@ static const struct runtime_ops process_ops = {
     .resize = terminal_resize,
     .pause = terminal_pause,
     .detach = terminal_detach,
+    .feed = monitored_feed,
     .pid = monitored_pid,
-    .free = free_runtime,
+    .free = process_free_runtime,
 };
 
 int runtime_new_process(uv_loop_t *loop, const char *monitor_path, struct runtime **ret,
                         struct aq_error *err)
 {
     struct monitored_runtime *rt = calloc(1, sizeof(*rt));
-    int r = rt ? monitored_init(rt, loop, monitor_path, err) : aq_fail(err, ENOMEM, "runtime");
+    int r = rt ? monitored_init(rt, loop, monitor_path, err) : aq_fail_oom(err);
 
     if (r < 0) {
         free(rt);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* program_file.h - writes what a monitor is to run (monitor/protocol.h) */
 #ifndef AQ_AGENT_RUNTIME_PROGRAM_FILE_H
 #define AQ_AGENT_RUNTIME_PROGRAM_FILE_H
@@ -5,7 +6,7 @@
 #include "agent/runtime/runtime.h"
 #include "base/strbuf.h"
 
-/* Write 'program' into spec->folder. Not durable: what was never started can
+/* Write 'program' into spec->directory. Not durable: what was never started can
  * be written again.
  */
 int program_file_write(const struct runtime_spec *spec, struct aq_error *err);
@@ -13,7 +14,7 @@ int program_file_write(const struct runtime_spec *spec, struct aq_error *err);
 /* Append the same bytes to 'out'. -ENOMEM. */
 int program_file_text(const struct runtime_spec *spec, struct strbuf *out, struct aq_error *err);
 
-/* Write these bytes as 'program' into the folder, where no monitor is yet. */
-int program_file_put(const char *folder, const struct strbuf *text, struct aq_error *err);
+/* Write these bytes as 'program' into the directory, where no monitor is yet. */
+int program_file_put(const char *directory, const struct strbuf *text, struct aq_error *err);
 
 #endif

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner_client.c - what the agent asks of aliquot-runner inside a container */
 #include "agent/runtime/runner_client.h"
 
 #include <errno.h>
@@ -6,9 +8,10 @@
 
 #include "agent/runtime/runner_wire.h"
 #include "base/strbuf.h"
+#include "monitor/protocol.h"
 
 /* Copy the packet into the struct of its type; false if it is too short. */
-#define UNPACK(into, packet, len)                                                                  \
+#define UNPACK(into, packet, len) \
     ((len) >= sizeof(into) && (memcpy(&(into), (packet), sizeof(into)), true))
 
 /* ---- commands ---- */
@@ -17,6 +20,7 @@ struct runner_command {
     struct runner_wire *wire; /* NULL once it has told its end */
     const struct runner_command_ops *ops;
     void *data;
+    bool is_feed, is_started;
 };
 
 static void tell_failed(struct runner_command *c, int code, const char *text)
@@ -24,11 +28,12 @@ static void tell_failed(struct runner_command *c, int code, const char *text)
     struct aq_error err = { 0 };
 
     runner_wire_close(AQ_TAKE(c->wire));
-    (void)aq_fail_kind(&err, code, code == ECONNRESET ? "session-ended" : "exec-failed", "%s", text);
+    (void)aq_fail_kind(&err, code, code == ECONNRESET ? "session-ended" : "exec-failed", "%s",
+                       text);
     c->ops->on_failed(c->data, &err);
 }
 
-static void on_failed(struct runner_command *c, const char *packet, size_t len)
+static void runner_client_on_failed(struct runner_command *c, const char *packet, size_t len)
 {
     struct runner_failed failed;
 
@@ -38,7 +43,7 @@ static void on_failed(struct runner_command *c, const char *packet, size_t len)
     tell_failed(c, failed.code > 0 ? failed.code : EIO, failed.text);
 }
 
-static void on_ended(struct runner_command *c, const char *packet, size_t len)
+static void runner_client_on_ended(struct runner_command *c, const char *packet, size_t len)
 {
     struct runner_ended ended;
 
@@ -52,17 +57,33 @@ static void on_command_packet(void *data, const char *packet, size_t len)
 {
     struct runner_command *c = data;
 
+    if (len == 0 && c->is_feed && !c->is_started) {
+        tell_failed(c, EBUSY, "the program's input has ended, or comes from elsewhere");
+        return;
+    }
     if (len == 0) {
         tell_failed(c, ECONNRESET, "the container has ended");
         return;
     }
     switch (packet[0]) {
-    case RUNNER_STARTED: c->ops->on_started(c->data); break;
-    case RUNNER_OUTPUT: c->ops->on_output(c->data, false, packet + 1, len - 1); break;
-    case RUNNER_ERRORS: c->ops->on_output(c->data, true, packet + 1, len - 1); break;
-    case RUNNER_ENDED: on_ended(c, packet, len); break;
-    case RUNNER_FAILED: on_failed(c, packet, len); break;
-    default: break;
+    case RUNNER_STARTED:
+        c->is_started = true;
+        c->ops->on_started(c->data);
+        break;
+    case RUNNER_OUTPUT:
+        c->ops->on_output(c->data, false, packet + 1, len - 1);
+        break;
+    case RUNNER_ERRORS:
+        c->ops->on_output(c->data, true, packet + 1, len - 1);
+        break;
+    case RUNNER_ENDED:
+        runner_client_on_ended(c, packet, len);
+        break;
+    case RUNNER_FAILED:
+        runner_client_on_failed(c, packet, len);
+        break;
+    default:
+        break;
     }
 }
 
@@ -84,9 +105,12 @@ static int send_command(struct runner_wire *wire, const struct runner_command_sp
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf packet = STRBUF_INIT;
     const struct runner_exec head = {
-        .type = RUNNER_EXEC, .rows = spec->rows, .cols = spec->cols,
+        .type = RUNNER_EXEC,
+        .rows = spec->rows,
+        .cols = spec->cols,
         .flags = (spec->tty ? RUNNER_EXEC_TTY : 0) | (spec->has_input ? RUNNER_EXEC_INPUT : 0),
-        .argc = (uint16_t)spec->argc, .envc = (uint16_t)spec->envc,
+        .argc = (uint16_t)spec->argc,
+        .envc = (uint16_t)spec->envc,
     };
     const char *cwd = spec->cwd ? spec->cwd : "";
 
@@ -98,7 +122,7 @@ static int send_command(struct runner_wire *wire, const struct runner_command_sp
     add_strings(&packet, spec->envp, spec->envc);
     add_strings(&packet, &cwd, 1);
     if (!strbuf_ok(&packet))
-        return aq_fail(err, ENOMEM, "command");
+        return aq_fail_oom(err);
     if (packet.len > RUNNER_PACKET_MAX)
         return aq_fail_field(err, E2BIG, "argv",
                              "the command is longer than %d bytes; give it as a file or as input",
@@ -108,23 +132,50 @@ static int send_command(struct runner_wire *wire, const struct runner_command_sp
                : 0;
 }
 
-int runner_command_new(uv_loop_t *loop, const char *folder,
-                       const struct runner_command_spec *spec,
-                       const struct runner_command_ops *ops, void *data,
-                       struct runner_command **ret, struct aq_error *err)
+static const struct runner_wire_ops command_wire_ops = { .on_packet = on_command_packet,
+                                                         .on_drain = on_command_drain };
+
+int runner_command_new(uv_loop_t *loop, const char *directory,
+                       const struct runner_command_spec *spec, const struct runner_command_ops *ops,
+                       void *data, struct runner_command **ret, struct aq_error *err)
 {
-    static const struct runner_wire_ops wire_ops = { .on_packet = on_command_packet,
-                                                     .on_drain = on_command_drain };
     struct runner_command *c = calloc(1, sizeof(*c));
     int r;
 
     if (!c)
-        return aq_fail(err, ENOMEM, "command");
+        return aq_fail_oom(err);
     c->ops = ops;
     c->data = data;
-    r = runner_wire_open(loop, folder, &wire_ops, c, &c->wire, err);
+    r = runner_wire_open(loop, directory, RUNNER_SOCKET, &command_wire_ops, c, &c->wire, err);
     if (r == 0)
         r = send_command(c->wire, spec, err);
+    if (r < 0)
+        runner_command_free(c);
+    else
+        *ret = c;
+    return r;
+}
+
+/* The monitor's messages about input are those of the runner. */
+_Static_assert((int)MONITOR_INPUT == (int)RUNNER_INPUT
+                   && (int)MONITOR_END_INPUT == (int)RUNNER_END_INPUT
+                   && (int)MONITOR_FED == (int)RUNNER_STARTED,
+               "input goes to monitor and runner alike");
+
+int runner_feed_new(uv_loop_t *loop, const char *directory, const struct runner_command_ops *ops,
+                    void *data, struct runner_command **ret, struct aq_error *err)
+{
+    struct runner_command *c = calloc(1, sizeof(*c));
+    int r;
+
+    if (!c)
+        return aq_fail_oom(err);
+    c->ops = ops;
+    c->data = data;
+    c->is_feed = true;
+    r = runner_wire_open(loop, directory, MONITOR_SOCKET, &command_wire_ops, c, &c->wire, err);
+    if (r == 0 && runner_wire_send_bytes(c->wire, MONITOR_FEED, NULL, 0) < 0)
+        r = aq_fail(err, ENOTCONN, "the program does not run");
     if (r < 0)
         runner_command_free(c);
     else
@@ -202,7 +253,7 @@ static void on_terminal_drain(void *data)
     (void)data;
 }
 
-int runner_terminal_open(uv_loop_t *loop, const char *folder, const struct runtime_ops *runtime,
+int runner_terminal_open(uv_loop_t *loop, const char *directory, const struct runtime_ops *runtime,
                          const struct runtime_terminal_ops *ops, void *data,
                          struct runtime_terminal **ret, struct aq_error *err)
 {
@@ -212,11 +263,11 @@ int runner_terminal_open(uv_loop_t *loop, const char *folder, const struct runti
     int r;
 
     if (!t)
-        return aq_fail(err, ENOMEM, "terminal");
+        return aq_fail_oom(err);
     t->super.ops = runtime;
     t->ops = ops;
     t->data = data;
-    r = runner_wire_open(loop, folder, &wire_ops, t, &t->wire, err);
+    r = runner_wire_open(loop, directory, RUNNER_SOCKET, &wire_ops, t, &t->wire, err);
     if (r < 0) {
         free(t);
         return r;

@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runner_client.h - what the agent asks of aliquot-runner inside a container
  *
  * Over FOLDER/runner.sock (runner/protocol.h), on the loop: further commands,
- * and the terminal of the container's program. Callbacks never come from
+ * and the terminal of the container's program; over FOLDER/monitor.sock its
+ * standard input. Callbacks never come from
  * within a call.
  */
 #ifndef AQ_AGENT_RUNTIME_RUNNER_CLIENT_H
@@ -18,7 +20,7 @@ struct runner_command_spec {
     size_t argc;
     const char *const *envp; /* "NAME=value", added to the container's own */
     size_t envc;
-    const char *cwd;         /* NULL = the program's */
+    const char *cwd; /* NULL = the program's */
     bool tty, has_input;
     uint16_t rows, cols;
 };
@@ -35,13 +37,18 @@ struct runner_command_ops {
     void (*on_failed)(void *data, const struct aq_error *err);
 };
 
-/* Run a command in the container of 'folder'. -ENOTCONN if no runner is
+/* Run a command in the container of 'directory'. -ENOTCONN if no runner is
  * there, -E2BIG if the command is longer than a packet.
  */
-int runner_command_new(uv_loop_t *loop, const char *folder,
-                       const struct runner_command_spec *spec,
-                       const struct runner_command_ops *ops, void *data,
-                       struct runner_command **ret, struct aq_error *err);
+int runner_command_new(uv_loop_t *loop, const char *directory,
+                       const struct runner_command_spec *spec, const struct runner_command_ops *ops,
+                       void *data, struct runner_command **ret, struct aq_error *err);
+
+/* The standard input of the program of 'directory', of whom its monitor keeps the other end:
+ * as a command that says on_started() and writes nothing. Its release ends the input.
+ */
+int runner_feed_new(uv_loop_t *loop, const char *directory, const struct runner_command_ops *ops,
+                    void *data, struct runner_command **ret, struct aq_error *err);
 
 /* Queue input. 1 = wait for on_drain() before giving more; 0, or -errno. */
 int runner_command_input(struct runner_command *command, const char *bytes, size_t len);
@@ -54,7 +61,7 @@ void runner_command_pause(struct runner_command *command, bool paused);
 void runner_command_free(struct runner_command *command);
 
 /* The terminal of the container's program, for struct runtime_ops. */
-int runner_terminal_open(uv_loop_t *loop, const char *folder, const struct runtime_ops *runtime,
+int runner_terminal_open(uv_loop_t *loop, const char *directory, const struct runtime_ops *runtime,
                          const struct runtime_terminal_ops *ops, void *data,
                          struct runtime_terminal **ret, struct aq_error *err);
 void runner_terminal_input(struct runtime_terminal *terminal, const char *bytes, size_t len);

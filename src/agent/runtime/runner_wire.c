@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner_wire.c - one connection to aliquot-runner, or a monitor: whole packets, none lost */
 #include "agent/runtime/runner_wire.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 #include "agent/runtime/runner_client.h"
 #include "base/list.h"
 
-struct queued {
+struct runner_wire_queued {
     struct list link;
     size_t len;
     char packet[];
@@ -25,14 +27,14 @@ struct runner_wire {
     bool is_paused, is_closed;
 };
 
-static void on_ready(uv_poll_t *poll, int status, int events);
+static void runner_wire_on_ready(uv_poll_t *poll, int status, int events);
 
-static void watch(struct runner_wire *w)
+static void runner_wire_watch(struct runner_wire *w)
 {
     int events = (w->is_paused ? 0 : UV_READABLE) | (list_is_empty(&w->queue) ? 0 : UV_WRITABLE);
 
     if (events && !w->is_closed)
-        (void)uv_poll_start(&w->poll, events, on_ready);
+        (void)uv_poll_start(&w->poll, events, runner_wire_on_ready);
     else
         (void)uv_poll_stop(&w->poll);
 }
@@ -48,28 +50,28 @@ static int send_now(struct runner_wire *w, const void *packet, size_t len)
     return put >= 0 ? 0 : errno == EAGAIN ? -EAGAIN : -EPIPE;
 }
 
-static void flush(struct runner_wire *w)
+static void runner_wire_flush(struct runner_wire *w)
 {
     LIST_FOREACH(it, &w->queue) {
-        struct queued *q = LIST_ENTRY(it, struct queued, link);
+        struct runner_wire_queued *q = LIST_ENTRY(it, struct runner_wire_queued, link);
 
         if (send_now(w, q->packet, q->len) == -EAGAIN)
             return;
         list_remove(&q->link);
         free(q);
     }
-    watch(w);
+    runner_wire_watch(w);
     w->ops->on_drain(w->data);
 }
 
-static void on_ready(uv_poll_t *poll, int status, int events)
+static void runner_wire_on_ready(uv_poll_t *poll, int status, int events)
 {
     struct runner_wire *w = poll->data;
     char packet[1 + RUNNER_OUTPUT_MAX];
     ssize_t got;
 
     if ((events & UV_WRITABLE) && status == 0 && !list_is_empty(&w->queue)) {
-        flush(w);
+        runner_wire_flush(w);
         if (w->is_closed)
             return;
     }
@@ -83,11 +85,12 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     w->ops->on_packet(w->data, packet, got < 0 ? 0 : (size_t)got);
 }
 
-int runner_wire_open(uv_loop_t *loop, const char *folder, const struct runner_wire_ops *ops,
-                     void *data, struct runner_wire **ret, struct aq_error *err)
+int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket,
+                     const struct runner_wire_ops *ops, void *data, struct runner_wire **ret,
+                     struct aq_error *err)
 {
     struct runner_wire *w = calloc(1, sizeof(*w));
-    int fd = w ? packets_connect_to(folder, RUNNER_SOCKET, err) : aq_fail(err, ENOMEM, "runner");
+    int fd = w ? packets_connect_to(directory, socket, err) : aq_fail_oom(err);
     int r = fd < 0 ? fd : uv_poll_init(loop, &w->poll, fd);
 
     if (r < 0) {
@@ -105,7 +108,7 @@ int runner_wire_open(uv_loop_t *loop, const char *folder, const struct runner_wi
     w->ops = ops;
     w->data = data;
     list_init(&w->queue);
-    watch(w);
+    runner_wire_watch(w);
     *ret = w;
     return 0;
 }
@@ -113,7 +116,7 @@ int runner_wire_open(uv_loop_t *loop, const char *folder, const struct runner_wi
 int runner_wire_send(struct runner_wire *w, const void *packet, size_t len)
 {
     int r = list_is_empty(&w->queue) ? send_now(w, packet, len) : -EAGAIN;
-    struct queued *q;
+    struct runner_wire_queued *q;
 
     if (r != -EAGAIN)
         return r;
@@ -123,7 +126,7 @@ int runner_wire_send(struct runner_wire *w, const void *packet, size_t len)
     q->len = len;
     memcpy(q->packet, packet, len);
     list_add(&w->queue, &q->link);
-    watch(w);
+    runner_wire_watch(w);
     return 1;
 }
 
@@ -147,16 +150,16 @@ int runner_wire_send_bytes(struct runner_wire *w, char type, const char *bytes, 
 void runner_wire_pause(struct runner_wire *w, bool paused)
 {
     w->is_paused = paused;
-    watch(w);
+    runner_wire_watch(w);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void runner_wire_on_closed(uv_handle_t *handle)
 {
     struct runner_wire *w = handle->data;
 
     aq_closep(&w->fd);
     LIST_FOREACH(it, &w->queue)
-        free(LIST_ENTRY(it, struct queued, link));
+        free(LIST_ENTRY(it, struct runner_wire_queued, link));
     free(w);
 }
 
@@ -166,5 +169,5 @@ void runner_wire_close(struct runner_wire *w)
         return;
     w->is_closed = true;
     (void)uv_poll_stop(&w->poll);
-    uv_close((uv_handle_t *)&w->poll, on_closed);
+    uv_close((uv_handle_t *)&w->poll, runner_wire_on_closed);
 }

@@ -1,4 +1,5 @@
-/* runner_wire.h - one connection to aliquot-runner: whole packets, none lost */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner_wire.h - one connection to aliquot-runner, or a monitor: whole packets, none lost */
 #ifndef AQ_AGENT_RUNTIME_RUNNER_WIRE_H
 #define AQ_AGENT_RUNTIME_RUNNER_WIRE_H
 
@@ -16,8 +17,10 @@ struct runner_wire_ops {
     void (*on_drain)(void *data); /* all that was queued has been taken */
 };
 
-int runner_wire_open(uv_loop_t *loop, const char *folder, const struct runner_wire_ops *ops,
-                     void *data, struct runner_wire **ret, struct aq_error *err);
+/* To 'socket', a name in the directory. -ENOTCONN if nobody listens there. */
+int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket,
+                     const struct runner_wire_ops *ops, void *data, struct runner_wire **ret,
+                     struct aq_error *err);
 
 /* A packet of a type byte and 'len' bytes, or of a whole struct. 0; 1 = it is
  * queued: on_drain() follows; -ENOMEM, -EPIPE.

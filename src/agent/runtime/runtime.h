@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* runtime.h - one way to run the program of a kernel
  *
  * A runtime is a vtable; the agent knows nothing else of processes or
- * containers. A kernel's folder (monitor/protocol.h) outlives the agent:
+ * containers. A kernel's directory (monitor/protocol.h) outlives the agent:
  * start() makes the program run there, adopt() finds out what became of a
- * folder after the agent was restarted. Everything belongs to the thread of
+ * directory after the agent was restarted. Everything belongs to the thread of
  * the libuv loop; callbacks never come from within a call.
  */
 #ifndef AQ_AGENT_RUNTIME_RUNTIME_H
@@ -27,32 +28,33 @@ struct runner_command_spec;
 struct runner_command_ops;
 
 struct runtime_spec {
-    const char *folder;     /* exists; absolute path */
+    const char *directory;   /* exists; absolute path */
     const char *const *argv; /* NULL-terminated; argv[0] absolute */
     const char *const *envp; /* NULL-terminated "NAME=value", with ALIQUOT_KERNEL_ID */
-    const char *cwd;        /* absolute */
+    const char *cwd;         /* absolute */
     bool tty;
-    uint16_t rows, cols;    /* 0 = 24 x 80 */
+    bool input; /* without tty: standard input comes by runtime_feed(), else it is /dev/null */
+    uint16_t rows, cols; /* 0 = 24 x 80 */
     bool has_ids;
     uid_t uid;
     gid_t gid;
-    int64_t timeout_usec;   /* 0 = none */
-    int64_t grace_usec;     /* after the timeout */
-    uint64_t log_max;       /* bytes */
-    uint64_t memory_bytes;  /* 0 = no limit */
-    uint64_t processes_max, files_max; /* 0 = no limit */
+    int64_t timeout_usec;                   /* 0 = none */
+    int64_t grace_usec;                     /* after the timeout */
+    uint64_t log_max;                       /* bytes */
+    uint64_t memory_bytes;                  /* 0 = no limit */
+    uint64_t processes_max, files_max;      /* 0 = no limit */
     const struct container_spec *container; /* NULL = a process of the node */
-    const int *kept;        /* MONITOR_KEPT descriptors for the monitor to hold; borrowed as long as
+    const int *kept;   /* MONITOR_KEPT descriptors for the monitor to hold; borrowed as long as
                                the handle; NULL = none */
-    bool is_described;      /* the folder has what runtime_describe() gave: of all this only
-                               'folder' counts any more */
+    bool is_described; /* the directory has what runtime_describe() gave: of all this only
+                               'directory' counts any more */
 };
 
 struct runtime_exit {
-    const char *reason;     /* of monitor/protocol.h */
-    const char *text;       /* for people; "" = nothing to add */
+    const char *reason; /* of monitor/protocol.h */
+    const char *text;   /* for users; "" = nothing to add */
     bool has_code;
-    int code;               /* 128+n for signal n */
+    int code; /* 128+n for signal n */
     int64_t ended_usec;
 };
 
@@ -76,13 +78,13 @@ struct runtime_ops {
     int (*start)(struct runtime *rt, const struct runtime_spec *spec,
                  const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                  struct aq_error *err);
-    int (*adopt)(struct runtime *rt, const char *folder, const struct runtime_events *events,
+    int (*adopt)(struct runtime *rt, const char *directory, const struct runtime_events *events,
                  void *data, struct runtime_kernel **ret, struct aq_error *err);
     void (*terminate)(struct runtime_kernel *kernel, int64_t grace_usec);
     void (*signal)(struct runtime_kernel *kernel, int signum);
     void (*release)(struct runtime_kernel *kernel);
-    int (*attach)(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops,
-                  void *data, struct runtime_terminal **ret, struct aq_error *err);
+    int (*attach)(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops, void *data,
+                  struct runtime_terminal **ret, struct aq_error *err);
     void (*input)(struct runtime_terminal *terminal, const char *bytes, size_t len);
     void (*resize)(struct runtime_terminal *terminal, uint16_t rows, uint16_t cols);
     void (*pause)(struct runtime_terminal *terminal, bool paused);
@@ -90,6 +92,8 @@ struct runtime_ops {
     int (*exec)(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
                 const struct runner_command_ops *ops, void *data, struct runner_command **ret,
                 struct aq_error *err); /* NULL = it cannot */
+    int (*feed)(struct runtime_kernel *kernel, const struct runner_command_ops *ops, void *data,
+                struct runner_command **ret, struct aq_error *err); /* NULL = it cannot */
     pid_t (*pid)(const struct runtime_kernel *kernel);
     void (*free)(struct runtime *rt);
 };
@@ -105,8 +109,8 @@ struct runtime_terminal {
     const struct runtime_ops *ops;
 };
 
-/* Append to 'out' what start() would write into the folder's file 'program',
- * for whoever makes the folder and can write it along. -ENOMEM.
+/* Append to 'out' what start() would write into the directory's file 'program',
+ * for a caller that makes the directory and can write it at once. -ENOMEM.
  */
 static inline int runtime_describe(struct runtime *rt, const struct runtime_spec *spec,
                                    struct strbuf *out, struct aq_error *err)
@@ -114,7 +118,7 @@ static inline int runtime_describe(struct runtime *rt, const struct runtime_spec
     return rt->ops->describe(rt, spec, out, err);
 }
 
-/* Write down what to run and start it; the folder's program was never started
+/* Write down what to run and start it; the directory's program was never started
  * (a former try may have written it down). What cannot start comes as on_ended() with MONITOR_NOT_STARTED.
  */
 static inline int runtime_start(struct runtime *rt, const struct runtime_spec *spec,
@@ -124,14 +128,14 @@ static inline int runtime_start(struct runtime *rt, const struct runtime_spec *s
     return rt->ops->start(rt, spec, events, data, ret, err);
 }
 
-/* Take over a folder whose program runs or has ended. -ENOENT if it was never
+/* Take over a directory whose program runs or has ended. -ENOENT if it was never
  * started: then runtime_start().
  */
-static inline int runtime_adopt(struct runtime *rt, const char *folder,
+static inline int runtime_adopt(struct runtime *rt, const char *directory,
                                 const struct runtime_events *events, void *data,
                                 struct runtime_kernel **ret, struct aq_error *err)
 {
-    return rt->ops->adopt(rt, folder, events, data, ret, err);
+    return rt->ops->adopt(rt, directory, events, data, ret, err);
 }
 
 /* SIGTERM, after the grace SIGKILL; 0 = SIGKILL now. on_ended() follows. May
@@ -201,6 +205,17 @@ static inline int runtime_exec(struct runtime_kernel *kernel,
                             "the session runs as a process of its node; commands can be run in "
                             "containers only");
     return kernel->ops->exec(kernel, spec, ops, data, ret, err);
+}
+
+/* Give the program its standard input (runner_client.h): on_started() once it is ours,
+ * no output comes. -ENOTSUP, -ENOTCONN unless it runs.
+ */
+static inline int runtime_feed(struct runtime_kernel *kernel, const struct runner_command_ops *ops,
+                               void *data, struct runner_command **ret, struct aq_error *err)
+{
+    if (!kernel->ops->feed)
+        return aq_fail_kind(err, ENOTSUP, "no-input", "programs get no input here");
+    return kernel->ops->feed(kernel, ops, data, ret, err);
 }
 
 /* Of the program, or of what keeps it: a child of the monitor, which adopts

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sealed.c - a program in sealed memory (memfd), from which it is executed */
 #include "agent/runtime/sealed.h"
 
 #include <errno.h>
@@ -26,7 +28,7 @@ static int make_memory(const char *name)
     return fd < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
 }
 
-static int copy(int from, int to, off_t size)
+static int sealed_copy(int from, int to, off_t size)
 {
     off_t at = 0;
 
@@ -70,7 +72,7 @@ int sealed_get(struct sealed *sealed, const char *path)
     if (from < 0 || fstat(from, &now) < 0 || !is_same(&sealed->of, &now) || !is_executable(from))
         return -1;
     to = make_memory(slash ? slash + 1 : path);
-    if (to >= 0 && copy(from, to, now.st_size) == 0)
+    if (to >= 0 && sealed_copy(from, to, now.st_size) == 0)
         sealed->fd = AQ_TAKE_FD(to);
     return sealed->fd;
 }

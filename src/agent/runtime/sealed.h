@@ -1,8 +1,9 @@
-/* sealed.h - a program in sealed memory, from which it can be executed
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sealed.h - a program in sealed memory (memfd), from which it is executed
  *
  * An OCI runtime that is started from a file copies itself into sealed memory
- * first and starts anew from there, lest a container writes to the runtime's
- * file. Whoever starts many of them makes that copy once, for all.
+ * first and starts again from there, lest a container writes to the runtime's
+ * file. A program that starts many of them makes that copy once, for all.
  */
 #ifndef AQ_AGENT_RUNTIME_SEALED_H
 #define AQ_AGENT_RUNTIME_SEALED_H
@@ -14,7 +15,10 @@ struct sealed {
     struct stat of; /* the file that was copied */
 };
 
-#define SEALED_NONE { .fd = -1 }
+#define SEALED_NONE \
+    {               \
+        .fd = -1    \
+    }
 
 /* The copy of the file as it is now, borrowed, or -1: then the file itself has
  * to do. The file is read only when it has changed.

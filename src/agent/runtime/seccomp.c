@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seccomp.c - the node's seccomp profile for containers */
 #include "agent/runtime/seccomp.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 static const struct {
     const char *machine, *go_name, *scmp;
 } architectures[] = {
-    { "x86_64", "amd64", "SCMP_ARCH_X86_64" },   { "aarch64", "arm64", "SCMP_ARCH_AARCH64" },
+    { "x86_64", "amd64", "SCMP_ARCH_X86_64" },     { "aarch64", "arm64", "SCMP_ARCH_AARCH64" },
     { "ppc64le", "ppc64le", "SCMP_ARCH_PPC64LE" }, { "s390x", "s390x", "SCMP_ARCH_S390X" },
     { "riscv64", "riscv64", "SCMP_ARCH_RISCV64" },
 };
@@ -52,7 +54,7 @@ static const char *go_name(const struct seccomp_host *host)
 }
 
 /* All that "includes" names must hold, nothing that "excludes" names may. */
-static bool holds(const json_t *rule, const struct seccomp_host *host)
+static bool seccomp_holds(const json_t *rule, const struct seccomp_host *host)
 {
     const json_t *in = json_object_get(rule, "includes"), *ex = json_object_get(rule, "excludes");
     const json_t *arches = json_object_get(in, "arches"), *caps = json_object_get(in, "caps");
@@ -70,7 +72,7 @@ static bool holds(const json_t *rule, const struct seccomp_host *host)
            && !(least && is_at_least(host->release, least));
 }
 
-static void write_value(struct jsonw *w, const char *key, json_t *value)
+static void seccomp_write_value(struct jsonw *w, const char *key, json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
@@ -113,9 +115,9 @@ static void write_rule(struct jsonw *w, const json_t *rule)
 
     jsonw_object_begin(w);
     for (size_t i = 0; i < AQ_COUNT(members); i++)
-        write_value(w, members[i], json_object_get(rule, members[i]));
+        seccomp_write_value(w, members[i], json_object_get(rule, members[i]));
     if (json_array_size(args))
-        write_value(w, "args", args);
+        seccomp_write_value(w, "args", args);
     jsonw_object_end(w);
 }
 
@@ -135,16 +137,16 @@ int seccomp_translate(const char *profile, size_t len, const struct seccomp_host
         return aq_fail(err, EINVAL, "there is no defaultAction, or no syscalls");
     }
     jsonw_object_begin(&w);
-    write_value(&w, "defaultAction", json_object_get(root, "defaultAction"));
-    write_value(&w, "defaultErrnoRet", json_object_get(root, "defaultErrnoRet"));
+    seccomp_write_value(&w, "defaultAction", json_object_get(root, "defaultAction"));
+    seccomp_write_value(&w, "defaultErrnoRet", json_object_get(root, "defaultErrnoRet"));
     write_architectures(&w, json_object_get(root, "archMap"), host->machine);
     jsonw_key(&w, "syscalls");
     jsonw_array_begin(&w);
     json_array_foreach(rules, i, rule)
-        if (holds(rule, host))
+        if (seccomp_holds(rule, host))
             write_rule(&w, rule);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
     json_decref(root);
-    return strbuf_ok(out) ? 0 : aq_fail(err, ENOMEM, "system calls of containers");
+    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }

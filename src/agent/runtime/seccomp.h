@@ -1,4 +1,5 @@
-/* seccomp.h - the node's profile of allowed system calls, for containers
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seccomp.h - the node's seccomp profile for containers
  *
  * /usr/share/containers/seccomp.json (containers-common, seccomp.json(5))
  * says for which architectures, capabilities and kernels each rule holds; an
@@ -14,8 +15,8 @@
 #define SECCOMP_PROFILE_MAX (1u << 20)
 
 struct seccomp_host {
-    const char *machine; /* as in uname(2): "x86_64" */
-    const char *release; /* "6.1.0-18-amd64" */
+    const char *machine;             /* as in uname(2): "x86_64" */
+    const char *release;             /* "6.1.0-18-amd64" */
     const char *const *capabilities; /* NULL-terminated; what containers have */
 };
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seccomp_filter.c - compiles a seccomp profile to a BPF filter, once */
 #include "agent/runtime/seccomp_filter.h"
 
 #include <errno.h>
@@ -14,7 +16,7 @@
 #define ARGS_MAX 6 /* of a system call */
 #define FILTER_MAX (1u << 20)
 
-static int refuse(struct aq_error *err, const char *what, const char *text)
+static int seccomp_filter_reject(struct aq_error *err, const char *what, const char *text)
 {
     return aq_fail(err, EINVAL, "%s '%s' is not known", what, text ? text : "");
 }
@@ -41,7 +43,7 @@ static int read_action(const char *name, const json_t *code, uint32_t *ret, stru
             *ret = actions[i].action;
             return 0;
         }
-    return refuse(err, "action", name);
+    return seccomp_filter_reject(err, "action", name);
 }
 
 static int read_operator(const char *name, enum scmp_compare *ret, struct aq_error *err)
@@ -49,9 +51,12 @@ static int read_operator(const char *name, enum scmp_compare *ret, struct aq_err
     static const struct {
         const char *name;
         enum scmp_compare op;
-    } operators[] = { { "SCMP_CMP_NE", SCMP_CMP_NE }, { "SCMP_CMP_LT", SCMP_CMP_LT },
-                      { "SCMP_CMP_LE", SCMP_CMP_LE }, { "SCMP_CMP_EQ", SCMP_CMP_EQ },
-                      { "SCMP_CMP_GE", SCMP_CMP_GE }, { "SCMP_CMP_GT", SCMP_CMP_GT },
+    } operators[] = { { "SCMP_CMP_NE", SCMP_CMP_NE },
+                      { "SCMP_CMP_LT", SCMP_CMP_LT },
+                      { "SCMP_CMP_LE", SCMP_CMP_LE },
+                      { "SCMP_CMP_EQ", SCMP_CMP_EQ },
+                      { "SCMP_CMP_GE", SCMP_CMP_GE },
+                      { "SCMP_CMP_GT", SCMP_CMP_GT },
                       { "SCMP_CMP_MASKED_EQ", SCMP_CMP_MASKED_EQ } };
 
     for (size_t i = 0; name && i < AQ_COUNT(operators); i++)
@@ -59,7 +64,7 @@ static int read_operator(const char *name, enum scmp_compare *ret, struct aq_err
             *ret = operators[i].op;
             return 0;
         }
-    return refuse(err, "operator", name);
+    return seccomp_filter_reject(err, "operator", name);
 }
 
 /* "SCMP_ARCH_X86_64" */
@@ -70,13 +75,13 @@ static int add_architecture(scmp_filter_ctx filter, const char *name, struct aq_
     int r;
 
     if (!name || strncmp(name, "SCMP_ARCH_", 10) != 0)
-        return refuse(err, "architecture", name);
+        return seccomp_filter_reject(err, "architecture", name);
     for (size_t i = 0; i < sizeof(lower) - 1 && name[10 + i]; i++)
         lower[i] = (char)(name[10 + i] >= 'A' && name[10 + i] <= 'Z' ? name[10 + i] + 32
-                                                                    : name[10 + i]);
+                                                                     : name[10 + i]);
     token = seccomp_arch_resolve_name(lower);
     if (token == 0)
-        return refuse(err, "architecture", name);
+        return seccomp_filter_reject(err, "architecture", name);
     r = seccomp_arch_add(filter, token);
     return r < 0 && r != -EEXIST ? aq_fail(err, -r, "architecture '%s'", name) : 0;
 }
@@ -112,8 +117,9 @@ static int read_args(const json_t *args, struct scmp_arg_cmp ret[ARGS_MAX], bool
     return 0;
 }
 
-static int add_name(scmp_filter_ctx filter, uint32_t action, const char *name,
-                    const struct scmp_arg_cmp *args, size_t count, bool is_any, struct aq_error *err)
+static int seccomp_filter_add_name(scmp_filter_ctx filter, uint32_t action, const char *name,
+                                   const struct scmp_arg_cmp *args, size_t count, bool is_any,
+                                   struct aq_error *err)
 {
     int number = name ? seccomp_syscall_resolve_name(name) : __NR_SCMP_ERROR;
     int r = 0;
@@ -127,8 +133,8 @@ static int add_name(scmp_filter_ctx filter, uint32_t action, const char *name,
     return r < 0 ? aq_fail(err, -r, "the rule for '%s': %s", name, strerror(-r)) : 0;
 }
 
-static int add_rule(scmp_filter_ctx filter, uint32_t usual, const json_t *rule,
-                    struct aq_error *err)
+static int seccomp_filter_add_rule(scmp_filter_ctx filter, uint32_t usual, const json_t *rule,
+                                   struct aq_error *err)
 {
     const json_t *args = json_object_get(rule, "args"), *name;
     struct scmp_arg_cmp conditions[ARGS_MAX];
@@ -143,8 +149,8 @@ static int add_rule(scmp_filter_ctx filter, uint32_t usual, const json_t *rule,
     if (r < 0 || action == usual)
         return r;
     json_array_foreach(json_object_get(rule, "names"), i, name) {
-        r = add_name(filter, action, json_string_value(name), conditions, json_array_size(args),
-                     is_any, err);
+        r = seccomp_filter_add_name(filter, action, json_string_value(name), conditions,
+                                    json_array_size(args), is_any, err);
         if (r < 0)
             return r;
     }
@@ -163,14 +169,14 @@ static int add_all(scmp_filter_ctx filter, uint32_t usual, const json_t *root, s
             return r;
     }
     json_array_foreach(json_object_get(root, "syscalls"), i, item) {
-        r = add_rule(filter, usual, item, err);
+        r = seccomp_filter_add_rule(filter, usual, item, err);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int encode(const char *bytes, size_t len, struct strbuf *out)
+static int seccomp_filter_encode(const char *bytes, size_t len, struct strbuf *out)
 {
     AQ_CLEANUP(aq_freep) char *text = malloc(len / 3 * 4 + 5);
 
@@ -191,7 +197,7 @@ static int export(scmp_filter_ctx filter, struct strbuf *out, struct aq_error *e
     if (r == 0)
         r = fs_read(AT_FDCWD, path, FILTER_MAX, &bytes, NULL);
     if (r == 0)
-        r = encode(bytes.data, bytes.len, out);
+        r = seccomp_filter_encode(bytes.data, bytes.len, out);
     return r < 0 ? aq_fail(err, -r, "%s", strerror(-r)) : 0;
 }
 
@@ -204,7 +210,7 @@ int seccomp_filter_make(const char *seccomp, struct strbuf *out, struct aq_error
     scmp_filter_ctx filter = r == 0 ? seccomp_init(usual) : NULL;
 
     if (r == 0 && !filter)
-        r = aq_fail(err, ENOMEM, "the filter of system calls");
+        r = aq_fail_oom(err);
     if (r == 0)
         r = add_all(filter, usual, root, err);
     if (r == 0)

@@ -1,4 +1,5 @@
-/* seccomp_filter.h - the filter of system calls as the kernel takes it, made once
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seccomp_filter.h - compiles a seccomp profile to a BPF filter, once
  *
  * An OCI runtime makes it of config.json's "linux.seccomp" for every container,
  * for which libseccomp needs 15 to 20 ms of processor time: half of what a

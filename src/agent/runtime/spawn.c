@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spawn.c - starts a monitor without copying the agent */
 #include "agent/runtime/spawn.h"
 
 #include <errno.h>
@@ -28,7 +30,7 @@ static struct list forgotten;
 /* Signals as a new program expects them, whatever we do with ours. All are named: the
  * library asks for the others' state, one by one.
  */
-static int set_attributes(posix_spawnattr_t *attr)
+static int spawn_set_attributes(posix_spawnattr_t *attr)
 {
     sigset_t all, none;
     int r;
@@ -43,7 +45,7 @@ static int set_attributes(posix_spawnattr_t *attr)
 }
 
 /* Ours are none of 3 and 4, which are libuv's: nothing is overwritten before it is copied. */
-static int set_descriptors(posix_spawn_file_actions_t *actions, const int fds[SPAWN_FDS])
+static int spawn_set_descriptors(posix_spawn_file_actions_t *actions, const int fds[SPAWN_FDS])
 {
     int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
@@ -55,7 +57,7 @@ static int set_descriptors(posix_spawn_file_actions_t *actions, const int fds[SP
 }
 
 /* A positive errno, or 0. */
-static int start(char *const args[], const int fds[SPAWN_FDS], pid_t *ret_pid)
+static int spawn_start(char *const args[], const int fds[SPAWN_FDS], pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -65,7 +67,8 @@ static int start(char *const args[], const int fds[SPAWN_FDS], pid_t *ret_pid)
         return r;
     r = posix_spawn_file_actions_init(&actions);
     if (r == 0) {
-        if ((r = set_attributes(&attr)) == 0 && (r = set_descriptors(&actions, fds)) == 0)
+        if ((r = spawn_set_attributes(&attr)) == 0
+            && (r = spawn_set_descriptors(&actions, fds)) == 0)
             r = posix_spawn(ret_pid, args[0], &actions, &attr, args, environ);
         (void)posix_spawn_file_actions_destroy(&actions);
     }
@@ -73,7 +76,7 @@ static int start(char *const args[], const int fds[SPAWN_FDS], pid_t *ret_pid)
     return r;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void spawn_on_closed(uv_handle_t *handle)
 {
     struct spawned *spawned = handle->data;
 
@@ -84,7 +87,7 @@ static void on_closed(uv_handle_t *handle)
     free(spawned);
 }
 
-static void on_ended(uv_poll_t *poll, int status, int events)
+static void spawn_on_ended(uv_poll_t *poll, int status, int events)
 {
     struct spawned *spawned = poll->data;
     siginfo_t info = { .si_code = CLD_EXITED };
@@ -96,7 +99,7 @@ static void on_ended(uv_poll_t *poll, int status, int events)
         return;
     was_signalled = info.si_code != CLD_EXITED;
     (void)uv_poll_stop(poll);
-    uv_close((uv_handle_t *)poll, on_closed);
+    uv_close((uv_handle_t *)poll, spawn_on_closed);
     if (spawned->on_end)
         spawned->on_end(spawned->data, was_signalled ? 0 : info.si_status,
                         was_signalled ? info.si_status : 0);
@@ -107,7 +110,7 @@ int spawn(uv_loop_t *loop, char *const args[], const int fds[SPAWN_FDS], spawned
 {
     struct spawned *spawned = calloc(1, sizeof(*spawned));
     pid_t pid;
-    int r = spawned ? start(args, fds, &pid) : ENOMEM;
+    int r = spawned ? spawn_start(args, fds, &pid) : ENOMEM;
 
     if (r != 0) {
         free(spawned);
@@ -122,7 +125,7 @@ int spawn(uv_loop_t *loop, char *const args[], const int fds[SPAWN_FDS], spawned
         *ret = NULL;
         return 0;
     }
-    (void)uv_poll_start(&spawned->poll, UV_READABLE, on_ended);
+    (void)uv_poll_start(&spawned->poll, UV_READABLE, spawn_on_ended);
     *ret = spawned;
     return 0;
 }
@@ -147,6 +150,6 @@ void spawned_leave(void)
         uv_handle_t *handle = (uv_handle_t *)&LIST_ENTRY(it, struct spawned, link)->poll;
 
         if (!uv_is_closing(handle))
-            uv_close(handle, on_closed);
+            uv_close(handle, spawn_on_closed);
     }
 }

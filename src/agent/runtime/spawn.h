@@ -1,4 +1,5 @@
-/* spawn.h - start a monitor without copying the agent
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spawn.h - starts a monitor without copying the agent
  *
  * uv_spawn() forks: the kernel copies the page tables of the whole agent for
  * a child that is another program at once, which cost as much as all else that
@@ -23,8 +24,8 @@ typedef void spawned_end_fn(void *data, int status, int signum);
  * output, with our standard error and 'fds' (-1 = none) as descriptors 3 and 4.
  * It outlives us.
  */
-int spawn(uv_loop_t *loop, char *const args[], const int fds[SPAWN_FDS], spawned_end_fn *on_end, void *data,
-          struct spawned **ret, struct aq_error *err);
+int spawn(uv_loop_t *loop, char *const args[], const int fds[SPAWN_FDS], spawned_end_fn *on_end,
+          void *data, struct spawned **ret, struct aq_error *err);
 
 /* No callback follows, and the loop does not wait for it any more. NULL is fine. */
 void spawned_forget(struct spawned *spawned);

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* terminal.c - attaches to the terminal that a monitor keeps */
 #include "agent/runtime/terminal.h"
 
 #include <errno.h>
@@ -12,7 +14,7 @@ struct terminal {
     void *data;
 };
 
-static void on_packet(void *data, const char *packet, size_t len)
+static void terminal_on_packet(void *data, const char *packet, size_t len)
 {
     static const char skipped[] = "\r\n[output was skipped]\r\n";
     struct terminal *t = data;
@@ -25,20 +27,20 @@ static void on_packet(void *data, const char *packet, size_t len)
         t->ops->on_output(t->data, skipped, sizeof(skipped) - 1);
 }
 
-int terminal_open(uv_loop_t *loop, const char *folder, const struct runtime_ops *runtime,
-                  const struct runtime_terminal_ops *ops, void *data,
-                  struct runtime_terminal **ret, struct aq_error *err)
+int terminal_open(uv_loop_t *loop, const char *directory, const struct runtime_ops *runtime,
+                  const struct runtime_terminal_ops *ops, void *data, struct runtime_terminal **ret,
+                  struct aq_error *err)
 {
     struct terminal *t = calloc(1, sizeof(*t));
     int fd, r;
 
     if (!t)
-        return aq_fail(err, ENOMEM, "terminal");
+        return aq_fail_oom(err);
     t->super.ops = runtime;
     t->ops = ops;
     t->data = data;
-    fd = packets_connect(folder, err);
-    r = fd < 0 ? fd : packets_new(loop, fd, on_packet, t, &t->packets, err);
+    fd = packets_connect(directory, err);
+    r = fd < 0 ? fd : packets_new(loop, fd, terminal_on_packet, t, &t->packets, err);
     if (r < 0) {
         free(t);
         return r;

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* key.c - the SSH keys of a session, all Ed25519 and made from one seed */
 #include "agent/ssh/key.h"
 
 #include <errno.h>
@@ -18,7 +20,8 @@ int ssh_key_derive(const unsigned char seed[SSH_KEY_SIZE], const char *label, st
     struct ssh_key key;
     EVP_PKEY *pkey = NULL;
     bool ok = HMAC(EVP_sha256(), seed, SSH_KEY_SIZE, (const unsigned char *)label, strlen(label),
-                   key.secret, &len) != NULL;
+                   key.secret, &len)
+              != NULL;
 
     if (ok)
         pkey = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, key.secret, SSH_KEY_SIZE);
@@ -32,7 +35,7 @@ int ssh_key_derive(const unsigned char seed[SSH_KEY_SIZE], const char *label, st
 
 /* ---- the forms: strings are a length of four bytes and their bytes ---- */
 
-static void put_number(struct strbuf *out, size_t n)
+static void key_put_number(struct strbuf *out, size_t n)
 {
     const unsigned char bytes[] = { (unsigned char)(n >> 24), (unsigned char)(n >> 16),
                                     (unsigned char)(n >> 8), (unsigned char)n };
@@ -40,29 +43,29 @@ static void put_number(struct strbuf *out, size_t n)
     strbuf_add(out, (const char *)bytes, sizeof(bytes));
 }
 
-static void put(struct strbuf *out, const void *bytes, size_t len)
+static void key_put(struct strbuf *out, const void *bytes, size_t len)
 {
-    put_number(out, len);
+    key_put_number(out, len);
     strbuf_add(out, bytes, len);
 }
 
-static void put_text(struct strbuf *out, const char *text)
+static void key_put_text(struct strbuf *out, const char *text)
 {
-    put(out, text, strlen(text));
+    key_put(out, text, strlen(text));
 }
 
 /* Secret and public half as one string. */
 static void put_pair(struct strbuf *out, const struct ssh_key *key)
 {
-    put_number(out, sizeof(key->secret) + sizeof(key->open));
+    key_put_number(out, sizeof(key->secret) + sizeof(key->open));
     strbuf_add(out, (const char *)key->secret, sizeof(key->secret));
     strbuf_add(out, (const char *)key->open, sizeof(key->open));
 }
 
 static void put_public(struct strbuf *out, const struct ssh_key *key)
 {
-    put_text(out, TYPE);
-    put(out, key->open, sizeof(key->open));
+    key_put_text(out, TYPE);
+    key_put(out, key->open, sizeof(key->open));
 }
 
 /* In lines of 'line' characters; 0 = all in one, without a newline. */
@@ -92,14 +95,14 @@ static void put_private_part(struct strbuf *out, const struct ssh_key *key, cons
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf part = STRBUF_INIT;
 
-    put_number(&part, 0); /* twice the same: proof that it was decrypted */
-    put_number(&part, 0);
+    key_put_number(&part, 0); /* twice the same: proof that it was decrypted */
+    key_put_number(&part, 0);
     put_public(&part, key);
     put_pair(&part, key);
-    put_text(&part, comment);
+    key_put_text(&part, comment);
     for (char pad = 1; part.len % BLOCK; pad++)
         strbuf_addc(&part, pad);
-    put(out, part.data, part.len);
+    key_put(out, part.data, part.len);
 }
 
 void ssh_key_add_openssh(const struct ssh_key *key, const char *comment, struct strbuf *out)
@@ -108,12 +111,12 @@ void ssh_key_add_openssh(const struct ssh_key *key, const char *comment, struct 
     AQ_CLEANUP(strbuf_donep) struct strbuf blob = STRBUF_INIT, open = STRBUF_INIT;
 
     strbuf_add(&blob, magic, sizeof(magic));
-    put_text(&blob, "none"); /* no cipher, no passphrase */
-    put_text(&blob, "none");
-    put_text(&blob, "");
-    put_number(&blob, 1);
+    key_put_text(&blob, "none"); /* no cipher, no passphrase */
+    key_put_text(&blob, "none");
+    key_put_text(&blob, "");
+    key_put_number(&blob, 1);
     put_public(&open, key);
-    put(&blob, open.data, open.len);
+    key_put(&blob, open.data, open.len);
     put_private_part(&blob, key, comment);
     strbuf_adds(out, "-----BEGIN OPENSSH PRIVATE KEY-----\n");
     add_base64(out, &blob, LINE);
@@ -122,6 +125,6 @@ void ssh_key_add_openssh(const struct ssh_key *key, const char *comment, struct 
 
 void ssh_key_add_dropbear(const struct ssh_key *key, struct strbuf *out)
 {
-    put_text(out, TYPE);
+    key_put_text(out, TYPE);
     put_pair(out, key);
 }

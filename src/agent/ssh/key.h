@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* key.h - the SSH keys of a session, all Ed25519 and made from one seed
  *
  * The same seed and label give the same key on every node, so that the

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ssh.c - the SSH server of containers: Debian's dropbear, brought by the node */
 #include "agent/ssh/ssh.h"
 
 #include <errno.h>
@@ -39,7 +41,7 @@ static int add_part(struct ssh *ssh, const char *source, const char *name, struc
 /* "	libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)", and the loader as
  * "	/lib64/ld-linux-x86-64.so.2 (0x...)".
  */
-static int add_line(struct ssh *ssh, const char *line, struct aq_error *err)
+static int ssh_add_line(struct ssh *ssh, const char *line, struct aq_error *err)
 {
     char name[128], path[1024];
 
@@ -59,7 +61,7 @@ static int add_libraries(struct ssh *ssh, const char *program, struct aq_error *
     char *rest = text.data, *line;
 
     while (r == 0 && rest && (line = strsep(&rest, "\n")))
-        r = add_line(ssh, line, err);
+        r = ssh_add_line(ssh, line, err);
     return r;
 }
 
@@ -79,7 +81,7 @@ int ssh_new(const char *program, struct ssh **ret, struct aq_error *err)
     if (access(program, X_OK) < 0)
         return aq_fail_errno(err, "'%s'", program);
     if (!(ssh = calloc(1, sizeof(*ssh))))
-        return aq_fail(err, ENOMEM, "SSH");
+        return aq_fail_oom(err);
     r = add_part(ssh, program, PROGRAM_NAME, err);
     if (r == 0)
         r = add_libraries(ssh, program, err);
@@ -127,11 +129,11 @@ static int make_host_key(const unsigned char *seed, const char *hostname, struct
     return ssh_key_derive(seed, label, ret, err);
 }
 
-struct texts {
+struct ssh_texts {
     struct strbuf host, known, cluster, cluster_public, container, authorized;
 };
 
-static void texts_done(struct texts *t)
+static void texts_done(struct ssh_texts *t)
 {
     strbuf_done(&t->host);
     strbuf_done(&t->known);
@@ -170,12 +172,13 @@ static void add_authorized(struct strbuf *out, const struct ssh_key *key, const 
     strbuf_addf(out, " %s\n", comment);
 }
 
-static int make_texts(const struct ssh_files *files, struct texts *t, struct aq_error *err)
+static int make_texts(const struct ssh_files *files, struct ssh_texts *t, struct aq_error *err)
 {
     struct ssh_key host, cluster, container;
     unsigned char seed[SSH_KEY_SIZE];
     int r = read_seed(files->seed, seed) < 0
-                ? aq_fail_field(err, EINVAL, "ssh_seed", "a seed is %d digits", SSH_SEED_TEXT) : 0;
+                ? aq_fail_field(err, EINVAL, "ssh_seed", "a seed is %d digits", SSH_SEED_TEXT)
+                : 0;
 
     if (r == 0)
         r = make_host_key(seed, files->hostname, &host, err);
@@ -195,10 +198,11 @@ static int make_texts(const struct ssh_files *files, struct texts *t, struct aq_
     add_authorized(&t->authorized, &cluster, "work@cluster");
     return strbuf_ok(&t->host) && strbuf_ok(&t->known) && strbuf_ok(&t->cluster)
                    && strbuf_ok(&t->container) && strbuf_ok(&t->authorized)
-               ? 0 : aq_fail(err, ENOMEM, "SSH");
+               ? 0
+               : aq_fail_oom(err);
 }
 
-static int make_folders(int config, struct aq_error *err)
+static int ssh_make_directories(int config, struct aq_error *err)
 {
     static const char *const names[] = { "ssh", "home", "home/.ssh" };
 
@@ -208,8 +212,8 @@ static int make_folders(int config, struct aq_error *err)
     return 0;
 }
 
-/* Readable by everybody in the container: nobody else on the node gets to the folder. */
-static int write_texts(int config, const struct texts *t, struct aq_error *err)
+/* Readable by everybody in the container: nobody else on the node gets to the directory. */
+static int write_texts(int config, const struct ssh_texts *t, struct aq_error *err)
 {
     static const char shell_config[] =
         "Host main* sub*\n"
@@ -230,7 +234,7 @@ static int write_texts(int config, const struct texts *t, struct aq_error *err)
         { "home/.ssh/authorized_keys", t->authorized.data, t->authorized.len },
         { "home/.ssh/config", shell_config, sizeof(shell_config) - 1 },
     };
-    int r = make_folders(config, err);
+    int r = ssh_make_directories(config, err);
 
     for (size_t i = 0; r == 0 && i < AQ_COUNT(all); i++)
         r = fs_write_quick(config, all[i].path, all[i].data, all[i].len, 0644, err);
@@ -239,10 +243,10 @@ static int write_texts(int config, const struct texts *t, struct aq_error *err)
 
 int ssh_write_files(const struct ssh_files *files, struct aq_error *err)
 {
-    AQ_CLEANUP(texts_done) struct texts texts = { STRBUF_INIT, STRBUF_INIT, STRBUF_INIT,
-                                                  STRBUF_INIT, STRBUF_INIT, STRBUF_INIT };
-    AQ_CLEANUP(aq_closep) int config =
-        open(files->config, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    AQ_CLEANUP(texts_done) struct ssh_texts texts = { STRBUF_INIT, STRBUF_INIT, STRBUF_INIT,
+                                                      STRBUF_INIT, STRBUF_INIT, STRBUF_INIT };
+    AQ_CLEANUP(aq_closep) int config = open(files->config,
+                                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int r;
 
     if (config < 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ssh.h - the SSH server of containers: Debian's dropbear, brought by the node
  *
  * It runs in any image: its loader and libraries are mounted beside it. The
@@ -12,7 +13,7 @@
 
 #define SSH_PORT 2200
 #define SSH_SERVER "/usr/sbin/dropbear"
-#define SSH_INSIDE "/opt/kernel/ssh"             /* folder of the program */
+#define SSH_INSIDE "/opt/kernel/ssh" /* directory of the program */
 #define SSH_MOUNTS_MAX 24
 #define SSH_SHELLS "ssh/shells"                  /* in config; for images without /etc/shells */
 #define SSH_SEED_TEXT 64                         /* hexadecimal digits */
@@ -31,14 +32,14 @@ AQ_DEFINE_CLEANUP(struct ssh, ssh_free)
 size_t ssh_mounts(const struct ssh *ssh, struct container_mount *ret);
 
 struct ssh_files {
-    const char *config;   /* the kernel's folder of that name */
+    const char *config;   /* the kernel's directory of that name */
     const char *seed;     /* SSH_SEED_TEXT digits: the session's */
     const char *hostname; /* "main1" */
     const char *hosts;    /* "main1,sub1"; NULL = itself */
 };
 
-/* Write config/ssh, and below config/home what belongs into the work folder:
- * id_container, by which people come in, .ssh/authorized_keys, and .ssh/config,
+/* Write config/ssh, and below config/home what belongs into the work directory:
+ * id_container, by which users log in, .ssh/authorized_keys, and .ssh/config,
  * by which the session's kernels reach each other.
  */
 int ssh_write_files(const struct ssh_files *files, struct aq_error *err);

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_stat.c - what one container uses, by its cgroups and its network */
 #include "agent/stat/kernel_stat.h"
 
 #include <errno.h>
@@ -7,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/stat/text.h"
+#include "agent/stat/stat_file.h"
 
-#define TEXT_MAX 8192          /* of the files of one cgroup */
+#define TEXT_MAX 8192 /* of the files of one cgroup */
 #define PIDS_TEXT_MAX (32u << 10)
 #define UNLIMITED 0x7fffffffffff0000 /* from here on version 1 means no limit */
 
@@ -42,30 +44,32 @@ void kernel_stat_free(struct kernel_stat *stat)
 
 static int open_file(const struct cgroup_hierarchy *h, const char *name, const char *file)
 {
-    AQ_CLEANUP(aq_freep) char *path =
-        h && h->parent ? aq_format("%s/%s/%s", h->parent, name, file) : NULL;
+    AQ_CLEANUP(aq_freep) char *path = h && h->parent ? aq_format("%s/%s/%s", h->parent, name, file)
+                                                     : NULL;
 
-    return path ? stat_open(path) : -1;
+    return path ? stat_file_open(path) : -1;
 }
 
-static double read_limit(const struct cgroup_hierarchy *h, const char *name)
+static double kernel_stat_read_limit(const struct cgroup_hierarchy *h, const char *name)
 {
-    AQ_CLEANUP(aq_closep) int fd =
-        open_file(h, name, h && h->is_v2 ? "memory.max" : "memory.limit_in_bytes");
+    AQ_CLEANUP(aq_closep) int fd = open_file(
+        h, name, h && h->is_v2 ? "memory.max" : "memory.limit_in_bytes");
     char text[64];
     uint64_t bytes;
 
-    return stat_read(fd, text, sizeof(text)) && stat_number(text, &bytes) && bytes < UNLIMITED
-               ? (double)bytes : -1;
+    return stat_file_read(fd, text, sizeof(text)) && stat_file_number(text, &bytes)
+                   && bytes < UNLIMITED
+               ? (double)bytes
+               : -1;
 }
 
 static int open_link(const struct kernel_stat_conf *conf, const char *counter)
 {
-    AQ_CLEANUP(aq_freep) char *path =
-        conf->link ? aq_format("%s/sys/class/net/%s/statistics/%s", conf->root, conf->link, counter)
-                   : NULL;
+    AQ_CLEANUP(aq_freep) char *path = conf->link ? aq_format("%s/sys/class/net/%s/statistics/%s",
+                                                             conf->root, conf->link, counter)
+                                                 : NULL;
 
-    return path ? stat_open(path) : -1;
+    return path ? stat_file_open(path) : -1;
 }
 
 static void open_procs(struct kernel_stat *stat, const struct cgroup_layout *layout,
@@ -91,7 +95,7 @@ static void open_io(struct kernel_stat *stat, const struct cgroup_hierarchy *h, 
         stat->fds[FILE_IO] = open_file(h, name, "blkio.throttle.io_service_bytes");
 }
 
-static void open_files(struct kernel_stat *stat, const struct kernel_stat_conf *conf)
+static void kernel_stat_open_files(struct kernel_stat *stat, const struct kernel_stat_conf *conf)
 {
     const struct cgroup_hierarchy *cpu = cgroup_find(conf->cgroups, CGROUP_CPUACCT);
     const struct cgroup_hierarchy *memory = cgroup_find(conf->cgroups, CGROUP_MEMORY);
@@ -100,17 +104,16 @@ static void open_files(struct kernel_stat *stat, const struct kernel_stat_conf *
         cpu = cgroup_find_v2(conf->cgroups);
     stat->is_v2_cpu = cpu && cpu->is_v2;
     stat->is_v2_memory = memory && memory->is_v2;
-    stat->fds[FILE_CPU] =
-        open_file(cpu, conf->name, stat->is_v2_cpu ? "cpu.stat" : "cpuacct.usage");
-    stat->fds[FILE_MEMORY] =
-        open_file(memory, conf->name,
-                  stat->is_v2_memory ? "memory.current" : "memory.usage_in_bytes");
+    stat->fds[FILE_CPU] = open_file(cpu, conf->name,
+                                    stat->is_v2_cpu ? "cpu.stat" : "cpuacct.usage");
+    stat->fds[FILE_MEMORY] = open_file(
+        memory, conf->name, stat->is_v2_memory ? "memory.current" : "memory.usage_in_bytes");
     stat->fds[FILE_MEMORY_STAT] = open_file(memory, conf->name, "memory.stat");
-    stat->memory_max = read_limit(memory, conf->name);
+    stat->memory_max = kernel_stat_read_limit(memory, conf->name);
     open_io(stat, cgroup_find(conf->cgroups, CGROUP_BLKIO), conf->name);
     stat->fds[FILE_RX] = open_link(conf, "tx_bytes");
     stat->fds[FILE_TX] = open_link(conf, "rx_bytes");
-    stat->fds[FILE_SCRATCH] = conf->scratch ? stat_open(conf->scratch) : -1;
+    stat->fds[FILE_SCRATCH] = conf->scratch ? stat_file_open(conf->scratch) : -1;
     stat->scratch_max = (double)conf->scratch_bytes;
     open_procs(stat, conf->cgroups, conf->name);
 }
@@ -121,10 +124,10 @@ int kernel_stat_open(const struct kernel_stat_conf *conf, struct kernel_stat **r
     AQ_CLEANUP(kernel_stat_freep) struct kernel_stat *stat = calloc(1, sizeof(*stat));
 
     if (!stat)
-        return aq_fail(err, ENOMEM, "statistics");
+        return aq_fail_oom(err);
     for (size_t i = 0; i < FILES; i++)
         stat->fds[i] = -1;
-    open_files(stat, conf);
+    kernel_stat_open_files(stat, conf);
     if (stat->fds[FILE_CPU] < 0 && stat->fds[FILE_MEMORY] < 0)
         return aq_fail(err, ENOENT, "kernel %s has no cgroup", conf->name);
     *ret = AQ_TAKE(stat);
@@ -133,11 +136,11 @@ int kernel_stat_open(const struct kernel_stat_conf *conf, struct kernel_stat **r
 
 /* ---- reading ---- */
 
-static bool read_number(int fd, uint64_t *ret)
+static bool kernel_stat_read_number(int fd, uint64_t *ret)
 {
     char text[64];
 
-    return stat_read(fd, text, sizeof(text)) && stat_number(text, ret);
+    return stat_file_read(fd, text, sizeof(text)) && stat_file_number(text, ret);
 }
 
 static bool read_cpu_msec(const struct kernel_stat *stat, double *ret)
@@ -146,29 +149,29 @@ static bool read_cpu_msec(const struct kernel_stat *stat, double *ret)
     uint64_t used;
 
     if (!stat->is_v2_cpu) {
-        if (!read_number(stat->fds[FILE_CPU], &used))
+        if (!kernel_stat_read_number(stat->fds[FILE_CPU], &used))
             return false;
         *ret = (double)used / 1e6;
         return true;
     }
-    if (!stat_read(stat->fds[FILE_CPU], text, sizeof(text))
-        || !stat_find(text, "usage_usec", &used))
+    if (!stat_file_read(stat->fds[FILE_CPU], text, sizeof(text))
+        || !stat_file_find(text, "usage_usec", &used))
         return false;
     *ret = (double)used / 1e3;
     return true;
 }
 
 /* Without what the system would give up at once. */
-static bool read_memory(const struct kernel_stat *stat, double *ret)
+static bool kernel_stat_read_memory(const struct kernel_stat *stat, double *ret)
 {
     const char *key = stat->is_v2_memory ? "inactive_file" : "total_inactive_file";
     uint64_t used, inactive = 0;
     char text[TEXT_MAX];
 
-    if (!read_number(stat->fds[FILE_MEMORY], &used))
+    if (!kernel_stat_read_number(stat->fds[FILE_MEMORY], &used))
         return false;
-    if (stat_read(stat->fds[FILE_MEMORY_STAT], text, sizeof(text)))
-        (void)stat_find(text, key, &inactive);
+    if (stat_file_read(stat->fds[FILE_MEMORY_STAT], text, sizeof(text)))
+        (void)stat_file_find(text, key, &inactive);
     *ret = (double)(used - AQ_MIN(used, inactive));
     return true;
 }
@@ -181,9 +184,9 @@ static bool read_io(const struct kernel_stat *stat, double *ret_read, double *re
     *ret_read = *ret_written = 0;
     if (stat->fds[FILE_IO] < 0)
         return false;
-    if (!stat_read(stat->fds[FILE_IO], text, sizeof(text)))
+    if (!stat_file_read(stat->fds[FILE_IO], text, sizeof(text)))
         return true; /* nothing was read or written yet */
-    for (const char *line = text; line; line = stat_next_line(line)) {
+    for (const char *line = text; line; line = stat_file_next_line(line)) {
         unsigned long long got = 0, put = 0;
 
         if (stat->is_v2_io) {
@@ -209,15 +212,15 @@ void kernel_stat_sample(const struct kernel_stat *stat, struct sample *sample)
         sample_add(sample, SAMPLE_CPU_UTIL, value, 1000);
         sample_add(sample, SAMPLE_CPU_USED, value, -1);
     }
-    if (read_memory(stat, &value))
+    if (kernel_stat_read_memory(stat, &value))
         sample_add(sample, SAMPLE_MEM, value, stat->memory_max);
     if (read_io(stat, &value, &written)) {
         sample_add(sample, SAMPLE_IO_READ, value, -1);
         sample_add(sample, SAMPLE_IO_WRITE, written, -1);
     }
-    if (read_number(stat->fds[FILE_RX], &bytes))
+    if (kernel_stat_read_number(stat->fds[FILE_RX], &bytes))
         sample_add(sample, SAMPLE_NET_RX, (double)bytes, -1);
-    if (read_number(stat->fds[FILE_TX], &bytes))
+    if (kernel_stat_read_number(stat->fds[FILE_TX], &bytes))
         sample_add(sample, SAMPLE_NET_TX, (double)bytes, -1);
     if (stat->fds[FILE_SCRATCH] >= 0 && fstat(stat->fds[FILE_SCRATCH], &scratch) == 0)
         sample_add(sample, SAMPLE_IO_SCRATCH, (double)scratch.st_blocks * 512, stat->scratch_max);
@@ -229,9 +232,9 @@ size_t kernel_stat_pids(const struct kernel_stat *stat, int32_t *pids, size_t ma
     size_t count = 0;
 
     for (int f = FILE_PROCS; f <= FILE_INNER_PROCS; f++) {
-        if (!stat_read(stat->fds[f], text, sizeof(text)))
+        if (!stat_file_read(stat->fds[f], text, sizeof(text)))
             continue;
-        for (const char *line = text; line && count < max; line = stat_next_line(line)) {
+        for (const char *line = text; line && count < max; line = stat_file_next_line(line)) {
             long pid = strtol(line, NULL, 10);
 
             if (pid > 0 && pid <= INT32_MAX && strchr(line, '\n'))

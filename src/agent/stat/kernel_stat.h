@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel_stat.h - what one container uses, by its cgroups and its network
  *
  * The files stay open as long as the container lives. Files and fields: Linux,

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node_stat.c - what the whole machine uses: cores, memory, disks, network */
 #include "agent/stat/node_stat.h"
 
 #include <errno.h>
@@ -7,7 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "agent/stat/text.h"
+#include "agent/stat/stat_file.h"
 #include "base/clock.h"
 #include "base/strbuf.h"
 
@@ -37,7 +39,7 @@ static int open_below(const char *root, const char *path)
 {
     AQ_CLEANUP(aq_freep) char *whole = aq_format("%s%s", root, path);
 
-    return whole ? stat_open(whole) : -1;
+    return whole ? stat_file_open(whole) : -1;
 }
 
 int node_stat_new(const char *root, struct node_stat **ret, struct aq_error *err)
@@ -45,7 +47,7 @@ int node_stat_new(const char *root, struct node_stat **ret, struct aq_error *err
     struct node_stat *node = calloc(1, sizeof(*node));
 
     if (!node)
-        return aq_fail(err, ENOMEM, "statistics");
+        return aq_fail_oom(err);
     node->stat = open_below(root, "/proc/stat");
     node->meminfo = open_below(root, "/proc/meminfo");
     node->net = open_below(root, "/proc/self/net/dev");
@@ -86,9 +88,9 @@ static bool read_core(struct node_stat *node, const char *line)
 static void read_cores(struct node_stat *node)
 {
     node->core_count = 0;
-    if (!stat_read(node->stat, node->text, sizeof(node->text)))
+    if (!stat_file_read(node->stat, node->text, sizeof(node->text)))
         return;
-    for (const char *line = stat_next_line(node->text); line; line = stat_next_line(line))
+    for (const char *line = stat_file_next_line(node->text); line; line = stat_file_next_line(line))
         if (strncmp(line, "cpu", 3) != 0 || !read_core(node, line))
             return;
 }
@@ -100,8 +102,8 @@ static void read_cores(struct node_stat *node)
  */
 static bool is_disk(const char *device, const char *type)
 {
-    static const char *const others[] = { "vfat", "squashfs", "iso9660", "udf", "erofs", "cifs",
-                                          "nfs", "nfs4", "fuseblk", "fuse" };
+    static const char *const others[] = { "vfat", "squashfs", "iso9660", "udf",     "erofs",
+                                          "cifs", "nfs",      "nfs4",    "fuseblk", "fuse" };
 
     for (size_t i = 0; i < AQ_COUNT(others); i++)
         if (strcmp(type, others[i]) == 0)
@@ -129,9 +131,9 @@ static void find_disks(struct node_stat *node)
         return;
     node->disks_usec = now;
     node->disk_count = 0;
-    if (!stat_read(node->mounts, node->text, sizeof(node->text)))
+    if (!stat_file_read(node->mounts, node->text, sizeof(node->text)))
         return;
-    for (const char *line = node->text; line; line = stat_next_line(line)) {
+    for (const char *line = node->text; line; line = stat_file_next_line(line)) {
         char device[DISK_NAME_MAX], mount[256], type[32];
 
         if (sscanf(line, "%63s %255s %31s", device, mount, type) == 3 && is_disk(device, type))
@@ -153,13 +155,13 @@ static void measure_disks(struct node_stat *node)
 
 /* ---- memory, network ---- */
 
-static bool read_memory(struct node_stat *node, double *ret_used, double *ret_total)
+static bool node_stat_read_memory(struct node_stat *node, double *ret_used, double *ret_total)
 {
     uint64_t total, available;
 
-    if (!stat_read(node->meminfo, node->text, sizeof(node->text))
-        || !stat_find(node->text, "MemTotal", &total)
-        || !stat_find(node->text, "MemAvailable", &available))
+    if (!stat_file_read(node->meminfo, node->text, sizeof(node->text))
+        || !stat_file_find(node->text, "MemTotal", &total)
+        || !stat_file_find(node->text, "MemAvailable", &available))
         return false;
     *ret_total = (double)total * 1024;
     *ret_used = *ret_total - (double)available * 1024;
@@ -182,9 +184,9 @@ static bool read_network(struct node_stat *node, double *ret_rx, double *ret_tx)
     bool has_any = false;
 
     *ret_rx = *ret_tx = 0;
-    if (!stat_read(node->net, node->text, sizeof(node->text)))
+    if (!stat_file_read(node->net, node->text, sizeof(node->text)))
         return false;
-    for (const char *line = node->text; line; line = stat_next_line(line)) {
+    for (const char *line = node->text; line; line = stat_file_next_line(line)) {
         unsigned long long rx, tx;
         char name[32];
 
@@ -200,7 +202,7 @@ static bool read_network(struct node_stat *node, double *ret_rx, double *ret_tx)
 
 /* ---- the sample ---- */
 
-static void add_node(const struct node_stat *node, struct sample *sample)
+static void node_stat_add_node(const struct node_stat *node, struct sample *sample)
 {
     double msec = 0, used = 0, total = 0;
 
@@ -216,7 +218,7 @@ static void add_node(const struct node_stat *node, struct sample *sample)
         sample_add(sample, SAMPLE_NODE_DISK, used, total);
 }
 
-static void add_devices(const struct node_stat *node, struct sample *sample)
+static void node_stat_add_devices(const struct node_stat *node, struct sample *sample)
 {
     for (size_t i = 0; i < node->core_count; i++) {
         sample_begin_device(sample, node->core_names[i]);
@@ -231,19 +233,20 @@ static void add_devices(const struct node_stat *node, struct sample *sample)
 void node_stat_sample(struct node_stat *node, struct sample *sample)
 {
     double used, total, rx, tx;
-    bool has_memory = read_memory(node, &used, &total), has_network = read_network(node, &rx, &tx);
+    bool has_memory = node_stat_read_memory(node, &used, &total),
+         has_network = read_network(node, &rx, &tx);
 
     read_cores(node);
     find_disks(node);
     measure_disks(node);
-    add_node(node, sample);
+    node_stat_add_node(node, sample);
     if (has_memory)
         sample_add(sample, SAMPLE_NODE_MEM, used, total);
     if (has_network) {
         sample_add(sample, SAMPLE_NET_RX, rx, -1);
         sample_add(sample, SAMPLE_NET_TX, tx, -1);
     }
-    add_devices(node, sample);
+    node_stat_add_devices(node, sample);
     if (has_memory) {
         sample_begin_device(sample, "root");
         sample_add(sample, SAMPLE_NODE_MEM, used, total);

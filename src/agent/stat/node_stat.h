@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* node_stat.h - what the whole machine uses: cores, memory, disks, network
  *
  * Files and fields: proc(5), proc_meminfo(5), proc_pid_net(5).

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proc_tree.c - what the process trees of kernels without containers use */
 #include "agent/stat/proc_tree.h"
 
 #include <dirent.h>
@@ -9,20 +11,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/stat/text.h"
+#include "agent/stat/stat_file.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 
 #define DEPTH_MAX 256 /* of a tree that changes while it is read */
 #define NOBODY SIZE_MAX
 
-struct process {
+struct proc_tree_process {
     pid_t pid, parent;
     double own_msec, children_msec, bytes;
     size_t program; /* number of; NOBODY */
 };
 
-struct program {
+struct proc_tree_program {
     pid_t pid, keeper; /* keeper: its monitor; 0 = its parent is nobody in particular */
     struct proc_use use;
 };
@@ -30,9 +32,9 @@ struct program {
 struct proc_tree {
     DIR *proc;
     double ticks_per_msec, page_bytes;
-    struct process *processes; /* by pid */
+    struct proc_tree_process *processes; /* by pid */
     size_t count, cap;
-    struct program *programs;
+    struct proc_tree_program *programs;
     size_t program_count, program_cap;
 };
 
@@ -43,7 +45,7 @@ int proc_tree_new(const char *root, struct proc_tree **ret, struct aq_error *err
 
     if (!tree || !path) {
         free(tree);
-        return aq_fail(err, ENOMEM, "statistics");
+        return aq_fail_oom(err);
     }
     tree->proc = opendir(path);
     tree->ticks_per_msec = (double)sysconf(_SC_CLK_TCK) / 1000;
@@ -74,7 +76,7 @@ int proc_tree_add(struct proc_tree *tree, pid_t program)
 
     if (!vec_grow(&tree->programs, &tree->program_cap, n + 1, sizeof(*tree->programs)))
         return -ENOMEM;
-    tree->programs[n] = (struct program){ .pid = program };
+    tree->programs[n] = (struct proc_tree_program){ .pid = program };
     tree->program_count++;
     return 0;
 }
@@ -82,16 +84,19 @@ int proc_tree_add(struct proc_tree *tree, pid_t program)
 /* ---- reading ---- */
 
 /* "PID (NAME) STATE PPID ..."; the name may hold anything. */
-static bool parse(const struct proc_tree *tree, const char *text, struct process *ret)
+static bool proc_tree_parse(const struct proc_tree *tree, const char *text,
+                            struct proc_tree_process *ret)
 {
     unsigned long long user, system;
     const char *rest = strrchr(text, ')');
     long long child_user, child_system, pages;
 
-    if (!rest || sscanf(rest + 1,
-                        " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld %*d %*d"
-                        " %*d %*d %*u %*u %lld",
-                        &ret->parent, &user, &system, &child_user, &child_system, &pages) != 6)
+    if (!rest
+        || sscanf(rest + 1,
+                  " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld %*d %*d"
+                  " %*d %*d %*u %*u %lld",
+                  &ret->parent, &user, &system, &child_user, &child_system, &pages)
+               != 6)
         return false;
     ret->own_msec = (double)(user + system) / tree->ticks_per_msec;
     ret->children_msec = (double)(child_user + child_system) / tree->ticks_per_msec;
@@ -104,16 +109,16 @@ static int read_process(struct proc_tree *tree, const char *name)
 {
     AQ_CLEANUP(aq_closep) int fd = -1;
     char path[64], text[1024];
-    struct process *process;
+    struct proc_tree_process *process;
 
     (void)snprintf(path, sizeof(path), "%.20s/stat", name);
     fd = openat(dirfd(tree->proc), path, O_RDONLY | O_CLOEXEC);
-    if (!stat_read(fd, text, sizeof(text)))
+    if (!stat_file_read(fd, text, sizeof(text)))
         return 0; /* it has ended meanwhile */
     if (!vec_grow(&tree->processes, &tree->cap, tree->count + 1, sizeof(*tree->processes)))
         return -ENOMEM;
     process = &tree->processes[tree->count];
-    if (parse(tree, text, process)) {
+    if (proc_tree_parse(tree, text, process)) {
         process->pid = (pid_t)strtol(name, NULL, 10);
         tree->count++;
     }
@@ -122,28 +127,29 @@ static int read_process(struct proc_tree *tree, const char *name)
 
 static int by_pid(const void *a, const void *b)
 {
-    pid_t left = ((const struct process *)a)->pid, right = ((const struct process *)b)->pid;
+    pid_t left = ((const struct proc_tree_process *)a)->pid,
+          right = ((const struct proc_tree_process *)b)->pid;
 
     return left < right ? -1 : left > right;
 }
 
-static struct process *find(const struct proc_tree *tree, pid_t pid)
+static struct proc_tree_process *proc_tree_find(const struct proc_tree *tree, pid_t pid)
 {
-    const struct process key = { .pid = pid };
+    const struct proc_tree_process key = { .pid = pid };
 
     return tree->count ? bsearch(&key, tree->processes, tree->count, sizeof(key), by_pid) : NULL;
 }
 
 /* ---- whose is whose ---- */
 
-static size_t owner_of(const struct proc_tree *tree, const struct process *process)
+static size_t owner_of(const struct proc_tree *tree, const struct proc_tree_process *process)
 {
     for (int depth = 0; process && depth < DEPTH_MAX; depth++) {
         for (size_t i = 0; i < tree->program_count; i++)
             if (process->pid == tree->programs[i].pid
                 || (tree->programs[i].keeper && process->parent == tree->programs[i].keeper))
                 return i;
-        process = process->parent > 1 ? find(tree, process->parent) : NULL;
+        process = process->parent > 1 ? proc_tree_find(tree, process->parent) : NULL;
     }
     return NOBODY;
 }
@@ -151,10 +157,11 @@ static size_t owner_of(const struct proc_tree *tree, const struct process *proce
 static void find_keepers(struct proc_tree *tree)
 {
     for (size_t i = 0; i < tree->program_count; i++) {
-        struct program *program = &tree->programs[i];
-        const struct process *process = find(tree, program->pid);
-        const struct process *keeper = process && process->parent > 1
-                                           ? find(tree, process->parent) : NULL;
+        struct proc_tree_program *program = &tree->programs[i];
+        const struct proc_tree_process *process = proc_tree_find(tree, program->pid);
+        const struct proc_tree_process *keeper = process && process->parent > 1
+                                                     ? proc_tree_find(tree, process->parent)
+                                                     : NULL;
 
         program->use.is_there = process != NULL;
         if (!keeper)
@@ -181,13 +188,12 @@ int proc_tree_look(struct proc_tree *tree)
         qsort(tree->processes, tree->count, sizeof(*tree->processes), by_pid);
     find_keepers(tree);
     for (size_t i = 0; i < tree->count; i++) {
-        struct process *process = &tree->processes[i];
+        struct proc_tree_process *process = &tree->processes[i];
 
         process->program = owner_of(tree, process);
         if (process->program == NOBODY)
             continue;
-        tree->programs[process->program].use.cpu_msec +=
-            process->own_msec + process->children_msec;
+        tree->programs[process->program].use.cpu_msec += process->own_msec + process->children_msec;
         tree->programs[process->program].use.memory_bytes += process->bytes;
     }
     return 0;

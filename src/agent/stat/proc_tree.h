@@ -1,4 +1,5 @@
-/* proc_tree.h - what programs use that are processes of the node
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proc_tree.h - what the process trees of kernels without containers use
  *
  * They have no cgroup: their processes are found by their parents, all
  * kernels' in one walk over /proc. Fields: proc_pid_stat(5).

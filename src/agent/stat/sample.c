@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sample.c - one sample of a node, as it is being taken */
 #include "agent/stat/sample.h"
 
 #include <errno.h>
@@ -12,7 +14,7 @@
 #define NAMES_KEPT (64u << 10) /* bytes of names that stay allocated */
 
 /* Where the values of an owner are in the common list. */
-struct part {
+struct sample_part {
     size_t first, count;
 };
 
@@ -24,13 +26,13 @@ struct sample {
     struct msg_value *values;
     size_t value_count, value_cap;
     struct msg_device_values *devices;
-    struct part *device_parts;
+    struct sample_part *device_parts;
     size_t device_count, device_cap, device_part_cap;
     struct msg_kernel_values *kernels;
-    struct part *kernel_parts;
+    struct sample_part *kernel_parts;
     size_t kernel_count, kernel_cap, kernel_part_cap;
-    struct arena names;      /* of devices */
-    struct part node, *now; /* NULL: what is added is dropped */
+    struct arena names;            /* of devices */
+    struct sample_part node, *now; /* NULL: what is added is dropped */
 };
 
 static const struct metric_kind kinds[SAMPLE_METRICS] = {
@@ -52,9 +54,10 @@ int sample_new(struct sample **ret, struct aq_error *err)
     struct sample *sample = calloc(1, sizeof(*sample));
 
     if (!sample)
-        return aq_fail(err, ENOMEM, "statistics");
+        return aq_fail_oom(err);
     for (size_t i = 0; i < SAMPLE_METRICS; i++)
-        sample->metrics[i] = (struct msg_metric){ .key = kinds[i].key, .unit = kinds[i].unit,
+        sample->metrics[i] = (struct msg_metric){ .key = kinds[i].key,
+                                                  .unit = kinds[i].unit,
                                                   .show = kinds[i].show,
                                                   .stats = kinds[i].stats };
     sample->metric_count = SAMPLE_METRICS;
@@ -79,12 +82,11 @@ void sample_free(struct sample *sample)
 
 void sample_begin(struct sample *sample, int64_t at_usec, int64_t interval_usec)
 {
-    sample->message = (struct msg_statistics){ .at_usec = at_usec,
-                                               .interval_usec = interval_usec };
+    sample->message = (struct msg_statistics){ .at_usec = at_usec, .interval_usec = interval_usec };
     sample->is_ended = false;
     arena_clear(&sample->names, NAMES_KEPT);
     sample->value_count = sample->device_count = sample->kernel_count = 0;
-    sample->node = (struct part){ 0, 0 };
+    sample->node = (struct sample_part){ 0, 0 };
     sample->now = &sample->node;
 }
 
@@ -100,7 +102,7 @@ void sample_begin_device(struct sample *sample, const char *device)
                      sizeof(*sample->device_parts)))
         return;
     sample->devices[n] = (struct msg_device_values){ .device = name };
-    sample->device_parts[n] = (struct part){ sample->value_count, 0 };
+    sample->device_parts[n] = (struct sample_part){ sample->value_count, 0 };
     sample->now = &sample->device_parts[n];
     sample->device_count++;
 }
@@ -118,7 +120,7 @@ void sample_begin_kernel(struct sample *sample, const struct uuid *kernel_id,
     sample->kernels[n] = (struct msg_kernel_values){ .kernel_id = *kernel_id,
                                                      .session_id = *session_id,
                                                      .attempt = attempt };
-    sample->kernel_parts[n] = (struct part){ sample->value_count, 0 };
+    sample->kernel_parts[n] = (struct sample_part){ sample->value_count, 0 };
     sample->now = &sample->kernel_parts[n];
     sample->kernel_count++;
 }

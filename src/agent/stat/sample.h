@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sample.h - one sample of a node, as it is being taken
  *
  * All its memory is kept from one sample to the next, so that taking one

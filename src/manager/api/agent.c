@@ -1,31 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /aliquot/v1/agents: the nodes, for administrators. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "manager/api/agent_devices.h"
-#include "manager/api/api.h"
+#include "manager/api/resources.h"
+#include "manager/request/list.h"
+#include "manager/view/agent_devices.h"
+#include "store/query.h"
 
 /* ---- list and show ---- */
 
-struct list_params {
+struct agent_list_params {
     struct api_page page;
     const char *status, *resource_group;
 };
 
 static const struct field list_fields[] = {
-    { "status", FIELD_STR, FIELD_NULLABLE, offsetof(struct list_params, status), 1, 16 },
+    { "status", FIELD_STR, FIELD_NULLABLE, offsetof(struct agent_list_params, status), 1, 16 },
     { "resource_group|scaling_group", FIELD_STR, FIELD_NULLABLE,
-      offsetof(struct list_params, resource_group), 1, 64 },
-    API_PAGE_FIELDS(struct list_params),
+      offsetof(struct agent_list_params, resource_group), 1, 64 },
+    API_PAGE_FIELDS(struct agent_list_params),
     FIELD_END,
 };
 
-static void write_agent(const struct api_list *list, const struct store_page *page, size_t i,
+static void agent_write(const struct api_list *list, const struct store_page *page, size_t i,
                         struct jsonw *w)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf misuse = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf violations = STRBUF_INIT;
     const char *notes;
     const struct slot_types *types = core_slot_types(list->api->core);
     const struct agent *agent = &page->agents[i].agent;
@@ -56,17 +59,17 @@ static void write_agent(const struct api_list *list, const struct store_page *pa
     api_write_time(w, "lost_at", agent->lost_usec);
     jsonw_member_str(w, "runtime", core_agent_get_runtime(list->api->core, agent->id, &notes));
     jsonw_member_str(w, "runtime_notes", notes && notes[0] ? notes : NULL);
-    core_agent_misuse(list->api->core, agent->id, &misuse);
-    jsonw_member_str(w, "gpu_misuse", misuse.len ? misuse.data : NULL);
+    core_agent_limit_violations(list->api->core, agent->id, &violations);
+    jsonw_member_str(w, "gpu_misuse", violations.len ? violations.data : NULL);
     if (list->one_of)
         api_write_raw(w, "plugins", core_agent_get_plugins(list->api->core, agent->id));
     jsonw_member_bool(w, "connected", core_agent_is_connected(list->api->core, agent->id));
     jsonw_object_end(w);
 }
 
-static void on_list(struct request *req, void *data)
+static void agent_on_list(struct request *req, void *data)
 {
-    struct list_params params = { .page.limit = API_LIST_DEFAULT };
+    struct agent_list_params params = { .page.limit = API_LIST_DEFAULT };
     struct api_list *list = api_list_new(data, req);
     enum agent_status status;
     struct aq_error err = { 0 };
@@ -86,11 +89,11 @@ static void on_list(struct request *req, void *data)
     api_page_apply(&params.page, &list->query);
     list->query.resource_group = params.resource_group;
     list->list = store_list_agents;
-    list->write = write_agent;
+    list->write = agent_write;
     api_list_start(list);
 }
 
-static void on_show(struct request *req, void *data)
+static void agent_on_show(struct request *req, void *data)
 {
     struct api_list *list = api_list_new(data, req);
     struct aq_error err = { 0 };
@@ -104,7 +107,7 @@ static void on_show(struct request *req, void *data)
     list->query.name = request_get_param(req, "id");
     list->query.limit = 1;
     list->list = store_list_agents;
-    list->write = write_agent;
+    list->write = agent_write;
     list->one_of = "agent instance";
     api_list_start(list);
 }
@@ -112,7 +115,7 @@ static void on_show(struct request *req, void *data)
 /* ---- commands ---- */
 
 /* The agent of the path, decoded parameters; false after an answer. */
-static bool prepare(const struct api *api, struct request *req, void *params)
+static bool agent_prepare(const struct api *api, struct request *req, void *params)
 {
     const char *id = request_get_param(req, "id");
     struct aq_error err = { 0 };
@@ -130,44 +133,43 @@ struct drain_params {
 
 static const struct field drain_fields[] = {
     { "reason", FIELD_STR, FIELD_NULLABLE, offsetof(struct drain_params, reason), 0, 256,
-      .doc = "shown to whoever asks why" },
+      .doc = "shown to users who ask why" },
     FIELD_END,
 };
 
-static void on_drain(struct request *req, void *data)
+static void agent_on_drain(struct request *req, void *data)
 {
     struct drain_params params = { 0 };
     struct api *api = data;
 
-    if (prepare(api, req, &params))
+    if (agent_prepare(api, req, &params))
         core_drain_agent(api->core, request_get_param(req, "id"), true, params.reason,
                          api_reply_done, req);
 }
 
-static void on_undrain(struct request *req, void *data)
+static void agent_on_undrain(struct request *req, void *data)
 {
     struct api *api = data;
 
-    if (prepare(api, req, NULL))
-        core_drain_agent(api->core, request_get_param(req, "id"), false, NULL, api_reply_done,
-                         req);
+    if (agent_prepare(api, req, NULL))
+        core_drain_agent(api->core, request_get_param(req, "id"), false, NULL, api_reply_done, req);
 }
 
-static void on_revoke(struct request *req, void *data)
+static void agent_on_revoke(struct request *req, void *data)
 {
     struct api *api = data;
 
     AQ_FAULT("api.agent.revoke");
-    if (prepare(api, req, NULL))
+    if (agent_prepare(api, req, NULL))
         core_revoke_agent(api->core, request_get_param(req, "id"), api_reply_done, req);
 }
 
-static void on_remove(struct request *req, void *data)
+static void agent_on_remove(struct request *req, void *data)
 {
     struct api *api = data;
 
     AQ_FAULT("api.agent.remove");
-    if (prepare(api, req, NULL))
+    if (agent_prepare(api, req, NULL))
         core_remove_agent(api->core, request_get_param(req, "id"), api_reply_done, req);
 }
 
@@ -194,7 +196,7 @@ struct token_reply {
     int64_t expires_usec;
 };
 
-static void on_token_made(void *data, int r, const struct aq_error *err, const char *token)
+static void agent_on_token_made(void *data, int r, const struct aq_error *err, const char *token)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct token_reply *reply = data;
@@ -212,7 +214,7 @@ static void on_token_made(void *data, int r, const struct aq_error *err, const c
     request_reply_json(reply->req, 201, &out);
 }
 
-static void on_make_token(struct request *req, void *data)
+static void agent_on_make_token(struct request *req, void *data)
 {
     struct token_reply *reply = arena_alloc(request_get_arena(req), sizeof(*reply));
     struct token_params params = { .expires_sec = TOKEN_SEC_DEFAULT };
@@ -220,7 +222,7 @@ static void on_make_token(struct request *req, void *data)
     struct aq_error err = { 0 };
 
     if (!reply)
-        aq_fail(&err, ENOMEM, "token");
+        aq_fail_oom(&err);
     else if (api_decode(req, &params, NULL, &err) == 0 && params.agent_id
              && agent_id_check(params.agent_id, NULL) < 0)
         api_fail_param(&err, "agent_id", "must be letters, digits, '.', '_' and '-'");
@@ -228,25 +230,26 @@ static void on_make_token(struct request *req, void *data)
         request_fail(req, &err);
         return;
     }
-    *reply = (struct token_reply){ .api = api, .req = req,
+    *reply = (struct token_reply){ .api = api,
+                                   .req = req,
                                    .expires_usec = clock_realtime_usec()
-                                       + params.expires_sec * USEC_PER_SEC };
-    core_make_token(api->core, params.agent_id, params.expires_sec * USEC_PER_SEC, on_token_made,
-                    reply);
+                                                   + params.expires_sec * USEC_PER_SEC };
+    core_make_token(api->core, params.agent_id, params.expires_sec * USEC_PER_SEC,
+                    agent_on_token_made, reply);
 }
 
 const struct route agent_routes[] = {
-    { METHOD_GET, "/aliquot/v1/agents", API_ADMIN, on_list, list_fields, "List agents" },
-    { METHOD_GET, "/aliquot/v1/agents/{id}", API_ADMIN, on_show, NULL, "Show one agent" },
-    { METHOD_POST, "/aliquot/v1/agents/{id}/drain", API_SUPERADMIN, on_drain, drain_fields,
+    { METHOD_GET, "/aliquot/v1/agents", API_ADMIN, agent_on_list, list_fields, "List agents" },
+    { METHOD_GET, "/aliquot/v1/agents/{id}", API_ADMIN, agent_on_show, NULL, "Show one agent" },
+    { METHOD_POST, "/aliquot/v1/agents/{id}/drain", API_SUPERADMIN, agent_on_drain, drain_fields,
       "Place no more sessions on an agent" },
-    { METHOD_POST, "/aliquot/v1/agents/{id}/undrain", API_SUPERADMIN, on_undrain, NULL,
+    { METHOD_POST, "/aliquot/v1/agents/{id}/undrain", API_SUPERADMIN, agent_on_undrain, NULL,
       "Place sessions on an agent again" },
-    { METHOD_POST, "/aliquot/v1/agents/{id}/revoke", API_SUPERADMIN, on_revoke, NULL,
+    { METHOD_POST, "/aliquot/v1/agents/{id}/revoke", API_SUPERADMIN, agent_on_revoke, NULL,
       "Accept an agent's certificates no longer" },
-    { METHOD_DELETE, "/aliquot/v1/agents/{id}", API_SUPERADMIN, on_remove, NULL,
+    { METHOD_DELETE, "/aliquot/v1/agents/{id}", API_SUPERADMIN, agent_on_remove, NULL,
       "Forget an agent that holds no kernels" },
-    { METHOD_POST, "/aliquot/v1/join-tokens", API_SUPERADMIN, on_make_token, token_fields,
+    { METHOD_POST, "/aliquot/v1/join-tokens", API_SUPERADMIN, agent_on_make_token, token_fields,
       "Make a token by which one agent may join once" },
 };
 API_ROUTES_END(agent);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a session's main kernel publishes: GET /stream/session/{name}/apps.
  *
  * This is the list that a proxy chooses from when somebody wants to connect to
@@ -5,18 +6,19 @@
  */
 #include "manager/api/apps.h"
 
+#include "base/json_load.h"
+#include "manager/api/resources.h"
 #include "manager/api/session_find.h"
 
 const char *apps_raw(const struct session *session)
 {
-    const char *ports = session && session->kernel_count ? session->kernels[0].service_ports
-                                                         : NULL;
+    const char *ports = session && session->kernel_count ? session->kernels[0].service_ports : NULL;
 
     return ports ? ports : "[]";
 }
 
 /* Nothing of what an agent has said is believed: what is no list of numbers is left out. */
-static void write_ports(const json_t *ports, struct jsonw *w)
+static void apps_write_ports(const json_t *ports, struct jsonw *w)
 {
     const json_t *port;
     size_t i;
@@ -30,7 +32,7 @@ static void write_ports(const json_t *ports, struct jsonw *w)
 
 void apps_write(const struct session *session, struct jsonw *w)
 {
-    json_auto_t *services = json_loads(apps_raw(session), 0, NULL);
+    json_auto_t *services = json_load_string(apps_raw(session), 0);
     const json_t *service;
     size_t i;
 
@@ -40,13 +42,13 @@ void apps_write(const struct session *session, struct jsonw *w)
         jsonw_member_str(w, "name", json_string_value(json_object_get(service, "name")));
         jsonw_member_str(w, "protocol", json_string_value(json_object_get(service, "protocol")));
         jsonw_key(w, "ports");
-        write_ports(json_object_get(service, "container_ports"), w);
+        apps_write_ports(json_object_get(service, "container_ports"), w);
         jsonw_object_end(w);
     }
     jsonw_array_end(w);
 }
 
-static void on_apps(struct request *req, void *data)
+static void apps_on_list(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -59,7 +61,7 @@ static void on_apps(struct request *req, void *data)
 }
 
 const struct route apps_routes[] = {
-    { METHOD_GET, "/stream/session/{name}/apps", API_USER, on_apps, owner_fields,
+    { METHOD_GET, "/stream/session/{name}/apps", API_USER, apps_on_list, owner_fields,
       "What a session's main container publishes" },
 };
 API_ROUTES_END(apps);

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apps.h - what a session's main kernel publishes, as clients read it */
 #ifndef AQ_MANAGER_API_APPS_H
 #define AQ_MANAGER_API_APPS_H
 
-#include "manager/api/api.h"
+#include "manager/request/api.h"
 
 /* [{"name","protocol","ports"}], the ports as the container counts; [] of a
  * session that has none (NULL), or publishes nothing.

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GET /aliquot/v1/audit: are ledger, kernels, memory and database of one mind? */
 #include <string.h>
 
-#include "manager/api/api.h"
+#include "manager/api/resources.h"
 
-static void on_audited(void *data, int r, const struct aq_error *err, const char *findings)
+static void audit_on_audited(void *data, int r, const struct aq_error *err, const char *findings)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -29,16 +30,16 @@ static void on_audited(void *data, int r, const struct aq_error *err, const char
     request_reply_json(req, 200, &out);
 }
 
-static void on_audit(struct request *req, void *data)
+static void audit_on_show(struct request *req, void *data)
 {
     struct api *api = data;
 
     if (api_has_no_params(req))
-        core_audit(api->core, on_audited, req);
+        core_audit(api->core, audit_on_audited, req);
 }
 
 const struct route audit_routes[] = {
-    { METHOD_GET, "/aliquot/v1/audit", API_SUPERADMIN, on_audit, NULL,
+    { METHOD_GET, "/aliquot/v1/audit", API_SUPERADMIN, audit_on_show, NULL,
       "Compare the ledger with the kernels, and memory with the database" },
 };
 API_ROUTES_END(audit);

@@ -1,171 +1,352 @@
-/* Who calls, and whether they may: the guard of every route.
- *
- * Order of the checks as clients expect it: date, authorisation header, key,
- * signature, replay, role, freeze, rate. Everything here sees the head only.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /auth: is my key good, give me my key, who am I, change my password. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "http/sign.h"
-#include "manager/api/api.h"
-#include "manager/api/routes.h"
+#include "manager/api/accounts.h"
+#include "manager/api/resources.h"
+#include "store/password.h"
 
-#define ANONYMOUS_RATE_LIMIT 1000
+struct echo_params {
+    const char *echo;
+};
 
-const char *api_role_name(enum api_role role)
+static const struct field echo_fields[] = {
+    { "echo", FIELD_STR, FIELD_REQUIRED, offsetof(struct echo_params, echo) },
+    FIELD_END,
+};
+
+static void auth_on_test(struct request *req, void *data)
 {
-    static const char *const names[] = {
-        [API_PUBLIC] = "public",
-        [API_USER] = "user",
-        [API_ADMIN] = "admin",
-        [API_SUPERADMIN] = "superadmin",
-    };
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    struct echo_params params = { 0 };
+    struct aq_error err = { 0 };
 
-    return names[role];
-}
-
-const struct principal *api_principal(const struct request *req)
-{
-    return request_get_data(req);
-}
-
-bool principal_is_superadmin(const struct principal *who)
-{
-    return who->access_key[0] && who->role == ROLE_SUPERADMIN;
-}
-
-bool principal_is_old(const struct principal *who)
-{
-    return who->version.major < 9;
-}
-
-bool principal_may(enum user_role have, enum api_role need)
-{
-    switch (need) {
-    case API_PUBLIC:
-    case API_USER:
-        return true;
-    case API_ADMIN:
-        return have == ROLE_ADMIN || have == ROLE_SUPERADMIN;
-    case API_SUPERADMIN:
-        return have == ROLE_SUPERADMIN;
+    (void)data;
+    if (api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
     }
-    return false;
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "authorized", "yes");
+    jsonw_member_str(&w, "echo", params.echo);
+    jsonw_object_end(&w);
+    request_reply_json(req, 200, &out);
 }
 
-static void add_rate_headers(struct request *req, int64_t limit, int64_t left)
-{
-    request_add_header_int(req, "X-RateLimit-Limit", limit);
-    request_add_header_int(req, "X-RateLimit-Remaining", AQ_MAX(left, 0));
-    request_add_header_int(req, "X-RateLimit-Window", RATE_WINDOW_SEC);
-}
+/* ---- e-mail and password ---- */
 
-/* The active keypair of an active user that signed this request. */
-static int find_signer(const struct api *api, struct request *req, const struct keypair **ret_key,
-                       const struct user **ret_user, struct aq_error *err)
+#define PASSWORD_MAX 1024
+/* Verifying a password takes memory and time: unknown clients may only queue a few. */
+#define LOGINS_MAX 16
+
+struct login {
+    struct api *api;
+    struct request *req;
+    const char *type, *domain, *email, *password;
+    const char *new_password; /* NULL: only verify */
+    bool is_right;
+    struct uuid user_id;
+    char access_key[ACCESS_KEY_MAX]; /* "" = has no active one */
+    char new_hash[PASSWORD_HASH_MAX];
+};
+
+/* The user's oldest active key. */
+static int auth_find_access_key(struct store_tx *tx, struct login *login, struct aq_error *err)
 {
-    int64_t now = clock_realtime_usec();
-    const struct keypair *key;
-    const struct user *user;
-    struct sign_claim claim;
+    const struct store_query query = {
+        .user_id = &login->user_id, .is_active = 1, .limit = 1, .order = "created_at"
+    };
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
     int r;
 
-    if ((r = sign_claim_from_request(req, now, &claim, err)) < 0)
+    if ((r = store_list_keypairs(tx, &query, &page, err)) < 0)
         return r;
-    key = claim.access_key[0] ? core_find_keypair(api->core, claim.access_key) : NULL;
-    user = key ? core_find_user(api->core, &key->user_id) : NULL;
-    if (!user || !key->is_active || user->status != USER_ACTIVE)
-        return sign_fail_unknown_key(err);
-    if ((r = sign_verify(api->sign_cache, &claim, key->secret_key, err)) < 0)
-        return r;
-    if (request_get_method(req) != METHOD_GET && request_get_method(req) != METHOD_HEAD
-        && (r = replay_check(api->replay, claim.signature, claim.date_usec, now, err)) < 0)
-        return r;
-    *ret_key = key;
-    *ret_user = user;
+    if (page->count)
+        memcpy(login->access_key, page->keypairs[0].keypair.access_key, ACCESS_KEY_MAX);
     return 0;
 }
 
-static int count_request(const struct api *api, struct request *req, const struct keypair *key,
-                         struct aq_error *err)
+/* On a worker thread. */
+static int auth_check_password(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    int64_t left = rate_count(api->rate, key->access_key, key->rate_limit,
-                              clock_monotonic_usec());
+    char hash[PASSWORD_HASH_MAX] = "";
+    struct login *login = data;
+    int r;
 
-    if (key->rate_limit <= 0) /* no limit: nothing to announce */
+    if ((r = store_find_login(tx, login->domain, login->email, &login->user_id, hash, err)) < 0)
+        return r;
+    login->is_right = password_verify(hash, login->password);
+    if (!login->is_right)
         return 0;
-    add_rate_headers(req, key->rate_limit, left);
-    if (left < 0)
-        return aq_fail_kind(err, EAGAIN, "rate-limit-exceeded",
-                            "more than %d requests in %d seconds; wait", key->rate_limit,
-                            RATE_WINDOW_SEC);
-    return 0;
+    if (login->new_password)
+        return password_hash(login->new_password, login->new_hash, err);
+    return auth_find_access_key(tx, login, err);
 }
 
-static int check_route(const struct api *api, struct request *req, const struct route *route,
-                       struct principal *who, struct aq_error *err)
+static void auth_fail_login(struct request *req)
 {
+    struct aq_error err = { 0 };
+
+    aq_fail_kind(&err, EACCES, "auth-failed", "User credential mismatch.");
+    request_fail(req, &err);
+}
+
+static void auth_start_login(struct login *login, store_done_fn done)
+{
+    struct aq_error err = { 0 };
+
+    if (login->api->logins >= LOGINS_MAX) {
+        aq_fail_kind(&err, EAGAIN, "rate-limit-exceeded",
+                     "too many passwords are being checked; try again in a second");
+        request_fail(login->req, &err);
+        return;
+    }
+    if (store_read(core_store(login->api->core), auth_check_password, done, login) < 0) {
+        aq_fail_oom(&err);
+        request_fail(login->req, &err);
+        return;
+    }
+    login->api->logins++;
+}
+
+/* ---- a keypair for a password ---- */
+
+static const struct field authorize_fields[] = {
+    { "type", FIELD_STR, FIELD_REQUIRED, offsetof(struct login, type), 1, 16,
+      .doc = "\"keypair\"" },
+    { "domain", FIELD_STR, FIELD_REQUIRED, offsetof(struct login, domain), 1, 64 },
+    { "username", FIELD_STR, FIELD_REQUIRED, offsetof(struct login, email), 1, 256,
+      .doc = "e-mail address" },
+    { "password", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET, offsetof(struct login, password), 1,
+      PASSWORD_MAX },
+    { "stoken|sToken", FIELD_IGNORED },
+    { "otp", FIELD_IGNORED },
+    FIELD_END,
+};
+
+static void auth_write_credentials(const struct user *user, const struct keypair *key,
+                                   struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    jsonw_key(w, "data");
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "response_type", "success");
+    jsonw_member_str(w, "access_key", key->access_key);
+    jsonw_member_str(w, "secret_key", key->secret_key);
+    jsonw_member_str(w, "role", user_role_name(user->role));
+    jsonw_member_str(w, "status", user_status_name(user->status));
+    api_write_uuid(w, "user_id", &user->id);
+    jsonw_object_end(w);
+    jsonw_object_end(w);
+}
+
+static void auth_on_password_verified(void *data, int r, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    const struct login *login = data;
     const struct keypair *key = NULL;
     const struct user *user = NULL;
-    int r;
 
-    if ((r = find_signer(api, req, &key, &user, err)) < 0)
-        return r;
-    memcpy(who->access_key, key->access_key, sizeof(who->access_key));
-    who->user_id = user->id;
-    who->role = user->role;
-    if (user->domain && !(who->domain = arena_strdup(request_get_arena(req), user->domain)))
-        return aq_fail(err, ENOMEM, "request");
-    if (!principal_may(user->role, route->role & API_ROLE_MASK))
-        return aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access");
-    if (api->is_frozen && (route->role & API_FREEZABLE))
-        return aq_fail_kind(err, EAGAIN, "server-frozen",
-                            "the manager is frozen by an administrator; try later");
-    return count_request(api, req, key, err);
+    login->api->logins--;
+    if (r < 0) {
+        request_fail(login->req, err);
+        return;
+    }
+    if (login->is_right && login->access_key[0]) {
+        user = core_find_user(login->api->core, &login->user_id);
+        key = core_find_keypair(login->api->core, login->access_key);
+    }
+    if (!user || user->status != USER_ACTIVE || !key || !key->is_active) {
+        auth_fail_login(login->req);
+        return;
+    }
+    auth_write_credentials(user, key, &w);
+    request_reply_json(login->req, 200, &out);
 }
 
-int api_guard(struct request *req, const struct route *route, void *data, struct aq_error *err)
+static struct login *login_new(struct api *api, struct request *req)
 {
-    const char *version = request_get_header(req, "X-BackendAI-Version");
-    const struct api *api = data;
-    struct principal *who = arena_alloc(request_get_arena(req), sizeof(*who));
-    int r;
+    struct login *login = arena_alloc(request_get_arena(req), sizeof(*login));
 
-    if (!who)
-        return aq_fail(err, ENOMEM, "request");
-    request_set_data(req, who);
-    if (!version)
-        version = request_get_header(req, "X-Sorna-Version");
-    if ((r = api_version_accept(version, &who->version, err)) < 0)
-        return r;
-    if ((route->role & API_ROLE_MASK) != API_PUBLIC)
-        return check_route(api, req, route, who, err);
-    add_rate_headers(req, ANONYMOUS_RATE_LIMIT, ANONYMOUS_RATE_LIMIT);
+    if (login) {
+        login->api = api;
+        login->req = req;
+    }
+    return login;
+}
+
+static void auth_on_authorize(struct request *req, void *data)
+{
+    struct login *login = login_new(data, req);
+    struct aq_error err = { 0 };
+
+    if (!login)
+        aq_fail_oom(&err);
+    else if (api_decode(req, login, NULL, &err) == 0 && strcmp(login->type, "keypair"))
+        api_fail_param(&err, "type", "must be \"keypair\"");
+    if (err.code)
+        request_fail(req, &err);
+    else
+        auth_start_login(login, auth_on_password_verified);
+}
+
+/* ---- a new password ---- */
+
+struct password_params {
+    const char *old_password, *new_password, *again;
+};
+
+static const struct field password_fields[] = {
+    { "old_password", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET,
+      offsetof(struct password_params, old_password), 1, PASSWORD_MAX },
+    { "new_password", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET,
+      offsetof(struct password_params, new_password), 8, PASSWORD_MAX },
+    { "new_password2", FIELD_STR, FIELD_REQUIRED | FIELD_SECRET,
+      offsetof(struct password_params, again), 1, PASSWORD_MAX },
+    FIELD_END,
+};
+
+static void auth_on_password_saved(void *data, int r, const struct aq_error *err)
+{
+    struct request *req = data;
+
+    if (r < 0)
+        request_fail(req, err);
+    else
+        request_reply(req, 200, "application/json", "{}", 2);
+}
+
+/* The user as it is, with the new hash. */
+static int auth_save_password(const struct login *login, const struct user *user,
+                              struct aq_error *err)
+{
+    AQ_CLEANUP(event_batch_freep) struct event_batch *batch = event_batch_new();
+    struct event *event = batch ? event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec())
+                                : NULL;
+
+    if (!event || accounts_copy_user(&event->user.user, user) < 0
+        || !(event->user.password_hash = strdup(login->new_hash)))
+        return aq_fail_oom(err);
+    core_save(login->api->core, AQ_TAKE(batch), auth_on_password_saved, login->req);
     return 0;
 }
 
-int api_owner(const struct api *api, const struct request *req, const char *owner_access_key,
-              const struct keypair **ret, struct aq_error *err)
+static void auth_on_password_checked(void *data, int r, const struct aq_error *err)
+{
+    const struct login *login = data;
+    const struct user *user;
+    struct aq_error failed = { 0 };
+
+    login->api->logins--;
+    if (r < 0) {
+        request_fail(login->req, err);
+        return;
+    }
+    user = core_find_user(login->api->core, &login->user_id);
+    if (!login->is_right || !user) {
+        auth_fail_login(login->req);
+        return;
+    }
+    if (auth_save_password(login, user, &failed) < 0)
+        request_fail(login->req, &failed);
+}
+
+static void auth_on_update_password(struct request *req, void *data)
 {
     const struct principal *who = api_principal(req);
-    const struct keypair *key;
-    const struct user *user;
+    const struct api *api = data;
+    const struct user *user = core_find_user(api->core, &who->user_id);
+    struct password_params params = { 0 };
+    struct login *login = login_new(data, req);
+    struct aq_error err = { 0 };
 
-    if (!owner_access_key || strcmp(owner_access_key, who->access_key) == 0)
-        owner_access_key = who->access_key;
-    else if (!principal_may(who->role, API_ADMIN))
-        return aq_fail_kind(err, EPERM, "generic-forbidden",
-                            "only administrators may act for another access key");
-    key = core_find_keypair(api->core, owner_access_key);
-    user = key ? core_find_user(api->core, &key->user_id) : NULL;
-    if (!user || !key->is_active)
-        return api_fail_param(err, "owner_access_key", "there is no such active access key");
-    if (who->role == ROLE_ADMIN
-        && (user->role == ROLE_SUPERADMIN || !user->domain || strcmp(user->domain, who->domain)))
-        return aq_fail_kind(err, EPERM, "generic-forbidden",
-                            "the access key belongs to another domain or to a superadmin");
-    *ret = key;
-    return 0;
+    if (!login || !user)
+        aq_fail_oom(&err);
+    else if (api_decode(req, &params, NULL, &err) == 0 && strcmp(params.new_password, params.again))
+        api_fail_param(&err, "new_password2", "is not the same as new_password");
+    if (!err.code) {
+        login->domain = who->domain;
+        login->email = arena_strdup(request_get_arena(req), user->email);
+        login->password = params.old_password;
+        login->new_password = params.new_password;
+        if (!login->email)
+            aq_fail_oom(&err);
+    }
+    if (err.code)
+        request_fail(req, &err);
+    else
+        auth_start_login(login, auth_on_password_checked);
 }
+
+/* ---- roles ---- */
+
+struct role_params {
+    const char *project;
+};
+
+static const struct field role_fields[] = {
+    { "group", FIELD_STR, FIELD_NULLABLE, offsetof(struct role_params, project), 1, 64,
+      .doc = "name or id of a project" },
+    FIELD_END,
+};
+
+/* A member's role in the group, NULL if it is none of the user's. */
+static const char *auth_find_project_role(const struct core *core, const struct user *user,
+                                          const char *text)
+{
+    const struct project *project;
+    struct uuid id;
+
+    if (uuid_parse(text, &id) == 0)
+        project = core_find_project(core, &id);
+    else
+        project = core_find_project_named(core, user->domain, text);
+    for (size_t i = 0; project && i < user->project_count; i++)
+        if (uuid_equals(&user->project_ids[i], &project->id))
+            return "user";
+    return NULL;
+}
+
+static void auth_on_role(struct request *req, void *data)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    const struct api *api = data;
+    const struct user *user = core_find_user(api->core, &api_principal(req)->user_id);
+    struct role_params params = { 0 };
+    struct aq_error err = { 0 };
+
+    if (!user)
+        aq_fail_kind(&err, EACCES, "auth-failed", "Unauthorized access");
+    if (err.code || api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "global_role", user->role == ROLE_SUPERADMIN ? "superadmin" : "user");
+    jsonw_member_str(&w, "domain_role", user->role == ROLE_ADMIN ? "admin" : "user");
+    jsonw_member_str(&w, "group_role",
+                     params.project ? auth_find_project_role(api->core, user, params.project)
+                                    : NULL);
+    jsonw_object_end(&w);
+    request_reply_json(req, 200, &out);
+}
+
+const struct route auth_routes[] = {
+    { METHOD_GET, "/auth", API_USER, auth_on_test, echo_fields, "Whether the signature is good" },
+    { METHOD_POST, "/auth", API_USER, auth_on_test, echo_fields, "Whether the signature is good" },
+    { METHOD_GET, "/auth/test", API_USER, auth_on_test, echo_fields,
+      "Whether the signature is good" },
+    { METHOD_POST, "/auth/test", API_USER, auth_on_test, echo_fields,
+      "Whether the signature is good" },
+    { METHOD_POST, "/auth/authorize", API_PUBLIC, auth_on_authorize, authorize_fields,
+      "Exchange e-mail and password for a keypair" },
+    { METHOD_GET, "/auth/role", API_USER, auth_on_role, role_fields, "The caller's roles" },
+    { METHOD_POST, "/auth/update-password", API_USER, auth_on_update_password, password_fields,
+      "Change the caller's password" },
+};
+API_ROUTES_END(auth);

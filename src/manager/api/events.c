@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GET /events/session: what happens to sessions, as server-sent events.
  *
  * Events of before the request are not repeated, but for one: who asks by id
@@ -8,23 +9,24 @@
 #include <string.h>
 
 #include "http/sse.h"
+#include "manager/api/resources.h"
 #include "manager/api/session_find.h"
+#include "store/query.h"
 
 enum scope { SCOPE_ALL, SCOPE_SESSION, SCOPE_KERNEL };
 
 struct event_params {
-    const char *session_name, *owner_access_key, *group, *scope;
+    const char *session_name, *owner_access_key, *project, *scope;
     struct uuid session_id;
 };
 
 static const struct field event_fields[] = {
-    { "sessionName|name", FIELD_STR, FIELD_NULLABLE,
-      offsetof(struct event_params, session_name), 1, SESSION_NAME_MAX,
-      .doc = "exact; \"*\" for all" },
+    { "sessionName|name", FIELD_STR, FIELD_NULLABLE, offsetof(struct event_params, session_name), 1,
+      SESSION_NAME_MAX, .doc = "exact; \"*\" for all" },
     { "sessionId", FIELD_UUID, FIELD_NULLABLE, offsetof(struct event_params, session_id) },
     { "scope", FIELD_STR, 0, offsetof(struct event_params, scope), 1, 16,
       .doc = "*, session or kernel" },
-    { "group|groupName", FIELD_STR, FIELD_NULLABLE, offsetof(struct event_params, group), 1, 64,
+    { "group|groupName", FIELD_STR, FIELD_NULLABLE, offsetof(struct event_params, project), 1, 64,
       .doc = "project; \"*\" for all" },
     { "ownerAccessKey|owner_access_key", FIELD_STR, FIELD_NULLABLE,
       offsetof(struct event_params, owner_access_key), 1, 64,
@@ -37,10 +39,10 @@ struct feed {
     struct request *req;
     struct core_subscriber *subscriber;
     enum scope scope;
-    char access_key[ACCESS_KEY_MAX]; /* "" = everyone's */
-    const char *domain;              /* NULL = any */
-    const char *name;                /* NULL = any */
-    struct uuid group_id, session_id; /* nil = any */
+    char access_key[ACCESS_KEY_MAX];    /* "" = everyone's */
+    const char *domain;                 /* NULL = any */
+    const char *name;                   /* NULL = any */
+    struct uuid project_id, session_id; /* nil = any */
     struct store_page *page;
 };
 
@@ -54,13 +56,13 @@ static void feed_end(struct feed *feed)
     request_end(feed->req); /* the feed is in its arena */
 }
 
-static void on_gone(struct request *req, void *data)
+static void events_on_gone(struct request *req, void *data)
 {
     (void)req;
     feed_end(data);
 }
 
-static bool is_wanted(const struct feed *feed, const struct core_event *event)
+static bool events_is_wanted(const struct feed *feed, const struct core_event *event)
 {
     const struct session *s = event->session;
 
@@ -68,12 +70,12 @@ static bool is_wanted(const struct feed *feed, const struct core_event *event)
         || (feed->scope == SCOPE_KERNEL && !event->kernel))
         return false;
     return (!feed->access_key[0] || strcmp(s->access_key, feed->access_key) == 0)
-        && (!feed->domain || (s->domain && strcmp(s->domain, feed->domain) == 0))
-        && (!feed->name || strcmp(s->name, feed->name) == 0)
-        && (uuid_is_nil(&feed->group_id) || uuid_equals(&s->group_id, &feed->group_id));
+           && (!feed->domain || (s->domain && strcmp(s->domain, feed->domain) == 0))
+           && (!feed->name || strcmp(s->name, feed->name) == 0)
+           && (uuid_is_nil(&feed->project_id) || uuid_equals(&s->project_id, &feed->project_id));
 }
 
-static void write_image(struct jsonw *w, const struct core_image_status *image)
+static void events_write_image(struct jsonw *w, const struct core_image_status *image)
 {
     jsonw_key(w, "image");
     jsonw_object_begin(w);
@@ -85,7 +87,7 @@ static void write_image(struct jsonw *w, const struct core_image_status *image)
     jsonw_object_end(w);
 }
 
-static int send_event(struct feed *feed, const struct core_event *event)
+static int events_send_event(struct feed *feed, const struct core_event *event)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct session *s = event->session;
@@ -104,49 +106,50 @@ static int send_event(struct feed *feed, const struct core_event *event)
     if (event->has_exit)
         jsonw_member_int(&w, "exitCode", event->exit_code);
     if (event->image)
-        write_image(&w, event->image);
-    if (event->misuse)
-        jsonw_member_str(&w, "misuse", event->misuse);
+        events_write_image(&w, event->image);
+    if (event->limit_violations)
+        jsonw_member_str(&w, "misuse", event->limit_violations);
     jsonw_object_end(&w);
     if (!strbuf_ok(&out))
         return -ENOMEM;
     return sse_send(feed->req, event->name, NULL, out.data, out.len);
 }
 
-static void send_close(struct feed *feed)
+static void events_send_close(struct feed *feed)
 {
     (void)sse_send(feed->req, "server_close", NULL, "{}", 2);
     feed_end(feed);
 }
 
 /* The event by which a session ends in this state: its last. */
-static const char *last_event_name(enum session_status status)
+static const char *events_name_of_last(enum session_status status)
 {
     return status == SESSION_CANCELLED ? "session_cancelled" : "session_terminated";
 }
 
-static bool is_last(const struct core_event *event)
+static bool events_is_last(const struct core_event *event)
 {
     return session_is_terminal(event->session->status)
-        && strcmp(event->name, last_event_name(event->session->status)) == 0;
+           && strcmp(event->name, events_name_of_last(event->session->status)) == 0;
 }
 
-static void on_event(void *data, const struct core_event *event)
+static void events_on_event(void *data, const struct core_event *event)
 {
     struct feed *feed = data;
 
-    if (is_wanted(feed, event) && send_event(feed, event) < 0)
+    if (events_is_wanted(feed, event) && events_send_event(feed, event) < 0)
         feed_end(feed); /* gone, or too slow to be kept */
-    else if (!uuid_is_nil(&feed->session_id) && is_last(event))
-        send_close(feed);
+    else if (!uuid_is_nil(&feed->session_id) && events_is_last(event))
+        events_send_close(feed);
 }
 
 /* ---- a session that has ended already ---- */
 
-static int read_ended(struct store_tx *tx, void *data, struct aq_error *err)
+static int events_read_ended(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct feed *feed = data;
-    const struct store_query query = { .ids = &feed->session_id, .id_count = 1,
+    const struct store_query query = { .ids = &feed->session_id,
+                                       .id_count = 1,
                                        .access_key = feed->access_key[0] ? feed->access_key : NULL,
                                        .domain = feed->domain };
 
@@ -154,21 +157,21 @@ static int read_ended(struct store_tx *tx, void *data, struct aq_error *err)
 }
 
 /* As the events that this session's end was told by. */
-static void send_ended(struct feed *feed, const struct session *s)
+static void events_send_ended(struct feed *feed, const struct session *s)
 {
     struct core_event event = { .session = s, .reason = s->reason };
 
     sse_begin(feed->req, NULL, NULL);
     if (s->result != RESULT_UNDEFINED) {
         event.name = s->result == RESULT_SUCCESS ? "session_success" : "session_failure";
-        (void)send_event(feed, &event);
+        (void)events_send_event(feed, &event);
     }
-    event.name = last_event_name(s->status);
-    (void)send_event(feed, &event);
-    send_close(feed);
+    event.name = events_name_of_last(s->status);
+    (void)events_send_event(feed, &event);
+    events_send_close(feed);
 }
 
-static void on_ended_read(void *data, int r, const struct aq_error *err)
+static void events_on_ended_read(void *data, int r, const struct aq_error *err)
 {
     struct aq_error missing = { 0 };
     struct feed *feed = data;
@@ -179,7 +182,7 @@ static void on_ended_read(void *data, int r, const struct aq_error *err)
         return;
     }
     if (page->count) {
-        send_ended(feed, &page->sessions[0].session);
+        events_send_ended(feed, &page->sessions[0].session);
     } else {
         problem_no_such(&missing, "session", "no session of this owner has this id");
         request_fail(feed->req, &missing);
@@ -189,7 +192,7 @@ static void on_ended_read(void *data, int r, const struct aq_error *err)
 
 /* ---- the request ---- */
 
-static int read_scope(const char *text, enum scope *ret, struct aq_error *err)
+static int events_read_scope(const char *text, enum scope *ret, struct aq_error *err)
 {
     if (strcmp(text, "*") == 0)
         *ret = SCOPE_ALL;
@@ -202,7 +205,8 @@ static int read_scope(const char *text, enum scope *ret, struct aq_error *err)
     return 0;
 }
 
-static int read_owner(struct feed *feed, const struct event_params *params, struct aq_error *err)
+static int events_read_owner(struct feed *feed, const struct event_params *params,
+                             struct aq_error *err)
 {
     const struct principal *who = api_principal(feed->req);
     const struct keypair *owner;
@@ -219,30 +223,30 @@ static int read_owner(struct feed *feed, const struct event_params *params, stru
     return 0;
 }
 
-static int read_group(struct feed *feed, const char *text, struct aq_error *err)
+static int events_read_project(struct feed *feed, const char *text, struct aq_error *err)
 {
     const char *domain = api_principal(feed->req)->domain;
-    const struct group *group;
+    const struct project *project;
 
     if (!text || strcmp(text, "*") == 0)
         return 0;
-    if (uuid_parse(text, &feed->group_id) == 0)
+    if (uuid_parse(text, &feed->project_id) == 0)
         return 0;
-    if (!(group = core_find_group_named(feed->api->core, domain ? domain : "default", text)))
+    if (!(project = core_find_project_named(feed->api->core, domain ? domain : "default", text)))
         return problem_no_such(err, "user group (or project)", "'%s' does not exist", text);
-    feed->group_id = group->id;
+    feed->project_id = project->id;
     return 0;
 }
 
-static int read_feed(struct feed *feed, struct aq_error *err)
+static int events_read_feed(struct feed *feed, struct aq_error *err)
 {
     struct event_params params = { .scope = "*" };
     int r;
 
     if ((r = api_decode(feed->req, &params, NULL, err)) < 0
-        || (r = read_scope(params.scope, &feed->scope, err)) < 0
-        || (r = read_owner(feed, &params, err)) < 0
-        || (r = read_group(feed, params.group, err)) < 0)
+        || (r = events_read_scope(params.scope, &feed->scope, err)) < 0
+        || (r = events_read_owner(feed, &params, err)) < 0
+        || (r = events_read_project(feed, params.project, err)) < 0)
         return r;
     if (params.session_name && strcmp(params.session_name, "*") != 0)
         feed->name = params.session_name;
@@ -250,50 +254,51 @@ static int read_feed(struct feed *feed, struct aq_error *err)
     return 0;
 }
 
-static bool is_visible(const struct feed *feed, const struct session *s)
+static bool events_is_visible(const struct feed *feed, const struct session *s)
 {
     const struct core_event event = { .session = s };
 
-    return feed->scope == SCOPE_KERNEL || is_wanted(feed, &event);
+    return feed->scope == SCOPE_KERNEL || events_is_wanted(feed, &event);
 }
 
-static void start(struct feed *feed, struct aq_error *err)
+static void events_start(struct feed *feed, struct aq_error *err)
 {
     const struct uuid *id = uuid_is_nil(&feed->session_id) ? NULL : &feed->session_id;
     const struct session *live = id ? core_find_session(feed->api->core, id) : NULL;
 
-    if (id && (!live || !is_visible(feed, live))) {
-        if (store_read(core_store(feed->api->core), read_ended, on_ended_read, feed) < 0)
-            aq_fail(err, ENOMEM, "events");
+    if (id && (!live || !events_is_visible(feed, live))) {
+        if (store_read(core_store(feed->api->core), events_read_ended, events_on_ended_read, feed)
+            < 0)
+            aq_fail_oom(err);
         return;
     }
-    if (!(feed->subscriber = core_subscribe(feed->api->core, id, on_event, feed))) {
-        aq_fail(err, ENOMEM, "events");
+    if (!(feed->subscriber = core_subscribe(feed->api->core, id, events_on_event, feed))) {
+        aq_fail_oom(err);
         return;
     }
     sse_begin(feed->req, NULL, NULL);
-    request_set_gone(feed->req, on_gone, feed);
+    request_set_gone(feed->req, events_on_gone, feed);
 }
 
-static void on_events(struct request *req, void *data)
+static void events_on_follow(struct request *req, void *data)
 {
     struct feed *feed = arena_alloc(request_get_arena(req), sizeof(*feed));
     struct aq_error err = { 0 };
 
     if (!feed)
-        aq_fail(&err, ENOMEM, "events");
+        aq_fail_oom(&err);
     if (!err.code) {
         feed->api = data;
         feed->req = req;
-        if (read_feed(feed, &err) == 0)
-            start(feed, &err);
+        if (events_read_feed(feed, &err) == 0)
+            events_start(feed, &err);
     }
     if (err.code)
         request_fail(req, &err);
 }
 
 const struct route events_routes[] = {
-    { METHOD_GET, "/events/session", API_USER, on_events, event_fields,
+    { METHOD_GET, "/events/session", API_USER, events_on_follow, event_fields,
       "What happens to sessions, as server-sent events" },
 };
 API_ROUTES_END(events);

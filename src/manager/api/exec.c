@@ -1,8 +1,13 @@
-/* A command in a session's container: WebSocket here, a link stream to its agent.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command in a session's container, or the input of its program: WebSocket here, a link
+ * stream to its agent.
  *
  * First in:  {"type": "start", "command": ["ls", "-l"], "env": {"A": "b"},
  *            "cwd": "/tmp", "tty": false, "input": true, "rows": 24, "cols": 80};
- *            everything but the type may be left out, no command is a shell
+ *            everything but the type may be left out, no command is a shell.
+ *            Or {"type": "feed"}: what follows is the standard input of the session's
+ *            program, which was created with "input": "stream". It ends with the
+ *            WebSocket at the latest; no output comes
  * Then in:   binary: a zero byte and standard input; {"type": "end"} its end;
  *            {"type": "resize", "rows", "cols"}; {"type": "signal", "signal": 2};
  *            {"type": "ping"}
@@ -18,6 +23,7 @@
 
 #include "http/websocket.h"
 #include "link/exec.h"
+#include "manager/api/resources.h"
 #include "manager/api/session_find.h"
 
 #define EXEC_QUEUE_HIGH (256 * 1024)
@@ -26,7 +32,7 @@
 
 enum { CHANNEL_INPUT = 0, CHANNEL_OUTPUT = 1, CHANNEL_ERRORS = 2 };
 
-struct exec {
+struct api_exec {
     struct api *api;
     struct websocket *ws;       /* NULL after close */
     struct link_stream *stream; /* NULL before the start and after close */
@@ -40,7 +46,7 @@ struct exec {
     bool is_paused;  /* the stream, for a slow reader */
 };
 
-static void exec_free(struct exec *exec)
+static void api_exec_free(struct api_exec *exec)
 {
     link_stream_close(exec->stream);
     strbuf_done(&exec->held);
@@ -50,35 +56,35 @@ static void exec_free(struct exec *exec)
 
 /* ---- to the client ---- */
 
-static void send_text(struct exec *exec, struct strbuf *text)
+static void api_exec_send_text(struct api_exec *exec, struct strbuf *text)
 {
     if (strbuf_ok(text) && exec->ws)
         (void)websocket_send(exec->ws, true, text->data, text->len);
     strbuf_done(text);
 }
 
-static void send_type(struct exec *exec, const char *type)
+static void api_exec_send_type(struct api_exec *exec, const char *type)
 {
     struct strbuf out = STRBUF_INIT;
 
     strbuf_addf(&out, "{\"type\":\"%s\"}", type);
-    send_text(exec, &out);
+    api_exec_send_text(exec, &out);
 }
 
 /* The last message; then the WebSocket ends. */
-static void end(struct exec *exec, struct strbuf *text)
+static void api_exec_end(struct api_exec *exec, struct strbuf *text)
 {
     if (exec->is_told) {
         strbuf_done(text);
         return;
     }
     exec->is_told = true;
-    send_text(exec, text);
+    api_exec_send_text(exec, text);
     if (exec->ws)
         websocket_close(exec->ws, WEBSOCKET_NORMAL, NULL);
 }
 
-static void fail(struct exec *exec, const char *kind, const char *message)
+static void api_exec_fail(struct api_exec *exec, const char *kind, const char *message)
 {
     struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -88,16 +94,16 @@ static void fail(struct exec *exec, const char *kind, const char *message)
     jsonw_member_str(&w, "kind", kind);
     jsonw_member_str(&w, "message", message);
     jsonw_object_end(&w);
-    end(exec, &out);
+    api_exec_end(exec, &out);
 }
 
-static void fail_by(struct exec *exec, const struct aq_error *err)
+static void api_exec_fail_by(struct api_exec *exec, const struct aq_error *err)
 {
-    fail(exec, err->kind ? err->kind : "service-unavailable", err->text);
+    api_exec_fail(exec, err->kind ? err->kind : "service-unavailable", err->text);
 }
 
 /* A mistake of the client: what runs goes on. */
-static void complain(struct exec *exec, const struct aq_error *err)
+static void api_exec_complain(struct api_exec *exec, const struct aq_error *err)
 {
     struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -107,12 +113,12 @@ static void complain(struct exec *exec, const struct aq_error *err)
     jsonw_member_str(&w, "field", err->field);
     jsonw_member_str(&w, "message", err->text);
     jsonw_object_end(&w);
-    send_text(exec, &out);
+    api_exec_send_text(exec, &out);
 }
 
 /* ---- from the agent ---- */
 
-static void pass_output(struct exec *exec, char channel, const char *bytes, size_t len)
+static void api_exec_pass_output(struct api_exec *exec, char channel, const char *bytes, size_t len)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
@@ -128,11 +134,12 @@ static void pass_output(struct exec *exec, char channel, const char *bytes, size
     }
 }
 
-static void pass_end(struct exec *exec, const char *bytes, size_t len)
+static void api_exec_pass_end(struct api_exec *exec, const char *bytes, size_t len)
 {
     struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    int code = len > 0 ? (unsigned char)bytes[0] : 0, signum = len > 1 ? (unsigned char)bytes[1] : 0;
+    int code = len > 0 ? (unsigned char)bytes[0] : 0,
+        signum = len > 1 ? (unsigned char)bytes[1] : 0;
 
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "type", "ended");
@@ -142,57 +149,68 @@ static void pass_end(struct exec *exec, const char *bytes, size_t len)
     else
         jsonw_member_null(&w, "signal");
     jsonw_object_end(&w);
-    end(exec, &out);
+    api_exec_end(exec, &out);
 }
 
-static void pass_failure(struct exec *exec, const char *bytes, size_t len)
+static void api_exec_pass_failure(struct api_exec *exec, const char *bytes, size_t len)
 {
     AQ_CLEANUP(aq_freep) char *kind = strndup(bytes, len);
     size_t text = kind ? AQ_MIN(strlen(kind) + 1, len) : len;
     AQ_CLEANUP(aq_freep) char *message = strndup(bytes + text, len - text);
 
     if (kind && message)
-        fail(exec, kind, message);
+        api_exec_fail(exec, kind, message);
 }
 
-static int on_frame(void *data, enum exec_type type, const char *bytes, size_t len)
+static int api_exec_on_frame(void *data, enum exec_type type, const char *bytes, size_t len)
 {
-    struct exec *exec = data;
+    struct api_exec *exec = data;
 
     switch (type) {
-    case EXEC_STARTED: send_type(exec, "started"); break;
-    case EXEC_OUTPUT: pass_output(exec, CHANNEL_OUTPUT, bytes, len); break;
-    case EXEC_ERRORS: pass_output(exec, CHANNEL_ERRORS, bytes, len); break;
-    case EXEC_ENDED: pass_end(exec, bytes, len); break;
-    case EXEC_FAILED: pass_failure(exec, bytes, len); break;
+    case EXEC_STARTED:
+        api_exec_send_type(exec, "started");
+        break;
+    case EXEC_OUTPUT:
+        api_exec_pass_output(exec, CHANNEL_OUTPUT, bytes, len);
+        break;
+    case EXEC_ERRORS:
+        api_exec_pass_output(exec, CHANNEL_ERRORS, bytes, len);
+        break;
+    case EXEC_ENDED:
+        api_exec_pass_end(exec, bytes, len);
+        break;
+    case EXEC_FAILED:
+        api_exec_pass_failure(exec, bytes, len);
+        break;
     case EXEC_INPUT:
     case EXEC_END_INPUT:
-    default: break;
+    default:
+        break;
     }
     return 0;
 }
 
-static void on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+static void api_exec_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
 {
-    struct exec *exec = data;
+    struct api_exec *exec = data;
 
     (void)stream;
-    if (exec_frames_read(&exec->held, bytes, len, on_frame, exec) < 0)
-        fail(exec, "service-unavailable", "the agent's answer makes no sense");
+    if (exec_frames_read(&exec->held, bytes, len, api_exec_on_frame, exec) < 0)
+        api_exec_fail(exec, "service-unavailable", "the agent's answer makes no sense");
 }
 
-static void on_drain(void *data, struct link_stream *stream)
+static void api_exec_on_drain(void *data, struct link_stream *stream)
 {
-    struct exec *exec = data;
+    struct api_exec *exec = data;
 
     (void)stream;
     if (exec->ws)
         websocket_resume(exec->ws);
 }
 
-static void on_open(void *data, struct link_stream *stream)
+static void api_exec_on_open(void *data, struct link_stream *stream)
 {
-    struct exec *exec = data;
+    struct api_exec *exec = data;
 
     exec->stream_id = *link_stream_id(stream);
     exec->is_open = true;
@@ -203,23 +221,23 @@ static void on_open(void *data, struct link_stream *stream)
         websocket_resume(exec->ws);
 }
 
-static void on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+static void api_exec_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
 {
-    struct exec *exec = data;
+    struct api_exec *exec = data;
 
     (void)stream;
     exec->stream = NULL;
     if (err)
-        fail_by(exec, err);
+        api_exec_fail_by(exec, err);
     else
-        fail(exec, "session-ended", "the session has ended");
+        api_exec_fail(exec, "session-ended", "the session has ended");
 }
 
 static const struct link_stream_ops stream_ops = {
-    .on_open = on_open,
-    .on_data = on_data,
-    .on_drain = on_drain,
-    .on_close = on_close,
+    .on_open = api_exec_on_open,
+    .on_data = api_exec_on_data,
+    .on_drain = api_exec_on_drain,
+    .on_close = api_exec_on_close,
 };
 
 /* ---- from the client ---- */
@@ -245,7 +263,7 @@ static const struct field input_fields[] = {
 };
 
 /* As long as the runner's packet allows; it says so. */
-static int check_command(const json_t *command, struct aq_error *err)
+static int api_exec_check_command(const json_t *command, struct aq_error *err)
 {
     const json_t *word;
     size_t i;
@@ -258,7 +276,7 @@ static int check_command(const json_t *command, struct aq_error *err)
     return 0;
 }
 
-static int check_env(const json_t *env, struct aq_error *err)
+static int api_exec_check_env(const json_t *env, struct aq_error *err)
 {
     const char *name;
     json_t *value;
@@ -272,7 +290,7 @@ static int check_env(const json_t *env, struct aq_error *err)
     return 0;
 }
 
-static void put_json(struct jsonw *w, const char *key, const json_t *value)
+static void api_exec_put_json(struct jsonw *w, const char *key, const json_t *value)
 {
     AQ_CLEANUP(aq_freep) char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
 
@@ -284,62 +302,87 @@ static void put_json(struct jsonw *w, const char *key, const json_t *value)
     }
 }
 
-static void describe(const struct exec_input *input, struct strbuf *out)
+static void api_exec_describe(const struct exec_input *input, struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
 
     jsonw_object_begin(&w);
-    put_json(&w, "argv", input->command);
-    put_json(&w, "env", input->env);
+    api_exec_put_json(&w, "argv", input->command);
+    api_exec_put_json(&w, "env", input->env);
     if (input->cwd)
         jsonw_member_str(&w, "cwd", input->cwd);
     jsonw_object_end(&w);
 }
 
-static int start(struct exec *exec, const struct exec_input *input, struct aq_error *err)
+static void api_exec_open(struct api_exec *exec, struct msg_stream_open *open)
+{
+    struct aq_error err = { 0 };
+
+    exec->is_started = true;
+    if (core_open_stream(exec->api->core, exec->agent_id, open, &stream_ops, exec, &exec->stream,
+                         &err)
+        < 0)
+        api_exec_fail_by(exec, &err);
+    else
+        websocket_pause(exec->ws); /* what was read already goes into 'early' */
+}
+
+static int api_exec_feed(struct api_exec *exec, struct aq_error *err)
+{
+    struct msg_stream_open open = { .kind = "input", .kernel_id = exec->kernel_id };
+
+    if (exec->is_started)
+        return api_fail_param(err, "type", "the input or a command has begun already");
+    api_exec_open(exec, &open);
+    return 0;
+}
+
+static int api_exec_start(struct api_exec *exec, const struct exec_input *input,
+                          struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf command = STRBUF_INIT;
-    struct msg_stream_open open = { .kind = "exec", .kernel_id = exec->kernel_id,
-                                    .tty = input->tty, .input = input->input,
-                                    .rows = input->rows, .cols = input->cols };
+    struct msg_stream_open open = { .kind = "exec",
+                                    .kernel_id = exec->kernel_id,
+                                    .tty = input->tty,
+                                    .input = input->input,
+                                    .rows = input->rows,
+                                    .cols = input->cols };
     int r;
 
     if (exec->is_started)
         return api_fail_param(err, "type", "the command runs already");
     if (input->cwd && input->cwd[0] != '/')
         return api_fail_param(err, "cwd", "must be an absolute path");
-    r = check_command(input->command, err);
+    r = api_exec_check_command(input->command, err);
     if (r == 0)
-        r = check_env(input->env, err);
+        r = api_exec_check_env(input->env, err);
     if (r < 0)
         return r;
-    describe(input, &command);
+    api_exec_describe(input, &command);
     if (!strbuf_ok(&command))
-        return aq_fail(err, ENOMEM, "command");
+        return aq_fail_oom(err);
     open.command = command.data;
-    exec->is_started = true;
-    r = core_open_stream(exec->api->core, exec->agent_id, &open, &stream_ops, exec, &exec->stream,
-                         err);
-    if (r < 0)
-        fail_by(exec, err);
-    else
-        websocket_pause(exec->ws); /* what was read already goes into 'early' */
+    api_exec_open(exec, &open);
     return 0;
 }
 
-static int control(struct exec *exec, const struct exec_input *input, struct aq_error *err)
+static int api_exec_control(struct api_exec *exec, const struct exec_input *input,
+                            struct aq_error *err)
 {
-    const struct msg_stream_control control = {
-        .stream_id = exec->stream_id, .rows = input->rows, .cols = input->cols,
+    const struct msg_stream_control api_exec_control = {
+        .stream_id = exec->stream_id,
+        .rows = input->rows,
+        .cols = input->cols,
         .signal = input->signal,
     };
 
     return exec->stream && exec->is_open
-               ? core_control_stream(exec->api->core, exec->agent_id, &control, err)
+               ? core_control_stream(exec->api->core, exec->agent_id, &api_exec_control, err)
                : 0;
 }
 
-static void write_frames(struct exec *exec, enum exec_type type, const char *bytes, size_t len)
+static void api_exec_write_frames(struct api_exec *exec, enum exec_type type, const char *bytes,
+                                  size_t len)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf frames = STRBUF_INIT;
 
@@ -357,8 +400,8 @@ static void write_frames(struct exec *exec, enum exec_type type, const char *byt
         websocket_pause(exec->ws);
 }
 
-static int handle_text(struct exec *exec, const char *text, size_t len, struct arena *arena,
-                       struct aq_error *err)
+static int api_exec_handle_text(struct api_exec *exec, const char *text, size_t len,
+                                struct arena *arena, struct aq_error *err)
 {
     struct exec_input input = { .rows = 0 };
     json_auto_t *json = NULL;
@@ -368,44 +411,46 @@ static int handle_text(struct exec *exec, const char *text, size_t len, struct a
         || (r = decode_object(input_fields, json, arena, &input, err)) < 0)
         return r;
     if (strcmp(input.type, "start") == 0)
-        return start(exec, &input, err);
+        return api_exec_start(exec, &input, err);
+    if (strcmp(input.type, "feed") == 0)
+        return api_exec_feed(exec, err);
     if (strcmp(input.type, "ping") == 0)
         return 0;
     if (strcmp(input.type, "end") == 0) {
-        write_frames(exec, EXEC_END_INPUT, NULL, 0);
+        api_exec_write_frames(exec, EXEC_END_INPUT, NULL, 0);
         return 0;
     }
     if (strcmp(input.type, "resize") == 0)
         return input.rows && input.cols
-                   ? control(exec, &input, err)
+                   ? api_exec_control(exec, &input, err)
                    : api_fail_param(err, input.rows ? "cols" : "rows", "is required");
     if (strcmp(input.type, "signal") == 0)
-        return input.signal ? control(exec, &input, err)
+        return input.signal ? api_exec_control(exec, &input, err)
                             : api_fail_param(err, "signal", "is required");
     return api_fail_param(err, "type", "'%s' is not supported", input.type);
 }
 
-static void on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
-                       void *data)
+static void api_exec_on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
+                                void *data)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct aq_error err = { 0 };
-    struct exec *exec = data;
+    struct api_exec *exec = data;
 
     (void)ws;
     if (exec->is_told)
         return;
     if (is_text) {
-        if (handle_text(exec, bytes, len, &arena, &err) < 0)
-            complain(exec, &err);
+        if (api_exec_handle_text(exec, bytes, len, &arena, &err) < 0)
+            api_exec_complain(exec, &err);
     } else if (len && bytes[0] == CHANNEL_INPUT && len > 1) {
-        write_frames(exec, EXEC_INPUT, bytes + 1, len - 1);
+        api_exec_write_frames(exec, EXEC_INPUT, bytes + 1, len - 1);
     }
 }
 
-static void on_ws_drain(struct websocket *ws, void *data)
+static void api_exec_on_ws_drain(struct websocket *ws, void *data)
 {
-    struct exec *exec = data;
+    struct api_exec *exec = data;
 
     (void)ws;
     if (exec->is_paused && exec->stream) {
@@ -414,28 +459,28 @@ static void on_ws_drain(struct websocket *ws, void *data)
     }
 }
 
-static void on_ws_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
-                        void *data)
+static void api_exec_on_ws_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
+                                 void *data)
 {
     (void)ws;
     (void)code;
     (void)err;
-    exec_free(data);
+    api_exec_free(data);
 }
 
 static const struct websocket_ops ws_ops = {
-    .on_message = on_message,
-    .on_drain = on_ws_drain,
-    .on_close = on_ws_close,
+    .on_message = api_exec_on_message,
+    .on_drain = api_exec_on_ws_drain,
+    .on_close = api_exec_on_ws_close,
 };
 
 /* ---- the request ---- */
 
-static int accept_exec(struct request *req, struct api *api, const struct kernel *kernel,
-                       struct aq_error *err)
+static int api_exec_accept(struct request *req, struct api *api, const struct kernel *kernel,
+                           struct aq_error *err)
 {
     const struct websocket_options options = { .message_max = EXEC_MESSAGE_MAX };
-    struct exec *exec;
+    struct api_exec *exec;
     int r;
 
     if (kernel->status != KERNEL_RUNNING || !kernel->agent_id)
@@ -444,7 +489,7 @@ static int accept_exec(struct request *req, struct api *api, const struct kernel
                             kernel_status_name(kernel->status));
     exec = calloc(1, sizeof(*exec));
     if (!exec)
-        return aq_fail(err, ENOMEM, "command");
+        return aq_fail_oom(err);
     strbuf_init(&exec->held);
     strbuf_init(&exec->early);
     exec->api = api;
@@ -452,23 +497,23 @@ static int accept_exec(struct request *req, struct api *api, const struct kernel
     memcpy(exec->agent_id, kernel->agent_id, strlen(kernel->agent_id) + 1);
     r = websocket_accept(req, &options, &ws_ops, exec, &exec->ws, err);
     if (r < 0)
-        exec_free(exec);
+        api_exec_free(exec);
     return r;
 }
 
-static void on_exec(struct request *req, void *data)
+static void api_exec_on_request(struct request *req, void *data)
 {
     const struct session *session = session_find_live_by_owner(data, req);
     struct aq_error err = { 0 };
 
     if (!session)
         return;
-    if (accept_exec(req, data, &session->kernels[0], &err) < 0)
+    if (api_exec_accept(req, data, &session->kernels[0], &err) < 0)
         request_fail(req, &err);
 }
 
 const struct route exec_routes[] = {
-    { METHOD_GET, "/aliquot/v1/sessions/{name}/exec", API_USER, on_exec, owner_fields,
-      "Run a command in a session's main container, over WebSocket" },
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/exec", API_USER, api_exec_on_request, owner_fields,
+      "Run a command in a session's main container, or give its program input, over WebSocket" },
 };
 API_ROUTES_END(exec);

@@ -1,27 +1,28 @@
-/* GET /aliquot/v1/resource-groups/{key}/fair-share: who has used how much lately, and is owed what */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /aliquot/v1/resource-groups/{key}/fair-share: recent usage and fair-share factors */
 #include <string.h>
 
-#include "manager/api/api.h"
+#include "manager/api/resources.h"
 
-struct view {
+struct fair_share_view {
     const struct api *api;
     const struct principal *who;
     struct jsonw w;
 };
 
-static bool is_member(const struct api *api, const struct principal *who,
-                      const struct core_fair_row *row)
+static bool fair_share_is_member(const struct api *api, const struct principal *who,
+                                 const struct core_fair_row *row)
 {
     const struct user *u = core_find_user(api->core, &who->user_id);
 
-    for (size_t i = 0; u && i < u->group_count; i++)
-        if (uuid_equals(&u->groups[i], &row->project))
+    for (size_t i = 0; u && i < u->project_count; i++)
+        if (uuid_equals(&u->project_ids[i], &row->project))
             return true;
     return false;
 }
 
 /* Users see themselves, their projects and their domain; a domain's administrators all of it. */
-static bool may_see(const struct view *v, const struct core_fair_row *row)
+static bool fair_share_may_see(const struct fair_share_view *v, const struct core_fair_row *row)
 {
     if (principal_is_superadmin(v->who))
         return true;
@@ -29,18 +30,18 @@ static bool may_see(const struct view *v, const struct core_fair_row *row)
         return false;
     if (row->level == CORE_FAIR_DOMAIN || principal_may(v->who->role, API_ADMIN))
         return true;
-    return row->level == CORE_FAIR_PROJECT ? is_member(v->api, v->who, row)
+    return row->level == CORE_FAIR_PROJECT ? fair_share_is_member(v->api, v->who, row)
                                            : uuid_equals(&row->user, &v->who->user_id);
 }
 
-static void write_row(void *data, const struct core_fair_row *row)
+static void fair_share_write_row(void *data, const struct core_fair_row *row)
 {
     static const char *const levels[] = { "domain", "project", "user" };
-    struct view *v = data;
-    const struct group *project = core_find_group(v->api->core, &row->project);
+    struct fair_share_view *v = data;
+    const struct project *project = core_find_project(v->api->core, &row->project);
     const struct user *user = core_find_user(v->api->core, &row->user);
 
-    if (!may_see(v, row))
+    if (!fair_share_may_see(v, row))
         return;
     jsonw_object_begin(&v->w);
     jsonw_member_str(&v->w, "level", levels[row->level]);
@@ -62,11 +63,11 @@ static void write_row(void *data, const struct core_fair_row *row)
     jsonw_object_end(&v->w);
 }
 
-static void on_list(struct request *req, void *data)
+static void fair_share_on_list(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct api *api = data;
-    struct view view = { .api = api, .who = api_principal(req), .w = jsonw_make(&out) };
+    struct fair_share_view view = { .api = api, .who = api_principal(req), .w = jsonw_make(&out) };
     struct aq_error err = { 0 };
 
     if (!api_has_no_params(req))
@@ -74,7 +75,9 @@ static void on_list(struct request *req, void *data)
     jsonw_object_begin(&view.w);
     jsonw_key(&view.w, "items");
     jsonw_array_begin(&view.w);
-    if (core_list_fair_share(api->core, request_get_param(req, "key"), write_row, &view, &err) < 0) {
+    if (core_list_fair_share(api->core, request_get_param(req, "key"), fair_share_write_row, &view,
+                             &err)
+        < 0) {
         request_fail(req, &err);
         return;
     }
@@ -84,7 +87,7 @@ static void on_list(struct request *req, void *data)
 }
 
 const struct route fair_share_routes[] = {
-    { METHOD_GET, "/aliquot/v1/resource-groups/{key}/fair-share", API_USER, on_list, NULL,
-      "Show who has used how much of a resource group lately" },
+    { METHOD_GET, "/aliquot/v1/resource-groups/{key}/fair-share", API_USER, fair_share_on_list,
+      NULL, "Show who has used how much of a resource group lately" },
 };
 API_ROUTES_END(fair_share);

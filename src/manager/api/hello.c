@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first words: version, health, and the route table as documentation. */
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/api/api.h"
+#include "manager/api/resources.h"
 
 /* What clients that look at the manager's version are told: the features that
  * they then use are those that are served here.
  */
 #define MANAGER_COMPATIBLE "24.09.0"
 
-static void write_route(const struct route *route, struct jsonw *w)
+static void hello_write_route(const struct route *route, struct jsonw *w)
 {
     jsonw_object_begin(w);
     jsonw_member_str(w, "method", method_name(route->method));
@@ -21,7 +22,7 @@ static void write_route(const struct route *route, struct jsonw *w)
     jsonw_object_end(w);
 }
 
-static void on_routes(struct request *req, void *data)
+static void hello_on_routes(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -34,16 +35,16 @@ static void on_routes(struct request *req, void *data)
     jsonw_key(&w, "routes");
     jsonw_array_begin(&w);
     for (size_t i = 0; i < count; i++)
-        write_route(routes[i], &w);
+        hello_write_route(routes[i], &w);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
 }
 
-/* ---- the same for people ---- */
+/* ---- the same as text ---- */
 
 /* Names come from static tables, but "<" in a doc line must not break the page. */
-static void add_html(struct strbuf *out, const char *text)
+static void hello_escape_html(struct strbuf *out, const char *text)
 {
     for (; *text; text++) {
         if (*text == '<')
@@ -55,7 +56,7 @@ static void add_html(struct strbuf *out, const char *text)
     }
 }
 
-static void add_html_params(struct strbuf *out, const struct field *table)
+static void hello_write_html_params(struct strbuf *out, const struct field *table)
 {
     const char *separator = "";
 
@@ -64,31 +65,31 @@ static void add_html_params(struct strbuf *out, const struct field *table)
                     field->names, field->flags & FIELD_REQUIRED ? "*" : "");
         if (field->sub) {
             strbuf_adds(out, " { ");
-            add_html_params(out, field->sub);
+            hello_write_html_params(out, field->sub);
             strbuf_adds(out, " }");
         }
         separator = ", ";
     }
 }
 
-static void reply_html(const struct api *api, struct request *req)
+static void hello_reply_html(const struct api *api, struct request *req)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct route *const *routes;
     size_t count;
 
     routes = router_list(api->router, &count);
-    strbuf_adds(&out, "<!doctype html><html lang=en><meta charset=utf-8><title>Aliquot "
-                      ALIQUOT_VERSION "</title><h1>Aliquot " ALIQUOT_VERSION "</h1>"
-                      "<p>Requests are signed. Parameters marked * are required.<table>"
-                      "<tr><th>method<th>path<th>who<th>what<th>parameters");
+    strbuf_adds(&out,
+                "<!doctype html><html lang=en><meta charset=utf-8><title>Aliquot " ALIQUOT_VERSION
+                "</title><h1>Aliquot " ALIQUOT_VERSION "</h1>"
+                "<p>Requests are signed. Parameters marked * are required.<table>"
+                "<tr><th>method<th>path<th>who<th>what<th>parameters");
     for (size_t i = 0; i < count; i++) {
-        strbuf_addf(&out, "<tr><td>%s<td><code>%s</code><td>%s<td>",
-                    method_name(routes[i]->method), routes[i]->path,
-                    api_role_name(routes[i]->role & API_ROLE_MASK));
-        add_html(&out, routes[i]->doc);
+        strbuf_addf(&out, "<tr><td>%s<td><code>%s</code><td>%s<td>", method_name(routes[i]->method),
+                    routes[i]->path, api_role_name(routes[i]->role & API_ROLE_MASK));
+        hello_escape_html(&out, routes[i]->doc);
         strbuf_adds(&out, "<td>");
-        add_html_params(&out, routes[i]->body);
+        hello_write_html_params(&out, routes[i]->body);
     }
     strbuf_adds(&out, "</table></html>\n");
     if (strbuf_ok(&out))
@@ -97,21 +98,22 @@ static void reply_html(const struct api *api, struct request *req)
         request_reply_empty(req, 500);
 }
 
-static void on_hello(struct request *req, void *data)
+static void hello_on_hello(struct request *req, void *data)
 {
-    static const char hello[] = "{\"version\":\"" API_VERSION_ANNOUNCED "\",\"manager\":\""
-                                MANAGER_COMPATIBLE "\",\"aliquot\":\"" ALIQUOT_VERSION "\"}";
+    static const char hello[] = "{\"version\":\"" API_VERSION_ANNOUNCED
+                                "\",\"manager\":\"" MANAGER_COMPATIBLE
+                                "\",\"aliquot\":\"" ALIQUOT_VERSION "\"}";
     const char *accept = request_get_header(req, "Accept");
 
     if (accept && strstr(accept, "text/html"))
-        reply_html(data, req);
+        hello_reply_html(data, req);
     else if (request_get_query(req, "routes"))
-        on_routes(req, data);
+        hello_on_routes(req, data);
     else
         request_reply(req, 200, "application/json", hello, sizeof(hello) - 1);
 }
 
-static void on_health(struct request *req, void *data)
+static void hello_on_health(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -120,8 +122,7 @@ static void on_health(struct request *req, void *data)
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "status", api->is_frozen ? "frozen" : "ok");
     jsonw_member_str(&w, "version", ALIQUOT_VERSION);
-    jsonw_member_int(&w, "uptime_sec",
-                     (clock_monotonic_usec() - api->started_usec) / USEC_PER_SEC);
+    jsonw_member_int(&w, "uptime_sec", (clock_monotonic_usec() - api->started_usec) / USEC_PER_SEC);
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
 }
@@ -132,9 +133,10 @@ static const struct field hello_fields[] = {
 };
 
 const struct route hello_routes[] = {
-    { METHOD_GET, "/", API_PUBLIC, on_hello, hello_fields,
+    { METHOD_GET, "/", API_PUBLIC, hello_on_hello, hello_fields,
       "Versions, for negotiation; for a browser this table" },
-    { METHOD_GET, "/aliquot/v1/routes", API_PUBLIC, on_routes, NULL, "All routes as data" },
-    { METHOD_GET, "/aliquot/v1/health", API_PUBLIC, on_health, NULL, "Whether the manager works" },
+    { METHOD_GET, "/aliquot/v1/routes", API_PUBLIC, hello_on_routes, NULL, "All routes as data" },
+    { METHOD_GET, "/aliquot/v1/health", API_PUBLIC, hello_on_health, NULL,
+      "Whether the manager works" },
 };
 API_ROUTES_END(hello);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logs of sessions: kept ones whole, live ones as they grow.
  *
  * Bytes come over a stream from the agent that ran the kernel. A reader that
@@ -7,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "manager/api/resources.h"
 #include "manager/api/session_find.h"
+#include "store/query.h"
 
 /* The old route answers with one JSON text: the end of a longer log. */
 #define LOG_TEXT_MAX (1024 * 1024)
@@ -40,20 +43,20 @@ static const struct field stream_fields[] = {
     FIELD_END,
 };
 
-struct log_reader {
+struct logs_log_reader {
     struct api *api;
     struct request *req;
     bool as_text, follow;
     int64_t tail;
-    bool has_begun, is_paused;
+    bool lifecycle_kernel_has_begun, is_paused;
     struct strbuf text;
     struct uuid kernel_id;
     uint32_t rank;
-    struct link_stream *stream; /* NULL until open and after its end */
+    struct link_stream *stream;         /* NULL until open and after its end */
     struct core_subscriber *subscriber; /* while the kernel has not been started */
 };
 
-static void reader_free(struct log_reader *reader)
+static void logs_reader_free(struct logs_log_reader *reader)
 {
     if (reader->subscriber)
         core_unsubscribe(reader->api->core, reader->subscriber);
@@ -62,7 +65,7 @@ static void reader_free(struct log_reader *reader)
     free(reader);
 }
 
-static void reply_text(struct log_reader *reader)
+static void logs_reply_text(struct logs_log_reader *reader)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -78,9 +81,9 @@ static void reply_text(struct log_reader *reader)
     request_reply_json(reader->req, 200, &out);
 }
 
-static void on_drain(struct request *req, void *data)
+static void logs_on_drain(struct request *req, void *data)
 {
-    struct log_reader *reader = data;
+    struct logs_log_reader *reader = data;
 
     (void)req;
     if (reader->is_paused && reader->stream) {
@@ -89,50 +92,50 @@ static void on_drain(struct request *req, void *data)
     }
 }
 
-static void begin(struct log_reader *reader)
+static void logs_begin(struct logs_log_reader *reader)
 {
-    if (!reader->as_text && !reader->has_begun)
-        request_begin(reader->req, 200, "text/plain; charset=utf-8", on_drain, reader);
-    reader->has_begun = true;
+    if (!reader->as_text && !reader->lifecycle_kernel_has_begun)
+        request_begin(reader->req, 200, "text/plain; charset=utf-8", logs_on_drain, reader);
+    reader->lifecycle_kernel_has_begun = true;
 }
 
 /* Everything was read ('err' NULL) or nothing more will come. */
-static void finish(struct log_reader *reader, const struct aq_error *err)
+static void logs_finish(struct logs_log_reader *reader, const struct aq_error *err)
 {
     request_set_gone(reader->req, NULL, NULL);
-    if (err && !reader->has_begun) {
+    if (err && !reader->lifecycle_kernel_has_begun) {
         request_fail(reader->req, err);
     } else if (reader->as_text) {
-        reply_text(reader);
+        logs_reply_text(reader);
     } else if (err) {
         request_abort(reader->req);
     } else {
-        begin(reader);
+        logs_begin(reader);
         request_end(reader->req);
     }
-    reader_free(reader);
+    logs_reader_free(reader);
 }
 
-static void on_gone(struct request *req, void *data)
+static void logs_on_gone(struct request *req, void *data)
 {
     struct aq_error err = { 0 };
 
     (void)req;
     aq_fail(&err, EPIPE, "the reader has gone");
-    finish(data, &err);
+    logs_finish(data, &err);
 }
 
 /* ---- the agent's stream ---- */
 
-static void on_open(void *data, struct link_stream *stream)
+static void logs_on_open(void *data, struct link_stream *stream)
 {
     (void)stream;
-    begin(data);
+    logs_begin(data);
 }
 
-static void on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+static void logs_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
 {
-    struct log_reader *reader = data;
+    struct logs_log_reader *reader = data;
     struct aq_error err = { 0 };
 
     if (reader->as_text) {
@@ -141,50 +144,52 @@ static void on_data(void *data, struct link_stream *stream, const char *bytes, s
             strbuf_consume(&reader->text, reader->text.len - LOG_TEXT_MAX);
         return;
     }
-    begin(reader);
+    logs_begin(reader);
     if (request_write(reader->req, bytes, len) < 0) {
         aq_fail(&err, EPIPE, "the reader has gone or is too slow");
-        finish(reader, &err);
+        logs_finish(reader, &err);
     } else if (request_get_queued(reader->req) > LOG_QUEUE_HIGH) {
         reader->is_paused = true;
         link_stream_pause(stream, true);
     }
 }
 
-static void on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+static void logs_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
 {
-    struct log_reader *reader = data;
+    struct logs_log_reader *reader = data;
 
     (void)stream;
     reader->stream = NULL;
     /* An agent keeps no log of a program that wrote nothing. */
-    finish(reader, err && err->code == ENOENT ? NULL : err);
+    logs_finish(reader, err && err->code == ENOENT ? NULL : err);
 }
 
 static const struct link_stream_ops stream_ops = {
-    .on_open = on_open,
-    .on_data = on_data,
-    .on_close = on_close,
+    .on_open = logs_on_open,
+    .on_data = logs_on_data,
+    .on_close = logs_on_close,
 };
 
 /* Ask the kernel's agent. A kernel that was never given to one has no log. */
-static void open_stream(struct log_reader *reader, const char *agent_id)
+static void logs_open_stream(struct logs_log_reader *reader, const char *agent_id)
 {
-    struct msg_stream_open open = { .kind = "logs", .kernel_id = reader->kernel_id,
+    struct msg_stream_open open = { .kind = "logs",
+                                    .kernel_id = reader->kernel_id,
                                     .follow = reader->follow,
                                     .tail_lines = reader->tail };
     struct aq_error err = { 0 };
 
     if (!agent_id || !*agent_id) {
-        finish(reader, NULL);
+        logs_finish(reader, NULL);
         return;
     }
-    if (core_open_stream(reader->api->core, agent_id, &open, &stream_ops, reader,
-                         &reader->stream, &err) == 0)
+    if (core_open_stream(reader->api->core, agent_id, &open, &stream_ops, reader, &reader->stream,
+                         &err)
+        == 0)
         return;
     if (err.code == ENOTCONN)
         err.kind = "service-unavailable";
-    finish(reader, &err);
+    logs_finish(reader, &err);
 }
 
 /* ---- which kernel, and has it begun ---- */
@@ -194,9 +199,9 @@ static bool kernel_has_begun(enum kernel_status status)
     return status >= KERNEL_RUNNING;
 }
 
-static void on_event(void *data, const struct core_event *event)
+static void logs_on_event(void *data, const struct core_event *event)
 {
-    struct log_reader *reader = data;
+    struct logs_log_reader *reader = data;
     const struct kernel *kernel;
 
     if (reader->rank >= event->session->kernel_count)
@@ -206,23 +211,23 @@ static void on_event(void *data, const struct core_event *event)
         return;
     core_unsubscribe(reader->api->core, reader->subscriber);
     reader->subscriber = NULL;
-    open_stream(reader, kernel->agent_id);
+    logs_open_stream(reader, kernel->agent_id);
 }
 
-static bool is_chosen(const struct log_params *params, const struct kernel *kernel)
+static bool logs_is_chosen(const struct log_params *params, const struct kernel *kernel)
 {
     char hostname[KERNEL_HOSTNAME_MAX];
 
-    return !uuid_is_nil(&params->kernel_id)
-               ? uuid_equals(&kernel->id, &params->kernel_id)
-               : strcmp(kernel_hostname(kernel, hostname),
-                        params->kernel ? params->kernel : "main1") == 0;
+    return !uuid_is_nil(&params->kernel_id) ? uuid_equals(&kernel->id, &params->kernel_id)
+                                            : strcmp(kernel_hostname(kernel, hostname),
+                                                     params->kernel ? params->kernel : "main1")
+                                                  == 0;
 }
 
-static struct log_reader *reader_new(struct request *req, const struct log_params *params,
-                                     const struct kernel *kernel)
+static struct logs_log_reader *logs_reader_new(struct request *req, const struct log_params *params,
+                                               const struct kernel *kernel)
 {
-    struct log_reader *reader = calloc(1, sizeof(*reader));
+    struct logs_log_reader *reader = calloc(1, sizeof(*reader));
 
     if (!reader)
         return NULL;
@@ -234,45 +239,45 @@ static struct log_reader *reader_new(struct request *req, const struct log_param
     reader->kernel_id = kernel->id;
     reader->rank = kernel->rank;
     strbuf_init(&reader->text);
-    request_set_gone(req, on_gone, reader);
+    request_set_gone(req, logs_on_gone, reader);
     return reader;
 }
 
 /* 'chosen' NULL: the session has none that is meant. */
-static void serve(struct request *req, const struct log_params *params, const struct uuid *session,
-                  const struct kernel *chosen)
+static void logs_serve(struct request *req, const struct log_params *params,
+                       const struct uuid *session, const struct kernel *chosen)
 {
     static const struct aq_error no_memory = { .code = ENOMEM, .text = "log" };
     const struct kernel *live;
-    struct log_reader *reader = NULL;
+    struct logs_log_reader *reader = NULL;
     struct aq_error err = { 0 };
 
     if (!chosen)
         problem_no_such(&err, "kernel", "the session has no such kernel");
-    else if (request_is_gone(req) || !(reader = reader_new(req, params, chosen)))
-        aq_fail(&err, ENOMEM, "log");
+    else if (request_is_gone(req) || !(reader = logs_reader_new(req, params, chosen)))
+        aq_fail_oom(&err);
     if (err.code) {
         request_fail(req, &err);
         return;
     }
     live = core_find_kernel(params->api->core, &reader->kernel_id); /* newer than a row */
     if (!live || kernel_has_begun(live->status))
-        open_stream(reader, live ? live->agent_id : chosen->agent_id);
+        logs_open_stream(reader, live ? live->agent_id : chosen->agent_id);
     else if (!reader->follow)
-        finish(reader, NULL); /* nothing was written yet */
-    else if (!(reader->subscriber
-               = core_subscribe(reader->api->core, session, on_event, reader)))
-        finish(reader, &no_memory);
+        logs_finish(reader, NULL); /* nothing was written yet */
+    else if (!(reader->subscriber = core_subscribe(reader->api->core, session, logs_on_event,
+                                                   reader)))
+        logs_finish(reader, &no_memory);
 }
 
-static void on_found(struct request *req, const struct session_row *row, void *data)
+static void logs_on_found(struct request *req, const struct session_row *row, void *data)
 {
     const struct kernel *chosen = NULL;
 
     for (size_t i = 0; !chosen && i < row->kernel_count; i++)
-        if (is_chosen(data, &row->kernels[i].kernel))
+        if (logs_is_chosen(data, &row->kernels[i].kernel))
             chosen = &row->kernels[i].kernel;
-    serve(req, data, &row->session.id, chosen);
+    logs_serve(req, data, &row->session.id, chosen);
 }
 
 static void serve_live(struct request *req, const struct session *session,
@@ -281,19 +286,19 @@ static void serve_live(struct request *req, const struct session *session,
     const struct kernel *chosen = NULL;
 
     for (size_t i = 0; !chosen && i < session->kernel_count; i++)
-        if (is_chosen(params, &session->kernels[i]))
+        if (logs_is_chosen(params, &session->kernels[i]))
             chosen = &session->kernels[i];
-    serve(req, params, &session->id, chosen);
+    logs_serve(req, params, &session->id, chosen);
 }
 
-static void start(struct request *req, struct api *api, bool as_text)
+static void logs_start(struct request *req, struct api *api, bool as_text)
 {
     struct log_params *params = arena_alloc(request_get_arena(req), sizeof(*params));
     const struct session *live;
     struct aq_error err = { 0 };
 
     if (!params)
-        aq_fail(&err, ENOMEM, "log");
+        aq_fail_oom(&err);
     if (err.code || api_decode(req, params, NULL, &err) < 0) {
         request_fail(req, &err);
         return;
@@ -304,23 +309,23 @@ static void start(struct request *req, struct api *api, bool as_text)
     if (live)
         serve_live(req, live, params);
     else
-        session_find(api, req, params->owner_access_key, on_found, params);
+        session_find(api, req, params->owner_access_key, logs_on_found, params);
 }
 
-static void on_text(struct request *req, void *data)
+static void logs_on_text(struct request *req, void *data)
 {
-    start(req, data, true);
+    logs_start(req, data, true);
 }
 
-static void on_stream(struct request *req, void *data)
+static void logs_on_stream(struct request *req, void *data)
 {
-    start(req, data, false);
+    logs_start(req, data, false);
 }
 
 const struct route logs_routes[] = {
-    { METHOD_GET, "/session/{name}/logs", API_USER, on_text, text_fields,
+    { METHOD_GET, "/session/{name}/logs", API_USER, logs_on_text, text_fields,
       "The end of a session's log, as one text" },
-    { METHOD_GET, "/aliquot/v1/sessions/{name}/logs", API_USER, on_stream, stream_fields,
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/logs", API_USER, logs_on_stream, stream_fields,
       "A session's log as plain bytes, followed live if wanted" },
 };
 API_ROUTES_END(logs);

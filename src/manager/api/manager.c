@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /manager: status (running or frozen) and the announcement.
  *
  * Both are settings in the store, read once at the start, so that they
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manager/api/api.h"
+#include "manager/api/resources.h"
 #include "store/token.h"
 
 #define SETTING_STATUS "manager.status"
@@ -17,7 +18,7 @@ struct loaded {
     struct strbuf status, announcement;
 };
 
-static int read_settings(struct store_tx *tx, void *data, struct aq_error *err)
+static int manager_read_settings(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct loaded *loaded = data;
     int r = setting_get(tx, SETTING_STATUS, &loaded->status, err);
@@ -31,12 +32,12 @@ static int read_settings(struct store_tx *tx, void *data, struct aq_error *err)
 int manager_load(struct api *api, struct aq_error *err)
 {
     struct loaded loaded = { STRBUF_INIT, STRBUF_INIT };
-    int r = store_call(core_store(api->core), read_settings, &loaded, err);
+    int r = store_call(core_store(api->core), manager_read_settings, &loaded, err);
 
     if (r == 0) {
         api->is_frozen = strcmp(loaded.status.data, "frozen") == 0;
         if (loaded.announcement.len && !(api->announcement = strbuf_steal(&loaded.announcement)))
-            r = aq_fail(err, ENOMEM, "announcement");
+            r = aq_fail_oom(err);
     }
     strbuf_done(&loaded.status);
     strbuf_done(&loaded.announcement);
@@ -45,31 +46,31 @@ int manager_load(struct api *api, struct aq_error *err)
 
 /* ---- changing a setting ---- */
 
-struct change {
+struct manager_change {
     struct api *api;
     struct request *req;
     const char *key, *value;
 };
 
-static int write_setting(struct store_tx *tx, void *data, struct aq_error *err)
+static int manager_write_setting(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    const struct change *change = data;
+    const struct manager_change *change = data;
 
     return setting_set(tx, change->key, change->value, err);
 }
 
-static void on_status_written(void *data, int r, const struct aq_error *err)
+static void manager_on_status_written(void *data, int r, const struct aq_error *err)
 {
-    const struct change *change = data;
+    const struct manager_change *change = data;
 
     if (r == 0)
         change->api->is_frozen = strcmp(change->value, "frozen") == 0;
     api_reply_done(change->req, r, err);
 }
 
-static void on_announcement_written(void *data, int r, const struct aq_error *err)
+static void manager_on_announcement_written(void *data, int r, const struct aq_error *err)
 {
-    const struct change *change = data;
+    const struct manager_change *change = data;
 
     if (r == 0) {
         free(change->api->announcement);
@@ -78,16 +79,16 @@ static void on_announcement_written(void *data, int r, const struct aq_error *er
     api_reply_done(change->req, r, err);
 }
 
-static void start_change(struct api *api, struct request *req, const char *key, const char *value,
-                         store_done_fn done)
+static void manager_start_change(struct api *api, struct request *req, const char *key,
+                                 const char *value, store_done_fn done)
 {
-    struct change *change = arena_alloc(request_get_arena(req), sizeof(*change));
+    struct manager_change *change = arena_alloc(request_get_arena(req), sizeof(*change));
     struct aq_error err = { 0 };
 
     if (change)
-        *change = (struct change){ .api = api, .req = req, .key = key, .value = value };
-    if (!change || store_write(core_store(api->core), write_setting, done, change) < 0) {
-        aq_fail(&err, ENOMEM, "setting");
+        *change = (struct manager_change){ .api = api, .req = req, .key = key, .value = value };
+    if (!change || store_write(core_store(api->core), manager_write_setting, done, change) < 0) {
+        aq_fail_oom(&err);
         request_fail(req, &err);
     }
 }
@@ -99,7 +100,7 @@ static const struct field status_fields[] = {
     FIELD_END,
 };
 
-static void write_node(const struct api *api, const char *status, struct jsonw *w)
+static void manager_write_node(const struct api *api, const char *status, struct jsonw *w)
 {
     struct core_counts counts = core_get_counts(api->core);
     static const char api_version[] = "[9,\"20250722\"]";
@@ -117,7 +118,7 @@ static void write_node(const struct api *api, const char *status, struct jsonw *
     jsonw_object_end(w);
 }
 
-static void on_status(struct request *req, void *data)
+static void manager_on_status(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -132,7 +133,7 @@ static void on_status(struct request *req, void *data)
     jsonw_object_begin(&w);
     jsonw_key(&w, "nodes");
     jsonw_array_begin(&w);
-    write_node(api, status, &w);
+    manager_write_node(api, status, &w);
     jsonw_array_end(&w);
     jsonw_member_str(&w, "status", status);
     jsonw_member_int(&w, "active_sessions", (int64_t)core_get_counts(api->core).running);
@@ -151,7 +152,7 @@ static const struct field freeze_fields[] = {
     FIELD_END,
 };
 
-static void on_freeze(struct request *req, void *data)
+static void manager_on_freeze(struct request *req, void *data)
 {
     struct freeze_params params = { 0 };
     struct aq_error err = { 0 };
@@ -162,12 +163,12 @@ static void on_freeze(struct request *req, void *data)
     if (err.code)
         request_fail(req, &err);
     else
-        start_change(data, req, SETTING_STATUS, params.status, on_status_written);
+        manager_start_change(data, req, SETTING_STATUS, params.status, manager_on_status_written);
 }
 
 /* ---- announcement ---- */
 
-static void on_announcement(struct request *req, void *data)
+static void manager_on_announcement(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -193,7 +194,7 @@ static const struct field announce_fields[] = {
     FIELD_END,
 };
 
-static void on_announce(struct request *req, void *data)
+static void manager_on_announce(struct request *req, void *data)
 {
     struct announce_params params = { .message = "" };
     struct aq_error err = { 0 };
@@ -203,18 +204,18 @@ static void on_announce(struct request *req, void *data)
     if (err.code)
         request_fail(req, &err);
     else
-        start_change(data, req, SETTING_ANNOUNCEMENT, params.enabled ? params.message : "",
-                     on_announcement_written);
+        manager_start_change(data, req, SETTING_ANNOUNCEMENT, params.enabled ? params.message : "",
+                             manager_on_announcement_written);
 }
 
 const struct route manager_routes[] = {
-    { METHOD_GET, "/manager/status", API_PUBLIC, on_status, status_fields,
+    { METHOD_GET, "/manager/status", API_PUBLIC, manager_on_status, status_fields,
       "Whether the manager runs or is frozen" },
-    { METHOD_PUT, "/manager/status", API_SUPERADMIN, on_freeze, freeze_fields,
+    { METHOD_PUT, "/manager/status", API_SUPERADMIN, manager_on_freeze, freeze_fields,
       "Freeze: refuse whatever changes sessions; or run again" },
-    { METHOD_GET, "/manager/announcement", API_PUBLIC, on_announcement, NULL,
+    { METHOD_GET, "/manager/announcement", API_PUBLIC, manager_on_announcement, NULL,
       "What the administrators want everyone to read" },
-    { METHOD_POST, "/manager/announcement", API_SUPERADMIN, on_announce, announce_fields,
+    { METHOD_POST, "/manager/announcement", API_SUPERADMIN, manager_on_announce, announce_fields,
       "Set or clear the announcement" },
 };
 API_ROUTES_END(manager);

@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /aliquot/v1/keypair-policies: what one key may use */
-#include "manager/api/people.h"
+#include "manager/api/accounts.h"
+#include "manager/api/resources.h"
 
 #define UNSET (-1)
 
-struct params {
+struct policy_params {
     const char *name;
     enum maybe unlimited_unspecified;
     const json_t *total_slots, *max_pending_slots;
@@ -11,35 +13,40 @@ struct params {
     int64_t max_containers_per_session, max_pending_sessions, max_priority;
 };
 
+/* clang-format off */
 #define NUMBER(name, most)                                                                         \
-    { #name, FIELD_INT, 0, offsetof(struct params, name), 0, most, .doc = "0 = no limit" }
+    { #name, FIELD_INT, 0, offsetof(struct policy_params, name), 0, most, .doc = "0 = no limit" }
+/* clang-format on */
+/* clang-format off */
 #define CHANGES                                                                                    \
-    { "unlimited_unspecified", FIELD_MAYBE, 0, offsetof(struct params, unlimited_unspecified),     \
+    { "unlimited_unspecified", FIELD_MAYBE, 0, offsetof(struct policy_params, unlimited_unspecified),     \
       .doc = "slots that total_slots does not name are unlimited, else 0" },                       \
-    { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct params, total_slots) }, \
+    { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct policy_params, total_slots) }, \
     NUMBER(max_session_lifetime_sec, INT64_C(1) << 40), NUMBER(idle_timeout_sec, INT64_C(1) << 40), \
     NUMBER(max_concurrent_sessions, 1000000), NUMBER(max_containers_per_session, 1000000),         \
     NUMBER(max_pending_sessions, 1000000),                                                         \
     { "max_pending_slots|max_pending_session_resource_slots", FIELD_OBJECT, 0,                     \
-      offsetof(struct params, max_pending_slots),                                                  \
+      offsetof(struct policy_params, max_pending_slots),                                                  \
       .doc = "all that sessions which wait may ask for together" },                                \
-    { "max_priority", FIELD_INT, 0, offsetof(struct params, max_priority), 0, 100 }
+    { "max_priority", FIELD_INT, 0, offsetof(struct policy_params, max_priority), 0, 100 }
+/* clang-format on */
 
 static const struct field create_fields[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED, offsetof(struct params, name), 1, 256 },
+    { "name", FIELD_STR, FIELD_REQUIRED, offsetof(struct policy_params, name), 1, 256 },
     CHANGES,
     FIELD_END,
 };
 
 static const struct field change_fields[] = { CHANGES, FIELD_END };
 
-static void write_row(const struct api_list *list, const struct store_page *page, size_t i,
-                      struct jsonw *w)
+static void policy_write_row(const struct api_list *list, const struct store_page *page, size_t i,
+                             struct jsonw *w)
 {
-    const struct keypair_policy *policy = &page->policies[i];
+    const struct keypair_policy *policy = &page->policies[i].policy;
 
     jsonw_object_begin(w);
     jsonw_member_str(w, "name", policy->name);
+    jsonw_member_bool(w, "is_active", policy->is_active);
     jsonw_member_bool(w, "unlimited_unspecified", policy->unlimited_unspecified);
     jsonw_key(w, "total_slots");
     slots_write_json(&policy->total_slots, core_slot_types(list->api->core), w);
@@ -51,33 +58,35 @@ static void write_row(const struct api_list *list, const struct store_page *page
     jsonw_key(w, "max_pending_slots");
     slots_write_json(&policy->max_pending_slots, core_slot_types(list->api->core), w);
     jsonw_member_int(w, "max_priority", policy->max_priority);
+    api_write_time(w, "created_at", page->policies[i].created_usec);
     jsonw_object_end(w);
 }
 
-static const void *find(const struct core *core, const char *key)
+static const void *api_policy_find(const struct core *core, const char *key)
 {
     return core_find_policy(core, key);
 }
 
-static const void *find_same(const struct core *core, const void *params)
+static const void *policy_find_same(const struct core *core, const void *params)
 {
-    return core_find_policy(core, ((const struct params *)params)->name);
+    return core_find_policy(core, ((const struct policy_params *)params)->name);
 }
 
-static void fill(struct people_row *row)
+static void policy_fill(struct account_row *row)
 {
-    static const struct keypair_policy fresh = { .max_priority = 100 };
-    const struct params *params = row->params;
+    static const struct keypair_policy fresh = { .is_active = true, .max_priority = 100 };
+    const struct policy_params *params = row->params;
     const struct keypair_policy *old = row->old ? row->old : &fresh;
     struct keypair_policy *policy = &row->event->policy;
 
-    policy->name = people_text(row, params->name, old->name);
-    policy->unlimited_unspecified
-        = people_bool(params->unlimited_unspecified, old->unlimited_unspecified);
-    people_slots(row, params->total_slots, &old->total_slots, &policy->total_slots);
-    people_slots(row, params->max_pending_slots, &old->max_pending_slots,
-                 &policy->max_pending_slots);
-#define CHOOSE(member, type)                                                                       \
+    policy->name = account_text(row, params->name, old->name);
+    policy->is_active = old->is_active;
+    policy->unlimited_unspecified = account_bool(params->unlimited_unspecified,
+                                                 old->unlimited_unspecified);
+    account_slots(row, params->total_slots, &old->total_slots, &policy->total_slots);
+    account_slots(row, params->max_pending_slots, &old->max_pending_slots,
+                  &policy->max_pending_slots);
+#define CHOOSE(member, type) \
     policy->member = params->member == UNSET ? old->member : (type)params->member
     CHOOSE(max_session_lifetime_sec, int64_t);
     CHOOSE(idle_timeout_sec, int64_t);
@@ -88,36 +97,40 @@ static void fill(struct people_row *row)
 #undef CHOOSE
 }
 
-static void select_row(struct people_row *row, struct store_query *query)
+static void policy_select_row(struct account_row *row, struct store_query *query)
 {
-    query->name = people_keep(row, row->event->policy.name);
+    query->name = account_keep(row, row->event->policy.name);
 }
 
-static const struct params defaults = { NULL, MAYBE_UNSET, NULL, NULL, UNSET, UNSET, UNSET, UNSET,
-                                        UNSET, UNSET };
+static const struct policy_params defaults = { NULL,  MAYBE_UNSET, NULL,  NULL,  UNSET,
+                                               UNSET, UNSET,       UNSET, UNSET, UNSET };
 
-static const struct people_kind kind = {
+static const struct account_kind policy_kind = {
     .object = "keypair resource policy",
+    .noun = "policy",
+    .purge = PURGE_POLICY,
     .event = EVENT_KEYPAIR_POLICY_SAVED,
-    .params_size = sizeof(struct params),
+    .params_size = sizeof(struct policy_params),
     .defaults = &defaults,
     .list = store_list_policies,
-    .write = write_row,
-    .narrow = people_narrow_nothing,
-    .find = find,
-    .find_same = find_same,
-    .fill = fill,
-    .select = select_row,
+    .write = policy_write_row,
+    .narrow = account_narrow_nothing,
+    .find = api_policy_find,
+    .find_same = policy_find_same,
+    .fill = policy_fill,
+    .select = policy_select_row,
 };
 
-PEOPLE_HANDLERS(kind)
+ACCOUNT_HANDLERS(policy)
+ACCOUNT_REMOVAL_HANDLERS(policy)
 
 const struct route policy_routes[] = {
-    { METHOD_GET, "/aliquot/v1/keypair-policies", API_ADMIN, on_list, people_page_fields,
+    { METHOD_GET, "/aliquot/v1/keypair-policies", API_ADMIN, policy_on_list, account_page_fields,
       "List keypair policies" },
-    { METHOD_POST, "/aliquot/v1/keypair-policies", API_SUPERADMIN, on_create, create_fields,
+    { METHOD_POST, "/aliquot/v1/keypair-policies", API_SUPERADMIN, policy_on_create, create_fields,
       "Make a keypair policy" },
-    { METHOD_PATCH, "/aliquot/v1/keypair-policies/{key}", API_SUPERADMIN, on_change, change_fields,
-      "Change a keypair policy" },
+    { METHOD_PATCH, "/aliquot/v1/keypair-policies/{key}", API_SUPERADMIN, policy_on_change,
+      change_fields, "Change a keypair policy" },
+    ACCOUNT_REMOVAL_ROUTES(policy, "/aliquot/v1/keypair-policies/{key}", "a keypair policy"),
 };
 API_ROUTES_END(policy);

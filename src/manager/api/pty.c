@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A terminal inside a session: WebSocket here, a link stream to its agent.
  *
  * In:  {"type": "stdin", "chars": base64}, {"type": "resize", "rows", "cols"},
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "http/websocket.h"
+#include "manager/api/resources.h"
 #include "manager/api/session_find.h"
 
 #define PTY_QUEUE_HIGH (256 * 1024)
@@ -48,16 +50,17 @@ static const struct field input_fields[] = {
     FIELD_END,
 };
 
-static int send_stdin(struct pty *pty, const char *chars, struct arena *arena,
-                      struct aq_error *err)
+static int pty_send_stdin(struct pty *pty, const char *chars, struct arena *arena,
+                          struct aq_error *err)
 {
     size_t len = strlen(chars), size = 0;
     unsigned char *bytes = arena_alloc(arena, len + 1);
 
     if (!bytes)
-        return aq_fail(err, ENOMEM, "terminal");
+        return aq_fail_oom(err);
     if (sodium_base642bin(bytes, len, chars, len, "\r\n", &size, NULL,
-                          sodium_base64_VARIANT_ORIGINAL) < 0)
+                          sodium_base64_VARIANT_ORIGINAL)
+        < 0)
         return api_fail_param(err, "chars", "not base64");
     if (!pty->stream)
         return 0;
@@ -66,8 +69,8 @@ static int send_stdin(struct pty *pty, const char *chars, struct arena *arena,
     return 0;
 }
 
-static int handle_input(struct pty *pty, const char *text, size_t len, struct arena *arena,
-                        struct aq_error *err)
+static int pty_handle_input(struct pty *pty, const char *text, size_t len, struct arena *arena,
+                            struct aq_error *err)
 {
     struct msg_stream_control control = { .stream_id = pty->stream_id };
     struct pty_input input = { .chars = "" };
@@ -78,7 +81,7 @@ static int handle_input(struct pty *pty, const char *text, size_t len, struct ar
         || (r = decode_object(input_fields, json, arena, &input, err)) < 0)
         return r;
     if (strcmp(input.type, "stdin") == 0)
-        return send_stdin(pty, input.chars, arena, err);
+        return pty_send_stdin(pty, input.chars, arena, err);
     if (strcmp(input.type, "ping") == 0)
         return 0;
     if (strcmp(input.type, "resize") != 0)
@@ -90,7 +93,7 @@ static int handle_input(struct pty *pty, const char *text, size_t len, struct ar
     return core_control_stream(pty->api->core, pty->agent_id, &control, err);
 }
 
-static void send_error(struct pty *pty, const struct aq_error *err)
+static void pty_send_error(struct pty *pty, const struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -104,8 +107,8 @@ static void send_error(struct pty *pty, const struct aq_error *err)
         (void)websocket_send(pty->ws, true, out.data, out.len);
 }
 
-static void on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
-                       void *data)
+static void pty_on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
+                           void *data)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct aq_error err = { 0 };
@@ -113,11 +116,11 @@ static void on_message(struct websocket *ws, bool is_text, const char *bytes, si
 
     (void)ws;
     (void)is_text;
-    if (handle_input(pty, bytes, len, &arena, &err) < 0)
-        send_error(pty, &err);
+    if (pty_handle_input(pty, bytes, len, &arena, &err) < 0)
+        pty_send_error(pty, &err);
 }
 
-static void on_ws_drain(struct websocket *ws, void *data)
+static void pty_on_ws_drain(struct websocket *ws, void *data)
 {
     struct pty *pty = data;
 
@@ -128,8 +131,8 @@ static void on_ws_drain(struct websocket *ws, void *data)
     }
 }
 
-static void on_ws_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
-                        void *data)
+static void pty_on_ws_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
+                            void *data)
 {
     (void)ws;
     (void)code;
@@ -138,22 +141,22 @@ static void on_ws_close(struct websocket *ws, uint16_t code, const struct aq_err
 }
 
 static const struct websocket_ops ws_ops = {
-    .on_message = on_message,
-    .on_drain = on_ws_drain,
-    .on_close = on_ws_close,
+    .on_message = pty_on_message,
+    .on_drain = pty_on_ws_drain,
+    .on_close = pty_on_ws_close,
 };
 
 /* ---- from the agent ---- */
 
 /* Not upgraded yet: the request still wants its answer. */
-static void fail(struct pty *pty, const struct aq_error *err)
+static void pty_fail(struct pty *pty, const struct aq_error *err)
 {
     request_set_gone(pty->req, NULL, NULL);
     request_fail(pty->req, err);
     pty_free(pty);
 }
 
-static void on_open(void *data, struct link_stream *stream)
+static void pty_on_open(void *data, struct link_stream *stream)
 {
     const struct websocket_options options = { .message_max = PTY_MESSAGE_MAX };
     struct aq_error err = { 0 };
@@ -162,10 +165,10 @@ static void on_open(void *data, struct link_stream *stream)
     pty->stream_id = *link_stream_id(stream);
     request_set_gone(pty->req, NULL, NULL);
     if (websocket_accept(pty->req, &options, &ws_ops, pty, &pty->ws, &err) < 0)
-        fail(pty, &err);
+        pty_fail(pty, &err);
 }
 
-static void on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+static void pty_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
@@ -186,7 +189,7 @@ static void on_data(void *data, struct link_stream *stream, const char *bytes, s
     }
 }
 
-static void on_drain(void *data, struct link_stream *stream)
+static void pty_on_drain(void *data, struct link_stream *stream)
 {
     struct pty *pty = data;
 
@@ -195,7 +198,7 @@ static void on_drain(void *data, struct link_stream *stream)
         websocket_resume(pty->ws);
 }
 
-static void on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+static void pty_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
 {
     struct pty *pty = data;
     struct aq_error gone = { 0 };
@@ -209,28 +212,28 @@ static void on_close(void *data, struct link_stream *stream, const struct aq_err
     }
     if (!err)
         aq_fail_kind(&gone, EIO, "service-unavailable", "the terminal ended before it began");
-    fail(pty, err ? err : &gone);
+    pty_fail(pty, err ? err : &gone);
 }
 
 static const struct link_stream_ops stream_ops = {
-    .on_open = on_open,
-    .on_data = on_data,
-    .on_drain = on_drain,
-    .on_close = on_close,
+    .on_open = pty_on_open,
+    .on_data = pty_on_data,
+    .on_drain = pty_on_drain,
+    .on_close = pty_on_close,
 };
 
 /* ---- the request ---- */
 
-static void on_gone(struct request *req, void *data)
+static void pty_on_gone(struct request *req, void *data)
 {
     struct aq_error err = { 0 };
 
     (void)req;
     aq_fail(&err, EPIPE, "the client has gone");
-    fail(data, &err);
+    pty_fail(data, &err);
 }
 
-static int open_stream(struct pty *pty, const struct kernel *kernel, struct aq_error *err)
+static int pty_open_stream(struct pty *pty, const struct kernel *kernel, struct aq_error *err)
 {
     struct msg_stream_open open = { .kind = "pty", .kernel_id = kernel->id };
     int r;
@@ -247,7 +250,7 @@ static int open_stream(struct pty *pty, const struct kernel *kernel, struct aq_e
     return r;
 }
 
-static void on_pty(struct request *req, void *data)
+static void pty_on_request(struct request *req, void *data)
 {
     const struct session *session = session_find_live_by_owner(data, req);
     struct aq_error err = { 0 };
@@ -256,20 +259,20 @@ static void on_pty(struct request *req, void *data)
     if (!session)
         return;
     if (!(pty = calloc(1, sizeof(*pty)))) {
-        aq_fail(&err, ENOMEM, "terminal");
+        aq_fail_oom(&err);
         request_fail(req, &err);
         return;
     }
     pty->api = data;
     pty->req = req;
-    if (open_stream(pty, &session->kernels[0], &err) < 0)
-        fail(pty, &err);
+    if (pty_open_stream(pty, &session->kernels[0], &err) < 0)
+        pty_fail(pty, &err);
     else
-        request_set_gone(req, on_gone, pty);
+        request_set_gone(req, pty_on_gone, pty);
 }
 
 const struct route pty_routes[] = {
-    { METHOD_GET, "/stream/session/{name}/pty", API_USER, on_pty, owner_fields,
+    { METHOD_GET, "/stream/session/{name}/pty", API_USER, pty_on_request, owner_fields,
       "A terminal in a session's main kernel, over WebSocket" },
 };
 API_ROUTES_END(pty);

@@ -1,11 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What there is to be had: slot types, resource groups, presets, what is left. */
 #include <errno.h>
 #include <string.h>
 
-#include "manager/api/api.h"
-#include "manager/api/plugins.h"
+#include "manager/api/resources.h"
+#include "manager/view/agent_plugins.h"
+#include "store/query.h"
 
-static void on_slots(struct request *req, void *data)
+static void resource_on_slots(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct slot_types *types = core_slot_types(((const struct api *)data)->core);
@@ -33,7 +35,7 @@ static const struct field details_fields[] = {
     FIELD_END,
 };
 
-static void on_slot_details(struct request *req, void *data)
+static void resource_on_slot_details(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct api *api = data;
@@ -51,37 +53,37 @@ static void on_slot_details(struct request *req, void *data)
 
 /* ---- resource groups that the caller may use ---- */
 
-struct groups_params {
+struct allowed_groups_params {
     const char *group;
 };
 
-static const struct field groups_fields[] = {
+static const struct field allowed_groups_fields[] = {
     { "group|group_id|group_name", FIELD_STR, FIELD_NULLABLE,
-      offsetof(struct groups_params, group), 1, 64, .doc = "name or id of a project" },
+      offsetof(struct allowed_groups_params, group), 1, 64, .doc = "name or id of a project" },
     FIELD_END,
 };
 
-struct groups {
+struct allowed_groups {
     struct request *req;
     const char *domain, *access_key;
-    struct uuid group_id; /* nil = none */
+    struct uuid project_id; /* nil = none */
     struct store_page *page;
 };
 
-static int read_groups(struct store_tx *tx, void *data, struct aq_error *err)
+static int resource_read_allowed_groups(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    struct groups *groups = data;
+    struct allowed_groups *groups = data;
 
     return store_list_allowed_resource_groups(
-        tx, groups->domain, uuid_is_nil(&groups->group_id) ? NULL : &groups->group_id,
+        tx, groups->domain, uuid_is_nil(&groups->project_id) ? NULL : &groups->project_id,
         groups->access_key, &groups->page, err);
 }
 
-static void on_groups_read(void *data, int r, const struct aq_error *err)
+static void resource_on_allowed_groups_read(void *data, int r, const struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    struct groups *groups = data;
+    struct allowed_groups *groups = data;
 
     if (r < 0) {
         request_fail(groups->req, err);
@@ -92,7 +94,7 @@ static void on_groups_read(void *data, int r, const struct aq_error *err)
     jsonw_array_begin(&w);
     for (size_t i = 0; i < groups->page->count; i++) {
         jsonw_object_begin(&w);
-        jsonw_member_str(&w, "name", groups->page->resource_groups[i].name);
+        jsonw_member_str(&w, "name", groups->page->resource_groups[i].resource_group.name);
         jsonw_object_end(&w);
     }
     jsonw_array_end(&w);
@@ -102,49 +104,54 @@ static void on_groups_read(void *data, int r, const struct aq_error *err)
 }
 
 /* The project that a caller names, by id or by name within the own domain. */
-static int find_group(const struct api *api, const struct request *req, const char *text,
-                      const struct group **ret, struct aq_error *err)
+static int resource_find_project(const struct api *api, const struct request *req, const char *text,
+                                 const struct project **ret, struct aq_error *err)
 {
     const struct principal *who = api_principal(req);
     struct uuid id;
 
     *ret = uuid_parse(text, &id) == 0
-        ? core_find_group(api->core, &id)
-        : core_find_group_named(api->core, who->domain ? who->domain : "default", text);
-    if (*ret && (principal_is_superadmin(who)
-                 || (who->domain && strcmp((*ret)->domain, who->domain) == 0)))
+               ? core_find_project(api->core, &id)
+               : core_find_project_named(api->core, who->domain ? who->domain : "default", text);
+    if (*ret
+        && (principal_is_superadmin(who)
+            || (who->domain && strcmp((*ret)->domain, who->domain) == 0)))
         return 0;
     return problem_no_such(err, "user group (or project)", "'%.64s' does not exist", text);
 }
 
-static void on_groups(struct request *req, void *data)
+static void resource_on_allowed_groups(struct request *req, void *data)
 {
-    struct groups *groups = arena_alloc(request_get_arena(req), sizeof(*groups));
+    struct allowed_groups *groups = arena_alloc(request_get_arena(req), sizeof(*groups));
     const struct principal *who = api_principal(req);
-    struct groups_params params = { 0 };
-    const struct group *group = NULL;
+    struct allowed_groups_params params = { 0 };
+    const struct project *project = NULL;
     const struct api *api = data;
     struct aq_error err = { 0 };
 
     if (!groups)
-        aq_fail(&err, ENOMEM, "resource groups");
+        aq_fail_oom(&err);
     if (err.code || api_decode(req, &params, NULL, &err) < 0
-        || (params.group && find_group(api, req, params.group, &group, &err) < 0)) {
+        || (params.group && resource_find_project(api, req, params.group, &project, &err) < 0)) {
         request_fail(req, &err);
         return;
     }
-    *groups = (struct groups){ .req = req, .domain = who->domain, .access_key = who->access_key };
-    if (group)
-        groups->group_id = group->id;
-    if (store_read(core_store(api->core), read_groups, on_groups_read, groups) < 0) {
-        aq_fail(&err, ENOMEM, "resource groups");
+    *groups = (struct allowed_groups){ .req = req,
+                                       .domain = who->domain,
+                                       .access_key = who->access_key };
+    if (project)
+        groups->project_id = project->id;
+    if (store_read(core_store(api->core), resource_read_allowed_groups,
+                   resource_on_allowed_groups_read, groups)
+        < 0) {
+        aq_fail_oom(&err);
         request_fail(req, &err);
     }
 }
 
 /* ---- presets: none are kept yet, so all of them are listed ---- */
 
-static void on_presets(struct request *req, void *data)
+static void resource_on_presets(struct request *req, void *data)
 {
     static const char none[] = "{\"presets\":[]}";
 
@@ -167,8 +174,9 @@ static const struct field check_fields[] = {
 };
 
 /* One map over all known slots: 'limit' - 'used', "Infinity" without a limit. */
-static void write_amounts(struct jsonw *w, const char *key, const struct slot_types *types,
-                          const struct slots *limit, bool is_unlimited, const struct slots *used)
+static void resource_write_amounts(struct jsonw *w, const char *key, const struct slot_types *types,
+                                   const struct slots *limit, bool is_unlimited,
+                                   const struct slots *used)
 {
     char text[AMOUNT_TEXT_MAX];
     enum slot_type type;
@@ -191,8 +199,8 @@ static void write_amounts(struct jsonw *w, const char *key, const struct slot_ty
     jsonw_object_end(w);
 }
 
-static void write_using(struct jsonw *w, const char *key, const struct slot_types *types,
-                        const struct slots *using)
+static void resource_write_used(struct jsonw *w, const char *key, const struct slot_types *types,
+                                const struct slots *using)
 {
     char text[AMOUNT_TEXT_MAX];
     enum slot_type type;
@@ -207,8 +215,8 @@ static void write_using(struct jsonw *w, const char *key, const struct slot_type
     jsonw_object_end(w);
 }
 
-static int write_keypair(const struct api *api, const struct request *req,
-                         const struct slot_types *types, struct jsonw *w)
+static int resource_write_keypair(const struct api *api, const struct request *req,
+                                  const struct slot_types *types, struct jsonw *w)
 {
     const struct keypair *key = core_find_keypair(api->core, api_principal(req)->access_key);
     const struct keypair_policy *policy = key ? core_find_policy(api->core, key->policy) : NULL;
@@ -220,33 +228,33 @@ static int write_keypair(const struct api *api, const struct request *req,
 
     if ((r = core_get_usage(api->core, api_principal(req)->access_key, &held, &sessions)) < 0)
         return r;
-    write_amounts(w, "keypair_limits", types, limit, is_unlimited, NULL);
-    write_using(w, "keypair_using", types, &held);
-    write_amounts(w, "keypair_remaining", types, limit, is_unlimited, &held);
+    resource_write_amounts(w, "keypair_limits", types, limit, is_unlimited, NULL);
+    resource_write_used(w, "keypair_using", types, &held);
+    resource_write_amounts(w, "keypair_remaining", types, limit, is_unlimited, &held);
     return 0;
 }
 
-static int write_project(const struct api *api, const struct group *group,
-                         const struct slot_types *types, struct jsonw *w)
+static int resource_write_project(const struct api *api, const struct project *project,
+                                  const struct slot_types *types, struct jsonw *w)
 {
     AQ_CLEANUP(slots_donep) struct slots held = { 0 };
     int r = 0;
 
     for (const struct session *s = core_next_session(api->core, NULL); s;
          s = core_next_session(api->core, s))
-        for (size_t k = 0; k < s->kernel_count && uuid_equals(&s->group_id, &group->id); k++)
+        for (size_t k = 0; k < s->kernel_count && uuid_equals(&s->project_id, &project->id); k++)
             if (kernel_is_holding(s->kernels[k].status)
                 && (r = slots_add(&held, &s->kernels[k].requested)) < 0)
                 return r;
-    write_amounts(w, "group_limits", types, &group->total_slots, true, NULL);
-    write_using(w, "group_using", types, &held);
-    write_amounts(w, "group_remaining", types, &group->total_slots, true, &held);
+    resource_write_amounts(w, "group_limits", types, &project->total_slots, true, NULL);
+    resource_write_used(w, "group_using", types, &held);
+    resource_write_amounts(w, "group_remaining", types, &project->total_slots, true, &held);
     return 0;
 }
 
 /* What the group's agents that take sessions offer, and what of it is taken. */
-static int sum_agents(const struct api *api, const char *resource_group, struct slots *offered,
-                      struct slots *held)
+static int resource_sum_agents(const struct api *api, const char *resource_group,
+                               struct slots *offered, struct slots *held)
 {
     const struct agent *agent;
     int r = 0;
@@ -264,8 +272,8 @@ static int sum_agents(const struct api *api, const char *resource_group, struct 
     return r;
 }
 
-static int write_resource_groups(const struct api *api, const char *only,
-                                 const struct slot_types *types, struct jsonw *w)
+static int resource_write_resource_groups(const struct api *api, const char *only,
+                                          const struct slot_types *types, struct jsonw *w)
 {
     AQ_CLEANUP(slots_donep) struct slots all_offered = { 0 }, all_held = { 0 };
     const struct resource_group *group;
@@ -278,43 +286,43 @@ static int write_resource_groups(const struct api *api, const char *only,
 
         if (only && strcmp(only, group->name) != 0)
             continue;
-        if ((r = sum_agents(api, group->name, &offered, &held)) < 0
-            || (r = slots_add(&all_offered, &offered)) < 0
-            || (r = slots_add(&all_held, &held)) < 0)
+        if ((r = resource_sum_agents(api, group->name, &offered, &held)) < 0
+            || (r = slots_add(&all_offered, &offered)) < 0 || (r = slots_add(&all_held, &held)) < 0)
             return r;
         jsonw_key(w, group->name);
         jsonw_object_begin(w);
-        write_using(w, "using", types, &held);
-        write_amounts(w, "remaining", types, &offered, false, &held);
+        resource_write_used(w, "using", types, &held);
+        resource_write_amounts(w, "remaining", types, &offered, false, &held);
         jsonw_object_end(w);
     }
     jsonw_object_end(w);
-    write_amounts(w, "scaling_group_remaining", types, &all_offered, false, &all_held);
+    resource_write_amounts(w, "scaling_group_remaining", types, &all_offered, false, &all_held);
     return 0;
 }
 
-static void on_check(struct request *req, void *data)
+static void resource_on_check_presets(struct request *req, void *data)
 {
-    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types
-        = slot_types_ref(core_slot_types(((const struct api *)data)->core));
+    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = slot_types_ref(
+        core_slot_types(((const struct api *)data)->core));
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct check_params params = { .group = "default" };
     struct jsonw w = jsonw_make(&out);
-    const struct group *group;
+    const struct project *project;
     const struct api *api = data;
     struct aq_error err = { 0 };
 
     if (api_decode(req, &params, NULL, &err) < 0
-        || find_group(api, req, params.group, &group, &err) < 0
+        || resource_find_project(api, req, params.group, &project, &err) < 0
         || (params.resource_group && !core_find_resource_group(api->core, params.resource_group)
-            && problem_no_such(&err, "scaling group", "'%s' does not exist",
-                               params.resource_group) < 0)) {
+            && problem_no_such(&err, "scaling group", "'%s' does not exist", params.resource_group)
+                   < 0)) {
         request_fail(req, &err);
         return;
     }
     jsonw_object_begin(&w);
-    if (write_keypair(api, req, types, &w) < 0 || write_project(api, group, types, &w) < 0
-        || write_resource_groups(api, params.resource_group, types, &w) < 0)
+    if (resource_write_keypair(api, req, types, &w) < 0
+        || resource_write_project(api, project, types, &w) < 0
+        || resource_write_resource_groups(api, params.resource_group, types, &w) < 0)
         out.failed = true;
     jsonw_key(&w, "presets");
     jsonw_array_begin(&w);
@@ -324,14 +332,14 @@ static void on_check(struct request *req, void *data)
 }
 
 const struct route resource_routes[] = {
-    { METHOD_GET, "/config/resource-slots", API_PUBLIC, on_slots, NULL,
+    { METHOD_GET, "/config/resource-slots", API_PUBLIC, resource_on_slots, NULL,
       "Known slots and their units" },
-    { METHOD_GET, "/config/resource-slots/details", API_USER, on_slot_details, details_fields,
-      "How the slots are called and shown" },
-    { METHOD_GET, "/scaling-groups", API_USER, on_groups, groups_fields,
+    { METHOD_GET, "/config/resource-slots/details", API_USER, resource_on_slot_details,
+      details_fields, "How the slots are called and shown" },
+    { METHOD_GET, "/scaling-groups", API_USER, resource_on_allowed_groups, allowed_groups_fields,
       "Resource groups that the caller may use" },
-    { METHOD_GET, "/resource/presets", API_USER, on_presets, NULL, "Resource presets" },
-    { METHOD_POST, "/resource/check-presets", API_USER, on_check, check_fields,
+    { METHOD_GET, "/resource/presets", API_USER, resource_on_presets, NULL, "Resource presets" },
+    { METHOD_POST, "/resource/check-presets", API_USER, resource_on_check_presets, check_fields,
       "What is used and left: of the keypair, the project and the resource groups" },
 };
 API_ROUTES_END(resource);

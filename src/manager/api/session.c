@@ -1,9 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions by name or id: match, show, say why. */
 #include <errno.h>
 #include <string.h>
 
+#include "manager/api/resources.h"
 #include "manager/api/session_find.h"
-#include "manager/api/session_view.h"
+#include "manager/view/session_view.h"
+#include "store/query.h"
 
 /* ---- match ---- */
 
@@ -18,7 +21,7 @@ static const struct field match_fields[] = {
     FIELD_END,
 };
 
-static void on_match(struct request *req, void *data)
+static void session_on_match(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct session *found[CORE_MATCH_MAX];
@@ -42,8 +45,7 @@ static void on_match(struct request *req, void *data)
         jsonw_object_begin(&w);
         api_write_uuid(&w, "id", &found[i]->id);
         jsonw_member_str(&w, "name", found[i]->name);
-        jsonw_member_str(&w, "status",
-                         session_view_status(api_principal(req), found[i]->status));
+        jsonw_member_str(&w, "status", session_view_status(api_principal(req), found[i]->status));
         jsonw_object_end(&w);
     }
     jsonw_array_end(&w);
@@ -53,10 +55,10 @@ static void on_match(struct request *req, void *data)
 
 /* ---- show ---- */
 
-static void on_info_found(struct request *req, const struct session_row *row, void *data)
+static void session_on_info_found(struct request *req, const struct session_row *row, void *data)
 {
-    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types
-        = slot_types_ref(core_slot_types(((const struct api *)data)->core));
+    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = slot_types_ref(
+        core_slot_types(((const struct api *)data)->core));
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
 
@@ -64,12 +66,12 @@ static void on_info_found(struct request *req, const struct session_row *row, vo
     request_reply_json(req, 200, &out);
 }
 
-static void on_info(struct request *req, void *data)
+static void session_on_info(struct request *req, void *data)
 {
-    session_find_by_owner(data, req, on_info_found);
+    session_find_by_owner(data, req, session_on_info_found);
 }
 
-static void on_show_found(struct request *req, const struct session_row *row, void *data)
+static void session_on_show_found(struct request *req, const struct session_row *row, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct api *api = data;
@@ -79,15 +81,15 @@ static void on_show_found(struct request *req, const struct session_row *row, vo
     request_reply_json(req, 200, &out);
 }
 
-static void on_show(struct request *req, void *data)
+static void session_on_show(struct request *req, void *data)
 {
-    session_find_by_owner(data, req, on_show_found);
+    session_find_by_owner(data, req, session_on_show_found);
 }
 
 /* ---- why ---- */
 
-static void reply_why(struct request *req, const struct session *s, const char *text,
-                      const char *explanation)
+static void session_reply_why_pending(struct request *req, const struct session *s,
+                                      const char *text, const char *explanation)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -101,33 +103,34 @@ static void reply_why(struct request *req, const struct session *s, const char *
     request_reply_json(req, 200, &out);
 }
 
-static void on_why_found(struct request *req, const struct session_row *row, void *data)
+static void session_on_why_pending_found(struct request *req, const struct session_row *row,
+                                         void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, json = STRBUF_INIT;
     const struct session *s = &row->session;
     const struct api *api = data;
 
     if (s->status == SESSION_PENDING && core_explain(api->core, &s->id, &text, &json, NULL) == 0) {
-        reply_why(req, s, text.data, json.data);
+        session_reply_why_pending(req, s, text.data, json.data);
         return;
     }
     strbuf_truncate(&text, 0);
     core_status_text(s->status_data, &text);
-    reply_why(req, s, text.len ? text.data : NULL, s->status_data);
+    session_reply_why_pending(req, s, text.len ? text.data : NULL, s->status_data);
 }
 
-static void on_why(struct request *req, void *data)
+static void session_on_why_pending(struct request *req, void *data)
 {
-    session_find_by_owner(data, req, on_why_found);
+    session_find_by_owner(data, req, session_on_why_pending_found);
 }
 
 const struct route session_routes[] = {
-    { METHOD_GET, "/session/_/match", API_USER, on_match, match_fields,
+    { METHOD_GET, "/session/_/match", API_USER, session_on_match, match_fields,
       "Live sessions whose id or name begins so" },
-    { METHOD_GET, "/session/{name}", API_USER, on_info, owner_fields, "Show one session" },
-    { METHOD_GET, "/aliquot/v1/sessions/{name}", API_USER, on_show, owner_fields,
+    { METHOD_GET, "/session/{name}", API_USER, session_on_info, owner_fields, "Show one session" },
+    { METHOD_GET, "/aliquot/v1/sessions/{name}", API_USER, session_on_show, owner_fields,
       "Show one session and its kernels" },
-    { METHOD_GET, "/aliquot/v1/sessions/{name}/why", API_USER, on_why, owner_fields,
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/why", API_USER, session_on_why_pending, owner_fields,
       "Why a session waits, or why it ended" },
 };
 API_ROUTES_END(session);

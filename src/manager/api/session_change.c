@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Changing sessions: end, restart, rename, prefer. */
 #include <errno.h>
 
 #include "base/fault.h"
 #include "base/map.h"
+#include "manager/api/resources.h"
 #include "manager/api/session_find.h"
 
 /* ---- end ---- */
@@ -21,16 +23,16 @@ static const struct field delete_fields[] = {
     FIELD_END,
 };
 
-struct ending {
+struct session_change_ending {
     struct request *req;
     bool was_queued;
 };
 
-static void on_ended(void *data, int r, const struct aq_error *err)
+static void session_change_on_ended(void *data, int r, const struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    const struct ending *ending = data;
+    const struct session_change_ending *ending = data;
 
     if (r < 0) {
         request_fail(ending->req, err);
@@ -51,14 +53,14 @@ static void map_donep(struct map *map)
     map_done(map);
 }
 
-static void ignore_result(void *data, int r, const struct aq_error *err)
+static void session_change_ignore_result(void *data, int r, const struct aq_error *err)
 {
     (void)data;
     (void)r;
     (void)err;
 }
 
-static bool depends_on_any(const struct session *s, const struct map *ended)
+static bool session_change_depends_on_any(const struct session *s, const struct map *ended)
 {
     for (size_t i = 0; i < s->dependency_count; i++)
         if (map_get(ended, s->dependencies[i].id.bytes, sizeof(struct uuid)))
@@ -67,33 +69,55 @@ static bool depends_on_any(const struct session *s, const struct map *ended)
 }
 
 /* What waits for a session is newer than it, so one pass forward finds all levels. */
-static int end_dependents(const struct api *api, const struct session *root, bool forced,
-                          struct aq_error *err)
+static int session_change_end_dependents(const struct api *api, const struct session *root,
+                                         bool forced, struct aq_error *err)
 {
     AQ_CLEANUP(map_donep) struct map ended = MAP_INIT;
     int r = map_set(&ended, root->id.bytes, sizeof(root->id), (void *)root);
 
     for (const struct session *s = core_next_session(api->core, root); s && r == 0;
          s = core_next_session(api->core, s)) {
-        if (!depends_on_any(s, &ended))
+        if (!session_change_depends_on_any(s, &ended))
             continue;
         r = map_set(&ended, s->id.bytes, sizeof(s->id), (void *)s);
-        core_terminate_session(api->core, &s->id, forced, REASON_USER_REQUESTED, ignore_result,
-                               NULL);
+        core_terminate_session(api->core, &s->id, forced, REASON_USER_REQUESTED,
+                               session_change_ignore_result, NULL);
     }
-    return r < 0 ? aq_fail(err, ENOMEM, "sessions") : 0;
+    return r < 0 ? aq_fail_oom(err) : 0;
 }
 
-static void on_delete(struct request *req, void *data)
+static void session_change_on_dismissed(void *data, int r, const struct aq_error *err)
 {
-    struct ending *ending = arena_alloc(request_get_arena(req), sizeof(*ending));
+    struct session_change_ending ending = { .req = data };
+
+    session_change_on_ended(&ending, r, err);
+}
+
+/* It has ended: only an error is left to be removed. */
+static void session_change_on_delete_found(struct request *req, const struct session_row *row,
+                                           void *data)
+{
+    const struct api *api = data;
+    struct aq_error err = { 0 };
+
+    if (row->session.status == SESSION_ERROR) {
+        core_dismiss_sessions(api->core, &row->session.id, 1, session_change_on_dismissed, req);
+        return;
+    }
+    problem_no_such(&err, "session", "the session '%s' has ended already", row->session.name);
+    request_fail(req, &err);
+}
+
+static void session_change_on_delete(struct request *req, void *data)
+{
+    struct session_change_ending *ending = arena_alloc(request_get_arena(req), sizeof(*ending));
     struct delete_params params = { 0 };
     const struct session *session;
     struct api *api = data;
     struct aq_error err = { 0 };
 
     if (!ending)
-        aq_fail(&err, ENOMEM, "session");
+        aq_fail_oom(&err);
     else if (api_decode(req, &params, NULL, &err) == 0 && params.forced
              && !principal_may(api_principal(req)->role, API_ADMIN))
         aq_fail_kind(&err, EPERM, "insufficient-privilege",
@@ -102,22 +126,27 @@ static void on_delete(struct request *req, void *data)
         request_fail(req, &err);
         return;
     }
+    if (!session_find_is_live(api, req, params.owner_access_key)) {
+        session_find(api, req, params.owner_access_key, session_change_on_delete_found, api);
+        return;
+    }
     if (!(session = session_find_live(api, req, params.owner_access_key)))
         return;
-    *ending = (struct ending){ .req = req, .was_queued = session->status == SESSION_PENDING };
+    *ending = (struct session_change_ending){ .req = req,
+                                              .was_queued = session->status == SESSION_PENDING };
     AQ_FAULT("api.terminate.decoded");
-    if (params.recursive && end_dependents(api, session, params.forced, &err) < 0) {
+    if (params.recursive && session_change_end_dependents(api, session, params.forced, &err) < 0) {
         request_fail(req, &err);
         return;
     }
     core_terminate_session(api->core, &session->id, params.forced,
                            params.forced ? REASON_FORCE_TERMINATED : REASON_USER_REQUESTED,
-                           on_ended, ending);
+                           session_change_on_ended, ending);
 }
 
 /* ---- restart, rename ---- */
 
-static void on_restart(struct request *req, void *data)
+static void session_change_on_restart(struct request *req, void *data)
 {
     struct api *api = data;
     const struct session *session = session_find_live_by_owner(api, req);
@@ -137,7 +166,7 @@ static const struct field rename_fields[] = {
     FIELD_END,
 };
 
-static void on_rename(struct request *req, void *data)
+static void session_change_on_rename(struct request *req, void *data)
 {
     struct rename_params params = { 0 };
     const struct session *session;
@@ -175,18 +204,18 @@ struct patch {
     const char *name;
 };
 
-static void on_prioritised(void *data, int r, const struct aq_error *err)
+static void session_change_on_prioritised(void *data, int r, const struct aq_error *err)
 {
     const struct patch *patch = data;
 
     if (r < 0 || !patch->name)
         api_reply_done(patch->req, r, err);
     else
-        core_rename_session(patch->api->core, &patch->id, patch->name, api_reply_done,
-                            patch->req);
+        core_rename_session(patch->api->core, &patch->id, patch->name, api_reply_done, patch->req);
 }
 
-static void resize(struct api *api, struct request *req, const struct patch_params *params)
+static void session_change_resize(struct api *api, struct request *req,
+                                  const struct patch_params *params)
 {
     AQ_CLEANUP(slots_donep) struct slots changes = { .items = NULL };
     const struct session *session;
@@ -206,7 +235,7 @@ static void resize(struct api *api, struct request *req, const struct patch_para
         core_resize_session(api->core, &session->id, &changes, api_reply_done, req);
 }
 
-static void on_patch(struct request *req, void *data)
+static void session_change_on_patch(struct request *req, void *data)
 {
     struct patch *patch = arena_alloc(request_get_arena(req), sizeof(*patch));
     struct patch_params params = { .priority = -1 };
@@ -216,7 +245,7 @@ static void on_patch(struct request *req, void *data)
     struct aq_error err = { 0 };
 
     if (!patch)
-        aq_fail(&err, ENOMEM, "session");
+        aq_fail_oom(&err);
     else if (api_decode(req, &params, &body, &err) == 0 && !params.name && params.priority < 0
              && !params.resources)
         api_fail_param(&err, "body", "nothing to change: give name, priority or resources");
@@ -225,26 +254,28 @@ static void on_patch(struct request *req, void *data)
         return;
     }
     if (params.resources) {
-        resize(api, req, &params);
+        session_change_resize(api, req, &params);
         return;
     }
     if (!(session = session_find_live(api, req, params.owner_access_key)))
         return;
     *patch = (struct patch){ .api = api, .req = req, .id = session->id, .name = params.name };
     if (params.priority >= 0)
-        core_set_priority(api->core, &session->id, (int)params.priority, on_prioritised, patch);
+        core_set_priority(api->core, &session->id, (int)params.priority,
+                          session_change_on_prioritised, patch);
     else
-        on_prioritised(patch, 0, NULL);
+        session_change_on_prioritised(patch, 0, NULL);
 }
 
 const struct route session_change_routes[] = {
-    { METHOD_DELETE, "/session/{name}", API_USER | API_FREEZABLE, on_delete, delete_fields,
-      "End a session, or take it from the queue" },
-    { METHOD_PATCH, "/session/{name}", API_USER | API_FREEZABLE, on_restart, owner_fields,
-      "End the programs of a session and start them anew" },
-    { METHOD_POST, "/session/{name}/rename", API_USER | API_FREEZABLE, on_rename, rename_fields,
-      "Give a session another name" },
-    { METHOD_PATCH, "/aliquot/v1/sessions/{name}", API_USER | API_FREEZABLE, on_patch,
-      patch_fields, "Change the name, priority or parts of devices of a session" },
+    { METHOD_DELETE, "/session/{name}", API_USER | API_FREEZABLE, session_change_on_delete,
+      delete_fields, "End a session, take it from the queue, or remove one in ERROR" },
+    { METHOD_PATCH, "/session/{name}", API_USER | API_FREEZABLE, session_change_on_restart,
+      owner_fields, "Restart the programs of a session" },
+    { METHOD_POST, "/session/{name}/rename", API_USER | API_FREEZABLE, session_change_on_rename,
+      rename_fields, "Give a session another name" },
+    { METHOD_PATCH, "/aliquot/v1/sessions/{name}", API_USER | API_FREEZABLE,
+      session_change_on_patch, patch_fields,
+      "Change the name, priority or parts of devices of a session" },
 };
 API_ROUTES_END(session_change);

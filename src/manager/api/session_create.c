@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Making sessions: POST /session and several at once.
  *
  * A client that does not say enqueueOnly waits until its session has left the
@@ -11,10 +12,11 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "manager/api/apps.h"
+#include "manager/api/resources.h"
 #include "manager/api/session_params.h"
 
 /* One creation whose request waits for the answer. */
-struct creation {
+struct session_create_creation {
     const struct api *api;
     struct request *req;
     bool enqueue_only;
@@ -25,15 +27,17 @@ struct creation {
     uv_timer_t *timer;                  /* NULL = waits as long as it takes */
 };
 
-static const char *status_text_for(const struct request *req, enum session_status status)
+static const char *session_create_status_text_for(const struct request *req,
+                                                  enum session_status status)
 {
     return principal_is_old(api_principal(req)) ? session_status_name_2203(status)
                                                 : session_status_name(status);
 }
 
 /* 'session': NULL = gone from memory */
-static void write_created(const struct uuid *id, const char *name, const char *status, bool is_new,
-                          const struct session *session, struct jsonw *w)
+static void session_create_write_created(const struct uuid *id, const char *name,
+                                         const char *status, bool is_new,
+                                         const struct session *session, struct jsonw *w)
 {
     jsonw_object_begin(w);
     api_write_uuid(w, "sessionId", id);
@@ -49,21 +53,23 @@ static void write_created(const struct uuid *id, const char *name, const char *s
     jsonw_object_end(w);
 }
 
-static void reply_created(const struct creation *creation, const struct uuid *id,
-                          const char *name, const char *status, bool is_new)
+static void session_create_reply_created(const struct session_create_creation *creation,
+                                         const struct uuid *id, const char *name,
+                                         const char *status, bool is_new)
 {
     struct request *req = creation->req;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
 
-    write_created(id, name, status, is_new, core_find_session(creation->api->core, id), &w);
+    session_create_write_created(id, name, status, is_new,
+                                 core_find_session(creation->api->core, id), &w);
     request_reply_json(req, is_new ? 201 : 200, &out);
     AQ_FAULT("api.create.answered");
 }
 
 /* {"existingSessionId": ...}, for session-already-exists */
-static void fail_creation(struct request *req, const struct aq_error *err,
-                          const struct core_created *created)
+static void session_create_fail_creation(struct request *req, const struct aq_error *err,
+                                         const struct core_created *created)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf data = STRBUF_INIT;
     struct jsonw w = jsonw_make(&data);
@@ -80,47 +86,48 @@ static void fail_creation(struct request *req, const struct aq_error *err,
 
 /* ---- waiting ---- */
 
-static void on_timer_closed(uv_handle_t *handle)
+static void session_create_on_timer_closed(uv_handle_t *handle)
 {
     free(handle);
 }
 
 /* The wait is over; answer with 'status'. */
-static void finish_wait(struct creation *creation, const char *status)
+static void session_create_finish_wait(struct session_create_creation *creation, const char *status)
 {
     request_set_gone(creation->req, NULL, NULL);
     core_unsubscribe(creation->api->core, creation->subscriber);
     if (creation->timer)
-        uv_close((uv_handle_t *)creation->timer, on_timer_closed);
-    reply_created(creation, &creation->id, creation->name, status, true);
+        uv_close((uv_handle_t *)creation->timer, session_create_on_timer_closed);
+    session_create_reply_created(creation, &creation->id, creation->name, status, true);
 }
 
-static void on_wait_gone(struct request *req, void *data)
+static void session_create_on_wait_gone(struct request *req, void *data)
 {
     (void)req;
-    finish_wait(data, "TIMEOUT");
+    session_create_finish_wait(data, "TIMEOUT");
 }
 
-static void on_wait_over(uv_timer_t *timer)
+static void session_create_on_wait_over(uv_timer_t *timer)
 {
-    finish_wait(timer->data, "TIMEOUT");
+    session_create_finish_wait(timer->data, "TIMEOUT");
 }
 
-static bool has_settled(enum session_status status)
+static bool session_create_has_settled(enum session_status status)
 {
     return status == SESSION_RUNNING || status == SESSION_RUNNING_DEGRADED
-        || session_is_terminal(status);
+           || session_is_terminal(status);
 }
 
-static void on_wait_event(void *data, const struct core_event *event)
+static void session_create_on_wait_event(void *data, const struct core_event *event)
 {
-    struct creation *creation = data;
+    struct session_create_creation *creation = data;
 
-    if (!event->kernel && has_settled(event->session->status))
-        finish_wait(creation, status_text_for(creation->req, event->session->status));
+    if (!event->kernel && session_create_has_settled(event->session->status))
+        session_create_finish_wait(
+            creation, session_create_status_text_for(creation->req, event->session->status));
 }
 
-static int start_timer(struct creation *creation)
+static int session_create_start_timer(struct session_create_creation *creation)
 {
     uv_timer_t *timer;
 
@@ -130,67 +137,72 @@ static int start_timer(struct creation *creation)
         return -ENOMEM;
     uv_timer_init(request_get_loop(creation->req), timer);
     timer->data = creation;
-    uv_timer_start(timer, on_wait_over, (uint64_t)creation->max_wait_sec * 1000, 0);
+    uv_timer_start(timer, session_create_on_wait_over, (uint64_t)creation->max_wait_sec * 1000, 0);
     creation->timer = timer;
     return 0;
 }
 
 /* Answer now, or when the session has settled. */
-static void wait_for(struct creation *creation, const struct core_created *created)
+static void session_create_wait_for(struct session_create_creation *creation,
+                                    const struct core_created *created)
 {
     const struct session *session = core_find_session(creation->api->core, &created->id);
     enum session_status status = session ? session->status : created->status;
 
     creation->id = created->id;
     memcpy(creation->name, created->name, sizeof(creation->name));
-    if (!creation->enqueue_only && session && !has_settled(status))
-        creation->subscriber = core_subscribe(creation->api->core, &created->id, on_wait_event,
-                                              creation);
+    if (!creation->enqueue_only && session && !session_create_has_settled(status))
+        creation->subscriber = core_subscribe(creation->api->core, &created->id,
+                                              session_create_on_wait_event, creation);
     if (!creation->subscriber) {
-        reply_created(creation, &created->id, created->name,
-                      status_text_for(creation->req, status), true);
+        session_create_reply_created(creation, &created->id, created->name,
+                                     session_create_status_text_for(creation->req, status), true);
         return;
     }
-    if (request_is_gone(creation->req) || start_timer(creation) < 0)
-        finish_wait(creation, status_text_for(creation->req, status));
+    if (request_is_gone(creation->req) || session_create_start_timer(creation) < 0)
+        session_create_finish_wait(creation, session_create_status_text_for(creation->req, status));
     else
-        request_set_gone(creation->req, on_wait_gone, creation);
+        request_set_gone(creation->req, session_create_on_wait_gone, creation);
 }
 
-static void on_created(void *data, int r, const struct aq_error *err,
-                       const struct core_created *created)
+static void session_create_on_created(void *data, int r, const struct aq_error *err,
+                                      const struct core_created *created)
 {
-    struct creation *creation = data;
+    struct session_create_creation *creation = data;
 
     AQ_FAULT("api.create.durable");
     if (r < 0)
-        fail_creation(creation->req, err, created);
+        session_create_fail_creation(creation->req, err, created);
     else if (!created->is_new)
-        reply_created(creation, &created->id, created->name,
-                      status_text_for(creation->req, created->status), false);
+        session_create_reply_created(creation, &created->id, created->name,
+                                     session_create_status_text_for(creation->req, created->status),
+                                     false);
     else
-        wait_for(creation, created);
+        session_create_wait_for(creation, created);
 }
 
-static void on_create(struct request *req, void *data)
+static void session_create_on_create(struct request *req, void *data)
 {
-    struct creation *creation = arena_alloc(request_get_arena(req), sizeof(*creation));
+    struct session_create_creation *creation = arena_alloc(request_get_arena(req),
+                                                           sizeof(*creation));
     json_auto_t *tree = NULL;
     struct session_params params;
     struct api *api = data;
     struct aq_error err = { 0 };
 
     if (!creation)
-        aq_fail(&err, ENOMEM, "session");
+        aq_fail_oom(&err);
     if (err.code || api_parse(req, &tree, &err) < 0
         || session_params_read(api, req, tree, &params, &err) < 0) {
         request_fail(req, &err);
         return;
     }
     AQ_FAULT("api.create.decoded");
-    *creation = (struct creation){ .api = api, .req = req, .enqueue_only = params.enqueue_only,
-                                   .max_wait_sec = params.max_wait_sec };
-    core_create_session(api->core, &params.request, on_created, creation);
+    *creation = (struct session_create_creation){ .api = api,
+                                                  .req = req,
+                                                  .enqueue_only = params.enqueue_only,
+                                                  .max_wait_sec = params.max_wait_sec };
+    core_create_session(api->core, &params.request, session_create_on_created, creation);
     session_params_done(&params);
 }
 
@@ -205,24 +217,25 @@ struct several {
     size_t count;
 };
 
-static void on_several_created(void *data, int r, const struct aq_error *err,
-                               const struct core_created *created)
+static void session_create_on_batch_created(void *data, int r, const struct aq_error *err,
+                                            const struct core_created *created)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
     const struct several *all = data;
 
     if (r < 0) {
-        fail_creation(all->req, err, created);
+        session_create_fail_creation(all->req, err, created);
         return;
     }
     jsonw_object_begin(&w);
     jsonw_key(&w, "items");
     jsonw_array_begin(&w);
     for (size_t i = 0; i < all->count; i++)
-        write_created(&created[i].id, created[i].name,
-                      status_text_for(all->req, created[i].status), created[i].is_new,
-                      core_find_session(all->api->core, &created[i].id), &w);
+        session_create_write_created(&created[i].id, created[i].name,
+                                     session_create_status_text_for(all->req, created[i].status),
+                                     created[i].is_new,
+                                     core_find_session(all->api->core, &created[i].id), &w);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
     request_reply_json(all->req, 201, &out);
@@ -239,8 +252,8 @@ static void name_element(struct aq_error *err, size_t i)
 }
 
 /* All of them are read before the first is made: one that is malformed refuses all. */
-static int read_several(const struct api *api, struct request *req, const json_t *list,
-                        struct session_params *params, struct aq_error *err)
+static int session_create_read_batch(const struct api *api, struct request *req, const json_t *list,
+                                     struct session_params *params, struct aq_error *err)
 {
     int r = 0;
 
@@ -256,7 +269,7 @@ static int read_several(const struct api *api, struct request *req, const json_t
     return 0;
 }
 
-static void start_several(struct several *all, struct session_params *params)
+static void session_create_start_batch(struct several *all, struct session_params *params)
 {
     const struct session_request **requests = arena_array(request_get_arena(all->req), all->count,
                                                           sizeof(struct session_request *));
@@ -264,14 +277,15 @@ static void start_several(struct several *all, struct session_params *params)
     for (size_t i = 0; requests && i < all->count; i++)
         requests[i] = &params[i].request;
     if (requests)
-        core_create_sessions(all->api->core, requests, all->count, on_several_created, all);
+        core_create_sessions(all->api->core, requests, all->count, session_create_on_batch_created,
+                             all);
     else
         request_fail(all->req, &(struct aq_error){ .code = ENOMEM });
     for (size_t i = 0; i < all->count; i++)
         session_params_done(&params[i]);
 }
 
-static void on_create_several(struct request *req, void *data)
+static void session_create_on_create_batch(struct request *req, void *data)
 {
     json_auto_t *tree = NULL;
     json_auto_t *list = NULL;
@@ -286,23 +300,23 @@ static void on_create_several(struct request *req, void *data)
         all = arena_alloc(request_get_arena(req), sizeof(*all));
         params = arena_array(request_get_arena(req), count ? count : 1, sizeof(*params));
         if (!list || !all || !params)
-            aq_fail(&err, ENOMEM, "sessions");
+            aq_fail_oom(&err);
         else if (count == 0 || count > SEVERAL_MAX)
             api_fail_param(&err, "body", "must be 1 to %d sessions", SEVERAL_MAX);
     }
-    if (err.code || read_several(data, req, list, params, &err) < 0) {
+    if (err.code || session_create_read_batch(data, req, list, params, &err) < 0) {
         request_fail(req, &err);
         return;
     }
     AQ_FAULT("api.create.several-decoded");
     *all = (struct several){ .api = data, .req = req, .count = count };
-    start_several(all, params);
+    session_create_start_batch(all, params);
 }
 
 /* ---- without making it ---- */
 
-static void on_tried(void *data, int r, const struct aq_error *err,
-                     const struct core_trial *trial)
+static void session_create_on_dry_run_done(void *data, int r, const struct aq_error *err,
+                                           const struct core_dry_run *trial)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -319,31 +333,30 @@ static void on_tried(void *data, int r, const struct aq_error *err,
     request_reply_json(data, 200, &out);
 }
 
-static void on_try(struct request *req, void *data)
+static void session_create_on_dry_run(struct request *req, void *data)
 {
     json_auto_t *tree = NULL;
     struct session_params params;
     struct api *api = data;
     struct aq_error err = { 0 };
 
-    if (api_parse(req, &tree, &err) < 0
-        || session_params_read(api, req, tree, &params, &err) < 0) {
+    if (api_parse(req, &tree, &err) < 0 || session_params_read(api, req, tree, &params, &err) < 0) {
         request_fail(req, &err);
         return;
     }
     params.request.reuse = false;
-    core_try_session(api->core, &params.request, on_tried, req);
+    core_dry_run_session(api->core, &params.request, session_create_on_dry_run_done, req);
     session_params_done(&params);
 }
 
 const struct route session_create_routes[] = {
-    { METHOD_POST, "/session", API_USER | API_FREEZABLE, on_create, session_fields,
+    { METHOD_POST, "/session", API_USER | API_FREEZABLE, session_create_on_create, session_fields,
       "Make a session, or find the live one of this name" },
-    { METHOD_POST, "/session/_/create", API_USER | API_FREEZABLE, on_create, session_fields,
-      "Make a session, or find the live one of this name" },
-    { METHOD_POST, "/aliquot/v1/sessions", API_USER | API_FREEZABLE, on_create_several,
+    { METHOD_POST, "/session/_/create", API_USER | API_FREEZABLE, session_create_on_create,
+      session_fields, "Make a session, or find the live one of this name" },
+    { METHOD_POST, "/aliquot/v1/sessions", API_USER | API_FREEZABLE, session_create_on_create_batch,
       session_fields, "Queue one session or a list of sessions" },
-    { METHOD_POST, "/aliquot/v1/sessions/_/dry-run", API_USER, on_try, session_fields,
-      "Say what would become of a session, and make none" },
+    { METHOD_POST, "/aliquot/v1/sessions/_/dry-run", API_USER, session_create_on_dry_run,
+      session_fields, "Say what would become of a session, and make none" },
 };
 API_ROUTES_END(session_create);

@@ -1,8 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which session "{name}" in a path means. */
 #include "manager/api/session_find.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "manager/view/session_view.h"
+#include "store/query.h"
 
 #define MATCHES_SHOWN 10
 
@@ -11,25 +16,26 @@ const struct field owner_fields[] = {
     FIELD_END,
 };
 
-static const char *shown_status(const struct request *req, enum session_status status)
+static const char *session_find_shown_status(const struct request *req, enum session_status status)
 {
     return principal_is_old(api_principal(req)) ? session_status_name_2203(status)
                                                 : session_status_name(status);
 }
 
-static void write_match(const struct request *req, const struct session *s, struct jsonw *w)
+static void session_find_write_match(const struct request *req, const struct session *s,
+                                     struct jsonw *w)
 {
     jsonw_object_begin(w);
     api_write_uuid(w, "id", &s->id);
     jsonw_member_str(w, "name", s->name);
-    jsonw_member_str(w, "status", shown_status(req, s->status));
+    jsonw_member_str(w, "status", session_find_shown_status(req, s->status));
     api_write_time(w, "created_at", s->created_usec);
     jsonw_object_end(w);
 }
 
 /* The one that was found, or NULL after an answer that says why not. */
-static const struct session *pick(struct request *req, const struct session *const *found,
-                                  size_t count)
+static const struct session *session_find_pick(struct request *req,
+                                               const struct session *const *found, size_t count)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf data = STRBUF_INIT;
     struct jsonw w = jsonw_make(&data);
@@ -47,7 +53,7 @@ static const struct session *pick(struct request *req, const struct session *con
     jsonw_key(&w, "matches");
     jsonw_array_begin(&w);
     for (size_t i = 0; i < count && i < MATCHES_SHOWN; i++)
-        write_match(req, found[i], &w);
+        session_find_write_match(req, found[i], &w);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
     aq_fail_kind(&err, ENOTUNIQ, "too-many-sessions-matched",
@@ -55,6 +61,18 @@ static const struct session *pick(struct request *req, const struct session *con
                  request_get_param(req, "name"));
     request_fail_data(req, &err, data.data);
     return NULL;
+}
+
+bool session_find_is_live(const struct api *api, const struct request *req,
+                          const char *owner_access_key)
+{
+    const struct session *found[CORE_MATCH_MAX];
+    const struct keypair *owner;
+
+    return api_owner(api, req, owner_access_key, &owner, NULL) == 0
+           && core_match_sessions(api->core, owner->access_key, request_get_param(req, "name"),
+                                  found)
+                  > 0;
 }
 
 const struct session *session_find_live(const struct api *api, struct request *req,
@@ -71,12 +89,13 @@ const struct session *session_find_live(const struct api *api, struct request *r
     }
     count = core_match_sessions(api->core, owner->access_key, request_get_param(req, "name"),
                                 found);
-    return pick(req, found, count);
+    return session_find_pick(req, found, count);
 }
 
 /* ---- also among the dead ---- */
 
-struct search {
+struct session_find_search {
+    const struct api *api;
     struct request *req;
     struct store_query query;
     struct uuid id; /* nil: search by the path's text */
@@ -87,7 +106,8 @@ struct search {
 };
 
 /* The last session of exactly this name. */
-static int search_name(struct store_tx *tx, struct search *search, struct aq_error *err)
+static int session_find_search_name(struct store_tx *tx, struct session_find_search *search,
+                                    struct aq_error *err)
 {
     struct store_query query = search->query;
 
@@ -96,10 +116,10 @@ static int search_name(struct store_tx *tx, struct search *search, struct aq_err
     return store_list_sessions(tx, &query, &search->page, err);
 }
 
-static int search_store(struct store_tx *tx, void *data, struct aq_error *err)
+static int session_find_search_store(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    struct search *search = data;
-    int r = search->is_prefix ? search_name(tx, search, err) : 0;
+    struct session_find_search *search = data;
+    int r = search->is_prefix ? session_find_search_name(tx, search, err) : 0;
 
     if (r < 0 || (search->page && search->page->count))
         return r;
@@ -113,7 +133,7 @@ static int search_store(struct store_tx *tx, void *data, struct aq_error *err)
 }
 
 /* A name may have been used again and again: the last of these is meant. */
-static size_t newest_of_name(const struct store_page *page, const char *name)
+static size_t session_find_newest_of_name(const struct store_page *page, const char *name)
 {
     size_t newest = 0;
 
@@ -126,9 +146,9 @@ static size_t newest_of_name(const struct store_page *page, const char *name)
     return newest;
 }
 
-static void on_searched(void *data, int r, const struct aq_error *err)
+static void session_find_on_searched(void *data, int r, const struct aq_error *err)
 {
-    struct search *search = data;
+    struct session_find_search *search = data;
     struct store_page *page = search->page; /* the search goes with the request */
     const struct session *found[CORE_MATCH_MAX];
     size_t count = 0, newest;
@@ -137,17 +157,19 @@ static void on_searched(void *data, int r, const struct aq_error *err)
         request_fail(search->req, err);
         return;
     }
-    newest = newest_of_name(page, request_get_param(search->req, "name"));
+    newest = session_find_newest_of_name(page, request_get_param(search->req, "name"));
     for (; count < page->count && count < CORE_MATCH_MAX; count++)
         found[count] = &page->sessions[count].session;
-    if (newest < page->count)
-        search->fn(search->req, &page->sessions[newest], search->data);
-    else if (pick(search->req, found, count))
-        search->fn(search->req, &page->sessions[0], search->data);
+    if (newest < page->count || session_find_pick(search->req, found, count)) {
+        const struct session_row *row = &page->sessions[newest < page->count ? newest : 0];
+
+        session_view_note_seen(search->api->core, api_principal(search->req), row);
+        search->fn(search->req, row, search->data);
+    }
     store_page_free(page);
 }
 
-static bool is_name_prefix(const struct session *s, const char *text)
+static bool session_find_is_name_prefix(const struct session *s, const char *text)
 {
     size_t len = strlen(text);
 
@@ -163,7 +185,7 @@ const struct session *session_find_certain(const struct api *api, const struct r
 
     if (api_owner(api, req, owner_access_key, &owner, NULL) < 0
         || core_match_sessions(api->core, owner->access_key, text, found) != 1
-        || is_name_prefix(found[0], text))
+        || session_find_is_name_prefix(found[0], text))
         return NULL;
     return found[0];
 }
@@ -171,8 +193,9 @@ const struct session *session_find_certain(const struct api *api, const struct r
 /* Fill the search: a live match wins, unless it only begins so; it is then
  * read by its id.
  */
-static int prepare(const struct api *api, struct search *search, const char *owner_access_key,
-                   bool *ret_answered, struct aq_error *err)
+static int session_find_prepare(const struct api *api, struct session_find_search *search,
+                                const char *owner_access_key, bool *ret_answered,
+                                struct aq_error *err)
 {
     const char *text = request_get_param(search->req, "name");
     const struct session *found[CORE_MATCH_MAX], *live;
@@ -185,12 +208,12 @@ static int prepare(const struct api *api, struct search *search, const char *own
     search->query.with_kernels = true;
     search->query.access_key = arena_strdup(request_get_arena(search->req), owner->access_key);
     if (!search->query.access_key)
-        return aq_fail(err, ENOMEM, "session");
+        return aq_fail_oom(err);
     count = core_match_sessions(api->core, owner->access_key, text, found);
-    search->is_prefix = count > 0 && is_name_prefix(found[0], text);
+    search->is_prefix = count > 0 && session_find_is_name_prefix(found[0], text);
     if (count == 0 || (count > 1 && search->is_prefix))
         return 0;
-    live = pick(search->req, found, count);
+    live = session_find_pick(search->req, found, count);
     *ret_answered = !live;
     if (live)
         search->id = live->id;
@@ -200,20 +223,23 @@ static int prepare(const struct api *api, struct search *search, const char *own
 void session_find(const struct api *api, struct request *req, const char *owner_access_key,
                   session_found_fn *fn, void *data)
 {
-    struct search *search = arena_alloc(request_get_arena(req), sizeof(*search));
+    struct session_find_search *search = arena_alloc(request_get_arena(req), sizeof(*search));
     bool answered = false;
     struct aq_error err = { 0 };
 
     if (!search) {
-        aq_fail(&err, ENOMEM, "session");
+        aq_fail_oom(&err);
         request_fail(req, &err);
         return;
     }
-    *search = (struct search){ .req = req, .fn = fn, .data = data };
-    if (prepare(api, search, owner_access_key, &answered, &err) < 0)
+    *search = (struct session_find_search){ .api = api, .req = req, .fn = fn, .data = data };
+    if (session_find_prepare(api, search, owner_access_key, &answered, &err) < 0)
         request_fail(req, &err);
-    else if (!answered && store_read(core_store(api->core), search_store, on_searched, search) < 0) {
-        aq_fail(&err, ENOMEM, "session");
+    else if (!answered
+             && store_read(core_store(api->core), session_find_search_store,
+                           session_find_on_searched, search)
+                    < 0) {
+        aq_fail_oom(&err);
         request_fail(req, &err);
     }
 }

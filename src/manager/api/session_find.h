@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* session_find.h - which session "{name}" in a path means
  *
  * An id or name, whole or its beginning, among the sessions of the caller or
@@ -7,20 +8,27 @@
 #ifndef AQ_MANAGER_API_SESSION_FIND_H
 #define AQ_MANAGER_API_SESSION_FIND_H
 
-#include "manager/api/api.h"
+#include "manager/request/api.h"
+#include "store/query.h"
 
 /* Parameters of requests that take nothing else. */
 struct owner_params {
     const char *owner_access_key;
 };
+/* clang-format off */
 #define OWNER_FIELD(type, member)                                                                  \
     { "owner_access_key|ownerAccessKey", FIELD_STR, FIELD_NULLABLE, offsetof(type, member), 1, 64,  \
       .doc = "act for this key; administrators" }
+/* clang-format on */
 extern const struct field owner_fields[];
 
 /* The live session, borrowed; NULL after the request was answered. */
 const struct session *session_find_live(const struct api *api, struct request *req,
                                         const char *owner_access_key);
+
+/* Does the name match any live session? False also where session_find() would refuse. */
+bool session_find_is_live(const struct api *api, const struct request *req,
+                          const char *owner_access_key);
 
 /* The live session, borrowed, if session_find() would find it and no other;
  * else NULL, and nothing was answered. For what memory knows as well as the
@@ -32,7 +40,8 @@ const struct session *session_find_certain(const struct api *api, const struct r
 /* The same as session_find_live() for requests with owner_fields, decoding them first. */
 const struct session *session_find_live_by_owner(const struct api *api, struct request *req);
 
-/* The same among all that ever were, live ones first. 'row' is borrowed for
+/* The same among all that ever were, live ones first. A session in ERROR counts
+ * as seen if it is found for its owner. 'row' is borrowed for
  * the call and has its kernels; not called if the request was answered
  * because none or several were found, or the database failed.
  */

@@ -1,11 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When a session was in which state. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "manager/api/resources.h"
 #include "manager/api/session_find.h"
-#include "manager/api/session_view.h"
+#include "manager/view/session_view.h"
+#include "store/query.h"
 
 struct history {
     struct request *req;
@@ -14,7 +17,7 @@ struct history {
     struct store_page *page, *attempts;
 };
 
-static int read_history(struct store_tx *tx, void *data, struct aq_error *err)
+static int session_history_read(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct history *history = data;
     int r = store_list_history(tx, &history->id, &history->page, err);
@@ -27,7 +30,8 @@ static int read_history(struct store_tx *tx, void *data, struct aq_error *err)
 /* {"preparing": when it was last entered, ...}. States that this client takes
  * for one and that follow each other count as one.
  */
-static json_t *history_object(const struct principal *who, const struct store_page *page)
+static json_t *session_history_write_object(const struct principal *who,
+                                            const struct store_page *page)
 {
     json_t *object = json_object();
     const char *before = "";
@@ -53,9 +57,9 @@ static json_t *history_object(const struct principal *who, const struct store_pa
     return object;
 }
 
-static void write_status_history(const struct history *history, struct jsonw *w)
+static void session_history_write_statuses(const struct history *history, struct jsonw *w)
 {
-    json_auto_t *object = history_object(api_principal(history->req), history->page);
+    json_auto_t *object = session_history_write_object(api_principal(history->req), history->page);
     AQ_CLEANUP(aq_freep) char *text = json_dumps(object, JSON_COMPACT);
 
     jsonw_object_begin(w);
@@ -63,7 +67,7 @@ static void write_status_history(const struct history *history, struct jsonw *w)
     jsonw_object_end(w);
 }
 
-static void write_change(const struct history_row *row, struct jsonw *w)
+static void session_history_write_change(const struct history_row *row, struct jsonw *w)
 {
     jsonw_object_begin(w);
     api_write_time(w, "at", row->at_usec);
@@ -76,7 +80,7 @@ static void write_change(const struct history_row *row, struct jsonw *w)
     jsonw_object_end(w);
 }
 
-static void write_attempt(const struct attempt_row *row, struct jsonw *w)
+static void session_history_write_attempt(const struct attempt_row *row, struct jsonw *w)
 {
     jsonw_object_begin(w);
     jsonw_member_str(w, "kind", row->kind);
@@ -88,23 +92,23 @@ static void write_attempt(const struct attempt_row *row, struct jsonw *w)
 }
 
 /* Every change, also of the kernels, in our own form, and what the scheduler made of it. */
-static void write_changes(const struct history *history, struct jsonw *w)
+static void session_history_write_changes(const struct history *history, struct jsonw *w)
 {
     jsonw_object_begin(w);
     jsonw_key(w, "items");
     jsonw_array_begin(w);
     for (size_t i = 0; i < history->page->count; i++)
-        write_change(&history->page->history[i], w);
+        session_history_write_change(&history->page->history[i], w);
     jsonw_array_end(w);
     jsonw_key(w, "scheduling");
     jsonw_array_begin(w);
     for (size_t i = 0; i < history->attempts->count; i++)
-        write_attempt(&history->attempts->attempts[i], w);
+        session_history_write_attempt(&history->attempts->attempts[i], w);
     jsonw_array_end(w);
     jsonw_object_end(w);
 }
 
-static void on_history_read(void *data, int r, const struct aq_error *err)
+static void session_history_on_read(void *data, int r, const struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -120,44 +124,49 @@ static void on_history_read(void *data, int r, const struct aq_error *err)
     request_reply_json(history->req, 200, &out);
 }
 
-static void start(const struct api *api, struct request *req, const struct session_row *row,
-                  void (*write)(const struct history *, struct jsonw *))
+static void session_history_start(const struct api *api, struct request *req,
+                                  const struct session_row *row,
+                                  void (*write)(const struct history *, struct jsonw *))
 {
     struct history *history = arena_alloc(request_get_arena(req), sizeof(*history));
     struct aq_error err = { 0 };
 
     if (history)
         *history = (struct history){ .req = req, .id = row->session.id, .write = write };
-    if (!history || store_read(core_store(api->core), read_history, on_history_read, history) < 0) {
-        aq_fail(&err, ENOMEM, "history");
+    if (!history
+        || store_read(core_store(api->core), session_history_read, session_history_on_read, history)
+               < 0) {
+        aq_fail_oom(&err);
         request_fail(req, &err);
     }
 }
 
-static void on_found(struct request *req, const struct session_row *row, void *data)
+static void session_history_on_found(struct request *req, const struct session_row *row, void *data)
 {
-    start(data, req, row, write_status_history);
+    session_history_start(data, req, row, session_history_write_statuses);
 }
 
-static void on_found_own(struct request *req, const struct session_row *row, void *data)
+static void session_history_on_found_own(struct request *req, const struct session_row *row,
+                                         void *data)
 {
-    start(data, req, row, write_changes);
+    session_history_start(data, req, row, session_history_write_changes);
 }
 
-static void on_status_history(struct request *req, void *data)
+static void session_history_on_statuses(struct request *req, void *data)
 {
-    session_find_by_owner(data, req, on_found);
+    session_find_by_owner(data, req, session_history_on_found);
 }
 
-static void on_history(struct request *req, void *data)
+static void session_history_on_list(struct request *req, void *data)
 {
-    session_find_by_owner(data, req, on_found_own);
+    session_find_by_owner(data, req, session_history_on_found_own);
 }
 
 const struct route session_history_routes[] = {
-    { METHOD_GET, "/session/{name}/status-history", API_USER, on_status_history, owner_fields,
-      "When a session entered each of its states" },
-    { METHOD_GET, "/aliquot/v1/sessions/{name}/history", API_USER, on_history, owner_fields,
+    { METHOD_GET, "/session/{name}/status-history", API_USER, session_history_on_statuses,
+      owner_fields, "When a session entered each of its states" },
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/history", API_USER, session_history_on_list,
+      owner_fields,
       "Every change of a session and its kernels, and what the scheduler made of it" },
 };
 API_ROUTES_END(session_history);

@@ -1,34 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GET /aliquot/v1/sessions: lists, also of what has ended. */
 #include <errno.h>
 
+#include "manager/api/resources.h"
 #include "manager/api/session_find.h"
-#include "manager/api/session_view.h"
+#include "manager/request/list.h"
+#include "manager/view/session_view.h"
+#include "store/query.h"
 
-struct list_params {
+struct session_list_list_params {
     struct api_page page;
     const char *status, *owner_access_key;
     bool all;
 };
 
 static const struct field list_fields[] = {
-    { "status", FIELD_STR, FIELD_NULLABLE, offsetof(struct list_params, status), 0, 512,
-      .doc = "names with commas between" },
-    { "all", FIELD_BOOL, 0, offsetof(struct list_params, all),
+    { "status", FIELD_STR, FIELD_NULLABLE, offsetof(struct session_list_list_params, status), 0,
+      512, .doc = "names with commas between" },
+    { "all", FIELD_BOOL, 0, offsetof(struct session_list_list_params, all),
       .doc = "everybody's; administrators" },
-    OWNER_FIELD(struct list_params, owner_access_key),
-    API_PAGE_FIELDS(struct list_params),
+    OWNER_FIELD(struct session_list_list_params, owner_access_key),
+    API_PAGE_FIELDS(struct session_list_list_params),
     FIELD_END,
 };
 
-static void write_row(const struct api_list *list, const struct store_page *page, size_t i,
-                      struct jsonw *w)
+static void session_list_write_row(const struct api_list *list, const struct store_page *page,
+                                   size_t i, struct jsonw *w)
 {
     session_view_own(api_principal(list->req), list->api->core, &page->sessions[i], w);
 }
 
 /* Whose sessions: the owner's; with 'all' everyone's or those of the domain. */
-static int choose_owner(const struct api *api, struct request *req, const struct list_params *params,
-                        struct store_query *query, struct aq_error *err)
+static int session_list_choose_owner(const struct api *api, struct request *req,
+                                     const struct session_list_list_params *params,
+                                     struct store_query *query, struct aq_error *err)
 {
     const struct principal *who = api_principal(req);
     const struct keypair *owner;
@@ -44,34 +49,36 @@ static int choose_owner(const struct api *api, struct request *req, const struct
     if ((r = api_owner(api, req, params->owner_access_key, &owner, err)) < 0)
         return r;
     if (!(query->access_key = arena_strdup(request_get_arena(req), owner->access_key)))
-        return aq_fail(err, ENOMEM, "list");
+        return aq_fail_oom(err);
     return 0;
 }
 
-static void on_list(struct request *req, void *data)
+static void session_list_on_list(struct request *req, void *data)
 {
-    struct list_params params = { .page.limit = API_LIST_DEFAULT };
+    struct session_list_list_params params = { .page.limit = API_LIST_DEFAULT };
     struct api_list *list = api_list_new(data, req);
     struct aq_error err = { 0 };
 
     if (!list)
         return;
     if (api_decode(req, &params, NULL, &err) < 0
-        || choose_owner(data, req, &params, &list->query, &err) < 0
+        || session_list_choose_owner(data, req, &params, &list->query, &err) < 0
         || (params.status
-            && session_view_read_statuses(api_principal(req), params.status,
-                                          &list->query.statuses, &err) < 0)) {
+            && session_view_read_statuses(api_principal(req), params.status, &list->query.statuses,
+                                          &err)
+                   < 0)) {
         request_fail(req, &err);
         return;
     }
     api_page_apply(&params.page, &list->query);
     list->query.with_kernels = true;
     list->list = store_list_sessions;
-    list->write = write_row;
+    list->write = session_list_write_row;
     api_list_start(list);
 }
 
 const struct route session_list_routes[] = {
-    { METHOD_GET, "/aliquot/v1/sessions", API_USER, on_list, list_fields, "List sessions" },
+    { METHOD_GET, "/aliquot/v1/sessions", API_USER, session_list_on_list, list_fields,
+      "List sessions" },
 };
 API_ROUTES_END(session_list);

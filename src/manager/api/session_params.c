@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What POST /session takes. */
 #include "manager/api/session_params.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/api/aliases.h"
+#include "manager/request/image_aliases.h"
 
 #define AT(member) offsetof(struct session_params, member)
 #define BOOTSTRAP_MAX (16 * 1024)
@@ -19,8 +21,8 @@ static const struct field config_fields[] = {
       .doc = "resource group; the first one allowed unless given" },
     { "agent_list|agentList", FIELD_STR_LIST, FIELD_NULLABLE, AT(agents), 0, 1000,
       .doc = "ids of agents to choose from; superadmins only" },
-    { "agent_selection_policy|agentSelectionPolicy", FIELD_STR, FIELD_NULLABLE, AT(agent_policy),
-      1, 16, .doc = "strict: only those agents; preferred: others if none of them has room" },
+    { "agent_selection_policy|agentSelectionPolicy", FIELD_STR, FIELD_NULLABLE, AT(agent_policy), 1,
+      16, .doc = "strict: only those agents; preferred: others if none of them has room" },
     { "mounts", FIELD_UNSUPPORTED },
     { "mount_map|mountMap", FIELD_UNSUPPORTED },
     { "mount_options", FIELD_UNSUPPORTED },
@@ -33,7 +35,7 @@ static const struct field config_fields[] = {
 };
 
 static const struct field group_fields[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED, AT(request.wishes.group), 1, 64,
+    { "name", FIELD_STR, FIELD_REQUIRED, AT(request.constraints.group), 1, 64,
       .doc = "of the owner's sessions that keep apart or together" },
     { "direction", FIELD_STR, 0, AT(group_direction), 1, 16,
       .doc = "spread (unless given) or pack" },
@@ -47,8 +49,7 @@ const struct field session_fields[] = {
     { "image|lang", FIELD_STR, FIELD_REQUIRED, AT(request.image), 1, 512 },
     { "architecture|arch", FIELD_STR, FIELD_NULLABLE, AT(request.architecture), 1, 32 },
     { "type|sessionType", FIELD_STR, 0, AT(type), 1, 16, .doc = "interactive or batch" },
-    { "group|groupName|group_name", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64,
-      .doc = "project" },
+    { "group|groupName|group_name", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64, .doc = "project" },
     { "domain|domainName|domain_name", FIELD_STR, FIELD_NULLABLE, AT(domain), 1, 64 },
     { "config", FIELD_STRUCT, 0, .sub = config_fields },
     { "clusterSize|cluster_size", FIELD_INT, 0, AT(cluster_size), 1, 1024 },
@@ -59,6 +60,10 @@ const struct field session_fields[] = {
     { "reuseIfExists|reuse", FIELD_BOOL, 0, AT(request.reuse) },
     { "startupCommand|startup_command", FIELD_STR, FIELD_NULLABLE, AT(request.command), 0,
       COMMAND_MAX, .doc = "what a batch session runs" },
+    { "input", FIELD_STR, FIELD_NULLABLE, AT(request.input), 1, 16,
+      .doc =
+          "standard input of the startupCommand: stream, which comes over .../exec, or terminal; "
+          "batch only; empty unless given" },
     { "bootstrap_script|bootstrapScript", FIELD_STR, FIELD_NULLABLE, AT(request.bootstrap), 0,
       BOOTSTRAP_MAX },
     { "starts_at|startsAt", FIELD_STR, FIELD_NULLABLE, AT(starts_at), 1, 64,
@@ -69,11 +74,14 @@ const struct field session_fields[] = {
       .doc = "ids or names of sessions that must succeed first" },
     { "priority", FIELD_INT, FIELD_NULLABLE, AT(priority), 0, 100 },
     { "job_priority|jobPriority", FIELD_INT, FIELD_NULLABLE, AT(job_priority), 0, 100,
-      .doc = "it may displace preemptible sessions with a lower one" },
-    { "is_movable|isMovable", FIELD_BOOL, 0, AT(request.wishes.is_movable),
+      .doc = "it may preempt preemptible sessions with a lower one" },
+    { "is_movable|isMovable", FIELD_BOOL, 0, AT(request.constraints.is_movable),
       .doc = "it may be stopped and started again on another agent" },
-    { "is_preemptible|isPreemptible", FIELD_BOOL, 0, AT(request.wishes.is_preemptible),
-      .doc = "it may be displaced" },
+    { "is_preemptible|isPreemptible", FIELD_BOOL, 0, AT(request.constraints.is_preemptible),
+      .doc = "it may be preempted" },
+    { "wait_for_capacity|waitForCapacity", FIELD_BOOL, 0,
+      AT(request.constraints.waits_for_capacity),
+      .doc = "it may ask for more than any agent has, and waits for one" },
     { "session_group|sessionGroup", FIELD_STRUCT, 0, .sub = group_fields },
     { "tag", FIELD_STR, FIELD_NULLABLE, AT(request.tag), 0, 64 },
     { "callback_url|callbackUrl|callbackURL", FIELD_UNSUPPORTED },
@@ -82,8 +90,8 @@ const struct field session_fields[] = {
 };
 
 /* JSON text of an object in the arena; NULL stays NULL. */
-static int copy_object(struct request *req, const json_t *object, const char **ret,
-                       struct aq_error *err)
+static int session_params_copy_object(struct request *req, const json_t *object, const char **ret,
+                                      struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *text = NULL;
 
@@ -91,13 +99,13 @@ static int copy_object(struct request *req, const json_t *object, const char **r
         return 0;
     if (!(text = json_dumps(object, JSON_COMPACT))
         || !(*ret = arena_strdup(request_get_arena(req), text)))
-        return aq_fail(err, ENOMEM, "session parameters");
+        return aq_fail_oom(err);
     return 0;
 }
 
 /* JSON text of the ports in the arena; none stays NULL. */
-static int copy_ports(struct request *req, const struct int_list *ports, const char **ret,
-                      struct aq_error *err)
+static int session_params_copy_ports(struct request *req, const struct int_list *ports,
+                                     const char **ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -109,11 +117,11 @@ static int copy_ports(struct request *req, const struct int_list *ports, const c
         jsonw_int(&w, ports->items[i]);
     jsonw_array_end(&w);
     if (!strbuf_ok(&text) || !(*ret = arena_strdup(request_get_arena(req), text.data)))
-        return aq_fail(err, ENOMEM, "session parameters");
+        return aq_fail_oom(err);
     return 0;
 }
 
-static int read_type(struct session_params *params, struct aq_error *err)
+static int session_params_read_type(struct session_params *params, struct aq_error *err)
 {
     struct session_request *request = &params->request;
 
@@ -123,8 +131,7 @@ static int read_type(struct session_params *params, struct aq_error *err)
     if (request->type != SESSION_INTERACTIVE && request->type != SESSION_BATCH)
         return api_fail_param(err, "type", "sessions of type %s are not made by this request",
                               params->type);
-    if (params->cluster_mode
-        && cluster_mode_parse(params->cluster_mode, &request->multi_node) < 0)
+    if (params->cluster_mode && cluster_mode_parse(params->cluster_mode, &request->multi_node) < 0)
         return api_fail_param(err, "clusterMode", "must be single-node or multi-node");
     request->cluster_size = (uint32_t)params->cluster_size;
     request->priority = (int)params->priority;
@@ -132,7 +139,7 @@ static int read_type(struct session_params *params, struct aq_error *err)
 }
 
 /* What only batch sessions may and must say. */
-static int read_batch(struct session_params *params, struct aq_error *err)
+static int session_params_read_batch(struct session_params *params, struct aq_error *err)
 {
     struct session_request *request = &params->request;
     bool is_batch = request->type == SESSION_BATCH;
@@ -158,8 +165,8 @@ static int read_batch(struct session_params *params, struct aq_error *err)
     return 0;
 }
 
-static int read_owner(const struct api *api, struct request *req, struct session_params *params,
-                      struct aq_error *err)
+static int session_params_read_owner(const struct api *api, struct request *req,
+                                     struct session_params *params, struct aq_error *err)
 {
     const struct keypair *owner;
     int r;
@@ -172,7 +179,7 @@ static int read_owner(const struct api *api, struct request *req, struct session
     params->request.dependencies = params->dependencies.items;
     params->request.dependency_count = params->dependencies.count;
     if (!params->request.access_key)
-        return aq_fail(err, ENOMEM, "session parameters");
+        return aq_fail_oom(err);
     if (params->agents.count && !principal_is_superadmin(api_principal(req)))
         return aq_fail_kind(err, EPERM, "insufficient-privilege",
                             "only superadmins may choose agents");
@@ -180,8 +187,8 @@ static int read_owner(const struct api *api, struct request *req, struct session
 }
 
 /* One of two words, the first unless given. */
-static int read_word(const char *text, const char *field, const char *first, const char *second,
-                     bool *ret_is_second, struct aq_error *err)
+static int session_params_read_word(const char *text, const char *field, const char *first,
+                                    const char *second, bool *ret_is_second, struct aq_error *err)
 {
     *ret_is_second = text && strcmp(text, second) == 0;
     if (text && !*ret_is_second && strcmp(text, first))
@@ -189,27 +196,30 @@ static int read_word(const char *text, const char *field, const char *first, con
     return 0;
 }
 
-static int read_wishes(struct session_params *params, struct aq_error *err)
+static int session_params_read_constraints(struct session_params *params, struct aq_error *err)
 {
-    struct session_wishes *wishes = &params->request.wishes;
+    struct session_constraints *constraints = &params->request.constraints;
     int r;
 
-    wishes->agents = params->agents.items;
-    wishes->agent_count = params->agents.count;
-    wishes->job_priority = (int)params->job_priority;
-    if ((r = read_word(params->agent_policy, "config.agent_selection_policy", "strict",
-                       "preferred", &wishes->agents_preferred, err)) < 0
-        || (r = read_word(params->group_direction, "session_group.direction", "spread", "pack",
-                          &wishes->packs, err)) < 0)
+    constraints->agents = params->agents.items;
+    constraints->agent_count = params->agents.count;
+    constraints->job_priority = (int)params->job_priority;
+    if ((r = session_params_read_word(params->agent_policy, "config.agent_selection_policy",
+                                      "strict", "preferred", &constraints->agents_preferred, err))
+            < 0
+        || (r = session_params_read_word(params->group_direction, "session_group.direction",
+                                         "spread", "pack", &constraints->packs, err))
+               < 0)
         return r;
-    return read_word(params->group_enforcement, "session_group.enforcement", "preferred", "strict",
-                     &wishes->group_strict, err);
+    return session_params_read_word(params->group_enforcement, "session_group.enforcement",
+                                    "preferred", "strict", &constraints->group_strict, err);
 }
 
 /* Clients name every slot that they have heard of, mostly with 0: what no
  * agent offers is fine as long as nothing of it is wanted.
  */
-static bool is_unknown_zero(const struct slot_types *types, const char *name, const json_t *amount)
+static bool session_params_is_unknown_zero(const struct slot_types *types, const char *name,
+                                           const json_t *amount)
 {
     const char *interned = slot_name_find(name, strlen(name));
     enum slot_type type;
@@ -217,13 +227,14 @@ static bool is_unknown_zero(const struct slot_types *types, const char *name, co
     if (interned && slot_types_find(types, interned, &type) == 0)
         return false;
     return json_is_null(amount) || (json_is_number(amount) && json_number_value(amount) == 0)
-        || (json_is_string(amount) && strcmp(json_string_value(amount), "0") == 0);
+           || (json_is_string(amount) && strcmp(json_string_value(amount), "0") == 0);
 }
 
-static int read_slots(const struct api *api, struct session_params *params, struct aq_error *err)
+static int session_params_read_slots(const struct api *api, struct session_params *params,
+                                     struct aq_error *err)
 {
-    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types
-        = slot_types_ref(core_slot_types(api->core));
+    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = slot_types_ref(
+        core_slot_types(api->core));
     json_auto_t *wanted = params->resources ? json_copy((json_t *)(uintptr_t)params->resources)
                                             : json_object();
     const json_t *amount;
@@ -232,10 +243,10 @@ static int read_slots(const struct api *api, struct session_params *params, stru
     int r;
 
     if (!wanted)
-        return aq_fail(err, ENOMEM, "session parameters");
-    json_object_foreach_safe(wanted, next, name, amount)
-        if (is_unknown_zero(types, name, amount))
-            json_object_del(wanted, name);
+        return aq_fail_oom(err);
+    json_object_foreach_safe(wanted, next, name,
+                             amount) if (session_params_is_unknown_zero(types, name, amount))
+        json_object_del(wanted, name);
     r = slots_from_json(wanted, types, &params->request.resources, err);
     if (r == -EINVAL && err)
         err->kind = "invalid-api-params";
@@ -245,19 +256,25 @@ static int read_slots(const struct api *api, struct session_params *params, stru
 int session_params_read(const struct api *api, struct request *req, const json_t *object,
                         struct session_params *ret, struct aq_error *err)
 {
-    struct session_params params = { .request = { .reuse = true }, .cluster_size = 1,
+    struct session_params params = { .request = { .reuse = true },
+                                     .cluster_size = 1,
                                      .priority = -1 };
     int r;
 
     if ((r = decode_object(session_fields, object, request_get_arena(req), &params, err)) < 0
-        || (r = read_type(&params, err)) < 0 || (r = read_batch(&params, err)) < 0
-        || (r = read_owner(api, req, &params, err)) < 0 || (r = read_wishes(&params, err)) < 0
-        || (r = copy_object(req, params.environ, &params.request.environ, err)) < 0
-        || (r = copy_object(req, params.resource_opts, &params.request.resource_opts, err)) < 0
-        || (r = copy_ports(req, &params.ports, &params.request.preopen_ports, err)) < 0
-        || (r = read_slots(api, &params, err)) < 0)
+        || (r = session_params_read_type(&params, err)) < 0
+        || (r = session_params_read_batch(&params, err)) < 0
+        || (r = session_params_read_owner(api, req, &params, err)) < 0
+        || (r = session_params_read_constraints(&params, err)) < 0
+        || (r = session_params_copy_object(req, params.environ, &params.request.environ, err)) < 0
+        || (r = session_params_copy_object(req, params.resource_opts, &params.request.resource_opts,
+                                           err))
+               < 0
+        || (r = session_params_copy_ports(req, &params.ports, &params.request.preopen_ports, err))
+               < 0
+        || (r = session_params_read_slots(api, &params, err)) < 0)
         return r;
-    params.request.image = aliases_resolve(api, params.request.image);
+    params.request.image = image_aliases_resolve(api, params.request.image);
     *ret = params;
     return 0;
 }

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* session_params.h - what POST /session takes */
 #ifndef AQ_MANAGER_API_SESSION_PARAMS_H
 #define AQ_MANAGER_API_SESSION_PARAMS_H
 
-#include "manager/api/api.h"
+#include "manager/request/api.h"
 
 extern const struct field session_fields[];
 

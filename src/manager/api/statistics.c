@@ -1,16 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What sessions and agents use: now, over a month, and who uses most. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/api/api.h"
+#include "manager/api/resources.h"
 #include "manager/api/session_find.h"
-#include "store/statistics.h"
+#include "store/query.h"
+#include "store/series.h"
 
 /* ---- now ---- */
 
-static void write_kernel(const struct api *api, const struct kernel_row *row, struct jsonw *w)
+static void statistics_write_kernel(const struct api *api, const struct kernel_row *row,
+                                    struct jsonw *w)
 {
     const struct measured *m = core_kernel_measured(api->core, &row->kernel.id);
     char hostname[KERNEL_HOSTNAME_MAX];
@@ -31,7 +34,8 @@ static void write_kernel(const struct api *api, const struct kernel_row *row, st
     jsonw_object_end(w);
 }
 
-static void on_session_found(struct request *req, const struct session_row *row, void *data)
+static void statistics_on_session_found(struct request *req, const struct session_row *row,
+                                        void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -43,19 +47,19 @@ static void on_session_found(struct request *req, const struct session_row *row,
     jsonw_key(&w, "kernels");
     jsonw_array_begin(&w);
     for (size_t i = 0; row->kernels && i < row->kernel_count; i++)
-        write_kernel(data, &row->kernels[i], &w);
+        statistics_write_kernel(data, &row->kernels[i], &w);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
 }
 
-static void on_session(struct request *req, void *data)
+static void statistics_on_session(struct request *req, void *data)
 {
-    session_find_by_owner(data, req, on_session_found);
+    session_find_by_owner(data, req, statistics_on_session_found);
 }
 
 /* False after an answer that there is no such agent. */
-static bool check_agent(const struct api *api, struct request *req)
+static bool statistics_check_agent(const struct api *api, struct request *req)
 {
     const char *id = request_get_param(req, "id");
     struct aq_error err = { 0 };
@@ -67,13 +71,13 @@ static bool check_agent(const struct api *api, struct request *req)
     return false;
 }
 
-static void on_agent(struct request *req, void *data)
+static void statistics_on_agent(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
     const struct api *api = data;
 
-    if (!api_has_no_params(req) || !check_agent(api, req))
+    if (!api_has_no_params(req) || !statistics_check_agent(api, req))
         return;
     agent_measured_write(core_agent_measured(api->core, request_get_param(req, "id")), &w);
     request_reply_json(req, 200, &out);
@@ -103,7 +107,7 @@ static const struct field session_series_fields[] = {
 };
 
 /* Written by a thread of the store, sent by the loop's. */
-struct series {
+struct statistics_series {
     const struct api *api;
     struct request *req;
     char (*owners)[SERIES_OWNER_MAX];
@@ -113,31 +117,32 @@ struct series {
     struct jsonw w;
 };
 
-static void put_number(struct jsonw *w, const char *key, double value)
+static void statistics_put_number(struct jsonw *w, const char *key, double value)
 {
     char buf[METRIC_NUMBER_MAX];
 
     jsonw_member_str(w, key, metric_format(value, 3, buf));
 }
 
-static void write_item(void *data, const struct measured_row_item *item)
+static void statistics_write_item(void *data, const struct measured_row_item *item)
 {
     struct jsonw *w = data;
 
     jsonw_key(w, item->kind.key);
     jsonw_object_begin(w);
     jsonw_member_str(w, "unit_hint", metric_unit_hint(item->kind.unit));
-    put_number(w, "min", item->sum.min);
-    put_number(w, "max", item->sum.max);
-    put_number(w, "avg", metric_sum_avg(&item->sum));
+    statistics_put_number(w, "min", item->sum.min);
+    statistics_put_number(w, "max", item->sum.max);
+    statistics_put_number(w, "avg", metric_sum_avg(&item->sum));
     jsonw_member_int(w, "samples", (int64_t)item->sum.count);
     jsonw_object_end(w);
 }
 
-static int write_row(void *data, const struct series_row *row)
+static int statistics_write_row(void *data, const struct series_row *row)
 {
-    struct series *series = data;
+    struct statistics_series *series = data;
     bool is_agent = strncmp(row->owner, "agent:", 6) == 0;
+    int r;
 
     jsonw_object_begin(&series->w);
     jsonw_member_str(&series->w, is_agent ? "agent" : "kernel", row->owner + (is_agent ? 6 : 0));
@@ -145,15 +150,15 @@ static int write_row(void *data, const struct series_row *row)
     api_write_time(&series->w, "until", row->until_usec);
     jsonw_key(&series->w, "metrics");
     jsonw_object_begin(&series->w);
-    (void)measured_read_row(row->data ? row->data : "", write_item, &series->w);
+    r = measured_read_row(row->data ? row->data : "", statistics_write_item, &series->w);
     jsonw_object_end(&series->w);
     jsonw_object_end(&series->w);
-    return 0;
+    return r == -ENOMEM ? r : 0;
 }
 
-static int read_series(struct store_tx *tx, void *data, struct aq_error *err)
+static int statistics_read_series(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    struct series *series = data;
+    struct statistics_series *series = data;
     int r = 0;
 
     jsonw_object_begin(&series->w);
@@ -161,15 +166,15 @@ static int read_series(struct store_tx *tx, void *data, struct aq_error *err)
     jsonw_array_begin(&series->w);
     for (size_t i = 0; r >= 0 && i < series->count; i++)
         r = series_read(tx, series->owners[i], series->from_usec, INT64_MAX, SERIES_ROWS_MAX,
-                        write_row, series, err);
+                        statistics_write_row, series, err);
     jsonw_array_end(&series->w);
     jsonw_object_end(&series->w);
     return AQ_MIN(r, 0);
 }
 
-static void on_series_read(void *data, int r, const struct aq_error *err)
+static void statistics_on_series_read(void *data, int r, const struct aq_error *err)
 {
-    struct series *series = data;
+    struct statistics_series *series = data;
 
     if (r < 0)
         request_fail(series->req, err);
@@ -179,32 +184,36 @@ static void on_series_read(void *data, int r, const struct aq_error *err)
     free(series);
 }
 
-static void start_series(struct series *series)
+static void statistics_start_series(struct statistics_series *series)
 {
     struct aq_error err = { 0 };
 
-    if (store_read(core_store(series->api->core), read_series, on_series_read, series) == 0)
+    if (store_read(core_store(series->api->core), statistics_read_series, statistics_on_series_read,
+                   series)
+        == 0)
         return;
-    aq_fail(&err, ENOMEM, "series");
+    aq_fail_oom(&err);
     request_fail(series->req, &err);
     free(series);
 }
 
 /* For 'count' owners; NULL after an answer. */
-static struct series *new_series(const struct api *api, struct request *req, size_t count,
-                                 int64_t hours)
+static struct statistics_series *statistics_series_new(const struct api *api, struct request *req,
+                                                       size_t count, int64_t hours)
 {
-    struct series *series = calloc(1, sizeof(*series) + count * SERIES_OWNER_MAX);
+    struct statistics_series *series = calloc(1, sizeof(*series) + count * SERIES_OWNER_MAX);
     struct aq_error err = { 0 };
 
     if (!series) {
-        aq_fail(&err, ENOMEM, "series");
+        aq_fail_oom(&err);
         request_fail(req, &err);
         return NULL;
     }
-    *series = (struct series){ .api = api, .req = req, .out = STRBUF_INIT,
-                               .from_usec = clock_realtime_usec()
-                                   - hours * 3600 * USEC_PER_SEC };
+    *series = (struct statistics_series){ .api = api,
+                                          .req = req,
+                                          .out = STRBUF_INIT,
+                                          .from_usec = clock_realtime_usec()
+                                                       - hours * 3600 * USEC_PER_SEC };
     series->w = jsonw_make(&series->out);
     series->owners = (void *)(series + 1);
     return series;
@@ -215,49 +224,52 @@ struct wanted_series {
     int64_t hours;
 };
 
-static void on_series_session(struct request *req, const struct session_row *row, void *data)
+static void statistics_on_series_session(struct request *req, const struct session_row *row,
+                                         void *data)
 {
     const struct wanted_series *wanted = data;
-    struct series *series = new_series(wanted->api, req, row->kernel_count, wanted->hours);
+    struct statistics_series *series = statistics_series_new(wanted->api, req, row->kernel_count,
+                                                             wanted->hours);
 
     if (!series)
         return;
     for (size_t i = 0; row->kernels && i < row->kernel_count; i++)
         (void)uuid_format(&row->kernels[i].kernel.id, series->owners[series->count++]);
-    start_series(series);
+    statistics_start_series(series);
 }
 
-static void on_session_series(struct request *req, void *data)
+static void statistics_on_session_series(struct request *req, void *data)
 {
     struct series_params params = { .hours = SERIES_HOURS_MAX };
     struct wanted_series *wanted = arena_alloc(request_get_arena(req), sizeof(*wanted));
     struct aq_error err = { 0 };
 
     if (!wanted)
-        aq_fail(&err, ENOMEM, "series");
+        aq_fail_oom(&err);
     else if (api_decode(req, &params, NULL, &err) == 0)
         *wanted = (struct wanted_series){ data, params.hours };
     if (err.code)
         request_fail(req, &err);
     else
-        session_find(data, req, params.owner_access_key, on_series_session, wanted);
+        session_find(data, req, params.owner_access_key, statistics_on_series_session, wanted);
 }
 
-static void on_agent_series(struct request *req, void *data)
+static void statistics_on_agent_series(struct request *req, void *data)
 {
     struct series_params params = { .hours = SERIES_HOURS_MAX };
     struct aq_error err = { 0 };
-    struct series *series;
+    struct statistics_series *series;
 
     if (api_decode(req, &params, NULL, &err) < 0) {
         request_fail(req, &err);
         return;
     }
-    if (!check_agent(data, req) || !(series = new_series(data, req, 1, params.hours)))
+    if (!statistics_check_agent(data, req)
+        || !(series = statistics_series_new(data, req, 1, params.hours)))
         return;
     (void)snprintf(series->owners[series->count++], SERIES_OWNER_MAX, "agent:%s",
                    request_get_param(req, "id"));
-    start_series(series);
+    statistics_start_series(series);
 }
 
 /* ---- who uses most ---- */
@@ -271,7 +283,8 @@ struct top_params {
 };
 
 static const struct field top_fields[] = {
-    { "all", FIELD_BOOL, 0, offsetof(struct top_params, all), .doc = "everybody's; administrators" },
+    { "all", FIELD_BOOL, 0, offsetof(struct top_params, all),
+      .doc = "everybody's; administrators" },
     { "limit", FIELD_INT, 0, offsetof(struct top_params, limit), 1, TOP_MAX,
       .doc = "sessions at most; 50 unless given" },
     FIELD_END,
@@ -283,8 +296,8 @@ struct top_session {
 };
 
 /* The sum over a session's kernels; false if none of them has the metric. */
-static bool sum_metric(const struct core *core, const struct session *s, const char *key,
-                       struct metric *ret, struct metric_kind *ret_kind)
+static bool statistics_sum_metric(const struct core *core, const struct session *s, const char *key,
+                                  struct metric *ret, struct metric_kind *ret_kind)
 {
     bool has_any = false;
 
@@ -306,7 +319,7 @@ static bool sum_metric(const struct core *core, const struct session *s, const c
 }
 
 /* Each metric that any kernel has, once. */
-static void write_used(const struct core *core, const struct session *s, struct jsonw *w)
+static void statistics_write_used(const struct core *core, const struct session *s, struct jsonw *w)
 {
     jsonw_key(w, "used");
     jsonw_object_begin(w);
@@ -324,7 +337,7 @@ static void write_used(const struct core *core, const struct session *s, struct 
 
                 is_known = other && measured_find(other, key);
             }
-            if (is_known || !sum_metric(core, s, key, &sum, &kind))
+            if (is_known || !statistics_sum_metric(core, s, key, &sum, &kind))
                 continue;
             jsonw_key(w, key);
             metric_write(&sum, &kind, w);
@@ -333,7 +346,8 @@ static void write_used(const struct core *core, const struct session *s, struct 
     jsonw_object_end(w);
 }
 
-static void write_top_session(const struct core *core, const struct session *s, struct jsonw *w)
+static void statistics_write_top_session(const struct core *core, const struct session *s,
+                                         struct jsonw *w)
 {
     const struct user *user = core_find_user(core, &s->user_id);
 
@@ -348,11 +362,11 @@ static void write_top_session(const struct core *core, const struct session *s, 
             jsonw_str(w, s->kernels[i].agent_id);
     jsonw_array_end(w);
     api_write_time(w, "running_since", s->running_usec);
-    write_used(core, s, w);
+    statistics_write_used(core, s, w);
     jsonw_object_end(w);
 }
 
-static int by_cpu(const void *left, const void *right)
+static int statistics_compare_cpu(const void *left, const void *right)
 {
     const struct top_session *a = left, *b = right;
 
@@ -361,7 +375,7 @@ static int by_cpu(const void *left, const void *right)
     return a->session->row < b->session->row ? -1 : a->session->row > b->session->row;
 }
 
-static bool is_shown(const struct principal *who, const struct session *s, bool all)
+static bool statistics_is_shown(const struct principal *who, const struct session *s, bool all)
 {
     if (s->status != SESSION_RUNNING)
         return false;
@@ -371,25 +385,26 @@ static bool is_shown(const struct principal *who, const struct session *s, bool 
            || (s->domain && who->domain && strcmp(s->domain, who->domain) == 0);
 }
 
-static size_t find_top(const struct core *core, const struct principal *who, bool all,
-                       struct top_session *ret)
+static size_t statistics_find_top(const struct core *core, const struct principal *who, bool all,
+                                  struct top_session *ret)
 {
     struct metric_kind kind;
     struct metric sum;
     size_t count = 0;
 
-    for (const struct session *s = core_next_session(core, NULL); s; s = core_next_session(core, s)) {
-        if (!is_shown(who, s, all))
+    for (const struct session *s = core_next_session(core, NULL); s;
+         s = core_next_session(core, s)) {
+        if (!statistics_is_shown(who, s, all))
             continue;
         ret[count].session = s;
-        ret[count++].cpu = sum_metric(core, s, "cpu_util", &sum, &kind) ? sum.value : 0;
+        ret[count++].cpu = statistics_sum_metric(core, s, "cpu_util", &sum, &kind) ? sum.value : 0;
     }
     if (count)
-        qsort(ret, count, sizeof(*ret), by_cpu);
+        qsort(ret, count, sizeof(*ret), statistics_compare_cpu);
     return count;
 }
 
-static void write_top_agents(const struct core *core, struct jsonw *w)
+static void statistics_write_top_agents(const struct core *core, struct jsonw *w)
 {
     const struct agent *agent;
 
@@ -406,39 +421,39 @@ static void write_top_agents(const struct core *core, struct jsonw *w)
     jsonw_array_end(w);
 }
 
-static void reply_top(const struct api *api, struct request *req, const struct top_params *params,
-                      struct top_session *sessions)
+static void statistics_reply_top(const struct api *api, struct request *req,
+                                 const struct top_params *params, struct top_session *sessions)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const struct principal *who = api_principal(req);
     struct jsonw w = jsonw_make(&out);
-    size_t count = find_top(api->core, who, params->all, sessions);
+    size_t count = statistics_find_top(api->core, who, params->all, sessions);
 
     jsonw_object_begin(&w);
     api_write_time(&w, "at", clock_realtime_usec());
     if (principal_may(who->role, API_ADMIN))
-        write_top_agents(api->core, &w);
+        statistics_write_top_agents(api->core, &w);
     jsonw_member_int(&w, "running", (int64_t)count);
     jsonw_key(&w, "sessions");
     jsonw_array_begin(&w);
     for (size_t i = 0; i < count && (int64_t)i < params->limit; i++)
-        write_top_session(api->core, sessions[i].session, &w);
+        statistics_write_top_session(api->core, sessions[i].session, &w);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
 }
 
-static void on_top(struct request *req, void *data)
+static void statistics_on_top(struct request *req, void *data)
 {
     const struct api *api = data;
     struct top_params params = { .limit = TOP_DEFAULT };
     struct core_counts counts = core_get_counts(api->core);
-    AQ_CLEANUP(aq_freep) struct top_session *sessions =
-        calloc(counts.running + 1, sizeof(*sessions));
+    AQ_CLEANUP(aq_freep) struct top_session *sessions = calloc(counts.running + 1,
+                                                               sizeof(*sessions));
     struct aq_error err = { 0 };
 
     if (!sessions)
-        aq_fail(&err, ENOMEM, "top");
+        aq_fail_oom(&err);
     else if (api_decode(req, &params, NULL, &err) == 0 && params.all
              && !principal_may(api_principal(req)->role, API_ADMIN))
         (void)aq_fail_kind(&err, EPERM, "generic-forbidden",
@@ -446,19 +461,19 @@ static void on_top(struct request *req, void *data)
     if (err.code)
         request_fail(req, &err);
     else
-        reply_top(api, req, &params, sessions);
+        statistics_reply_top(api, req, &params, sessions);
 }
 
 const struct route statistics_routes[] = {
-    { METHOD_GET, "/aliquot/v1/sessions/{name}/statistics", API_USER, on_session, owner_fields,
-      "What a session's kernels use, or used when they ended" },
-    { METHOD_GET, "/aliquot/v1/sessions/{name}/statistics/series", API_USER, on_session_series,
-      session_series_fields, "What they used in the course of time" },
-    { METHOD_GET, "/aliquot/v1/agents/{id}/statistics", API_ADMIN, on_agent, NULL,
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/statistics", API_USER, statistics_on_session,
+      owner_fields, "What a session's kernels use, or used when they ended" },
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/statistics/series", API_USER,
+      statistics_on_session_series, session_series_fields, "What they used in the course of time" },
+    { METHOD_GET, "/aliquot/v1/agents/{id}/statistics", API_ADMIN, statistics_on_agent, NULL,
       "What an agent and its devices use" },
-    { METHOD_GET, "/aliquot/v1/agents/{id}/statistics/series", API_ADMIN, on_agent_series,
-      agent_series_fields, "What the node used in the course of time" },
-    { METHOD_GET, "/aliquot/v1/top", API_USER, on_top, top_fields,
+    { METHOD_GET, "/aliquot/v1/agents/{id}/statistics/series", API_ADMIN,
+      statistics_on_agent_series, agent_series_fields, "What the node used in the course of time" },
+    { METHOD_GET, "/aliquot/v1/top", API_USER, statistics_on_top, top_fields,
       "Agents and the sessions that use most" },
 };
 API_ROUTES_END(statistics);

@@ -1,12 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bus.h - what happens, as it is applied; part of core.h, whose rules hold here
  *
- * Session events: session_enqueued, _scheduled, _preparing, _pulling,
- * _creating, _started, _restarting, _rescheduling, _terminating, _terminated
- * (also of one that ends as ERROR), _cancelled, and for a batch session that
- * has a result, just before its end, _success or _failure. Kernel events: kernel_preparing, _pulling,
- * _creating, _started, _terminating, _terminated, _cancelled. Of passing
- * interest only: session_image_pull, how far an agent has come with the
- * session's image; kernel_gpu_misuse, that a program uses a GPU past its part.
+ * Of sessions, when the change is durable:
+ *   session_enqueued      made, or back in the queue
+ *   session_waiting       it waits for another reason than before
+ *   session_scheduled     it has agents
+ *   session_preparing, session_pulling, session_creating
+ *   session_started       all of its kernels run (after a restart, too)
+ *   session_restarting
+ *   session_preempted     it leaves its agents for another session
+ *   session_rescheduling  it goes back to the queue
+ *   session_terminating
+ *   session_success, session_failure   a batch session has a result; just before its end
+ *   session_terminated    the end, also of one that ends as ERROR
+ *   session_cancelled     the end of one that never left the queue
+ *
+ * Of kernels, likewise:
+ *   kernel_preparing, kernel_pulling, kernel_creating, kernel_started
+ *   kernel_resized        it has other amounts of its devices
+ *   kernel_terminating
+ *   kernel_terminated     also of one that ends as ERROR
+ *   kernel_cancelled
+ *
+ * Nothing of these is stored:
+ *   session_image_pull    how far an agent has come with the session's image
+ *   kernel_gpu_misuse     a program uses more of a GPU than its part
  */
 #ifndef AQ_MANAGER_CORE_BUS_H
 #define AQ_MANAGER_CORE_BUS_H
@@ -17,15 +35,15 @@
 struct core;
 
 struct core_event {
-    const char *name;             /* "session_started", "kernel_terminated" ... */
+    const char *name;              /* "session_started", "kernel_terminated" ... */
     const struct session *session; /* as it is after the change, also when it has ended */
-    const struct kernel *kernel;  /* NULL for session events */
-    const char *reason;           /* "" = none */
+    const struct kernel *kernel;   /* NULL for session events */
+    const char *reason;            /* "" = none */
     bool has_exit;
     int exit_code;
     int64_t at_usec;
     const struct core_image_status *image; /* of session_image_pull, else NULL */
-    const char *misuse;           /* of kernel_gpu_misuse, else NULL: a line each */
+    const char *limit_violations;          /* of kernel_gpu_misuse, else NULL: a line each */
 };
 
 struct core_subscriber;

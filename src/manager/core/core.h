@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core.h - the lifecycle of sessions and agents: what the API stands on
  *
  * The core owns the store, the agents' link, the scheduler and the memory of
@@ -18,7 +19,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
-#include "alloc/map.h"
+#include "alloc/alloc_map.h"
 #include "link/link.h"
 #include "manager/core/bus.h"
 #include "manager/core/images.h"
@@ -31,9 +32,9 @@ struct core;
 
 struct core_conf {
     uv_loop_t *loop;
-    const char *state_dir;      /* holds aliquot.db, its key, and ca/ */
-    const char *link_host;      /* where agents connect to; NULL = no listener (tests) */
-    uint16_t link_port;         /* 0 = any free one, see core_link_port() */
+    const char *state_dir;         /* holds aliquot.db, its key, and ca/ */
+    const char *link_host;         /* where agents connect to; NULL = no listener (tests) */
+    uint16_t link_port;            /* 0 = any free one, see core_link_port() */
     const char *const *link_names; /* host names and addresses for its certificate */
     size_t link_name_count;
     int64_t heartbeat_usec;     /* wanted from agents; 0 = 3 s */
@@ -68,12 +69,12 @@ struct slot_types *core_slot_types(const struct core *core);
 /* Who holds an item of a grant. */
 struct core_holder {
     const struct session *session;
-    size_t rank;                  /* of its kernel */
+    size_t rank; /* of its kernel */
 };
 
 struct core_held {
-    struct alloc_grant grant;     /* of all kernels, one after another */
-    struct core_holder *holders;  /* of each item */
+    struct alloc_grant grant;    /* of all kernels, one after another */
+    struct core_holder *holders; /* of each item */
     size_t cap;
 };
 void core_held_done(struct core_held *held);
@@ -88,49 +89,51 @@ int core_write_gpu_map(const struct core *core, const char *agent_id, struct jso
 /* ---- commands on sessions ---- */
 
 /* What a session asks of its scheduling; zeroed = nothing. */
-struct session_wishes {
-    const char *const *agents;    /* ids: it goes to one of these only */
+struct session_constraints {
+    const char *const *agents; /* ids: it goes to one of these only */
     size_t agent_count;
-    bool agents_preferred;        /* or rather to one of these, else to any */
-    const char *group;            /* of the owner's sessions that keep apart; NULL = none */
-    bool packs;                   /* ... or together */
-    bool group_strict;            /* ... or wait */
-    int job_priority;             /* it may displace preemptible ones with a lower one */
-    bool is_preemptible;          /* it may be displaced */
-    bool is_movable;              /* it may be stopped to start again on another agent */
+    bool agents_preferred;   /* or rather to one of these, else to any */
+    const char *group;       /* of the owner's sessions that keep apart; NULL = none */
+    bool packs;              /* ... or together */
+    bool group_strict;       /* ... or wait */
+    int job_priority;        /* it may preempt preemptible ones with a lower one */
+    bool is_preemptible;     /* it may be preempted */
+    bool is_movable;         /* it may be stopped to start again on another agent */
+    bool waits_for_capacity; /* it may ask for more than any agent has */
 };
 
 struct session_request {
     const char *name;
     enum session_type type;
-    const char *image;            /* required */
-    const char *architecture;     /* NULL = any */
-    const char *command;          /* required for batch */
-    const char *bootstrap;        /* NULL = none */
-    const char *tag, *callback_url; /* NULL = none */
-    const char *access_key;       /* of the owner */
-    const char *domain, *group;   /* names; NULL = "default" */
-    const char *resource_group;   /* NULL = the first one allowed */
-    struct slots resources;       /* per kernel; borrowed; cpu 1, mem 1 GiB unless given */
-    uint32_t cluster_size;        /* 0 = 1 */
-    bool multi_node;              /* kernels may go to different agents */
-    int priority;                 /* < 0 = 10 */
-    int64_t starts_usec;          /* batch only; 0 = none */
-    int64_t batch_timeout_usec;   /* batch only; 0 = none */
+    const char *image;        /* required */
+    const char *architecture; /* NULL = any */
+    const char *command;      /* required for batch */
+    const char *input;        /* of the command, KERNEL_INPUT_* of link/message.h; NULL = none */
+    const char *bootstrap;    /* NULL = none */
+    const char *tag, *callback_url;  /* NULL = none */
+    const char *access_key;          /* of the owner */
+    const char *domain, *group;      /* names; NULL = "default" */
+    const char *resource_group;      /* NULL = the first one allowed */
+    struct slots resources;          /* per kernel; borrowed; cpu 1, mem 1 GiB unless given */
+    uint32_t cluster_size;           /* 0 = 1 */
+    bool multi_node;                 /* kernels may go to different agents */
+    int priority;                    /* < 0 = 10 */
+    int64_t starts_usec;             /* batch only; 0 = none */
+    int64_t batch_timeout_usec;      /* batch only; 0 = none */
     const char *const *dependencies; /* ids or names of the owner's sessions */
     size_t dependency_count;
-    const char *environ;          /* text of a JSON object of strings; NULL = none */
-    const char *resource_opts;    /* text of a JSON object; NULL = none */
-    const char *preopen_ports;    /* text of a JSON list of ports to publish; NULL = none */
-    bool reuse;                   /* a live one with this name and image will do */
-    struct session_wishes wishes;
+    const char *environ;       /* text of a JSON object of strings; NULL = none */
+    const char *resource_opts; /* text of a JSON object; NULL = none */
+    const char *preopen_ports; /* text of a JSON list of ports to publish; NULL = none */
+    bool reuse;                /* a live one with this name and image will do */
+    struct session_constraints constraints;
 };
 
 struct core_created {
     struct uuid id;
     char name[SESSION_NAME_MAX + 1];
     enum session_status status;
-    bool is_new;                  /* false = reused */
+    bool is_new; /* false = reused */
 };
 
 /* r < 0: -EINVAL with err->field naming the member as the API spells it,
@@ -149,16 +152,16 @@ void core_create_sessions(struct core *core, const struct session_request *const
                           size_t count, core_create_fn done, void *data);
 
 /* What would become of a session if it were made now. */
-struct core_trial {
+struct core_dry_run {
     const char *resource_group;
-    const char *text, *json;      /* as core_explain() */
+    const char *text, *json; /* as core_explain() */
 };
 /* Errors are those of creating it; on success 'trial' lives until the callback returns. */
-typedef void (*core_trial_fn)(void *data, int r, const struct aq_error *err,
-                              const struct core_trial *trial);
+typedef void (*core_dry_run_fn)(void *data, int r, const struct aq_error *err,
+                                const struct core_dry_run *trial);
 /* Go the way of core_create_session() up to the commit, and make nothing. */
-void core_try_session(struct core *core, const struct session_request *request,
-                      core_trial_fn done, void *data);
+void core_dry_run_session(struct core *core, const struct session_request *request,
+                          core_dry_run_fn done, void *data);
 
 typedef void (*core_done_fn)(void *data, int r, const struct aq_error *err);
 
@@ -169,7 +172,12 @@ typedef void (*core_done_fn)(void *data, int r, const struct aq_error *err);
  */
 void core_terminate_session(struct core *core, const struct uuid *id, bool forced,
                             const char *reason, core_done_fn done, void *data);
-/* End the programs and start them anew on the same agents; RUNNING only (-EINVAL). */
+/* Those of them that are in ERROR: their owner has seen why or does not want them any more, and
+ * default lists leave them out. They stay in the history. 'done' may be NULL.
+ */
+void core_dismiss_sessions(struct core *core, const struct uuid *ids, size_t count,
+                           core_done_fn done, void *data);
+/* Restart the programs on the same agents; RUNNING only (-EINVAL). */
 void core_restart_session(struct core *core, const struct uuid *id, core_done_fn done, void *data);
 /* -EINVAL, -EEXIST, -ENOENT. Dead sessions cannot be renamed. */
 void core_rename_session(struct core *core, const struct uuid *id, const char *name,
@@ -198,8 +206,8 @@ struct core_fair_row {
     const char *domain;
     struct uuid project, user;
     double weight;
-    double usage;                 /* of what the group had to give in the days looked back on */
-    double factor;                /* 1 = owed most */
+    double usage;  /* of what the group had to give in the days looked back on */
+    double factor; /* 1 = the largest claim */
 };
 typedef void (*core_fair_fn)(void *data, const struct core_fair_row *row);
 /* Everybody who used something of the resource group lately, in no order.
@@ -208,7 +216,7 @@ typedef void (*core_fair_fn)(void *data, const struct core_fair_row *row);
 int core_list_fair_share(struct core *core, const char *resource_group, core_fair_fn visit,
                          void *data, struct aq_error *err);
 
-/* ---- commands on agents and people ---- */
+/* ---- commands on agents and accounts ---- */
 
 /* Take no more sessions, or take them again; 'reason' NULL = none. */
 void core_drain_agent(struct core *core, const char *id, bool on, const char *reason,
@@ -224,14 +232,17 @@ void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec, 
                      void *data);
 
 /* Let a domain (name), project (id) or keypair (access key) use a resource group. */
-void core_allow_resource_group(struct core *core, const char *resource_group,
-                               const char *domain, const char *group_id, const char *access_key,
-                               core_done_fn done, void *data);
+void core_allow_resource_group(struct core *core, const char *resource_group, const char *domain,
+                               const char *group_id, const char *access_key, core_done_fn done,
+                               void *data);
 
-/* Write and apply changes of people: EVENT_DOMAIN_SAVED .. _RESOURCE_GROUP_SAVED,
+/* Write and apply changes of accounts: EVENT_DOMAIN_SAVED .. _ACCOUNT_PURGED,
  * checked by the caller. Takes the batch in any case.
  */
 void core_save(struct core *core, struct event_batch *batch, core_done_fn done, void *data);
+
+/* The keypair has signed a request, now. Written later; costs nothing here. */
+void core_note_key_use(struct core *core, const char *access_key);
 
 /* ---- streams, audit ---- */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* images.h - images on agents; part of core.h, whose rules hold here
  *
  * Nothing of this is durable: agents say which images they have, and a job
@@ -15,22 +16,22 @@ struct core_image_job;
 struct core_image_status {
     const char *agent_id;
     const char *image;
-    const char *state;        /* "resolving", "fetching", "unpacking", "ready", "failed" */
+    const char *state; /* "resolving", "fetching", "unpacking", "ready", "failed" */
     bool is_final;
     int64_t done_bytes, total_bytes, freed_bytes;
-    const char *digest;       /* NULL unless ready */
+    const char *digest;                  /* NULL unless ready */
     const char *error_kind, *error_text; /* NULL unless failed */
 };
 
 typedef void (*core_image_fn)(void *data, const struct core_image_status *status);
 
-/* Have an agent do something with images; job_id of 'order' is filled in here.
+/* Have an agent do something with images; job_id of 'command' is filled in here.
  * 'fn' is called with each state until a final one, which comes also when the
  * agent is lost. -ENOTCONN if it is not connected.
  */
-int core_order_image(struct core *core, const char *agent_id, struct msg_image_order *order,
-                     core_image_fn fn, void *data, struct core_image_job **ret,
-                     struct aq_error *err);
+int core_command_image(struct core *core, const char *agent_id, struct msg_image_command *command,
+                       core_image_fn fn, void *data, struct core_image_job **ret,
+                       struct aq_error *err);
 
 /* No call follows; a pull that nobody else waits for ends. NULL is fine. */
 void core_cancel_image(struct core *core, struct core_image_job *job);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lookup.h - what lives, in memory; part of core.h, whose rules hold here */
 #ifndef AQ_MANAGER_CORE_LOOKUP_H
 #define AQ_MANAGER_CORE_LOOKUP_H
@@ -5,9 +6,9 @@
 #include "base/jsonw.h"
 #include "base/strbuf.h"
 #include "model/agent.h"
-#include "model/people.h"
+#include "model/accounts.h"
 #include "model/session.h"
-#include "sched/state.h"
+#include "sched/scheduler.h"
 
 struct core;
 
@@ -18,9 +19,10 @@ const struct session *core_find_session_named(const struct core *core, const str
                                               const char *name);
 
 #define CORE_MATCH_MAX 11
-/* Live sessions that 'text' may mean: the first of these that has any: id
- * prefix, exact name, name prefix, kernel id prefix; of this owner, or of
- * everyone if NULL. Returns how many were put into 'ret', by creation order;
+/* Live sessions that 'text' may mean: the first of these that has any: id,
+ * name, prefix of an id, of a name, of a kernel's id; of this owner, or of
+ * everyone if NULL. A prefix of an id has at least SESSION_ID_PREFIX_MIN
+ * characters. Returns how many were put into 'ret', by creation order;
  * CORE_MATCH_MAX stands for "more than 10".
  */
 size_t core_match_sessions(const struct core *core, const char *access_key, const char *text,
@@ -40,19 +42,24 @@ const char *core_agent_get_plugins(const struct core *core, const char *id);
 /* How programs of a kernel use GPUs past their parts of them, a line each; NULL = they do
  * not, or it has ended. All of an agent's kernels: with the sessions' names, appended.
  */
-const char *core_kernel_misuse(const struct core *core, const struct uuid *session,
-                               const struct uuid *kernel);
-void core_agent_misuse(const struct core *core, const char *agent, struct strbuf *out);
+const char *core_kernel_limit_violations(const struct core *core, const struct uuid *session,
+                                         const struct uuid *kernel);
+void core_agent_limit_violations(const struct core *core, const char *agent, struct strbuf *out);
 /* The sum of what its kernels hold; *ret is replaced. 0 or -ENOMEM. */
 int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret);
 
 const struct keypair *core_find_keypair(const struct core *core, const char *access_key);
+/* When it was used last, as far as this manager saw; wall clock, 0 = never. */
+int64_t core_key_used(const struct core *core, const char *access_key);
 const struct user *core_find_user(const struct core *core, const struct uuid *id);
 const struct user *core_find_user_by_email(const struct core *core, const char *email);
+/* All of them, in no order: pass 0, 1, ... until NULL. */
+const struct user *core_get_user(const struct core *core, size_t i);
+const struct keypair *core_get_keypair(const struct core *core, size_t i);
 const struct domain *core_find_domain(const struct core *core, const char *name);
-const struct group *core_find_group(const struct core *core, const struct uuid *id);
-const struct group *core_find_group_named(const struct core *core, const char *domain,
-                                          const char *name);
+const struct project *core_find_project(const struct core *core, const struct uuid *id);
+const struct project *core_find_project_named(const struct core *core, const char *domain,
+                                              const char *name);
 const struct keypair_policy *core_find_policy(const struct core *core, const char *name);
 const struct resource_group *core_find_resource_group(const struct core *core, const char *name);
 /* By name; as core_get_agent(). */
@@ -65,13 +72,13 @@ int core_get_usage(const struct core *core, const char *access_key, struct slots
 struct core_counts {
     size_t pending, starting, running, terminating; /* sessions */
     size_t agents, agents_alive;
-    uint64_t commits, stale, scheduled;             /* since start */
+    uint64_t commits, stale, scheduled; /* since start */
 };
 struct core_counts core_get_counts(const struct core *core);
 
-/* Why a PENDING session waits, judged now: 'text' gets sentences for a
+/* Why a PENDING session waits, computed now: 'text' gets sentences for a
  * person, 'json' an object {"kind", "text", ...} with what is short where.
- * What an agent that could not start it said is in both, and its outlook.
+ * What an agent that could not start it said is in both, and its start estimate.
  * Either may be NULL.
  * -ENOENT if it is not PENDING.
  */
@@ -79,18 +86,19 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
                  struct strbuf *json, struct aq_error *err);
 
 /* What can be said of the start of a PENDING session. */
-struct core_outlook {
-    size_t position, length;  /* of those that wait for room in its resource group: 1 = the next;
+struct core_start_estimate {
+    size_t position, length; /* of those that wait for room in its resource group: 1 = the next;
                                  0 = it waits for something else */
     enum sched_start start;
-    int64_t starts_usec;      /* wall clock; if start is SCHED_START_AT */
+    int64_t starts_usec;        /* wall clock; if start is SCHED_START_AT */
     enum sched_verdict verdict; /* of the last pass that looked at it */
-    uint32_t tries;           /* passes that looked at it in vain, since this manager's start */
+    uint32_t tries;             /* passes that looked at it in vain, since this manager's start */
 };
 /* -ENOENT if it is not PENDING. -EAGAIN, -ENOMEM: it has no position and no start yet. */
-int core_get_outlook(struct core *core, const struct uuid *session_id, struct core_outlook *ret);
+int core_get_start_estimate(struct core *core, const struct uuid *session_id,
+                            struct core_start_estimate *ret);
 /* Its members "position" (or null), "queue_length", "start", "starts_by" and "retries". */
-void core_write_outlook(const struct core_outlook *o, struct jsonw *w);
+void core_write_start_estimate(const struct core_start_estimate *o, struct jsonw *w);
 /* "known", "open-ended", ...: a stable word for programs. */
 const char *core_start_name(enum sched_start start);
 
@@ -104,14 +112,14 @@ int core_check_scheduling(const struct resource_group *g, struct aq_error *err);
 /* How it schedules. What it says was checked when it was stored; what is not known
  * (a database of another version) is as if it was not said.
  */
-enum core_fate { CORE_RESCHEDULED, CORE_TERMINATED, CORE_SKIPPED }; /* who is displaced */
+enum core_fate { CORE_RESCHEDULED, CORE_TERMINATED, CORE_SKIPPED }; /* who is preempted */
 enum core_scope { CORE_SCOPE_USER, CORE_SCOPE_PROJECT, CORE_SCOPE_DOMAIN, CORE_SCOPE_GROUP };
 struct core_scheduling {
     struct sched_options options;
     uint32_t session_types;       /* bits of enum session_type: what may be made in it */
     int64_t pending_timeout_usec; /* as its options say, else as its column does; 0 = none */
     enum core_fate preempted_batch, preempted_interactive;
-    enum core_scope victim_scope; /* whose sessions displace each other */
+    enum core_scope victim_scope; /* whose sessions preempt each other */
     int preemptible_priority;     /* sessions with a higher job priority stay */
     struct retry_limits retry[RETRY_STEP_COUNT];
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* statistics.h - what kernels and agents use, as their agents said last; part of
  * core.h, whose rules hold here
  *

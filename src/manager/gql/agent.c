@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Agent and its lists. The objects are struct agent_row. */
 #include <errno.h>
 #include <string.h>
 
-#include "manager/api/plugins.h"
+#include "manager/view/agent_plugins.h"
 #include "manager/gql/kernel.h"
 #include "manager/gql/resolve.h"
 
@@ -11,10 +12,10 @@
 
 /* ---- root fields ---- */
 
-static struct gql_fetch *fetch_new(struct gql_call *call, enum gql_shape shape)
+static struct gql_fetch *gql_agent_fetch_new(struct gql_call *call, enum gql_shape shape)
 {
-    struct gql_fetch *fetch
-        = gql_fetch_new(call, shape, store_list_agents, sizeof(struct agent_row));
+    struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_agents,
+                                            sizeof(struct agent_row));
     struct aq_error err = { 0 };
 
     if (fetch && gql_need(call->context, API_ADMIN, &err) < 0) {
@@ -24,9 +25,9 @@ static struct gql_fetch *fetch_new(struct gql_call *call, enum gql_shape shape)
     return fetch;
 }
 
-static int get_one(struct gql_call *call)
+static int gql_agent_get_one(struct gql_call *call)
 {
-    struct gql_fetch *fetch = fetch_new(call, GQL_ONE);
+    struct gql_fetch *fetch = gql_agent_fetch_new(call, GQL_ONE);
 
     if (!fetch)
         return GQL_DONE;
@@ -34,8 +35,8 @@ static int get_one(struct gql_call *call)
     return gql_fetch_start(fetch);
 }
 
-static int narrow(struct gql_fetch *fetch, const char *resource_group, const char *status,
-                  struct aq_error *err)
+static int gql_agent_narrow(struct gql_fetch *fetch, const char *resource_group, const char *status,
+                            struct aq_error *err)
 {
     enum agent_status wanted;
 
@@ -48,63 +49,65 @@ static int narrow(struct gql_fetch *fetch, const char *resource_group, const cha
     return 0;
 }
 
-static int list(struct gql_call *call)
+static int gql_agent_list(struct gql_call *call)
 {
-    struct gql_fetch *fetch = fetch_new(call, GQL_PAGE);
+    struct gql_fetch *fetch = gql_agent_fetch_new(call, GQL_PAGE);
     struct aq_error err = { 0 };
 
     if (!fetch)
         return GQL_DONE;
     if (gql_fetch_page_args(fetch, &err) < 0
-        || narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Query_agent_list_scaling_group),
-                  gql_arg_text(call, SCHEMA_ARG_Query_agent_list_status), &err) < 0)
+        || gql_agent_narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Query_agent_list_scaling_group),
+                            gql_arg_text(call, SCHEMA_ARG_Query_agent_list_status), &err)
+               < 0)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
 }
 
-static int list_all(struct gql_call *call)
+static int gql_agent_list_all(struct gql_call *call)
 {
-    struct gql_fetch *fetch = fetch_new(call, GQL_MANY);
+    struct gql_fetch *fetch = gql_agent_fetch_new(call, GQL_MANY);
     struct aq_error err = { 0 };
 
     if (!fetch)
         return GQL_DONE;
-    if (narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Query_agents_scaling_group),
-               gql_arg_text(call, SCHEMA_ARG_Query_agents_status), &err) < 0)
+    if (gql_agent_narrow(fetch, gql_arg_text(call, SCHEMA_ARG_Query_agents_scaling_group),
+                         gql_arg_text(call, SCHEMA_ARG_Query_agents_status), &err)
+        < 0)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
 }
 
 /* ---- kernels on an agent ---- */
 
-static bool is_on(const struct kernel *kernel, const char *agent_id, const char *status)
+static bool gql_agent_is_on(const struct kernel *kernel, const char *agent_id, const char *status)
 {
     return kernel->agent_id && strcmp(kernel->agent_id, agent_id) == 0
-        && (status ? strcmp(kernel_status_name(kernel->status), status) == 0
-                   : kernel_is_holding(kernel->status));
+           && (status ? strcmp(kernel_status_name(kernel->status), status) == 0
+                      : kernel_is_holding(kernel->status));
 }
 
-static size_t count_kernels(const struct core *core, const char *agent_id, const char *status)
+static size_t gql_agent_count_kernels(const struct core *core, const char *agent_id,
+                                      const char *status)
 {
     size_t count = 0;
 
     for (const struct session *s = core_next_session(core, NULL); s; s = core_next_session(core, s))
         for (size_t k = 0; k < s->kernel_count; k++)
-            count += is_on(&s->kernels[k], agent_id, status);
+            count += gql_agent_is_on(&s->kernels[k], agent_id, status);
     return count;
 }
 
 /* Copies: memory may change before the reply is written. */
-static int copy_kernel(struct arena *arena, const struct session *s, const struct kernel *kernel,
-                       struct kernel_row *ret)
+static int gql_agent_copy_kernel(struct arena *arena, const struct session *s,
+                                 const struct kernel *kernel, struct kernel_row *ret)
 {
     *ret = (struct kernel_row){ .kernel = *kernel, .session_id = s->id };
     ret->kernel.session = NULL;
     ret->kernel.alloc = NULL;
     ret->kernel.agent_id = arena_strdup(arena, kernel->agent_id);
-    ret->kernel.requested.items
-        = arena_array(arena, kernel->requested.count ? kernel->requested.count : 1,
-                      sizeof(struct slot));
+    ret->kernel.requested.items = arena_array(
+        arena, kernel->requested.count ? kernel->requested.count : 1, sizeof(struct slot));
     if (!ret->kernel.agent_id || !ret->kernel.requested.items)
         return -ENOMEM;
     if (kernel->requested.count)
@@ -113,11 +116,11 @@ static int copy_kernel(struct arena *arena, const struct session *s, const struc
     return 0;
 }
 
-static struct gql_value kernels_of(const struct gql_call *call, const struct agent_row *agent,
-                                   const char *status)
+static struct gql_value gql_agent_kernels_of(const struct gql_call *call,
+                                             const struct agent_row *agent, const char *status)
 {
     const struct core *core = ((const struct gql_context *)call->context)->api->core;
-    size_t count = count_kernels(core, agent->agent.id, status), n = 0;
+    size_t count = gql_agent_count_kernels(core, agent->agent.id, status), n = 0;
     struct gql_container *items = arena_array(call->arena, count + 1, sizeof(*items));
     struct kernel_row *rows = arena_array(call->arena, count + 1, sizeof(*rows));
 
@@ -125,9 +128,9 @@ static struct gql_value kernels_of(const struct gql_call *call, const struct age
         return gql_error(call->arena, "out of memory");
     for (const struct session *s = core_next_session(core, NULL); s; s = core_next_session(core, s))
         for (size_t k = 0; k < s->kernel_count; k++) {
-            if (!is_on(&s->kernels[k], agent->agent.id, status))
+            if (!gql_agent_is_on(&s->kernels[k], agent->agent.id, status))
                 continue;
-            if (copy_kernel(call->arena, s, &s->kernels[k], &rows[n]) < 0)
+            if (gql_agent_copy_kernel(call->arena, s, &s->kernels[k], &rows[n]) < 0)
                 return gql_error(call->arena, "out of memory");
             items[n].row = &rows[n];
             n++;
@@ -135,65 +138,65 @@ static struct gql_value kernels_of(const struct gql_call *call, const struct age
     return gql_rows_of(call->arena, items, (uint32_t)n, sizeof(*items));
 }
 
-static int containers(struct gql_call *call)
+static int gql_agent_containers(struct gql_call *call)
 {
     const char *status = gql_arg_text(call, SCHEMA_ARG_Agent_compute_containers_status);
 
     for (uint32_t i = 0; i < call->count; i++)
-        call->results[i] = kernels_of(call, call->parents[i], status);
+        call->results[i] = gql_agent_kernels_of(call, call->parents[i], status);
     return GQL_DONE;
 }
 
 /* ---- values ---- */
 
-static struct gql_value get_status(struct gql_get *get, const void *parent)
+static struct gql_value gql_agent_get_status(struct gql_get *get, const void *parent)
 {
     (void)get;
     return gql_text(agent_status_name(((const struct agent_row *)parent)->agent.status));
 }
 
-static struct gql_value get_available(struct gql_get *get, const void *parent)
+static struct gql_value gql_agent_get_available(struct gql_get *get, const void *parent)
 {
     return gql_slots(get, &((const struct agent_row *)parent)->agent.available);
 }
 
-static struct gql_value get_occupied(struct gql_get *get, const void *parent)
+static struct gql_value gql_agent_get_occupied(struct gql_get *get, const void *parent)
 {
     return gql_slots(get, &((const struct agent_row *)parent)->occupied);
 }
 
 /* A text, or why there is none. */
-static struct gql_value copy_text(struct gql_get *get, const struct strbuf *text)
+static struct gql_value gql_agent_copy_text(struct gql_get *get, const struct strbuf *text)
 {
     return strbuf_ok(text) ? gql_copy(get, text->data) : gql_error(get->arena, "out of memory");
 }
 
-static const char *plugins_of(const struct gql_get *get, const struct agent_row *row)
+static const char *gql_agent_plugins_of(const struct gql_get *get, const struct agent_row *row)
 {
     return core_agent_get_plugins(((const struct gql_context *)get->context)->api->core,
                                   row->agent.id);
 }
 
-static struct gql_value get_plugins(struct gql_get *get, const void *parent)
+static struct gql_value gql_agent_get_plugins(struct gql_get *get, const void *parent)
 {
     const struct agent_row *row = parent;
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
 
-    plugins_write_compute(row->agent.version, plugins_of(get, row), &w);
-    return copy_text(get, &text);
+    plugins_write_compute(row->agent.version, gql_agent_plugins_of(get, row), &w);
+    return gql_agent_copy_text(get, &text);
 }
 
-static struct gql_value get_hardware(struct gql_get *get, const void *parent)
+static struct gql_value gql_agent_get_hardware(struct gql_get *get, const void *parent)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
 
-    plugins_write_hardware(plugins_of(get, parent), &w);
-    return copy_text(get, &text);
+    plugins_write_hardware(gql_agent_plugins_of(get, parent), &w);
+    return gql_agent_copy_text(get, &text);
 }
 
-static struct gql_value get_alloc_map(struct gql_get *get, const void *parent)
+static struct gql_value gql_agent_get_alloc_map(struct gql_get *get, const void *parent)
 {
     const struct core *core = ((const struct gql_context *)get->context)->api->core;
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -206,7 +209,7 @@ static struct gql_value get_alloc_map(struct gql_get *get, const void *parent)
 }
 
 /* Clients crash on null, and on objects without both keys. */
-static struct gql_value get_live_stat(struct gql_get *get, const void *parent)
+static struct gql_value gql_agent_get_live_stat(struct gql_get *get, const void *parent)
 {
     const struct core *core = ((const struct gql_context *)get->context)->api->core;
     const struct agent_row *agent = parent;
@@ -218,8 +221,8 @@ static struct gql_value get_live_stat(struct gql_get *get, const void *parent)
 }
 
 /* A metric of the node; NULL without one. */
-static const struct measured_item *find_metric(const struct gql_get *get, const void *parent,
-                                               const char *key)
+static const struct measured_item *gql_agent_find_metric(const struct gql_get *get,
+                                                         const void *parent, const char *key)
 {
     const struct core *core = ((const struct gql_context *)get->context)->api->core;
     const struct agent_row *agent = parent;
@@ -228,48 +231,48 @@ static const struct measured_item *find_metric(const struct gql_get *get, const 
     return m ? measured_find(&m->node, key) : NULL;
 }
 
-static struct gql_value get_cpu_percent(struct gql_get *get, const void *parent)
+static struct gql_value gql_agent_get_cpu_percent(struct gql_get *get, const void *parent)
 {
-    const struct measured_item *item = find_metric(get, parent, "cpu_util");
+    const struct measured_item *item = gql_agent_find_metric(get, parent, "cpu_util");
     double percent = item ? metric_percent(&item->metric, item->kind) : 0;
 
     return gql_float(AQ_MAX(percent, 0));
 }
 
-static struct gql_value get_memory(struct gql_get *get, const void *parent)
+static struct gql_value gql_agent_get_memory(struct gql_get *get, const void *parent)
 {
-    const struct measured_item *item = find_metric(get, parent, "mem");
+    const struct measured_item *item = gql_agent_find_metric(get, parent, "mem");
 
     return gql_float(item ? metric_current(&item->metric, item->kind) : 0);
 }
 
 const struct gql_entry agent_entries[] = {
-    { SCHEMA_FIELD_Query_agent, GQL_CALL(get_one) },
-    { SCHEMA_FIELD_Query_agent_list, GQL_CALL(list) },
-    { SCHEMA_FIELD_Query_agents, GQL_CALL(list_all) },
+    { SCHEMA_FIELD_Query_agent, GQL_CALL(gql_agent_get_one) },
+    { SCHEMA_FIELD_Query_agent_list, GQL_CALL(gql_agent_list) },
+    { SCHEMA_FIELD_Query_agents, GQL_CALL(gql_agent_list_all) },
     { SCHEMA_FIELD_AgentList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_AgentList_total_count, GQL_PAGE_TOTAL },
     { FIELD(id), AT(CHARS, agent.id) },
-    { FIELD(status), GQL_GET(get_status) },
+    { FIELD(status), GQL_GET(gql_agent_get_status) },
     { FIELD(status_changed), AT(TIME, agent.status_changed_usec) },
     { FIELD(region), AT(TEXT, agent.region) },
     { FIELD(scaling_group), AT(TEXT, agent.resource_group) },
     { FIELD(schedulable), AT(BOOL, agent.schedulable) },
-    { FIELD(available_slots), GQL_GET(get_available) },
-    { FIELD(occupied_slots), GQL_GET(get_occupied) },
+    { FIELD(available_slots), GQL_GET(gql_agent_get_available) },
+    { FIELD(occupied_slots), GQL_GET(gql_agent_get_occupied) },
     { FIELD(addr), AT(TEXT, agent.addr) },
     { FIELD(architecture), AT(TEXT, agent.architecture) },
     { FIELD(first_contact), AT(TIME, agent.first_contact_usec) },
     { FIELD(lost_at), AT(TIME, agent.lost_usec) },
-    { FIELD(live_stat), GQL_GET(get_live_stat) },
+    { FIELD(live_stat), GQL_GET(gql_agent_get_live_stat) },
     { FIELD(version), AT(TEXT, agent.version) },
-    { FIELD(compute_plugins), GQL_GET(get_plugins) },
-    { FIELD(hardware_metadata), GQL_GET(get_hardware) },
+    { FIELD(compute_plugins), GQL_GET(gql_agent_get_plugins) },
+    { FIELD(hardware_metadata), GQL_GET(gql_agent_get_hardware) },
     { FIELD(local_config), GQL_FIXED_TEXT("{}") },
-    { FIELD(cpu_cur_pct), GQL_GET(get_cpu_percent) },
-    { FIELD(mem_cur_bytes), GQL_GET(get_memory) },
-    { FIELD(gpu_alloc_map), GQL_GET(get_alloc_map) },
-    { FIELD(compute_containers), GQL_CALL(containers) },
+    { FIELD(cpu_cur_pct), GQL_GET(gql_agent_get_cpu_percent) },
+    { FIELD(mem_cur_bytes), GQL_GET(gql_agent_get_memory) },
+    { FIELD(gpu_alloc_map), GQL_GET(gql_agent_get_alloc_map) },
+    { FIELD(compute_containers), GQL_CALL(gql_agent_containers) },
     { FIELD(drain_reason), AT(TEXT, agent.drain_reason) },
 };
 GQL_ENTRIES_END(agent);

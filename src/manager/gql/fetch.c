@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows from the store into the one result of a root field. */
 #include <errno.h>
 #include <string.h>
@@ -56,39 +57,40 @@ int gql_keep(struct gql_context *context, struct arena *arena, struct store_page
     return 0;
 }
 
-static struct gql_value rows_of(const struct gql_fetch *fetch, const void *rows, size_t count)
+static struct gql_value gql_fetch_rows_of(const struct gql_fetch *fetch, const void *rows,
+                                          size_t count)
 {
     return gql_rows_of(fetch->call->arena, rows, (uint32_t)count, fetch->row_size);
 }
 
-static struct gql_value page_of(const struct gql_fetch *fetch, const void *rows, size_t count,
-                                int64_t total)
+static struct gql_value gql_fetch_page_of(const struct gql_fetch *fetch, const void *rows,
+                                          size_t count, int64_t total)
 {
     struct gql_rows_page *page = arena_alloc(fetch->call->arena, sizeof(*page));
 
     if (!page)
         return gql_error(fetch->call->arena, "out of memory");
-    page->items = rows_of(fetch, rows, count);
+    page->items = gql_fetch_rows_of(fetch, rows, count);
     page->total = total;
     return gql_object(page);
 }
 
-static void fill(struct gql_fetch *fetch, const void *rows, size_t count, int64_t total)
+static void gql_fetch_fill(struct gql_fetch *fetch, const void *rows, size_t count, int64_t total)
 {
     switch (fetch->shape) {
     case GQL_ONE:
         fetch->call->results[0] = gql_object(count ? rows : NULL);
         break;
     case GQL_MANY:
-        fetch->call->results[0] = rows_of(fetch, rows, count);
+        fetch->call->results[0] = gql_fetch_rows_of(fetch, rows, count);
         break;
     case GQL_PAGE:
-        fetch->call->results[0] = page_of(fetch, rows, count, total);
+        fetch->call->results[0] = gql_fetch_page_of(fetch, rows, count, total);
         break;
     }
 }
 
-static int read_rows(struct store_tx *tx, void *data, struct aq_error *err)
+static int gql_fetch_read_rows(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct gql_fetch *fetch = data;
 
@@ -97,16 +99,18 @@ static int read_rows(struct store_tx *tx, void *data, struct aq_error *err)
     return fetch->list(tx, &fetch->query, &fetch->page, err);
 }
 
-static void on_read(void *data, int r, const struct aq_error *err)
+static void gql_fetch_on_read(void *data, int r, const struct aq_error *err)
 {
     struct gql_fetch *fetch = data;
 
+    if (r == 0 && fetch->on_read)
+        fetch->on_read(fetch);
     if (r < 0)
         gql_call_fail(fetch->call, "%s", err->text);
     else if (gql_keep(fetch->call->context, fetch->call->arena, fetch->page) < 0)
         gql_call_fail(fetch->call, "out of memory");
     else
-        fill(fetch, fetch->page->rows, fetch->page->count, fetch->page->total);
+        gql_fetch_fill(fetch, fetch->page->rows, fetch->page->count, fetch->page->total);
     gql_call_done(fetch->call);
 }
 
@@ -115,10 +119,11 @@ int gql_fetch_start(struct gql_fetch *fetch)
     struct gql_context *context = fetch->call->context;
 
     if (fetch->nothing) {
-        fill(fetch, NULL, 0, 0);
+        gql_fetch_fill(fetch, NULL, 0, 0);
         return GQL_DONE;
     }
-    if (store_read(core_store(context->api->core), read_rows, on_read, fetch) < 0)
+    if (store_read(core_store(context->api->core), gql_fetch_read_rows, gql_fetch_on_read, fetch)
+        < 0)
         return gql_call_fail(fetch->call, "out of memory");
     return GQL_LATER;
 }

@@ -1,16 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /admin/gql: the schema of schema.graphql over memory and store. */
 #include "manager/gql/gql.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "manager/gql/resolve.h"
 
 /* ---- the engine ---- */
 
 static struct gql_resolver resolvers[SCHEMA_FIELD_COUNT];
 
-static void add_entries(const struct gql_entry *entries, size_t count)
+static void gql_add_entries(const struct gql_entry *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         resolvers[entries[i].field] = entries[i].resolver;
@@ -25,14 +28,14 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
         .cache_documents = 256,
     };
 
-    add_entries(agent_entries, agent_entry_count);
-    add_entries(session_entries, session_entry_count);
-    add_entries(kernel_entries, kernel_entry_count);
-    add_entries(user_entries, user_entry_count);
-    add_entries(keypair_entries, keypair_entry_count);
-    add_entries(tenant_entries, tenant_entry_count);
-    add_entries(image_entries, image_entry_count);
-    add_entries(mutation_entries, mutation_entry_count);
+    gql_add_entries(agent_entries, agent_entry_count);
+    gql_add_entries(session_entries, session_entry_count);
+    gql_add_entries(kernel_entries, kernel_entry_count);
+    gql_add_entries(user_entries, user_entry_count);
+    gql_add_entries(keypair_entries, keypair_entry_count);
+    gql_add_entries(accounts_entries, accounts_entry_count);
+    gql_add_entries(image_entries, image_entry_count);
+    gql_add_entries(image_mutation_entries, image_mutation_entry_count);
     return gql_engine_new(&conf, ret, err);
 }
 
@@ -43,7 +46,7 @@ struct gql_run {
     bool is_legacy; /* bare data, errors as a problem */
 };
 
-static void run_free(struct gql_run *run)
+static void gql_run_free(struct gql_run *run)
 {
     for (struct gql_page *kept = run->context.pages; kept; kept = kept->next)
         store_page_free(kept->page);
@@ -53,16 +56,16 @@ static void run_free(struct gql_run *run)
 }
 
 /* {"data": X} without its wrapping, or the errors as a graphql-error. */
-static void reply_legacy(struct gql_run *run)
+static void gql_reply_legacy(struct gql_run *run)
 {
-    json_auto_t *reply = json_loadb(run->context.out.data, run->context.out.len, 0, NULL);
+    json_auto_t *reply = json_load_text(run->context.out.data, run->context.out.len, 0, NULL);
     const json_t *errors = json_object_get(reply, "errors");
     AQ_CLEANUP(aq_freep) char *text = NULL;
     struct aq_error err = { 0 };
 
     text = json_dumps(errors ? errors : json_object_get(reply, "data"), JSON_COMPACT);
     if (!text)
-        aq_fail(&err, ENOMEM, "reply");
+        aq_fail_oom(&err);
     else if (errors)
         aq_fail_kind(&err, EINVAL, "graphql-error", "the query failed");
     if (err.code)
@@ -71,23 +74,23 @@ static void reply_legacy(struct gql_run *run)
         request_reply(run->context.req, 200, "application/json", text, strlen(text));
 }
 
-static void on_executed(void *data, const struct gql_result *result)
+static void gql_on_executed(void *data, const struct gql_result *result)
 {
     struct gql_run *run = data;
     struct aq_error err = { 0 };
 
     if (result->code < 0) {
-        aq_fail(&err, ENOMEM, "reply");
+        aq_fail_oom(&err);
         request_fail(run->context.req, &err);
     } else if (run->is_legacy) {
-        reply_legacy(run);
+        gql_reply_legacy(run);
     } else {
         request_reply_json(run->context.req, 200, &run->context.out);
     }
-    run_free(run);
+    gql_run_free(run);
 }
 
-static void start(struct request *req, struct api *api, bool is_legacy)
+static void gql_start_request(struct request *req, struct api *api, bool is_legacy)
 {
     struct gql_run *run = calloc(1, sizeof(*run));
     struct gql_params params = { 0 };
@@ -95,7 +98,7 @@ static void start(struct request *req, struct api *api, bool is_legacy)
     struct aq_error err = { 0 };
 
     if (!run)
-        aq_fail(&err, ENOMEM, "query");
+        aq_fail_oom(&err);
     if (err.code || api_parse(req, &body, &err) < 0
         || gql_params_from_json(body, &params, &err) < 0) {
         free(run);
@@ -103,21 +106,23 @@ static void start(struct request *req, struct api *api, bool is_legacy)
         return;
     }
     run->is_legacy = is_legacy;
-    run->context = (struct gql_context){ .api = api, .req = req, .who = api_principal(req),
+    run->context = (struct gql_context){ .api = api,
+                                         .req = req,
+                                         .who = api_principal(req),
                                          .types = slot_types_ref(core_slot_types(api->core)),
                                          .out = STRBUF_INIT };
     params.context = &run->context;
-    (void)gql_execute(api->gql, &params, &run->context.out, on_executed, run);
+    (void)gql_execute(api->gql, &params, &run->context.out, gql_on_executed, run);
 }
 
-static void on_gql(struct request *req, void *data)
+static void gql_on_request(struct request *req, void *data)
 {
-    start(req, data, false);
+    gql_start_request(req, data, false);
 }
 
-static void on_legacy(struct request *req, void *data)
+static void gql_on_legacy_request(struct request *req, void *data)
 {
-    start(req, data, true);
+    gql_start_request(req, data, true);
 }
 
 struct documented {
@@ -132,8 +137,8 @@ static const struct field gql_fields[] = {
 };
 
 const struct route gql_routes[] = {
-    { METHOD_POST, "/admin/gql", API_USER, on_gql, gql_fields, "GraphQL" },
-    { METHOD_POST, "/admin/graphql", API_USER, on_legacy, gql_fields,
+    { METHOD_POST, "/admin/gql", API_USER, gql_on_request, gql_fields, "GraphQL" },
+    { METHOD_POST, "/admin/graphql", API_USER, gql_on_legacy_request, gql_fields,
       "GraphQL as before v6.20210815: bare data, errors as a problem" },
 };
 API_ROUTES_END(gql);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gql.h - POST /admin/gql: the schema of schema.graphql over memory and store
  *
  * A type is a file: its resolvers as a table of entries, listed in gql.c.
@@ -8,7 +9,9 @@
 #define AQ_MANAGER_GQL_GQL_H
 
 #include "graphql/graphql.h"
-#include "manager/api/api.h"
+#include "manager/request/api.h"
+
+API_ROUTES(gql);
 
 /* The engine for all requests. -EINVAL names a field without a resolver. */
 int gql_new(struct gql_engine **ret, struct aq_error *err);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Image: what agents have, as clients name it: once for each name and
  * architecture. The objects are struct image_row, made from the agents' lists
  * in the request's arena.
@@ -6,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manager/api/aliases.h"
-#include "manager/api/image.h"
+#include "manager/request/image_aliases.h"
+#include "manager/view/image_inventory.h"
 #include "manager/gql/resolve.h"
 #include "model/reference.h"
 
@@ -34,7 +35,7 @@ struct image_row {
 /* ---- parts of a row ---- */
 
 /* Other names of architectures than uname(2)'s are those of OCI. */
-static const char *machine_of(const char *architecture)
+static const char *gql_image_machine_of(const char *architecture)
 {
     static const char *const names[][2] = { { "amd64", "x86_64" }, { "arm64", "aarch64" } };
 
@@ -44,20 +45,22 @@ static const char *machine_of(const char *architecture)
     return architecture;
 }
 
-static const char *text_in(const json_t *image, const char *key)
+static const char *gql_image_text_in(const json_t *image, const char *key)
 {
     const char *text = json_string_value(json_object_get(image, key));
 
     return text ? text : "";
 }
 
-static struct gql_value pairs_of(struct arena *arena, const struct pair *pairs, size_t count)
+static struct gql_value gql_image_pairs_of(struct arena *arena, const struct pair *pairs,
+                                           size_t count)
 {
     return gql_rows_of(arena, pairs, (uint32_t)count, sizeof(*pairs));
 }
 
 /* Labels that begin with 'prefix', without it. */
-static struct gql_value list_labels(struct arena *arena, const json_t *labels, const char *prefix)
+static struct gql_value gql_image_list_labels(struct arena *arena, const json_t *labels,
+                                              const char *prefix)
 {
     struct pair *pairs = arena_array(arena, json_object_size(labels) + 1, sizeof(*pairs));
     const char *key;
@@ -77,11 +80,12 @@ static struct gql_value list_labels(struct arena *arena, const json_t *labels, c
             return gql_error(arena, "out of memory");
         count++;
     }
-    return pairs_of(arena, pairs, count);
+    return gql_image_pairs_of(arena, pairs, count);
 }
 
 /* The words of a text that are parted by one of 'separators'. */
-static struct gql_value list_words(struct arena *arena, const char *text, const char *separators)
+static struct gql_value gql_image_label_words(struct arena *arena, const char *text,
+                                              const char *separators)
 {
     struct gql_value *items = arena_array(arena, strlen(text) / 2 + 1, sizeof(*items));
     uint32_t count = 0;
@@ -98,7 +102,7 @@ static struct gql_value list_words(struct arena *arena, const char *text, const 
     return items ? gql_list(items, count) : gql_error(arena, "out of memory");
 }
 
-static struct gql_value list_texts(struct arena *arena, const json_t *array)
+static struct gql_value gql_image_list_texts(struct arena *arena, const json_t *array)
 {
     struct gql_value *items = arena_array(arena, json_array_size(array) + 1, sizeof(*items));
     uint32_t count = 0;
@@ -118,7 +122,7 @@ static struct gql_value list_texts(struct arena *arena, const json_t *array)
 /* "3.9-py39-cuda11.3" is version 3.9 with what comes after, parted where the
  * digits begin: py 39, cuda 11.3.
  */
-static struct gql_value list_tags(struct arena *arena, const char *tag)
+static struct gql_value gql_image_list_tags(struct arena *arena, const char *tag)
 {
     struct pair *pairs = arena_array(arena, strlen(tag) / 2 + 1, sizeof(*pairs));
     size_t count = 0;
@@ -134,10 +138,10 @@ static struct gql_value list_tags(struct arena *arena, const char *tag)
             return gql_error(arena, "out of memory");
         count++;
     }
-    return pairs ? pairs_of(arena, pairs, count) : gql_error(arena, "out of memory");
+    return pairs ? gql_image_pairs_of(arena, pairs, count) : gql_error(arena, "out of memory");
 }
 
-static bool has_word(const char *text, const char *word)
+static bool gql_image_has_word(const char *text, const char *word)
 {
     size_t len = strlen(word);
 
@@ -147,7 +151,7 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-static bool is_installed(const struct core *core, const json_t *agents)
+static bool gql_image_is_installed(const struct core *core, const json_t *agents)
 {
     size_t i;
     json_t *id;
@@ -160,7 +164,8 @@ static bool is_installed(const struct core *core, const json_t *agents)
 
 /* ---- rows ---- */
 
-static int fill_names(struct arena *arena, const struct reference *ref, struct image_row *row)
+static int gql_image_fill_names(struct arena *arena, const struct reference *ref,
+                                struct image_row *row)
 {
     const char *slash;
 
@@ -173,34 +178,36 @@ static int fill_names(struct arena *arena, const struct reference *ref, struct i
     slash = strrchr(row->name, '/');
     row->base_name = slash ? slash + 1 : row->name;
     row->version = arena_strndup(arena, row->tag, strcspn(row->tag, "-"));
-    row->tags = list_tags(arena, row->tag);
+    row->tags = gql_image_list_tags(arena, row->tag);
     return row->version ? 0 : -ENOMEM;
 }
 
-static int fill(struct gql_call *call, const json_t *image, const struct reference *ref,
-                struct image_row *row)
+static int gql_image_fill(struct gql_call *call, const json_t *image, const struct reference *ref,
+                          struct image_row *row)
 {
     const struct core *core = ((const struct gql_context *)call->context)->api->core;
     const json_t *labels = json_object_get(image, "labels");
     const json_t *agents = json_object_get(image, "agents");
     AQ_CLEANUP(aq_freep) char *id = NULL;
 
-    if (fill_names(call->arena, ref, row) < 0)
+    if (gql_image_fill_names(call->arena, ref, row) < 0)
         return -ENOMEM;
-    row->architecture = arena_strdup(call->arena, machine_of(text_in(image, "architecture")));
-    row->digest = arena_strdup(call->arena, text_in(image, "digest"));
-    row->fetched_at = arena_strdup(call->arena, text_in(image, "fetched_at"));
+    row->architecture = arena_strdup(
+        call->arena, gql_image_machine_of(gql_image_text_in(image, "architecture")));
+    row->digest = arena_strdup(call->arena, gql_image_text_in(image, "digest"));
+    row->fetched_at = arena_strdup(call->arena, gql_image_text_in(image, "fetched_at"));
     if (!row->architecture || !row->digest || !row->fetched_at)
         return -ENOMEM;
     id = aq_format("%s@%s", row->reference, row->architecture);
     row->id = id ? arena_strdup(call->arena, id) : NULL;
     row->size_bytes = json_integer_value(json_object_get(image, "size_bytes"));
-    row->is_installed = is_installed(core, agents);
-    row->is_operation = has_word(text_in(labels, LABEL_FEATURES), "operation");
-    row->labels = list_labels(call->arena, labels, "");
-    row->limits = list_labels(call->arena, labels, LABEL_MINIMUM);
-    row->accelerators = list_words(call->arena, text_in(labels, LABEL_ACCELERATORS), ", ");
-    row->agents = list_texts(call->arena, agents);
+    row->is_installed = gql_image_is_installed(core, agents);
+    row->is_operation = gql_image_has_word(gql_image_text_in(labels, LABEL_FEATURES), "operation");
+    row->labels = gql_image_list_labels(call->arena, labels, "");
+    row->limits = gql_image_list_labels(call->arena, labels, LABEL_MINIMUM);
+    row->accelerators = gql_image_label_words(call->arena,
+                                              gql_image_text_in(labels, LABEL_ACCELERATORS), ", ");
+    row->agents = gql_image_list_texts(call->arena, agents);
     return row->id ? 0 : -ENOMEM;
 }
 
@@ -212,9 +219,10 @@ struct rows {
 };
 
 /* All aliases, for those of each image. */
-static int load_aliases(struct gql_call *call, struct rows *rows)
+static int gql_image_load_aliases(struct gql_call *call, struct rows *rows)
 {
-    json_t *aliases = (json_t *)(uintptr_t)aliases_all(((struct gql_context *)call->context)->api);
+    json_t *aliases = (json_t *)(uintptr_t)image_aliases_all(
+        ((struct gql_context *)call->context)->api);
     const char *alias;
     json_t *image;
 
@@ -237,8 +245,8 @@ static int load_aliases(struct gql_call *call, struct rows *rows)
     return 0;
 }
 
-static struct gql_value list_aliases(struct arena *arena, const struct rows *rows,
-                                     const char *reference)
+static struct gql_value gql_image_list_aliases(struct arena *arena, const struct rows *rows,
+                                               const char *reference)
 {
     struct gql_value *items = arena_array(arena, rows->alias_count + 1, sizeof(*items));
     uint32_t count = 0;
@@ -250,8 +258,8 @@ static struct gql_value list_aliases(struct arena *arena, const struct rows *row
 }
 
 /* Only what clients can name: REGISTRY/NAME:TAG. */
-static int add_name(struct gql_call *call, const json_t *image, const char *name,
-                    struct rows *rows)
+static int gql_image_add_name(struct gql_call *call, const json_t *image, const char *name,
+                              struct rows *rows)
 {
     struct reference ref;
     int r = 0;
@@ -261,15 +269,15 @@ static int add_name(struct gql_call *call, const json_t *image, const char *name
     if (ref.form == REFERENCE_REGISTRY && ref.tag && !ref.digest) {
         struct image_row *row = &rows->items[rows->count++];
 
-        r = fill(call, image, &ref, row);
-        row->aliases = list_aliases(call->arena, rows, ref.text);
+        r = gql_image_fill(call, image, &ref, row);
+        row->aliases = gql_image_list_aliases(call->arena, rows, ref.text);
     }
     reference_done(&ref);
     return r;
 }
 
 /* By name and architecture, what was fetched last first. */
-static int compare(const void *left, const void *right)
+static int gql_image_compare(const void *left, const void *right)
 {
     const struct image_row *a = left, *b = right;
     int r = strcmp(a->id, b->id);
@@ -280,19 +288,19 @@ static int compare(const void *left, const void *right)
 }
 
 /* Of a name that has come to mean another image, the latest meaning stays. */
-static void sort_out(struct rows *rows)
+static void gql_image_sort_out(struct rows *rows)
 {
     size_t kept = 0;
 
     if (rows->count)
-        qsort(rows->items, rows->count, sizeof(*rows->items), compare);
+        qsort(rows->items, rows->count, sizeof(*rows->items), gql_image_compare);
     for (size_t i = 0; i < rows->count; i++)
         if (kept == 0 || strcmp(rows->items[kept - 1].id, rows->items[i].id) != 0)
             rows->items[kept++] = rows->items[i];
     rows->count = kept;
 }
 
-static size_t count_names(const json_t *images)
+static size_t gql_image_count_names(const json_t *images)
 {
     size_t i, count = 0;
     json_t *image;
@@ -302,7 +310,7 @@ static size_t count_names(const json_t *images)
     return count;
 }
 
-static int add_names(struct gql_call *call, const json_t *images, struct rows *rows)
+static int gql_image_add_names(struct gql_call *call, const json_t *images, struct rows *rows)
 {
     size_t i, k;
     json_t *image, *name;
@@ -311,11 +319,11 @@ static int add_names(struct gql_call *call, const json_t *images, struct rows *r
     json_array_foreach((json_t *)(uintptr_t)images, i, image)
         json_array_foreach(json_object_get(image, "names"), k, name)
             if (r == 0)
-                r = add_name(call, image, json_string_value(name), rows);
+                r = gql_image_add_name(call, image, json_string_value(name), rows);
     return r;
 }
 
-static int load(struct gql_call *call, struct rows *ret)
+static int gql_image_load(struct gql_call *call, struct rows *ret)
 {
     const struct gql_context *context = call->context;
     struct rows rows = { .items = NULL };
@@ -324,21 +332,21 @@ static int load(struct gql_call *call, struct rows *ret)
 
     if (r < 0)
         return r;
-    rows.items = arena_array(call->arena, count_names(images) + 1, sizeof(*rows.items));
-    r = rows.items ? load_aliases(call, &rows) : -ENOMEM;
+    rows.items = arena_array(call->arena, gql_image_count_names(images) + 1, sizeof(*rows.items));
+    r = rows.items ? gql_image_load_aliases(call, &rows) : -ENOMEM;
     if (r == 0)
-        r = add_names(call, images, &rows);
+        r = gql_image_add_names(call, images, &rows);
     json_decref(images);
     if (r < 0)
         return r;
-    sort_out(&rows);
+    gql_image_sort_out(&rows);
     *ret = rows;
     return 0;
 }
 
 /* ---- root fields ---- */
 
-static int get_one(struct gql_call *call)
+static int gql_image_get_one(struct gql_call *call)
 {
     const char *text = gql_arg_text(call, SCHEMA_ARG_Query_image_reference);
     const char *architecture = gql_arg_text(call, SCHEMA_ARG_Query_image_architecture);
@@ -346,15 +354,17 @@ static int get_one(struct gql_call *call)
     struct reference ref;
     struct aq_error err = { 0 };
 
-    if (load(call, &rows) < 0)
+    if (gql_image_load(call, &rows) < 0)
         return gql_call_fail(call, "out of memory");
-    if (reference_parse(aliases_resolve(((const struct gql_context *)call->context)->api,
-                                        text ? text : ""), NULL, &ref, &err) < 0)
+    if (reference_parse(image_aliases_resolve(((const struct gql_context *)call->context)->api,
+                                              text ? text : ""),
+                        NULL, &ref, &err)
+        < 0)
         return gql_call_fail(call, "reference: %s", err.text);
     for (size_t i = 0; i < rows.count && call->results[0].kind == GQL_NULL; i++)
         if (strcmp(rows.items[i].reference, ref.text) == 0
             && (!architecture
-                || strcmp(rows.items[i].architecture, machine_of(architecture)) == 0))
+                || strcmp(rows.items[i].architecture, gql_image_machine_of(architecture)) == 0))
             call->results[0] = gql_object(&rows.items[i]);
     reference_done(&ref);
     if (call->results[0].kind == GQL_NULL)
@@ -362,14 +372,14 @@ static int get_one(struct gql_call *call)
     return GQL_DONE;
 }
 
-static int list(struct gql_call *call)
+static int gql_image_list(struct gql_call *call)
 {
     int installed = gql_arg_active(call, SCHEMA_ARG_Query_images_is_installed);
     int operation = gql_arg_active(call, SCHEMA_ARG_Query_images_is_operation);
     struct rows rows;
     size_t kept = 0;
 
-    if (load(call, &rows) < 0)
+    if (gql_image_load(call, &rows) < 0)
         return gql_call_fail(call, "out of memory");
     for (size_t i = 0; i < rows.count; i++)
         if ((!installed || rows.items[i].is_installed == (installed > 0))
@@ -380,8 +390,8 @@ static int list(struct gql_call *call)
 }
 
 const struct gql_entry image_entries[] = {
-    { SCHEMA_FIELD_Query_image, GQL_CALL(get_one) },
-    { SCHEMA_FIELD_Query_images, GQL_CALL(list) },
+    { SCHEMA_FIELD_Query_image, GQL_CALL(gql_image_get_one) },
+    { SCHEMA_FIELD_Query_images, GQL_CALL(gql_image_list) },
     { FIELD(id), AT(TEXT, id) },
     { FIELD(name), AT(TEXT, name) },
     { FIELD(humanized_name), AT(TEXT, name) },

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ComputeContainer. The objects are struct gql_container. */
 #include "manager/gql/kernel.h"
 
@@ -5,7 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/api/session_view.h"
+#include "base/json_load.h"
+#include "manager/view/session_view.h"
 
 #define FIELD(name) SCHEMA_FIELD_ComputeContainer_##name
 
@@ -30,14 +32,14 @@ struct find_kernel {
     struct store_page *page;
 };
 
-static int read_kernel(struct store_tx *tx, void *data, struct aq_error *err)
+static int gql_kernel_read(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct find_kernel *find = data;
 
     return store_find_sessions(tx, &find->query, find->id, &find->page, err);
 }
 
-static struct gql_value pick(const struct find_kernel *find)
+static struct gql_value gql_kernel_pick(const struct find_kernel *find)
 {
     struct uuid id;
 
@@ -60,7 +62,7 @@ static struct gql_value pick(const struct find_kernel *find)
     return gql_null();
 }
 
-static void on_kernel_read(void *data, int r, const struct aq_error *err)
+static void gql_kernel_on_read(void *data, int r, const struct aq_error *err)
 {
     struct find_kernel *find = data;
 
@@ -69,11 +71,11 @@ static void on_kernel_read(void *data, int r, const struct aq_error *err)
     else if (gql_keep(find->call->context, find->call->arena, find->page) < 0)
         gql_call_fail(find->call, "out of memory");
     else
-        find->call->results[0] = pick(find);
+        find->call->results[0] = gql_kernel_pick(find);
     gql_call_done(find->call);
 }
 
-static int get_one(struct gql_call *call)
+static int gql_kernel_get_one(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
     struct find_kernel *find = arena_alloc(call->arena, sizeof(*find));
@@ -84,55 +86,55 @@ static int get_one(struct gql_call *call)
     find->id = gql_arg_text(call, SCHEMA_ARG_Query_compute_container_container_id);
     find->query.with_kernels = true;
     gql_scope(context, &find->query);
-    if (store_read(core_store(context->api->core), read_kernel, on_kernel_read, find) < 0)
+    if (store_read(core_store(context->api->core), gql_kernel_read, gql_kernel_on_read, find) < 0)
         return gql_call_fail(call, "out of memory");
     return GQL_LATER;
 }
 
 /* ---- values ---- */
 
-static const struct kernel *kernel_of(const void *parent)
+static const struct kernel *gql_kernel_of(const void *parent)
 {
     return &((const struct gql_container *)parent)->row->kernel;
 }
 
-static struct gql_value get_id(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_id(struct gql_get *get, const void *parent)
 {
-    return gql_text(uuid_format(&kernel_of(parent)->id, get->scratch));
+    return gql_text(uuid_format(&gql_kernel_of(parent)->id, get->scratch));
 }
 
-static struct gql_value get_session_id(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_session_id(struct gql_get *get, const void *parent)
 {
     const struct gql_container *container = parent;
 
     return gql_text(uuid_format(&container->row->session_id, get->scratch));
 }
 
-static struct gql_value get_index(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_index(struct gql_get *get, const void *parent)
 {
     (void)get;
-    return gql_int(kernel_of(parent)->index);
+    return gql_int(gql_kernel_of(parent)->index);
 }
 
-static struct gql_value get_rank(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_rank(struct gql_get *get, const void *parent)
 {
     (void)get;
-    return gql_int(kernel_of(parent)->rank);
+    return gql_int(gql_kernel_of(parent)->rank);
 }
 
-static struct gql_value get_role(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_role(struct gql_get *get, const void *parent)
 {
     (void)get;
-    return gql_text(kernel_of(parent)->role);
+    return gql_text(gql_kernel_of(parent)->role);
 }
 
-static struct gql_value get_hostname(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_hostname(struct gql_get *get, const void *parent)
 {
     _Static_assert(KERNEL_HOSTNAME_MAX <= sizeof(get->scratch), "room for a host name");
-    return gql_text(kernel_hostname(kernel_of(parent), get->scratch));
+    return gql_text(kernel_hostname(gql_kernel_of(parent), get->scratch));
 }
 
-static struct gql_value get_image(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_image(struct gql_get *get, const void *parent)
 {
     const struct gql_container *container = parent;
 
@@ -140,67 +142,68 @@ static struct gql_value get_image(struct gql_get *get, const void *parent)
     return gql_text(container->session ? container->session->session.image : NULL);
 }
 
-static struct gql_value get_status(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_status(struct gql_get *get, const void *parent)
 {
     const struct gql_context *context = get->context;
 
-    return gql_text(kernel_view_status(context->who, kernel_of(parent)->status));
+    return gql_text(kernel_view_status(context->who, gql_kernel_of(parent)->status));
 }
 
-static struct gql_value get_reason(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_reason(struct gql_get *get, const void *parent)
 {
     (void)get;
     return gql_text(((const struct gql_container *)parent)->row->reason);
 }
 
-static struct gql_value get_agent(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_agent(struct gql_get *get, const void *parent)
 {
     (void)get;
-    return gql_text(kernel_of(parent)->agent_id);
+    return gql_text(gql_kernel_of(parent)->agent_id);
 }
 
 /* A container is called by its kernel's id, in the OCI runtime and to its
  * monitor; a process of the node has none, nor has what was never started.
  */
-static struct gql_value get_container_id(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_container_id(struct gql_get *get, const void *parent)
 {
     const struct core *core = ((const struct gql_context *)get->context)->api->core;
     const struct gql_container *container = parent;
-    const struct kernel *kernel = kernel_of(parent);
+    const struct kernel *kernel = gql_kernel_of(parent);
     const char *image = container->session ? container->session->session.image : NULL, *notes;
     const char *runtime;
 
     if (!image || strcmp(image, IMAGE_OF_PROCESSES) == 0 || !kernel->alloc || !kernel->agent_id)
         return gql_null();
     runtime = core_agent_get_runtime(core, kernel->agent_id, &notes);
-    return runtime && strcmp(runtime, "process") == 0 ? gql_null() : get_id(get, parent);
+    return runtime && strcmp(runtime, "process") == 0 ? gql_null() : gql_kernel_get_id(get, parent);
 }
 
-static struct gql_value get_exit_code(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_exit_code(struct gql_get *get, const void *parent)
 {
     (void)get;
-    return kernel_of(parent)->has_exit ? gql_int(kernel_of(parent)->exit_code) : gql_null();
+    return gql_kernel_of(parent)->has_exit ? gql_int(gql_kernel_of(parent)->exit_code) : gql_null();
 }
 
-static struct gql_value get_slots(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_slots(struct gql_get *get, const void *parent)
 {
-    return gql_slots(get, &kernel_of(parent)->requested);
+    return gql_slots(get, &gql_kernel_of(parent)->requested);
 }
 
-static struct gql_value get_service_ports(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_service_ports(struct gql_get *get, const void *parent)
 {
-    const char *ports = kernel_of(parent)->service_ports;
+    const char *ports = gql_kernel_of(parent)->service_ports;
 
     (void)get;
     return gql_text(ports ? ports : "[]");
 }
 
 /* The session opens the same in all of its kernels. */
-static struct gql_value get_opened(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_opened(struct gql_get *get, const void *parent)
 {
     const struct session_row *session = ((const struct gql_container *)parent)->session;
     json_auto_t *spec = session && session->session.spec
-                            ? json_loads(session->session.spec, 0, NULL) : NULL;
+                            ? json_load_string(session->session.spec, 0)
+                            : NULL;
     const json_t *ports = json_object_get(spec, "preopen_ports");
     size_t count = json_array_size(ports);
     struct gql_value *items = arena_array(get->arena, count + 1, sizeof(*items));
@@ -210,86 +213,88 @@ static struct gql_value get_opened(struct gql_get *get, const void *parent)
     return items ? gql_list(items, (uint32_t)count) : gql_error(get->arena, "out of memory");
 }
 
-static struct gql_value time_value(struct gql_get *get, int64_t usec)
+static struct gql_value gql_kernel_time_value(struct gql_get *get, int64_t usec)
 {
     _Static_assert(CLOCK_ISO_MAX <= sizeof(get->scratch), "room for a time");
     return usec ? gql_text(clock_format_iso(usec, get->scratch)) : gql_null();
 }
 
-static struct gql_value get_changed(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_changed(struct gql_get *get, const void *parent)
 {
-    return time_value(get, kernel_of(parent)->status_changed_usec);
+    return gql_kernel_time_value(get, gql_kernel_of(parent)->status_changed_usec);
 }
 
-static struct gql_value get_created(struct gql_get *get, const void *parent)
-{
-    const struct gql_container *container = parent;
-
-    return time_value(get, container->session ? container->session->session.created_usec : 0);
-}
-
-static struct gql_value get_started(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_created(struct gql_get *get, const void *parent)
 {
     const struct gql_container *container = parent;
 
-    return time_value(get, container->session ? container->session->session.starts_usec : 0);
+    return gql_kernel_time_value(get,
+                                 container->session ? container->session->session.created_usec : 0);
 }
 
-static struct gql_value get_terminated(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_started(struct gql_get *get, const void *parent)
 {
-    return time_value(get, ((const struct gql_container *)parent)->row->terminated_usec);
+    const struct gql_container *container = parent;
+
+    return gql_kernel_time_value(get,
+                                 container->session ? container->session->session.starts_usec : 0);
 }
 
-static struct gql_value get_last_stat(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_terminated(struct gql_get *get, const void *parent)
+{
+    return gql_kernel_time_value(get, ((const struct gql_container *)parent)->row->terminated_usec);
+}
+
+static struct gql_value gql_kernel_get_last_stat(struct gql_get *get, const void *parent)
 {
     (void)get;
     return gql_text(((const struct gql_container *)parent)->row->last_stat);
 }
 
 /* Of one that has ended, what it was at the end. */
-static struct gql_value get_live_stat(struct gql_get *get, const void *parent)
+static struct gql_value gql_kernel_get_live_stat(struct gql_get *get, const void *parent)
 {
     const struct core *core = ((const struct gql_context *)get->context)->api->core;
-    const struct measured *m = core_kernel_measured(core, &kernel_of(parent)->id);
+    const struct measured *m = core_kernel_measured(core, &gql_kernel_of(parent)->id);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
 
     if (!m)
-        return get_last_stat(get, parent);
+        return gql_kernel_get_last_stat(get, parent);
     measured_write(m, &w);
     return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
 }
 
 const struct gql_entry kernel_entries[] = {
-    { SCHEMA_FIELD_Query_compute_container, GQL_CALL(get_one) },
-    { FIELD(id), GQL_GET(get_id) },
-    { FIELD(idx), GQL_GET(get_index) },
-    { FIELD(role), GQL_GET(get_role) },
-    { FIELD(hostname), GQL_GET(get_hostname) },
-    { FIELD(cluster_role), GQL_GET(get_role) },
-    { FIELD(cluster_idx), GQL_GET(get_index) },
-    { FIELD(local_rank), GQL_GET(get_rank) },
-    { FIELD(cluster_hostname), GQL_GET(get_hostname) },
-    { FIELD(session_id), GQL_GET(get_session_id) },
-    { FIELD(image), GQL_GET(get_image) },
+    { SCHEMA_FIELD_Query_compute_container, GQL_CALL(gql_kernel_get_one) },
+    { FIELD(id), GQL_GET(gql_kernel_get_id) },
+    { FIELD(idx), GQL_GET(gql_kernel_get_index) },
+    { FIELD(role), GQL_GET(gql_kernel_get_role) },
+    { FIELD(hostname), GQL_GET(gql_kernel_get_hostname) },
+    { FIELD(cluster_role), GQL_GET(gql_kernel_get_role) },
+    { FIELD(cluster_idx), GQL_GET(gql_kernel_get_index) },
+    { FIELD(local_rank), GQL_GET(gql_kernel_get_rank) },
+    { FIELD(cluster_hostname), GQL_GET(gql_kernel_get_hostname) },
+    { FIELD(session_id), GQL_GET(gql_kernel_get_session_id) },
+    { FIELD(image), GQL_GET(gql_kernel_get_image) },
     { FIELD(architecture), GQL_FIXED_TEXT("x86_64") },
     { FIELD(registry), GQL_ALWAYS_NULL },
-    { FIELD(status), GQL_GET(get_status) },
-    { FIELD(status_changed), GQL_GET(get_changed) },
-    { FIELD(status_info), GQL_GET(get_reason) },
+    { FIELD(status), GQL_GET(gql_kernel_get_status) },
+    { FIELD(status_changed), GQL_GET(gql_kernel_get_changed) },
+    { FIELD(status_info), GQL_GET(gql_kernel_get_reason) },
     { FIELD(status_data), GQL_ALWAYS_NULL },
     { FIELD(status_history), GQL_ALWAYS_NULL },
-    { FIELD(created_at), GQL_GET(get_created) },
-    { FIELD(terminated_at), GQL_GET(get_terminated) },
-    { FIELD(starts_at), GQL_GET(get_started) },
-    { FIELD(occupied_slots), GQL_GET(get_slots) },
-    { FIELD(agent), GQL_GET(get_agent) },
-    { FIELD(container_id), GQL_GET(get_container_id) },
+    { FIELD(created_at), GQL_GET(gql_kernel_get_created) },
+    { FIELD(terminated_at), GQL_GET(gql_kernel_get_terminated) },
+    { FIELD(starts_at), GQL_GET(gql_kernel_get_started) },
+    { FIELD(occupied_slots), GQL_GET(gql_kernel_get_slots) },
+    { FIELD(agent), GQL_GET(gql_kernel_get_agent) },
+    { FIELD(container_id), GQL_GET(gql_kernel_get_container_id) },
     { FIELD(resource_opts), GQL_FIXED_TEXT("{}") },
-    { FIELD(preopen_ports), GQL_GET(get_opened) },
-    { FIELD(service_ports), GQL_GET(get_service_ports) },
-    { FIELD(live_stat), GQL_GET(get_live_stat) },
-    { FIELD(last_stat), GQL_GET(get_last_stat) },
-    { FIELD(exit_code), GQL_GET(get_exit_code) },
+    { FIELD(preopen_ports), GQL_GET(gql_kernel_get_opened) },
+    { FIELD(service_ports), GQL_GET(gql_kernel_get_service_ports) },
+    { FIELD(live_stat), GQL_GET(gql_kernel_get_live_stat) },
+    { FIELD(last_stat), GQL_GET(gql_kernel_get_last_stat) },
+    { FIELD(exit_code), GQL_GET(gql_kernel_get_exit_code) },
 };
 GQL_ENTRIES_END(kernel);

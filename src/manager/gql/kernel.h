@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernel.h - ComputeContainer: a kernel and the session it belongs to */
 #ifndef AQ_MANAGER_GQL_KERNEL_H
 #define AQ_MANAGER_GQL_KERNEL_H

@@ -1,10 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resolve.h - what resolvers share */
 #ifndef AQ_MANAGER_GQL_RESOLVE_H
 #define AQ_MANAGER_GQL_RESOLVE_H
 
 #include "graphql/graphql.h"
-#include "manager/api/api.h"
+#include "manager/request/api.h"
 #include "schema.h"
+#include "store/query.h"
 
 /* Of one request: gql_call.context and gql_get.context. */
 struct gql_context {
@@ -27,8 +29,8 @@ struct gql_entry {
     struct gql_resolver resolver;
 };
 
-#define GQL_ENTRIES(name)                                                                          \
-    extern const struct gql_entry name##_entries[];                                                \
+#define GQL_ENTRIES(name)                           \
+    extern const struct gql_entry name##_entries[]; \
     extern const size_t name##_entry_count
 #define GQL_ENTRIES_END(name) const size_t name##_entry_count = AQ_COUNT(name##_entries)
 
@@ -37,18 +39,28 @@ GQL_ENTRIES(session);
 GQL_ENTRIES(kernel);
 GQL_ENTRIES(user);
 GQL_ENTRIES(keypair);
-GQL_ENTRIES(tenant);
+GQL_ENTRIES(accounts);
 GQL_ENTRIES(image);
-GQL_ENTRIES(mutation);
+GQL_ENTRIES(image_mutation);
 
 /* Resolvers that give the same to every object. */
+/* clang-format off */
 #define GQL_FIXED_TEXT(literal)                                                                    \
     { .how = GQL_HOW_CONST,                                                                        \
       .value = { .kind = GQL_STRING, .count = sizeof(literal) - 1, .text = (literal) } }
+/* clang-format on */
+/* clang-format off */
 #define GQL_FIXED_INT(number)                                                                      \
     { .how = GQL_HOW_CONST, .value = { .kind = GQL_INT, .integer = (number) } }
-#define GQL_FIXED_BOOL(yes) { .how = GQL_HOW_CONST, .value = { .kind = GQL_BOOL, .boolean = (yes) } }
-#define GQL_FIXED_EMPTY { .how = GQL_HOW_CONST, .value = { .kind = GQL_LIST } }
+/* clang-format on */
+#define GQL_FIXED_BOOL(yes)                                                  \
+    {                                                                        \
+        .how = GQL_HOW_CONST, .value = {.kind = GQL_BOOL, .boolean = (yes) } \
+    }
+#define GQL_FIXED_EMPTY                                    \
+    {                                                      \
+        .how = GQL_HOW_CONST, .value = {.kind = GQL_LIST } \
+    }
 
 /* ---- reading rows ---- */
 
@@ -75,9 +87,10 @@ struct gql_fetch {
     size_t row_size;
     gql_list_fn *list;
     struct store_query query;
-    const char *find;        /* sessions: store_find_sessions() of this text instead */
-    bool nothing;            /* the arguments exclude each other: no rows */
-    struct store_page *page; /* set while it runs */
+    const char *find; /* sessions: store_find_sessions() of this text instead */
+    bool nothing;     /* the arguments exclude each other: no rows */
+    void (*on_read)(const struct gql_fetch *fetch); /* looks at the page first; NULL = nobody */
+    struct store_page *page;                        /* set while it runs */
 };
 
 /* In the request's arena; NULL after the call has been failed. */

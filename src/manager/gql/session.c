@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ComputeSession and its lists. The objects are struct session_row. */
 #include <errno.h>
 #include <string.h>
 
-#include "manager/api/session_view.h"
+#include "base/json_load.h"
+#include "manager/view/session_view.h"
 #include "manager/gql/kernel.h"
 #include "manager/gql/resolve.h"
 
@@ -11,21 +13,30 @@
 
 /* ---- root fields ---- */
 
-static int get_one(struct gql_call *call)
+static void gql_session_note_seen(const struct gql_fetch *fetch)
 {
-    struct gql_fetch *fetch
-        = gql_fetch_new(call, GQL_ONE, store_list_sessions, sizeof(struct session_row));
+    const struct gql_context *context = fetch->call->context;
+
+    if (fetch->page->count)
+        session_view_note_seen(context->api->core, context->who, &fetch->page->sessions[0]);
+}
+
+static int gql_session_get_one(struct gql_call *call)
+{
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_ONE, store_list_sessions,
+                                            sizeof(struct session_row));
 
     if (!fetch)
         return GQL_DONE;
     fetch->find = gql_arg_text(call, SCHEMA_ARG_Query_compute_session_id);
+    fetch->on_read = gql_session_note_seen;
     fetch->query.with_kernels = true;
     gql_scope(call->context, &fetch->query);
     return gql_fetch_start(fetch);
 }
 
 /* Administrators may narrow by key and domain; others are narrowed already. */
-static void narrow(struct gql_fetch *fetch)
+static void gql_session_narrow(struct gql_fetch *fetch)
 {
     const struct gql_call *call = fetch->call;
     const char *access_key = gql_arg_text(call, SCHEMA_ARG_Query_compute_session_list_access_key);
@@ -43,47 +54,47 @@ static void narrow(struct gql_fetch *fetch)
         query->domain = domain;
 }
 
-static int list_args(struct gql_fetch *fetch, struct aq_error *err)
+static int gql_session_list_args(struct gql_fetch *fetch, struct aq_error *err)
 {
     const struct gql_context *context = fetch->call->context;
-    const char *group = gql_arg_text(fetch->call, SCHEMA_ARG_Query_compute_session_list_group_id);
+    const char *project = gql_arg_text(fetch->call, SCHEMA_ARG_Query_compute_session_list_group_id);
     const char *status = gql_arg_text(fetch->call, SCHEMA_ARG_Query_compute_session_list_status);
-    struct uuid *group_id;
+    struct uuid *project_id;
     int r;
 
     if ((r = gql_fetch_page_args(fetch, err)) < 0)
         return r;
-    if (status && (r = session_view_read_statuses(context->who, status, &fetch->query.statuses,
-                                                  err)) < 0)
+    if (status
+        && (r = session_view_read_statuses(context->who, status, &fetch->query.statuses, err)) < 0)
         return r;
-    if (!group || !*group)
+    if (!project || !*project)
         return 0;
-    if (!(group_id = arena_alloc(fetch->call->arena, sizeof(*group_id))))
-        return aq_fail(err, ENOMEM, "out of memory");
-    if (uuid_parse(group, group_id) < 0)
-        return aq_fail(err, EINVAL, "group_id: '%.64s' is not a UUID", group);
-    fetch->query.group_id = group_id;
+    if (!(project_id = arena_alloc(fetch->call->arena, sizeof(*project_id))))
+        return aq_fail_oom(err);
+    if (uuid_parse(project, project_id) < 0)
+        return aq_fail(err, EINVAL, "group_id: '%.64s' is not a UUID", project);
+    fetch->query.project_id = project_id;
     return 0;
 }
 
-static int list(struct gql_call *call)
+static int gql_session_list(struct gql_call *call)
 {
-    struct gql_fetch *fetch
-        = gql_fetch_new(call, GQL_PAGE, store_list_sessions, sizeof(struct session_row));
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_PAGE, store_list_sessions,
+                                            sizeof(struct session_row));
     struct aq_error err = { 0 };
 
     if (!fetch)
         return GQL_DONE;
-    if (list_args(fetch, &err) < 0)
+    if (gql_session_list_args(fetch, &err) < 0)
         return gql_fetch_fail(fetch, &err);
-    narrow(fetch);
+    gql_session_narrow(fetch);
     fetch->query.with_kernels = true;
     return gql_fetch_start(fetch);
 }
 
 /* ---- children of all sessions of a list at once ---- */
 
-static int containers(struct gql_call *call)
+static int gql_session_containers(struct gql_call *call)
 {
     for (uint32_t i = 0; i < call->count; i++)
         call->results[i] = gql_containers(call->arena, call->parents[i]);
@@ -100,14 +111,15 @@ struct dependencies {
     struct store_page *page;
 };
 
-static int read_dependencies(struct store_tx *tx, void *data, struct aq_error *err)
+static int gql_session_read_dependencies(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct dependencies *deps = data;
 
     return store_list_sessions(tx, &deps->query, &deps->page, err);
 }
 
-static const struct session_row *find_row(const struct store_page *page, const struct uuid *id)
+static const struct session_row *gql_session_find_row(const struct store_page *page,
+                                                      const struct uuid *id)
 {
     for (size_t i = 0; i < page->count; i++)
         if (uuid_equals(&page->sessions[i].session.id, id))
@@ -116,8 +128,8 @@ static const struct session_row *find_row(const struct store_page *page, const s
 }
 
 /* The rows of one parent, which has the 'count' ids from 'ids' on. */
-static struct gql_value rows_of(const struct dependencies *deps, const struct uuid *ids,
-                                size_t count)
+static struct gql_value gql_session_rows_of(const struct dependencies *deps, const struct uuid *ids,
+                                            size_t count)
 {
     const void **rows = arena_array(deps->call->arena, count ? count : 1, sizeof(*rows));
     uint32_t found = 0;
@@ -125,12 +137,12 @@ static struct gql_value rows_of(const struct dependencies *deps, const struct uu
     if (!rows)
         return gql_error(deps->call->arena, "out of memory");
     for (size_t i = 0; i < count; i++)
-        if ((rows[found] = find_row(deps->page, &ids[i])))
+        if ((rows[found] = gql_session_find_row(deps->page, &ids[i])))
             found++;
     return gql_rows(rows, found);
 }
 
-static void on_dependencies(void *data, int r, const struct aq_error *err)
+static void gql_session_on_dependencies(void *data, int r, const struct aq_error *err)
 {
     struct dependencies *deps = data;
     struct gql_call *call = deps->call;
@@ -142,7 +154,7 @@ static void on_dependencies(void *data, int r, const struct aq_error *err)
         gql_call_fail(call, "out of memory");
     } else {
         for (uint32_t i = 0; i < call->count; i++) {
-            call->results[i] = rows_of(deps, ids, deps->counts[i]);
+            call->results[i] = gql_session_rows_of(deps, ids, deps->counts[i]);
             ids += deps->counts[i];
         }
     }
@@ -150,7 +162,7 @@ static void on_dependencies(void *data, int r, const struct aq_error *err)
 }
 
 /* Collect the ids; false if memory is short. */
-static bool collect(struct dependencies *deps, const struct gql_context *context)
+static bool gql_session_collect(struct dependencies *deps, const struct gql_context *context)
 {
     struct gql_call *call = deps->call;
     size_t total = 0;
@@ -173,7 +185,7 @@ static bool collect(struct dependencies *deps, const struct gql_context *context
     return true;
 }
 
-static int dependencies(struct gql_call *call)
+static int gql_session_dependencies(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
     struct dependencies *deps = arena_alloc(call->arena, sizeof(*deps));
@@ -181,21 +193,23 @@ static int dependencies(struct gql_call *call)
     if (!deps)
         return gql_call_fail(call, "out of memory");
     deps->call = call;
-    if (!collect(deps, context))
+    if (!gql_session_collect(deps, context))
         return gql_call_fail(call, "out of memory");
     if (deps->query.id_count == 0) {
         for (uint32_t i = 0; i < call->count; i++)
             call->results[i] = gql_list(NULL, 0);
         return GQL_DONE;
     }
-    if (store_read(core_store(context->api->core), read_dependencies, on_dependencies, deps) < 0)
+    if (store_read(core_store(context->api->core), gql_session_read_dependencies,
+                   gql_session_on_dependencies, deps)
+        < 0)
         return gql_call_fail(call, "out of memory");
     return GQL_LATER;
 }
 
 /* ---- single values ---- */
 
-static struct gql_value get_type(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_type(struct gql_get *get, const void *parent)
 {
     static const char *const names[] = {
         [SESSION_INTERACTIVE] = "INTERACTIVE",
@@ -208,7 +222,7 @@ static struct gql_value get_type(struct gql_get *get, const void *parent)
     return gql_text(names[((const struct session_row *)parent)->session.type]);
 }
 
-static struct gql_value get_status(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_status(struct gql_get *get, const void *parent)
 {
     const struct gql_context *context = get->context;
     const struct session_row *row = parent;
@@ -216,13 +230,13 @@ static struct gql_value get_status(struct gql_get *get, const void *parent)
     return gql_text(session_view_status(context->who, row->session.status));
 }
 
-static struct gql_value get_result(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_result(struct gql_get *get, const void *parent)
 {
     (void)get;
     return gql_text(session_result_name(((const struct session_row *)parent)->session.result));
 }
 
-static struct gql_value get_main_kernel(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_main_kernel(struct gql_get *get, const void *parent)
 {
     const struct session_row *row = parent;
 
@@ -232,7 +246,7 @@ static struct gql_value get_main_kernel(struct gql_get *get, const void *parent)
 }
 
 /* Of the main kernel, as Backend.AI has it. */
-static struct gql_value get_service_ports(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_service_ports(struct gql_get *get, const void *parent)
 {
     const struct session_row *row = parent;
     const char *ports = row->kernels && row->kernel_count ? row->kernels[0].kernel.service_ports
@@ -242,18 +256,18 @@ static struct gql_value get_service_ports(struct gql_get *get, const void *paren
     return gql_text(ports ? ports : "[]");
 }
 
-static struct gql_value get_cluster_size(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_cluster_size(struct gql_get *get, const void *parent)
 {
     (void)get;
     return gql_int((int64_t)((const struct session_row *)parent)->kernel_count);
 }
 
 /* A member of the order that the session was made by, as text. */
-static struct gql_value spec_member(struct gql_get *get, const void *parent, const char *name,
-                                    const char *otherwise)
+static struct gql_value gql_session_spec_member(struct gql_get *get, const void *parent,
+                                                const char *name, const char *otherwise)
 {
     const struct session_row *row = parent;
-    json_auto_t *spec = row->session.spec ? json_loads(row->session.spec, 0, NULL) : NULL;
+    json_auto_t *spec = row->session.spec ? json_load_string(row->session.spec, 0) : NULL;
     const json_t *member = json_object_get(spec, name);
     AQ_CLEANUP(aq_freep) char *text = json_is_object(member) ? json_dumps(member, 0) : NULL;
 
@@ -262,22 +276,23 @@ static struct gql_value spec_member(struct gql_get *get, const void *parent, con
     return gql_copy(get, json_is_string(member) ? json_string_value(member) : otherwise);
 }
 
-static struct gql_value get_architecture(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_architecture(struct gql_get *get, const void *parent)
 {
-    return spec_member(get, parent, "architecture", "x86_64");
+    return gql_session_spec_member(get, parent, "architecture", "x86_64");
 }
 
-static struct gql_value get_command(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_command(struct gql_get *get, const void *parent)
 {
-    return spec_member(get, parent, "command", NULL);
+    return gql_session_spec_member(get, parent, "command", NULL);
 }
 
-static struct gql_value get_resource_opts(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_resource_opts(struct gql_get *get, const void *parent)
 {
-    return spec_member(get, parent, "resource_opts", "{}");
+    return gql_session_spec_member(get, parent, "resource_opts", "{}");
 }
 
-static struct gql_value get_slots(struct gql_get *get, const void *parent, bool occupied)
+static struct gql_value gql_session_get_slots(struct gql_get *get, const void *parent,
+                                              bool occupied)
 {
     AQ_CLEANUP(slots_donep) struct slots held = { 0 }, requested = { 0 };
 
@@ -286,18 +301,18 @@ static struct gql_value get_slots(struct gql_get *get, const void *parent, bool 
     return gql_slots(get, occupied ? &held : &requested);
 }
 
-static struct gql_value get_occupied(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_occupied(struct gql_get *get, const void *parent)
 {
-    return get_slots(get, parent, true);
+    return gql_session_get_slots(get, parent, true);
 }
 
-static struct gql_value get_requested(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_requested(struct gql_get *get, const void *parent)
 {
-    return get_slots(get, parent, false);
+    return gql_session_get_slots(get, parent, false);
 }
 
 /* What 22.03 calls the rule that speaks against a session; NULL: room is short. */
-static const char *predicate_name(enum sched_verdict verdict)
+static const char *gql_session_predicate_name(enum sched_verdict verdict)
 {
     switch (verdict) {
     case SCHED_TOO_EARLY:
@@ -314,12 +329,13 @@ static const char *predicate_name(enum sched_verdict verdict)
     }
 }
 
-static void write_scheduler(const struct core_outlook *outlook, const char *msg, struct jsonw *w)
+static void gql_session_write_scheduler(const struct core_start_estimate *estimate, const char *msg,
+                                        struct jsonw *w)
 {
-    const char *predicate = predicate_name(outlook->verdict);
+    const char *predicate = gql_session_predicate_name(estimate->verdict);
 
     jsonw_object_begin(w);
-    core_write_outlook(outlook, w);
+    core_write_start_estimate(estimate, w);
     jsonw_key(w, "failed_predicates");
     jsonw_array_begin(w);
     if (predicate) {
@@ -338,7 +354,7 @@ static void write_scheduler(const struct core_outlook *outlook, const char *msg,
 /* What is stored; of a session that waits, with its place in the queue in
  * "scheduler", where 22.03's clients look for its retries.
  */
-static struct gql_value get_status_data(struct gql_get *get, const void *parent)
+static struct gql_value gql_session_get_status_data(struct gql_get *get, const void *parent)
 {
     const struct gql_context *context = get->context;
     const struct session *s = &((const struct session_row *)parent)->session;
@@ -346,66 +362,66 @@ static struct gql_value get_status_data(struct gql_get *get, const void *parent)
     struct jsonw w = jsonw_make(&out);
     json_auto_t *data = NULL;
     AQ_CLEANUP(aq_freep) char *text = NULL;
-    struct core_outlook outlook;
+    struct core_start_estimate estimate;
 
     if (s->status != SESSION_PENDING
-        || core_get_outlook(context->api->core, &s->id, &outlook) < 0)
+        || core_get_start_estimate(context->api->core, &s->id, &estimate) < 0)
         return gql_copy(get, s->status_data);
-    data = s->status_data ? json_loads(s->status_data, 0, NULL) : json_object();
-    write_scheduler(&outlook, json_string_value(json_object_get(data, "text")), &w);
+    data = s->status_data ? json_load_string(s->status_data, 0) : json_object();
+    gql_session_write_scheduler(&estimate, json_string_value(json_object_get(data, "text")), &w);
     if (!strbuf_ok(&out)
-        || json_object_set_new(data, "scheduler", json_loads(out.data, 0, NULL)) < 0
+        || json_object_set_new(data, "scheduler", json_load_string(out.data, 0)) < 0
         || !(text = json_dumps(data, JSON_COMPACT)))
         return gql_error(get->arena, "out of memory");
     return gql_copy(get, text);
 }
 
 const struct gql_entry session_entries[] = {
-    { SCHEMA_FIELD_Query_compute_session, GQL_CALL(get_one) },
-    { SCHEMA_FIELD_Query_compute_session_list, GQL_CALL(list) },
+    { SCHEMA_FIELD_Query_compute_session, GQL_CALL(gql_session_get_one) },
+    { SCHEMA_FIELD_Query_compute_session_list, GQL_CALL(gql_session_list) },
     { SCHEMA_FIELD_ComputeSessionList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_ComputeSessionList_total_count, GQL_PAGE_TOTAL },
     { FIELD(id), AT(UUID, session.id) },
     { FIELD(session_id), AT(UUID, session.id) },
-    { FIELD(main_kernel_id), GQL_GET(get_main_kernel) },
+    { FIELD(main_kernel_id), GQL_GET(gql_session_get_main_kernel) },
     { FIELD(tag), AT(TEXT, session.tag) },
     { FIELD(name), AT(CHARS, session.name) },
-    { FIELD(type), GQL_GET(get_type) },
+    { FIELD(type), GQL_GET(gql_session_get_type) },
     { FIELD(image), AT(TEXT, session.image) },
-    { FIELD(architecture), GQL_GET(get_architecture) },
+    { FIELD(architecture), GQL_GET(gql_session_get_architecture) },
     { FIELD(registry), GQL_ALWAYS_NULL },
     { FIELD(cluster_template), GQL_ALWAYS_NULL },
     { FIELD(cluster_mode), AT(TEXT, cluster_mode) },
-    { FIELD(cluster_size), GQL_GET(get_cluster_size) },
+    { FIELD(cluster_size), GQL_GET(gql_session_get_cluster_size) },
     { FIELD(priority), AT(INT32, session.priority) },
     { FIELD(domain_name), AT(TEXT, session.domain) },
-    { FIELD(group_name), AT(TEXT, group_name) },
-    { FIELD(group_id), AT(UUID, session.group_id) },
+    { FIELD(group_name), AT(TEXT, project_name) },
+    { FIELD(group_id), AT(UUID, session.project_id) },
     { FIELD(user_email), AT(TEXT, user_email) },
     { FIELD(user_id), AT(UUID, session.user_id) },
     { FIELD(access_key), AT(CHARS, session.access_key) },
     { FIELD(created_user_email), AT(TEXT, user_email) },
     { FIELD(created_user_id), AT(UUID, session.user_id) },
-    { FIELD(status), GQL_GET(get_status) },
+    { FIELD(status), GQL_GET(gql_session_get_status) },
     { FIELD(status_changed), AT(TIME, session.status_changed_usec) },
     { FIELD(status_info), AT(TEXT, session.reason) },
-    { FIELD(status_data), GQL_GET(get_status_data) },
+    { FIELD(status_data), GQL_GET(gql_session_get_status_data) },
     { FIELD(status_history), GQL_ALWAYS_NULL },
     { FIELD(created_at), AT(TIME, session.created_usec) },
     { FIELD(terminated_at), AT(TIME, terminated_usec) },
     { FIELD(starts_at), AT(TIME, session.starts_usec) },
-    { FIELD(startup_command), GQL_GET(get_command) },
-    { FIELD(result), GQL_GET(get_result) },
-    { FIELD(resource_opts), GQL_GET(get_resource_opts) },
+    { FIELD(startup_command), GQL_GET(gql_session_get_command) },
+    { FIELD(result), GQL_GET(gql_session_get_result) },
+    { FIELD(resource_opts), GQL_GET(gql_session_get_resource_opts) },
     { FIELD(scaling_group), AT(TEXT, session.resource_group) },
-    { FIELD(service_ports), GQL_GET(get_service_ports) },
+    { FIELD(service_ports), GQL_GET(gql_session_get_service_ports) },
     { FIELD(mounts), GQL_FIXED_EMPTY },
-    { FIELD(occupied_slots), GQL_GET(get_occupied) },
-    { FIELD(occupying_slots), GQL_GET(get_occupied) },
-    { FIELD(requested_slots), GQL_GET(get_requested) },
+    { FIELD(occupied_slots), GQL_GET(gql_session_get_occupied) },
+    { FIELD(occupying_slots), GQL_GET(gql_session_get_occupied) },
+    { FIELD(requested_slots), GQL_GET(gql_session_get_requested) },
     { FIELD(idle_checks), GQL_FIXED_TEXT("{}") },
     { FIELD(num_queries), GQL_FIXED_INT(0) },
-    { FIELD(containers), GQL_CALL(containers) },
-    { FIELD(dependencies), GQL_CALL(dependencies) },
+    { FIELD(containers), GQL_CALL(gql_session_containers) },
+    { FIELD(dependencies), GQL_CALL(gql_session_dependencies) },
 };
 GQL_ENTRIES_END(session);

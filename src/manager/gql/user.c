@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* User and its lists. The objects are struct user_row. */
 #include <errno.h>
 #include <string.h>
@@ -9,13 +10,13 @@
 
 /* ---- root fields ---- */
 
-static struct gql_fetch *fetch_new(struct gql_call *call, enum gql_shape shape)
+static struct gql_fetch *gql_user_fetch_new(struct gql_call *call, enum gql_shape shape)
 {
     return gql_fetch_new(call, shape, store_list_users, sizeof(struct user_row));
 }
 
 /* Users see themselves only, whatever they ask for. */
-static void narrow_to_self(struct gql_fetch *fetch)
+static void gql_user_narrow_to_self(struct gql_fetch *fetch)
 {
     const struct gql_context *context = fetch->call->context;
 
@@ -25,15 +26,15 @@ static void narrow_to_self(struct gql_fetch *fetch)
         fetch->query.domain = context->who->domain;
 }
 
-static int get_one(struct gql_call *call)
+static int gql_user_get_one(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
     const char *email = gql_arg_text(call, SCHEMA_ARG_Query_user_email);
-    struct gql_fetch *fetch = fetch_new(call, GQL_ONE);
+    struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_ONE);
 
     if (!fetch)
         return GQL_DONE;
-    narrow_to_self(fetch);
+    gql_user_narrow_to_self(fetch);
     if (email)
         fetch->query.name = email;
     else
@@ -41,12 +42,12 @@ static int get_one(struct gql_call *call)
     return gql_fetch_start(fetch);
 }
 
-static int get_from_uuid(struct gql_call *call)
+static int gql_user_get_from_uuid(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
     const char *text = gql_arg_text(call, SCHEMA_ARG_Query_user_from_uuid_user_id);
     struct uuid *id = arena_alloc(call->arena, sizeof(*id));
-    struct gql_fetch *fetch = fetch_new(call, GQL_ONE);
+    struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_ONE);
 
     if (!fetch || !id)
         return fetch ? gql_call_fail(call, "out of memory") : GQL_DONE;
@@ -54,27 +55,28 @@ static int get_from_uuid(struct gql_call *call)
         return gql_call_fail(call, "user_id: '%.64s' is not a UUID", text);
     if (!text)
         *id = context->who->user_id;
-    narrow_to_self(fetch);
+    gql_user_narrow_to_self(fetch);
     fetch->query.ids = id;
     fetch->query.id_count = 1;
     return gql_fetch_start(fetch);
 }
 
 struct list_args {
-    const char *domain, *group_id, *status;
+    const char *domain, *project_id, *status;
     int is_active;
 };
 
-static int apply_args(struct gql_fetch *fetch, const struct list_args *args, struct aq_error *err)
+static int gql_user_apply_args(struct gql_fetch *fetch, const struct list_args *args,
+                               struct aq_error *err)
 {
     struct store_query *query = &fetch->query;
-    struct uuid *group_id;
+    struct uuid *project_id;
     enum user_status status;
     int r;
 
     if ((r = gql_need(fetch->call->context, API_ADMIN, err)) < 0)
         return r;
-    narrow_to_self(fetch);
+    gql_user_narrow_to_self(fetch);
     if (args->domain && query->domain && strcmp(args->domain, query->domain) != 0)
         fetch->nothing = true;
     else if (args->domain)
@@ -84,55 +86,55 @@ static int apply_args(struct gql_fetch *fetch, const struct list_args *args, str
         return aq_fail(err, EINVAL, "status: '%.40s' is no user status", args->status);
     if (args->status)
         query->statuses = 1u << status;
-    if (!args->group_id)
+    if (!args->project_id)
         return 0;
-    if (!(group_id = arena_alloc(fetch->call->arena, sizeof(*group_id))))
-        return aq_fail(err, ENOMEM, "out of memory");
-    if (uuid_parse(args->group_id, group_id) < 0)
-        return aq_fail(err, EINVAL, "group_id: '%.64s' is not a UUID", args->group_id);
-    query->group_id = group_id;
+    if (!(project_id = arena_alloc(fetch->call->arena, sizeof(*project_id))))
+        return aq_fail_oom(err);
+    if (uuid_parse(args->project_id, project_id) < 0)
+        return aq_fail(err, EINVAL, "group_id: '%.64s' is not a UUID", args->project_id);
+    query->project_id = project_id;
     return 0;
 }
 
-static int list(struct gql_call *call)
+static int gql_user_list(struct gql_call *call)
 {
     const struct list_args args = {
         .domain = gql_arg_text(call, SCHEMA_ARG_Query_user_list_domain_name),
-        .group_id = gql_arg_text(call, SCHEMA_ARG_Query_user_list_group_id),
+        .project_id = gql_arg_text(call, SCHEMA_ARG_Query_user_list_group_id),
         .status = gql_arg_text(call, SCHEMA_ARG_Query_user_list_status),
         .is_active = gql_arg_active(call, SCHEMA_ARG_Query_user_list_is_active),
     };
-    struct gql_fetch *fetch = fetch_new(call, GQL_PAGE);
+    struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_PAGE);
     struct aq_error err = { 0 };
 
     if (!fetch)
         return GQL_DONE;
-    if (gql_fetch_page_args(fetch, &err) < 0 || apply_args(fetch, &args, &err) < 0)
+    if (gql_fetch_page_args(fetch, &err) < 0 || gql_user_apply_args(fetch, &args, &err) < 0)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
 }
 
-static int list_all(struct gql_call *call)
+static int gql_user_list_all(struct gql_call *call)
 {
     const struct list_args args = {
         .domain = gql_arg_text(call, SCHEMA_ARG_Query_users_domain_name),
-        .group_id = gql_arg_text(call, SCHEMA_ARG_Query_users_group_id),
+        .project_id = gql_arg_text(call, SCHEMA_ARG_Query_users_group_id),
         .status = gql_arg_text(call, SCHEMA_ARG_Query_users_status),
         .is_active = gql_arg_active(call, SCHEMA_ARG_Query_users_is_active),
     };
-    struct gql_fetch *fetch = fetch_new(call, GQL_MANY);
+    struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_MANY);
     struct aq_error err = { 0 };
 
     if (!fetch)
         return GQL_DONE;
-    if (apply_args(fetch, &args, &err) < 0)
+    if (gql_user_apply_args(fetch, &args, &err) < 0)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
 }
 
 /* ---- values ---- */
 
-static const struct user *user_of(const void *parent)
+static const struct user *gql_user_of(const void *parent)
 {
     return &((const struct user_row *)parent)->user;
 }
@@ -142,61 +144,61 @@ struct membership {
     const char *name;
 };
 
-static struct gql_value groups_of(const struct gql_call *call, const struct user *user)
+static struct gql_value gql_user_projects_of(const struct gql_call *call, const struct user *user)
 {
     const struct core *core = ((const struct gql_context *)call->context)->api->core;
-    struct membership *items = arena_array(call->arena, user->group_count + 1, sizeof(*items));
+    struct membership *items = arena_array(call->arena, user->project_count + 1, sizeof(*items));
     uint32_t count = 0;
 
     if (!items)
         return gql_error(call->arena, "out of memory");
-    for (size_t i = 0; i < user->group_count; i++) {
-        const struct group *group = core_find_group(core, &user->groups[i]);
+    for (size_t i = 0; i < user->project_count; i++) {
+        const struct project *project = core_find_project(core, &user->project_ids[i]);
 
-        if (!group)
+        if (!project)
             continue;
-        items[count].id = group->id;
-        if (!(items[count++].name = arena_strdup(call->arena, group->name)))
+        items[count].id = project->id;
+        if (!(items[count++].name = arena_strdup(call->arena, project->name)))
             return gql_error(call->arena, "out of memory");
     }
     return gql_rows_of(call->arena, items, count, sizeof(*items));
 }
 
-static int groups(struct gql_call *call)
+static int gql_user_projects(struct gql_call *call)
 {
     for (uint32_t i = 0; i < call->count; i++)
-        call->results[i] = groups_of(call, user_of(call->parents[i]));
+        call->results[i] = gql_user_projects_of(call, gql_user_of(call->parents[i]));
     return GQL_DONE;
 }
 
-static struct gql_value get_status(struct gql_get *get, const void *parent)
+static struct gql_value gql_user_get_status(struct gql_get *get, const void *parent)
 {
     (void)get;
-    return gql_text(user_status_name(user_of(parent)->status));
+    return gql_text(user_status_name(gql_user_of(parent)->status));
 }
 
-static struct gql_value get_role(struct gql_get *get, const void *parent)
+static struct gql_value gql_user_get_role(struct gql_get *get, const void *parent)
 {
     (void)get;
-    return gql_text(user_role_name(user_of(parent)->role));
+    return gql_text(user_role_name(gql_user_of(parent)->role));
 }
 
-static struct gql_value get_is_active(struct gql_get *get, const void *parent)
+static struct gql_value gql_user_get_is_active(struct gql_get *get, const void *parent)
 {
     (void)get;
-    return gql_bool(user_of(parent)->status == USER_ACTIVE);
+    return gql_bool(gql_user_of(parent)->status == USER_ACTIVE);
 }
 
-static struct gql_value get_slots(struct gql_get *get, const void *parent)
+static struct gql_value gql_user_get_slots(struct gql_get *get, const void *parent)
 {
-    return gql_slots(get, &user_of(parent)->total_slots);
+    return gql_slots(get, &gql_user_of(parent)->total_slots);
 }
 
 const struct gql_entry user_entries[] = {
-    { SCHEMA_FIELD_Query_user, GQL_CALL(get_one) },
-    { SCHEMA_FIELD_Query_user_from_uuid, GQL_CALL(get_from_uuid) },
-    { SCHEMA_FIELD_Query_users, GQL_CALL(list_all) },
-    { SCHEMA_FIELD_Query_user_list, GQL_CALL(list) },
+    { SCHEMA_FIELD_Query_user, GQL_CALL(gql_user_get_one) },
+    { SCHEMA_FIELD_Query_user_from_uuid, GQL_CALL(gql_user_get_from_uuid) },
+    { SCHEMA_FIELD_Query_users, GQL_CALL(gql_user_list_all) },
+    { SCHEMA_FIELD_Query_user_list, GQL_CALL(gql_user_list) },
     { SCHEMA_FIELD_UserList_items, GQL_PAGE_ITEMS },
     { SCHEMA_FIELD_UserList_total_count, GQL_PAGE_TOTAL },
     { SCHEMA_FIELD_UserGroup_id, GQL_UUID_AT(struct membership, id) },
@@ -208,19 +210,19 @@ const struct gql_entry user_entries[] = {
     { FIELD(full_name), AT(TEXT, user.full_name) },
     { FIELD(description), GQL_FIXED_TEXT("") },
     { FIELD(need_password_change), GQL_FIXED_BOOL(false) },
-    { FIELD(is_active), GQL_GET(get_is_active) },
-    { FIELD(status), GQL_GET(get_status) },
+    { FIELD(is_active), GQL_GET(gql_user_get_is_active) },
+    { FIELD(status), GQL_GET(gql_user_get_status) },
     { FIELD(status_info), GQL_ALWAYS_NULL },
     { FIELD(created_at), AT(TIME, created_usec) },
     { FIELD(modified_at), GQL_ALWAYS_NULL },
     { FIELD(domain_name), AT(TEXT, user.domain) },
-    { FIELD(role), GQL_GET(get_role) },
-    { FIELD(groups), GQL_CALL(groups) },
+    { FIELD(role), GQL_GET(gql_user_get_role) },
+    { FIELD(groups), GQL_CALL(gql_user_projects) },
     { FIELD(allowed_client_ip), GQL_ALWAYS_NULL },
     { FIELD(totp_activated), GQL_FIXED_BOOL(false) },
     { FIELD(sudo_session_enabled), GQL_FIXED_BOOL(false) },
     { FIELD(main_access_key), GQL_ALWAYS_NULL },
-    { FIELD(total_resource_slots), GQL_GET(get_slots) },
+    { FIELD(total_resource_slots), GQL_GET(gql_user_get_slots) },
     { FIELD(max_concurrent_sessions), AT(INT32, user.max_concurrent_sessions) },
 };
 GQL_ENTRIES_END(user);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peer.c - the engine over the data source of oracle.mjs
  *
  * "peer SCHEMA" answers one JSON request a line from standard input with one
@@ -28,7 +29,8 @@ static uint32_t fnv(const char *text, size_t len)
     return hash;
 }
 
-static void write_value(struct jsonw *w, const struct gql_type *type, const struct gql_value *value);
+static void write_value(struct jsonw *w, const struct gql_type *type,
+                        const struct gql_value *value);
 
 static void write_input(struct jsonw *w, const struct gql_input_def *defs, uint32_t count,
                         const struct gql_value *values)
@@ -47,12 +49,24 @@ static void write_input(struct jsonw *w, const struct gql_input_def *defs, uint3
 static void write_value(struct jsonw *w, const struct gql_type *type, const struct gql_value *value)
 {
     switch (value->kind) {
-    case GQL_BOOL: jsonw_bool(w, value->boolean); break;
-    case GQL_INT: jsonw_int(w, value->integer); break;
-    case GQL_FLOAT: jsonw_double(w, value->real); break;
-    case GQL_STRING: jsonw_strn(w, value->text, value->count); break;
-    case GQL_ENUM: jsonw_str(w, type->values[value->integer].name); break;
-    case GQL_INPUT: write_input(w, type->inputs, type->input_count, value->items); break;
+    case GQL_BOOL:
+        jsonw_bool(w, value->boolean);
+        break;
+    case GQL_INT:
+        jsonw_int(w, value->integer);
+        break;
+    case GQL_FLOAT:
+        jsonw_double(w, value->real);
+        break;
+    case GQL_STRING:
+        jsonw_strn(w, value->text, value->count);
+        break;
+    case GQL_ENUM:
+        jsonw_str(w, type->values[value->integer].name);
+        break;
+    case GQL_INPUT:
+        write_input(w, type->inputs, type->input_count, value->items);
+        break;
     case GQL_LIST:
         jsonw_array_begin(w);
         for (uint32_t i = 0; i < value->count; i++)
@@ -67,7 +81,8 @@ static void write_value(struct jsonw *w, const struct gql_type *type, const stru
         }
         jsonw_object_end(w);
         break;
-    default: jsonw_null(w);
+    default:
+        jsonw_null(w);
     }
 }
 
@@ -201,10 +216,12 @@ static void answer(struct gql_engine *engine, const char *line)
 static int serve(const struct gql_schema *schema)
 {
     AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = NULL;
-    AQ_CLEANUP(aq_freep) struct gql_resolver *resolvers =
-        calloc(schema->field_count, sizeof(*resolvers));
+    AQ_CLEANUP(aq_freep) struct gql_resolver *resolvers = calloc(schema->field_count,
+                                                                 sizeof(*resolvers));
     AQ_CLEANUP(aq_freep) char *line = NULL;
-    const struct gql_conf conf = { .schema = schema, .resolvers = resolvers, .cache_documents = 16 };
+    const struct gql_conf conf = { .schema = schema,
+                                   .resolvers = resolvers,
+                                   .cache_documents = 16 };
     struct aq_error err = { 0 };
     size_t cap = 0;
 

@@ -1,4 +1,5 @@
-/* What a plugin's process answers: taken whole or refused with a reason. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plugin's process answers: taken whole or rejected with a reason. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* CDI specifications, YAML and JSON: what they need is taken whole or refused. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CDI specifications, YAML and JSON: what they need is taken whole or rejected. */
 #include <stdint.h>
 #include <string.h>
 

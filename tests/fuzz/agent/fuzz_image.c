@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What registries say of images: whatever is accepted keeps its promises. */
 #include <stdint.h>
 #include <string.h>

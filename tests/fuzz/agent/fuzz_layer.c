@@ -1,4 +1,5 @@
-/* Layers' archives: whatever they hold, nothing appears beside the folder that
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers' archives: whatever they hold, nothing appears beside the directory that
  * they are unpacked into. Needs root for owners and devices; without it less
  * is reached.
  */
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/image/layer.h"
+#include "agent/image/layer_unpack.h"
 #include "base/fs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -54,10 +55,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char wanted[] =
         "sha256:0000000000000000000000000000000000000000000000000000000000000000";
-    const struct layer_limits limits = { .bytes_max = 1 << 20, .entries_max = 64 };
-    struct layer_result result = { 0 };
+    const struct layer_unpack_limits limits = { .bytes_max = 1 << 20, .entries_max = 64 };
+    struct layer_unpack_result result = { 0 };
     struct aq_error err = { 0 };
-    struct tree tree;
+    struct confined_tree tree;
     char path[PATH_MAX];
     int blob;
 
@@ -66,11 +67,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         at = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     require(mkdirat(at, "fs", 0700) == 0);
-    tree_init(&tree, openat(at, "fs", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    confined_tree_init(&tree, openat(at, "fs", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     blob = blob_of(data, size);
     require(layer_unpack(blob, NULL, wanted, &limits, &tree, NULL, NULL, &result, &err) < 0);
     require(err.text[0]);
-    tree_done(&tree);
+    confined_tree_done(&tree);
     (void)close(blob);
     require(count_entries() == 1);
     require(fs_remove_tree(at, "fs", NULL) == 0);
@@ -79,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         memcpy(raw, data, size);
         raw[size] = '\0';
-        if (tree_clean(raw, path, &err) == 0)
+        if (confined_tree_clean(raw, path, &err) == 0)
             require(path[0] != '/' && strlen(path) <= size && !strstr(path, "//"));
     }
     return 0;

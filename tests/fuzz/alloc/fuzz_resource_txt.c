@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resource.txt: what can be read can be written, and is then read as the same. */
 #include <stdint.h>
 #include <string.h>
 
-#include "alloc/map.h"
+#include "alloc/alloc_map.h"
 #include "alloc/resource_txt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dates, durations, UUIDs and UTF-8, all from the same bytes. */
 #include <stdint.h>
 #include <string.h>

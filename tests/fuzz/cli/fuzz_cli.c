@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A manager's answer, whatever it says, shown in every format and as an error. */
 #include <stdint.h>
 #include <string.h>
 
 #include "cli/client.h"
-#include "cli/output.h"
+#include "cli/output/output.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,7 +18,7 @@ static const struct column columns[] = {
     COLUMN_END,
 };
 
-/* What is for people never has a control character but line ends and our own colours. */
+/* Output for users never has a control character but line ends and our own colours. */
 static void check_clean(const struct strbuf *out)
 {
     for (size_t i = 0; i < out->len; i++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A query, then after a NUL variables as JSON, over the zoo: the reply is
  * always JSON, also when the query comes from the cache.
  */
@@ -34,8 +35,16 @@ static void run(struct gql_engine *engine, const char *query, size_t len, const 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct gql_limits limits = {
-        .bytes = 20000, .tokens = 5000, .nesting = 100, .depth = 12, .fields = 500, .aliases = 300,
-        .directives = 300, .cost = 20000, .work = 100000, .memory = 64 << 20,
+        .bytes = 20000,
+        .tokens = 5000,
+        .nesting = 100,
+        .depth = 12,
+        .fields = 500,
+        .aliases = 300,
+        .directives = 300,
+        .cost = 20000,
+        .work = 100000,
+        .memory = 64 << 20,
     };
     static struct gql_engine *engine;
     AQ_CLEANUP(strbuf_donep) struct strbuf first = STRBUF_INIT, second = STRBUF_INIT;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens lie in the text one after the other; errors point into it. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,8 +16,10 @@ static void check_relay(const char *text)
 
     if (!id || (!*type && strcmp(id, text) != 0))
         abort();
-    if (*type && (strcmp(relay_global_id_parse(&arena, relay_global_id(&arena, type, id), &again),
-                         id) != 0 || strcmp(again, type) != 0))
+    if (*type
+        && (strcmp(relay_global_id_parse(&arena, relay_global_id(&arena, type, id), &again), id)
+                != 0
+            || strcmp(again, type) != 0))
         abort();
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any text as a document and as a schema: what is printed of a schema is
  * read again as the same schema.
  */

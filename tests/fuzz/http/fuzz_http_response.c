@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The answers of servers, fed whole and in pieces: the same must be found. */
 #include <stdint.h>
 #include <string.h>

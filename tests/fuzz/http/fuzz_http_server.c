@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes on a connection, through the whole server: parser, router, query,
  * signature, bodies, streams and upgrades. Fed whole and in pieces, it must
  * answer the same.

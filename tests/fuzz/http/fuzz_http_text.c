@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* URLs, addresses, queries, Authorization headers and versions, from the same text. */
 #include <stdint.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A form: the first line is the content type, the rest the body, fed in pieces. */
 #include <stdint.h>
 #include <string.h>

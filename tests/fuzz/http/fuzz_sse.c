@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An event stream, fed in pieces; what is read can be written and read again. */
 #include <stdint.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames from a peer: the first byte says whether it is a client's or a server's. */
 #include <stdint.h>
 #include <string.h>

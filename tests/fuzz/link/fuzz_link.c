@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static void check_message(const char *text, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *bytes = (const char *)data;
-    struct frame frame;
+    struct link_frame frame;
     size_t used = 0;
     ssize_t n;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames of a command's stream, cut into pieces as the first byte says. */
 #include <stdint.h>
 #include <string.h>
@@ -25,8 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         r = exec_frames_read(&held, (const char *)data + at, AQ_MIN(step, size - at), on_frame,
                              &again);
     /* what was read and what is held are what came, as long as it made sense */
-    if (r == 0 && size && (again.len + held.len != size - 1
-                           || memcmp(again.data, data + 1, again.len) != 0))
+    if (r == 0 && size
+        && (again.len + held.len != size - 1 || memcmp(again.data, data + 1, again.len) != 0))
         __builtin_trap();
     return 0;
 }

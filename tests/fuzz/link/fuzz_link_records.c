@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A framed stream from its peer: the first byte says how its bytes are cut, the second
  * at which of them the reader pauses, and when it has had enough.
  */
 #include <stdint.h>
 #include <string.h>
 
-#include "link/raw.h"
+#include "link/link_stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -98,7 +99,7 @@ static bool is_same(const struct strbuf *a, const struct strbuf *b)
     return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
 }
 
-/* Whoever closes early has the beginning of it, and the end is looked for all the same. */
+/* A side that closes early has the beginning of it; the end is read all the same. */
 static void check(const struct seen *seen, const uint8_t *data, size_t size)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf bytes = STRBUF_INIT;
@@ -135,15 +136,15 @@ static void run(struct seen *seen, uv_loop_t *loop, const uint8_t *data, size_t 
     static const struct stream_ops no_ops = { .on_open = NULL };
     static const struct strbuf nothing = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct reuse *reuse = reuse_new(on_given, seen);
+    struct connection_reuse *reuse = connection_reuse_new(on_given, seen);
     struct link_stream *stream = NULL;
     struct stream *connection = NULL;
 
     if (!reuse || stream_memory(loop, &out, &no_ops, NULL, &connection, NULL) < 0
-        || raw_new(loop, &(struct uuid){ { 1 } }, &ops, seen, &stream, NULL) < 0)
+        || link_stream_new(loop, &(struct uuid){ { 1 } }, &ops, seen, &stream, NULL) < 0)
         __builtin_trap();
-    raw_on_gone(stream, on_gone, seen);
-    raw_attach(stream, connection, &nothing, reuse);
+    link_stream_on_gone(stream, on_gone, seen);
+    link_stream_attach(stream, connection, &nothing, reuse);
     feed(seen, stream, connection, loop, data, size, step);
     check(seen, data, size);
     if (seen->connection)
@@ -151,7 +152,7 @@ static void run(struct seen *seen, uv_loop_t *loop, const uint8_t *data, size_t 
     else
         stream_memory_end(connection);
     (void)uv_run(loop, UV_RUN_DEFAULT);
-    reuse_end(reuse);
+    connection_reuse_end(reuse);
     if (!seen->is_closed || !seen->has_left)
         __builtin_trap();
 }

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The same bytes as a JSON body, as a query string, and as a list of states. */
 #include <stdint.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "manager/api/decode.h"
-#include "manager/api/session_view.h"
+#include "manager/request/decode.h"
+#include "manager/view/session_view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

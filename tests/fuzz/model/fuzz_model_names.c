@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of sessions and agents: whatever is accepted has only the promised
  * characters and length, so that it is safe in paths, logs and URLs.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of images: the canonical text of what is accepted reads as itself,
  * and a path has no way up.
  */
@@ -28,8 +29,8 @@ static void check(const char *text)
     require(reference_parse(ref.text, "elsewhere.example", &again, NULL) == 0);
     require(again.form == ref.form && strcmp(again.text, ref.text) == 0);
     require(!ref.digest || digest_is_valid(ref.digest));
-    require(!ref.path || (ref.path[0] == '/' && !strstr(ref.path, "/../")
-                          && !strchr(ref.path, ':')));
+    require(!ref.path
+            || (ref.path[0] == '/' && !strstr(ref.path, "/../") && !strchr(ref.path, ':')));
     require(ref.form != REFERENCE_REGISTRY || reference_is_allowed(&ref, patterns, 2));
     require(!reference_is_allowed(&ref, patterns, 0));
     reference_done(&ref);

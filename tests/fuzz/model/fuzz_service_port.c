@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Service ports of images and sessions: whatever is accepted has names that are
  * safe in JSON and environments, and ports that are allowed, none of them twice.
  */
@@ -23,8 +24,8 @@ static void check(const struct services *s)
         require(s->items[i].first == ports && s->items[i].count > 0);
         ports += s->items[i].count;
         for (const char *c = s->items[i].name; *c; c++)
-            require((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z')
-                    || (*c >= 'A' && *c <= 'Z') || *c == '_' || *c == '-');
+            require((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z')
+                    || *c == '_' || *c == '-');
     }
     require(ports == s->port_count && ports <= SERVICE_PORTS_MAX);
     for (size_t i = 0; i < ports; i++) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Amounts and slot maps. The first byte chooses the type. */
 #include <stdint.h>
 #include <string.h>
@@ -13,12 +14,10 @@ static void check_amount(int64_t amount, enum slot_type type)
     int64_t again;
 
     slot_amount_format(amount, type, text);
-    if (slot_amount_parse(text, strlen(text), type, true, "x", &again, NULL) < 0
-        || again != amount)
+    if (slot_amount_parse(text, strlen(text), type, true, "x", &again, NULL) < 0 || again != amount)
         __builtin_trap();
     slot_amount_short(amount, type, text);
-    if (slot_amount_parse(text, strlen(text), type, true, "x", &again, NULL) < 0
-        || again != amount)
+    if (slot_amount_parse(text, strlen(text), type, true, "x", &again, NULL) < 0 || again != amount)
         __builtin_trap();
     slot_amount_humanize(amount, type, text);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file 'program' that a monitor reads. */
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A command as it comes to the runner in a packet. */
 #include <stdint.h>
 #include <string.h>

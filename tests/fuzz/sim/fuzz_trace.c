@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Traces: what is read holds together, what is not says where it is wrong. */
 #include <stdint.h>
 #include <string.h>
@@ -25,8 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(err.text[0]);
     else
         for (size_t i = 0; i < nodes.count; i++)
-            check(nodes.items[i].name && nodes.items[i].gpus <= 1024 &&
-                  nodes.items[i].cpu_milli >= 0);
+            check(nodes.items[i].name && nodes.items[i].gpus <= 1024
+                  && nodes.items[i].cpu_milli >= 0);
     err = (struct aq_error){ 0 };
     if (trace_read_tasks((const char *)data, size, &arena, &tasks, &err) < 0)
         check(err.text[0]);

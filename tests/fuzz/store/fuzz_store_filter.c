@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Filters and orders: whatever is accepted must be SQL that prepares, with as
  * many values as it has marks.
  */
@@ -24,9 +25,13 @@ static sqlite3 *database(void)
 {
     static sqlite3 *db;
 
-    if (!db && (sqlite3_open(":memory:", &db) != SQLITE_OK
-                || sqlite3_exec(db, "CREATE TABLE s (name, status, type, size, is_active,"
-                                    " created_at, id)", NULL, NULL, NULL) != SQLITE_OK))
+    if (!db
+        && (sqlite3_open(":memory:", &db) != SQLITE_OK
+            || sqlite3_exec(db,
+                            "CREATE TABLE s (name, status, type, size, is_active,"
+                            " created_at, id)",
+                            NULL, NULL, NULL)
+                   != SQLITE_OK))
         abort();
     return db;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An image store alone, for tests: aliquot-image-driver STATE CONFIG VERB [ARG]
  *
  *   get NAME...    pull all at once; one line each: progress, "ready NAME DIGEST
@@ -104,8 +105,8 @@ static int get(struct driver *driver, int count, char **names, enum image_policy
         struct aq_error err = { 0 };
 
         wanted[i] = (struct wanted){ .driver = driver, .name = names[i] };
-        if (images_get(driver->images, names[i], NULL, policy, &events, &wanted[i], &request,
-                       &err) < 0)
+        if (images_get(driver->images, names[i], NULL, policy, &events, &wanted[i], &request, &err)
+            < 0)
             on_failed(&wanted[i], &err);
     }
     (void)uv_run(&driver->loop, UV_RUN_DEFAULT);

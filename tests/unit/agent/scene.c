@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scene.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/joining.h"
+#include "agent/identity.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
 
@@ -48,6 +49,7 @@ static void take(struct scene *s, const struct msg_kernel_status *status)
     copy(seen->reason, sizeof(seen->reason), status->reason);
     copy(seen->kind, sizeof(seen->kind), status->error_kind);
     copy(seen->field, sizeof(seen->field), status->error_field);
+    copy(seen->text, sizeof(seen->text), status->error_text);
     if (status->alloc)
         copy(seen->alloc, sizeof(seen->alloc), status->alloc);
 }
@@ -105,10 +107,15 @@ static void start_manager(struct scene *s)
 
     assert_int_equal(pki_ca_open(path, &s->ca, &err), 0);
     assert_int_equal(pki_issue_server(s->ca, NULL, 0, 10, &cert, &key, &err), 0);
-    assert_row(link_server_new(&(struct link_server_conf){ .loop = &s->loop, .host = "127.0.0.1",
-                                                           .ca = s->ca, .cert = cert, .key = key,
+    assert_row(link_server_new(&(struct link_server_conf){ .loop = &s->loop,
+                                                           .host = "127.0.0.1",
+                                                           .ca = s->ca,
+                                                           .cert = cert,
+                                                           .key = key,
                                                            .incarnation = uuid_random() },
-                               &server_ops, s, &s->server, &err) == 0, "%s", err.text);
+                               &server_ops, s, &s->server, &err)
+                   == 0,
+               "%s", err.text);
 }
 
 static void write_file(struct scene *s, const char *name, const char *text)
@@ -123,8 +130,7 @@ static void make_identity(struct scene *s)
     AQ_CLEANUP(aq_freep) char *key = NULL;
     AQ_CLEANUP(aq_freep) char *csr = NULL;
     AQ_CLEANUP(aq_freep) char *cert = NULL;
-    AQ_CLEANUP(aq_freep) char *address =
-        aq_format("127.0.0.1:%u\n", link_server_port(s->server));
+    AQ_CLEANUP(aq_freep) char *address = aq_format("127.0.0.1:%u\n", link_server_port(s->server));
 
     assert_int_equal(fs_mkdirs(s->settings.state, 0700, NULL), 0);
     assert_int_equal(pki_request_new("node", &key, &csr, NULL), 0);
@@ -147,21 +153,21 @@ static void on_refused(void *data, const char *kind, const char *text)
     struct scene *s = data;
 
     (void)text;
-    copy(s->refused, sizeof(s->refused), kind);
+    copy(s->rejected, sizeof(s->rejected), kind);
 }
 
 void scene_start_agent(struct scene *s)
 {
-    static const struct agent_events events = { .on_ready = on_ready, .on_refused = on_refused };
+    static const struct agent_events events = { .on_ready = on_ready, .on_rejected = on_refused };
     const char *monitor = getenv("ALIQUOT_MONITOR");
     int connects = s->connects, heartbeats = s->heartbeats;
     struct aq_error err = { 0 };
 
     assert_non_null(monitor);
     assert_row(runtime_new_process(&s->loop, monitor, &s->runtime, &err) == 0, "%s", err.text);
-    assert_row(agent_new(&s->loop, &s->settings,
-                         &(struct agent_runtimes){ .process = s->runtime }, &events, s,
-                         &s->agent, &err) == 0,
+    assert_row(agent_new(&s->loop, &s->settings, &(struct agent_runtimes){ .process = s->runtime },
+                         &events, s, &s->agent, &err)
+                   == 0,
                "%s", err.text);
     RUN_UNTIL(s, s->connects > connects && s->heartbeats > heartbeats);
 }
@@ -175,9 +181,12 @@ void scene_stop_agent(struct scene *s)
 int scene_init(void **state)
 {
     struct scene *s = calloc(1, sizeof(*s));
-    static const char conf[] = "id = \"node\"\n[resource]\ncpus = 4\nmem = \"1g\"\n"
-                               "reserved-mem = 0\nallocation-mode = \"shared\"\n[process]\nshell = \"/bin/sh\"\n"
-                               "[logs]\nkeep-count = 3\n[runtime]\ndriver = \"process\"\n";
+    static const char rest[] = "id = \"node\"\n[resource]\ncpus = 4\nmem = \"1g\"\n"
+                               "reserved-mem = 0\nallocation-mode = \"shared\"\n"
+                               "[process]\nshell = \"/bin/sh\"\n[logs]\nkeep-count = 3\n"
+                               "[metrics]\nlisten = \"off\"\n"
+                               "[runtime]\ndriver = \"process\"\n";
+    AQ_CLEANUP(aq_freep) char *conf = NULL;
     AQ_CLEANUP(aq_freep) char *path = NULL;
     AQ_CLEANUP(aq_freep) char *file = NULL;
     struct aq_error err = { 0 };
@@ -189,6 +198,7 @@ int scene_init(void **state)
     assert_non_null(mkdtemp(s->folder));
     assert_int_equal(uv_loop_init(&s->loop), 0);
     start_manager(s);
+    conf = aq_format("%sfolder = \"%s/run\"\n", rest, s->folder);
     path = aq_format("%s/state", s->folder);
     file = aq_format("%s/agent.toml", s->folder);
     assert_int_equal(fs_write_atomic(AT_FDCWD, file, conf, strlen(conf), 0600, NULL), 0);
@@ -249,18 +259,19 @@ void scene_send(struct scene *s, const struct message *msg)
     assert_row(link_server_send(s->server, "node", msg, &err) == 0, "%s", err.text);
 }
 
-void scene_create(struct scene *s, const struct msg_kernel_create *order)
+void scene_create(struct scene *s, const struct msg_kernel_create *create)
 {
-    struct message msg = { .type = MSG_KERNEL_CREATE, .kernel_create = *order };
+    struct message msg = { .type = MSG_KERNEL_CREATE, .kernel_create = *create };
 
     scene_send(s, &msg);
 }
 
 void scene_destroy(struct scene *s, const struct uuid *id, int64_t grace_usec)
 {
-    struct message msg = { .type = MSG_KERNEL_DESTROY,
-                           .kernel_destroy = { .kernel_id = *id, .grace_usec = grace_usec,
-                                               .reason = "user-requested" } };
+    struct message msg = {
+        .type = MSG_KERNEL_DESTROY,
+        .kernel_destroy = { .kernel_id = *id, .grace_usec = grace_usec, .reason = "user-requested" }
+    };
 
     scene_send(s, &msg);
 }
@@ -309,8 +320,12 @@ void scene_stream(struct scene *s, const struct uuid *id, const char *kind, bool
         .on_data = on_stream_data,
         .on_close = on_stream_close,
     };
-    struct msg_stream_open open = { .kind = kind, .kernel_id = *id, .follow = follow,
-                                    .tail_lines = tail_lines, .rows = 30, .cols = 100 };
+    struct msg_stream_open open = { .kind = kind,
+                                    .kernel_id = *id,
+                                    .follow = follow,
+                                    .tail_lines = tail_lines,
+                                    .rows = 30,
+                                    .cols = 100 };
     struct aq_error err = { 0 };
 
     strbuf_clear(&s->bytes);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scene.h - an agent with real processes under a manager that the test plays */
 #ifndef AQ_TESTS_UNIT_AGENT_SCENE_H
 #define AQ_TESTS_UNIT_AGENT_SCENE_H
@@ -16,7 +17,7 @@ struct seen {
     enum msg_kernel_state state;
     bool has_exit, was_running;
     int64_t exit_code;
-    char reason[40], kind[40], field[40], alloc[200];
+    char reason[40], kind[40], field[40], text[200], alloc[200];
     int heartbeat; /* number of the latest heartbeat with it */
 };
 
@@ -27,21 +28,21 @@ struct scene {
     struct link_server *server;
     struct settings settings;
     struct runtime *runtime;
-    struct agent *agent;
+    struct agent_daemon *agent;
     struct seen seen[SEEN_MAX];
     size_t seen_count;
     int heartbeats, connects;
     size_t inventory; /* kernels in the latest heartbeat */
     char slots[200];
-    char refused[32];
+    char rejected[32];
     struct strbuf bytes; /* of the stream */
     struct link_stream *stream;
     int stream_opens, stream_closes, stream_error;
 };
 
 /* Run the loop until 'condition'; a test that hangs is ended by its runner. */
-#define RUN_UNTIL(s, condition)                                                                    \
-    while (!(condition))                                                                           \
+#define RUN_UNTIL(s, condition) \
+    while (!(condition))        \
     assert_true(uv_run(&(s)->loop, UV_RUN_ONCE) || (condition))
 
 int scene_init(void **state);
@@ -53,7 +54,7 @@ void scene_start_agent(struct scene *s);
 
 /* An order for a batch kernel with 1 core and 64 MiB; 'command' NULL = a shell. */
 struct msg_kernel_create scene_order(const char *command);
-void scene_create(struct scene *s, const struct msg_kernel_create *order);
+void scene_create(struct scene *s, const struct msg_kernel_create *create);
 void scene_send(struct scene *s, const struct message *msg);
 void scene_destroy(struct scene *s, const struct uuid *id, int64_t grace_usec);
 void scene_forget(struct scene *s, const struct uuid *id, int64_t attempt);
@@ -66,7 +67,7 @@ bool scene_is_final(struct scene *s, const struct uuid *id);
 void scene_stream(struct scene *s, const struct uuid *id, const char *kind, bool follow,
                   int64_t tail_lines);
 
-/* The text of a file below the state folder; caller frees; NULL = none. */
+/* The text of a file below the state directory; caller frees; NULL = none. */
 char *scene_read(struct scene *s, const char *path);
 bool scene_exists(struct scene *s, const char *path);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plugins in their processes: what they offer, and every way in which they misbehave. */
 #include "testing.h"
 
@@ -65,7 +66,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A file of that name in the folder; caller frees the path. */
+/* A file of that name in the directory; caller frees the path. */
 static char *write_file(struct scene *s, const char *name, const char *text)
 {
     char *path = aq_format("%s/%s", s->folder, name);
@@ -77,10 +78,9 @@ static char *write_file(struct scene *s, const char *name, const char *text)
 /* Start with one plugin; 'config' may be NULL. */
 static const struct accel_plugin *start(struct scene *s, const char *plugin, const char *config)
 {
-    AQ_CLEANUP(aq_freep) char *text = aq_format("%s%s%s%s%s",
-                                                plugin[0] == '/' ? "" : getenv("ALIQUOT_TEST_PLUGINS"),
-                                                plugin[0] == '/' ? "" : "/", plugin,
-                                                config ? ":" : "", config ? config : "");
+    AQ_CLEANUP(aq_freep) char *text = aq_format(
+        "%s%s%s%s%s", plugin[0] == '/' ? "" : getenv("ALIQUOT_TEST_PLUGINS"),
+        plugin[0] == '/' ? "" : "/", plugin, config ? ":" : "", config ? config : "");
     struct aq_error err = { 0 };
 
     s->settings.accel_plugins = (struct conf_list){ .items = &text, .count = 1 };
@@ -97,8 +97,8 @@ static const struct accel_plugin *start_bad(struct scene *s, const char *mode)
     return start(s, "bad.so", config);
 }
 
-#define RUN_UNTIL(s, condition)                                                                    \
-    while (!(condition))                                                                           \
+#define RUN_UNTIL(s, condition) \
+    while (!(condition))        \
     assert_true(uv_run(&(s)->loop, UV_RUN_ONCE) || (condition))
 
 /* ---- the example ---- */
@@ -123,10 +123,12 @@ static void attach(struct scene *s, const char *slot, const char *device)
 
     accel_attachment_done(&s->attachment);
     s->is_answered = false;
-    assert_int_equal(alloc_grant_add(&grant, slot_name_intern("cpu", 3), SLOT_COUNT, "0", 1,
-                                     AMOUNT_ONE, NULL), 0);
+    assert_int_equal(
+        alloc_grant_add(&grant, slot_name_intern("cpu", 3), SLOT_COUNT, "0", 1, AMOUNT_ONE, NULL),
+        0);
     assert_int_equal(alloc_grant_add(&grant, slot_name_intern(slot, strlen(slot)), SLOT_COUNT,
-                                     device, strlen(device), AMOUNT_ONE, NULL), 0);
+                                     device, strlen(device), AMOUNT_ONE, NULL),
+                     0);
     if (accel_attach(s->accel, &grant, on_attached, s, NULL, &err) < 0)
         fail_msg("%s", err.text);
     assert_false(s->is_answered);
@@ -183,7 +185,8 @@ static void test_example(void **state)
     assert_string_equal(s->attachment.nodes[0].source, "/dev/example7");
     assert_string_equal(s->attachment.nodes[0].target, "/dev/example7");
     assert_true(s->attachment.nodes[0].may_write && !s->attachment.nodes[0].may_mknod);
-    assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "GPU_COUNT"), "1");
+    assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "GPU_COUNT"),
+                        "1");
     assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "GPU_TYPE"),
                         "example");
     assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "GPU_CONFIG"),
@@ -199,13 +202,15 @@ static void test_without_accelerators(void **state)
 
     assert_int_equal(accel_new(&s->loop, &s->settings, on_changed, s, &s->accel, &err), 0);
     assert_null(accel_plugin(s->accel, 0));
-    assert_int_equal(alloc_grant_add(&grant, slot_name_intern("mem", 3), SLOT_BYTES, "root", 4, 1,
-                                     NULL), 0);
+    assert_int_equal(
+        alloc_grant_add(&grant, slot_name_intern("mem", 3), SLOT_BYTES, "root", 4, 1, NULL), 0);
     assert_false(accel_is_needed(&grant));
     assert_int_equal(accel_attach_none(&s->attachment, &err), 0);
-    assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "N_GPUS"), "0");
-    assert_int_equal(alloc_grant_add(&grant, slot_name_intern("cuda.device", 11), SLOT_COUNT, "x", 1,
-                                     AMOUNT_ONE, NULL), 0);
+    assert_string_equal(find_pair(s->attachment.environ, s->attachment.environ_count, "N_GPUS"),
+                        "0");
+    assert_int_equal(alloc_grant_add(&grant, slot_name_intern("cuda.device", 11), SLOT_COUNT, "x",
+                                     1, AMOUNT_ONE, NULL),
+                     0);
     assert_true(accel_is_needed(&grant));
     assert_int_equal(accel_attach(s->accel, &grant, on_attached, s, NULL, &err), -ENODEV);
     assert_string_equal(err.kind, "accelerator-failed");
@@ -215,7 +220,7 @@ static void test_without_accelerators(void **state)
 
 static const struct {
     const char *plugin, *mode, *why;
-} refused[] = {
+} rejected[] = {
     { "old_abi.so", NULL, "is made for version 2 of the plugin interface" },
     { "no_calls.so", NULL, "lacks one of open, close" },
     { "no_symbol.so", NULL, "has no symbol 'aq_accelerator'" },
@@ -251,14 +256,14 @@ static void test_refused(void **state)
 {
     struct scene *s = *state;
 
-    for (size_t i = 0; i < AQ_COUNT(refused); i++) {
-        const struct accel_plugin *plugin
-            = refused[i].mode ? start_bad(s, refused[i].mode) : start(s, refused[i].plugin, NULL);
+    for (size_t i = 0; i < AQ_COUNT(rejected); i++) {
+        const struct accel_plugin *plugin = rejected[i].mode ? start_bad(s, rejected[i].mode)
+                                                             : start(s, rejected[i].plugin, NULL);
 
-        assert_row(plugin->error && strstr(plugin->error, refused[i].why), "%s %s: %s",
-                   refused[i].plugin, refused[i].mode ? refused[i].mode : "",
+        assert_row(plugin->error && strstr(plugin->error, rejected[i].why), "%s %s: %s",
+                   rejected[i].plugin, rejected[i].mode ? rejected[i].mode : "",
                    plugin->error ? plugin->error : "accepted");
-        assert_row(plugin->device_count == 0, "%s", refused[i].mode ? refused[i].mode : "");
+        assert_row(plugin->device_count == 0, "%s", rejected[i].mode ? rejected[i].mode : "");
         stop(s);
     }
 }
@@ -363,14 +368,16 @@ static void test_measure_target(void **state)
     struct scene *s = *state;
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
     const int32_t pids[] = { 1, 2 };
-    struct accel_target target = { .kernel_id = uuid_random(), .grant = &grant, .pids = pids,
-                                   .pid_count = 2 };
+    struct accel_target target = {
+        .kernel_id = uuid_random(), .grant = &grant, .pids = pids, .pid_count = 2
+    };
     const struct accel_metric *items;
     size_t count;
 
     (void)start_bad(s, "measure-target");
     assert_int_equal(alloc_grant_add(&grant, slot_name_intern("bad.device", 10), SLOT_COUNT, "one",
-                                     3, AMOUNT_ONE, NULL), 0);
+                                     3, AMOUNT_ONE, NULL),
+                     0);
     items = measure(s, &target, &count);
     assert_int_equal(count, 1); /* that of a target that was not asked for is left out */
     assert_true(items[0].is_of_kernel && uuid_equals(&items[0].kernel_id, &target.kernel_id));
@@ -392,6 +399,19 @@ static void test_useless_metrics(void **state)
         assert_row(plugin->error == NULL, "%s: %s", modes[i], plugin->error);
         stop(s);
     }
+}
+
+/* Clients of Backend.AI read amounts of bytes as integers. */
+static void test_parts_of_bytes(void **state)
+{
+    struct scene *s = *state;
+    const struct accel_metric *items;
+    size_t count;
+
+    (void)start_bad(s, "bytes");
+    items = measure(s, NULL, &count);
+    assert_int_equal(count, 1);
+    assert_true(items[0].value == 6 && items[0].capacity == 100);
 }
 
 /* A plugin that hangs is ended after its time limit, and its attachments work again. */
@@ -450,12 +470,13 @@ static void test_vanishing(void **state)
     assert_string_equal(devices[1].status_text, "missing");
 }
 
-/* Two plugins with one key: the second is refused and named. */
+/* Two plugins with one key: the second is rejected and named. */
 static void test_same_key(void **state)
 {
     struct scene *s = *state;
     AQ_CLEANUP(aq_freep) char *config = write_file(s, "fine", "");
-    AQ_CLEANUP(aq_freep) char *text = aq_format("%s/bad.so:%s", getenv("ALIQUOT_TEST_PLUGINS"), config);
+    AQ_CLEANUP(aq_freep) char *text = aq_format("%s/bad.so:%s", getenv("ALIQUOT_TEST_PLUGINS"),
+                                                config);
     char *both[] = { text, text };
     struct aq_error err = { 0 };
     const struct accel_plugin *a, *b;
@@ -494,6 +515,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_measure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_measure_target, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_useless_metrics, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_parts_of_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hanging_measure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hanging_attach, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_crash, set_up, tear_down),

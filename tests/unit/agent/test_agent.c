@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An agent with real processes: what it accepts, refuses, reports, and finds again. */
 #include "scene.h"
 
@@ -10,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
+#include "model/session.h"
 
 static const struct {
     const char *command;
@@ -52,9 +54,9 @@ static void test_environment(void **state)
 {
     struct scene *s = *state;
     struct msg_env variables[] = { { "PATH", "/bin:/usr/bin" },
-                                 { "MINE", "a b=c" },
-                                 { "BACKENDAI_CLUSTER_HOST", "forged" } };
-    struct msg_kernel_create order = scene_order(
+                                   { "MINE", "a b=c" },
+                                   { "BACKENDAI_CLUSTER_HOST", "forged" } };
+    struct msg_kernel_create create = scene_order(
         "mkdir -p sub; echo $MINE/$PATH/$BACKENDAI_CLUSTER_HOST/$BACKENDAI_SESSION_NAME; "
         "echo $ALIQUOT_KERNEL_ID; pwd; echo $HOME");
     char id[UUID_TEXT_MAX], path[128];
@@ -63,12 +65,12 @@ static void test_environment(void **state)
     AQ_CLEANUP(aq_freep) char *want = NULL;
     AQ_CLEANUP(aq_freep) char *environ_txt = NULL;
 
-    order.environ = variables;
-    order.environ_count = AQ_COUNT(variables);
-    order.bootstrap = "touch booted";
-    scene_create(s, &order);
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    (void)uuid_format(&order.kernel_id, id);
+    create.environ = variables;
+    create.environ_count = AQ_COUNT(variables);
+    create.bootstrap = "touch booted";
+    scene_create(s, &create);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    (void)uuid_format(&create.kernel_id, id);
     (void)snprintf(path, sizeof(path), "kernels/%s/run/1/log", id);
     log = scene_read(s, path);
     want = aq_format("a b=c//bin:/usr/bin/main1/test\n%s\n%s/kernels/%s/work\n%s/kernels/%s/work\n",
@@ -83,28 +85,60 @@ static void test_environment(void **state)
     (void)snprintf(path, sizeof(path), "kernels/%s/config/environ.txt", id);
     environ_txt = scene_read(s, path);
     assert_non_null(strstr(environ_txt, "\nMINE=a b=c\n"));
-    assert_non_null(strstr(scene_find(s, &order.kernel_id)->alloc, "\"cpu\":{\"0\":\"1\"}"));
+    assert_non_null(strstr(scene_find(s, &create.kernel_id)->alloc, "\"cpu\":{\"0\":\"1\"}"));
+}
+
+/* The script's failure is not the program's: the log says which it was. */
+static void test_bootstrap_fails(void **state)
+{
+    static const struct {
+        const char *type, *bootstrap, *command, *reason, *text;
+    } rows[] = {
+        { "interactive", "echo one; echo two >&2; exit 7", NULL, REASON_BOOTSTRAP_FAILED,
+          "the bootstrap script failed with exit status 7; its last lines:\none\ntwo" },
+        { "batch", "exit 7", "true", REASON_BOOTSTRAP_FAILED,
+          "the bootstrap script failed with exit status 7, without output" },
+        { "batch", "seq 1 2000; exit 7", "true", REASON_BOOTSTRAP_FAILED,
+          "the bootstrap script failed with exit status 7; its last lines:\n"
+          "1996\n1997\n1998\n1999\n2000" },
+        { "batch", "echo fine", "exit 7", REASON_TASK_FAILED, "" },
+    };
+    struct scene *s = *state;
+
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        struct msg_kernel_create create = scene_order(rows[i].command);
+        const struct seen *seen;
+
+        create.session_type = rows[i].type;
+        create.bootstrap = rows[i].bootstrap;
+        scene_create(s, &create);
+        RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+        seen = scene_find(s, &create.kernel_id);
+        assert_row(seen->state == MSG_KERNEL_TERMINATED && seen->exit_code == 7, "%zu", i);
+        assert_row(strcmp(seen->reason, rows[i].reason) == 0, "%zu: %s", i, seen->reason);
+        assert_row(strcmp(seen->text, rows[i].text) == 0, "%zu: %s", i, seen->text);
+    }
 }
 
 static void test_order_runs_once(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("echo x >>count; exit 4");
+    struct msg_kernel_create create = scene_order("echo x >>count; exit 4");
     char path[128], id[UUID_TEXT_MAX];
     AQ_CLEANUP(aq_freep) char *count = NULL;
     int heartbeats;
 
     for (int i = 0; i < 5; i++)
-        scene_create(s, &order);
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    scene_create(s, &order);
+        scene_create(s, &create);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    scene_create(s, &create);
     scene_stop_agent(s);
     scene_start_agent(s);
-    scene_create(s, &order);
+    scene_create(s, &create);
     heartbeats = s->heartbeats;
     RUN_UNTIL(s, s->heartbeats > heartbeats + 1);
-    assert_int_equal(scene_find(s, &order.kernel_id)->exit_code, 4);
-    (void)snprintf(path, sizeof(path), "kernels/%s/work/count", uuid_format(&order.kernel_id, id));
+    assert_int_equal(scene_find(s, &create.kernel_id)->exit_code, 4);
+    (void)snprintf(path, sizeof(path), "kernels/%s/work/count", uuid_format(&create.kernel_id, id));
     count = scene_read(s, path);
     assert_string_equal(count, "x\n");
 }
@@ -127,14 +161,14 @@ static void test_refused_orders(void **state)
     int heartbeats;
 
     for (size_t i = 0; i < AQ_COUNT(refusals); i++) {
-        struct msg_kernel_create order = scene_order("true");
+        struct msg_kernel_create create = scene_order("true");
         const struct seen *seen;
 
-        order.slots = refusals[i].slots;
-        order.cwd = refusals[i].cwd;
-        scene_create(s, &order);
-        RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-        seen = scene_find(s, &order.kernel_id);
+        create.slots = refusals[i].slots;
+        create.cwd = refusals[i].cwd;
+        scene_create(s, &create);
+        RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+        seen = scene_find(s, &create.kernel_id);
         assert_row(seen->state == MSG_KERNEL_ERROR, "%zu", i);
         assert_row(strcmp(seen->field, refusals[i].field) == 0, "%zu: %s", i, seen->field);
         if (refusals[i].kind)
@@ -148,24 +182,24 @@ static void test_refused_orders(void **state)
 static void test_unknown_zero_slot_is_fine(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("true");
+    struct msg_kernel_create create = scene_order("true");
 
-    order.slots = "{\"cpu\":\"1\",\"cuda.shares\":\"0\"}";
-    scene_create(s, &order);
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    assert_int_equal(scene_find(s, &order.kernel_id)->state, MSG_KERNEL_TERMINATED);
+    create.slots = "{\"cpu\":\"1\",\"cuda.shares\":\"0\"}";
+    scene_create(s, &create);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    assert_int_equal(scene_find(s, &create.kernel_id)->state, MSG_KERNEL_TERMINATED);
 }
 
 static void test_drained_agent_takes_nothing(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("true"), later = scene_order("true");
+    struct msg_kernel_create create = scene_order("true"), later = scene_order("true");
     struct message msg = { .type = MSG_DRAIN, .drain = { .on = true } };
 
     scene_send(s, &msg);
-    scene_create(s, &order);
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    assert_string_equal(scene_find(s, &order.kernel_id)->kind, "draining");
+    scene_create(s, &create);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    assert_string_equal(scene_find(s, &create.kernel_id)->kind, "draining");
     msg.drain.on = false;
     scene_send(s, &msg);
     scene_create(s, &later);
@@ -176,19 +210,19 @@ static void test_drained_agent_takes_nothing(void **state)
 static void test_destroy(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order =
-        scene_order("trap '' TERM; touch ready; sleep 1000 & wait; wait");
+    struct msg_kernel_create create = scene_order(
+        "trap '' TERM; touch ready; sleep 1000 & wait; wait");
     char path[128], id[UUID_TEXT_MAX];
     const struct seen *seen;
 
-    scene_create(s, &order);
-    (void)snprintf(path, sizeof(path), "kernels/%s/work/ready", uuid_format(&order.kernel_id, id));
+    scene_create(s, &create);
+    (void)snprintf(path, sizeof(path), "kernels/%s/work/ready", uuid_format(&create.kernel_id, id));
     RUN_UNTIL(s, scene_exists(s, path));
-    scene_destroy(s, &order.kernel_id, 3600 * USEC_PER_SEC);
-    RUN_UNTIL(s, scene_find(s, &order.kernel_id)->state == MSG_KERNEL_TERMINATING);
-    scene_destroy(s, &order.kernel_id, 0); /* now by force */
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    seen = scene_find(s, &order.kernel_id);
+    scene_destroy(s, &create.kernel_id, 3600 * USEC_PER_SEC);
+    RUN_UNTIL(s, scene_find(s, &create.kernel_id)->state == MSG_KERNEL_TERMINATING);
+    scene_destroy(s, &create.kernel_id, 0); /* now by force */
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    seen = scene_find(s, &create.kernel_id);
     assert_string_equal(seen->reason, "user-requested");
     assert_int_equal(seen->exit_code, 137);
 }
@@ -197,41 +231,41 @@ static void test_destroy(void **state)
 static void test_destroy_before_start(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("touch ran");
+    struct msg_kernel_create create = scene_order("touch ran");
     char path[128], id[UUID_TEXT_MAX];
     int heartbeats;
 
-    scene_create(s, &order);
-    scene_destroy(s, &order.kernel_id, 0);
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    assert_string_equal(scene_find(s, &order.kernel_id)->reason, "user-requested");
-    assert_false(scene_find(s, &order.kernel_id)->was_running);
+    scene_create(s, &create);
+    scene_destroy(s, &create.kernel_id, 0);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    assert_string_equal(scene_find(s, &create.kernel_id)->reason, "user-requested");
+    assert_false(scene_find(s, &create.kernel_id)->was_running);
     scene_stop_agent(s);
     scene_start_agent(s);
     heartbeats = s->heartbeats;
     RUN_UNTIL(s, s->heartbeats > heartbeats + 2);
-    (void)snprintf(path, sizeof(path), "kernels/%s/work/ran", uuid_format(&order.kernel_id, id));
+    (void)snprintf(path, sizeof(path), "kernels/%s/work/ran", uuid_format(&create.kernel_id, id));
     assert_false(scene_exists(s, path));
-    assert_int_equal(scene_find(s, &order.kernel_id)->state, MSG_KERNEL_TERMINATED);
+    assert_int_equal(scene_find(s, &create.kernel_id)->state, MSG_KERNEL_TERMINATED);
 }
 
 /* The agent goes, the kernel runs on; the next agent knows it and its devices. */
 static void test_restarted_agent_adopts(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("while [ ! -e go ]; do sleep 0.05; done; exit 7");
+    struct msg_kernel_create create = scene_order("while [ ! -e go ]; do sleep 0.05; done; exit 7");
     struct msg_kernel_create big = scene_order("true"), fits = scene_order("true");
     char path[128], id[UUID_TEXT_MAX];
     AQ_CLEANUP(aq_freep) char *go = NULL;
 
-    order.slots = "{\"cpu\":\"3\",\"mem\":\"67108864\"}";
+    create.slots = "{\"cpu\":\"3\",\"mem\":\"67108864\"}";
     big.slots = "{\"cpu\":\"2\"}";
-    scene_create(s, &order);
-    RUN_UNTIL(s, scene_find(s, &order.kernel_id)->state == MSG_KERNEL_RUNNING);
+    scene_create(s, &create);
+    RUN_UNTIL(s, scene_find(s, &create.kernel_id)->state == MSG_KERNEL_RUNNING);
     scene_stop_agent(s);
-    scene_find(s, &order.kernel_id)->state = MSG_KERNEL_CREATING;
+    scene_find(s, &create.kernel_id)->state = MSG_KERNEL_CREATING;
     scene_start_agent(s);
-    RUN_UNTIL(s, scene_find(s, &order.kernel_id)->state == MSG_KERNEL_RUNNING);
+    RUN_UNTIL(s, scene_find(s, &create.kernel_id)->state == MSG_KERNEL_RUNNING);
     scene_create(s, &big);
     RUN_UNTIL(s, scene_is_final(s, &big.kernel_id));
     assert_string_equal(scene_find(s, &big.kernel_id)->kind, "insufficient-resource");
@@ -239,15 +273,14 @@ static void test_restarted_agent_adopts(void **state)
     RUN_UNTIL(s, scene_is_final(s, &fits.kernel_id));
     assert_int_equal(scene_find(s, &fits.kernel_id)->exit_code, 0);
 
-    (void)snprintf(path, sizeof(path), "kernels/%s/work/go", uuid_format(&order.kernel_id, id));
+    (void)snprintf(path, sizeof(path), "kernels/%s/work/go", uuid_format(&create.kernel_id, id));
     go = settings_path(&s->settings, path);
     assert_int_equal(fs_write_atomic(AT_FDCWD, go, "", 0, 0600, NULL), 0);
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    assert_int_equal(scene_find(s, &order.kernel_id)->exit_code, 7);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    assert_int_equal(scene_find(s, &create.kernel_id)->exit_code, 7);
     big.attempt = 2;
     scene_create(s, &big);
-    RUN_UNTIL(s, scene_is_final(s, &big.kernel_id)
-                     && scene_find(s, &big.kernel_id)->attempt == 2);
+    RUN_UNTIL(s, scene_is_final(s, &big.kernel_id) && scene_find(s, &big.kernel_id)->attempt == 2);
     assert_int_equal(scene_find(s, &big.kernel_id)->state, MSG_KERNEL_TERMINATED);
 }
 
@@ -257,35 +290,37 @@ static bool has_counted(const struct scene *s, const struct uuid *kernel_id, off
     char path[256], id[UUID_TEXT_MAX];
     struct stat st;
 
-    (void)snprintf(path, sizeof(path), "%s/state/kernels/%s/" "work/count", s->folder,
-                   uuid_format(kernel_id, id));
+    (void)snprintf(path, sizeof(path),
+                   "%s/state/kernels/%s/"
+                   "work/count",
+                   s->folder, uuid_format(kernel_id, id));
     return stat(path, &st) == 0 && st.st_size >= 2 * lines;
 }
 
 static void test_restart_is_a_new_attempt(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("echo x >>count; exec sleep 1000");
+    struct msg_kernel_create create = scene_order("echo x >>count; exec sleep 1000");
     struct message msg = { .type = MSG_KERNEL_RESTART,
-                           .kernel_restart = { .kernel_id = order.kernel_id, .attempt = 2 } };
+                           .kernel_restart = { .kernel_id = create.kernel_id, .attempt = 2 } };
     char path[128], id[UUID_TEXT_MAX];
     AQ_CLEANUP(aq_freep) char *count = NULL;
 
-    scene_create(s, &order);
-    RUN_UNTIL(s, has_counted(s, &order.kernel_id, 1));
+    scene_create(s, &create);
+    RUN_UNTIL(s, has_counted(s, &create.kernel_id, 1));
     scene_send(s, &msg);
     scene_send(s, &msg);
-    RUN_UNTIL(s, scene_find(s, &order.kernel_id)->state == MSG_KERNEL_RUNNING
-                     && scene_find(s, &order.kernel_id)->attempt == 2);
-    RUN_UNTIL(s, has_counted(s, &order.kernel_id, 2));
-    scene_create(s, &order); /* an old message comes late */
+    RUN_UNTIL(s, scene_find(s, &create.kernel_id)->state == MSG_KERNEL_RUNNING
+                     && scene_find(s, &create.kernel_id)->attempt == 2);
+    RUN_UNTIL(s, has_counted(s, &create.kernel_id, 2));
+    scene_create(s, &create); /* an old message comes late */
     scene_stop_agent(s);
     scene_start_agent(s);
-    RUN_UNTIL(s, scene_find(s, &order.kernel_id)->state == MSG_KERNEL_RUNNING);
-    scene_destroy(s, &order.kernel_id, 0);
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    assert_int_equal(scene_find(s, &order.kernel_id)->attempt, 2);
-    (void)snprintf(path, sizeof(path), "kernels/%s/work/count", uuid_format(&order.kernel_id, id));
+    RUN_UNTIL(s, scene_find(s, &create.kernel_id)->state == MSG_KERNEL_RUNNING);
+    scene_destroy(s, &create.kernel_id, 0);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    assert_int_equal(scene_find(s, &create.kernel_id)->attempt, 2);
+    (void)snprintf(path, sizeof(path), "kernels/%s/work/count", uuid_format(&create.kernel_id, id));
     count = scene_read(s, path);
     assert_string_equal(count, "x\nx\n");
 }
@@ -293,12 +328,12 @@ static void test_restart_is_a_new_attempt(void **state)
 static void test_batch_timeout(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("sleep 1000");
+    struct msg_kernel_create create = scene_order("sleep 1000");
 
-    order.batch_timeout_usec = 50 * USEC_PER_MSEC;
-    scene_create(s, &order);
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    assert_string_equal(scene_find(s, &order.kernel_id)->reason, "task-timeout");
+    create.batch_timeout_usec = 50 * USEC_PER_MSEC;
+    scene_create(s, &create);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    assert_string_equal(scene_find(s, &create.kernel_id)->reason, "task-timeout");
 }
 
 /* State and parent of a process; 'X' if there is none. */
@@ -316,22 +351,22 @@ static char process_state(int pid, int *ret_parent)
 static void test_killed_monitor(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("echo $$ >pid.new; mv pid.new pid; sleep 1000");
+    struct msg_kernel_create create = scene_order("echo $$ >pid.new; mv pid.new pid; sleep 1000");
     char path[128], id[UUID_TEXT_MAX], letter;
     AQ_CLEANUP(aq_freep) char *text = NULL;
     int parent = 0, program;
 
-    scene_create(s, &order);
-    (void)snprintf(path, sizeof(path), "kernels/%s/work/pid", uuid_format(&order.kernel_id, id));
+    scene_create(s, &create);
+    (void)snprintf(path, sizeof(path), "kernels/%s/work/pid", uuid_format(&create.kernel_id, id));
     RUN_UNTIL(s, scene_exists(s, path));
     text = scene_read(s, path);
     program = atoi(text);
     (void)process_state(program, &parent);
     assert_true(parent > 1);
     assert_int_equal(kill(parent, SIGKILL), 0);
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    assert_string_equal(scene_find(s, &order.kernel_id)->reason, "monitor-lost");
-    assert_false(scene_find(s, &order.kernel_id)->has_exit);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    assert_string_equal(scene_find(s, &create.kernel_id)->reason, "monitor-lost");
+    assert_false(scene_find(s, &create.kernel_id)->has_exit);
     letter = process_state(program, &parent);
     assert_row(letter == 'X' || letter == 'Z', "the program lives on: %c", letter);
 }
@@ -339,19 +374,19 @@ static void test_killed_monitor(void **state)
 static void test_damaged_order_ends(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("sleep 1000");
+    struct msg_kernel_create create = scene_order("sleep 1000");
     char path[128], id[UUID_TEXT_MAX];
     AQ_CLEANUP(aq_freep) char *spec = NULL;
 
-    scene_create(s, &order);
-    RUN_UNTIL(s, scene_find(s, &order.kernel_id)->state == MSG_KERNEL_RUNNING);
+    scene_create(s, &create);
+    RUN_UNTIL(s, scene_find(s, &create.kernel_id)->state == MSG_KERNEL_RUNNING);
     scene_stop_agent(s);
-    (void)snprintf(path, sizeof(path), "kernels/%s/spec.json", uuid_format(&order.kernel_id, id));
+    (void)snprintf(path, sizeof(path), "kernels/%s/spec.json", uuid_format(&create.kernel_id, id));
     spec = settings_path(&s->settings, path);
     assert_int_equal(fs_write_atomic(AT_FDCWD, spec, "{", 1, 0600, NULL), 0);
     scene_start_agent(s);
-    RUN_UNTIL(s, scene_find(s, &order.kernel_id)->state == MSG_KERNEL_ERROR);
-    scene_forget(s, &order.kernel_id, 1);
+    RUN_UNTIL(s, scene_find(s, &create.kernel_id)->state == MSG_KERNEL_ERROR);
+    scene_forget(s, &create.kernel_id, 1);
     RUN_UNTIL(s, s->inventory == 0);
 }
 
@@ -406,7 +441,7 @@ static void test_reboot_starts_nothing_again(void **state)
                      && scene_is_final(s, &foreign.kernel_id));
     scene_stop_agent(s);
 
-    /* what a power failure may leave: no record, no folder, another kernel's record */
+    /* what a power failure may leave: no record, no directory, another kernel's record */
     folder = settings_path(&s->settings, kernel_path(&lost.kernel_id, "run/1", "exit.json", path));
     assert_int_equal(unlink(folder), 0);
     free(folder);
@@ -444,34 +479,34 @@ static void test_reboot_starts_nothing_again(void **state)
 static void test_logs(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("echo one; echo two; echo three");
+    struct msg_kernel_create create = scene_order("echo one; echo two; echo three");
     char path[128], id[UUID_TEXT_MAX];
 
-    scene_create(s, &order);
-    scene_stream(s, &order.kernel_id, "logs", true, 0); /* while it starts, to its end */
+    scene_create(s, &create);
+    scene_stream(s, &create.kernel_id, "logs", true, 0); /* while it starts, to its end */
     RUN_UNTIL(s, s->stream_closes || s->stream_error);
     if (s->stream_error == 0)
         assert_string_equal(s->bytes.data, "one\ntwo\nthree\n");
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    scene_stream(s, &order.kernel_id, "logs", false, 2);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    scene_stream(s, &create.kernel_id, "logs", false, 2);
     RUN_UNTIL(s, s->stream_closes);
     assert_string_equal(s->bytes.data, "two\nthree\n");
 
-    scene_forget(s, &order.kernel_id, 1);
-    scene_stream(s, &order.kernel_id, "logs", true, 0); /* while its folder is being moved */
+    scene_forget(s, &create.kernel_id, 1);
+    scene_stream(s, &create.kernel_id, "logs", true, 0); /* while its directory is being moved */
     RUN_UNTIL(s, s->stream_closes);
     assert_string_equal(s->bytes.data, "one\ntwo\nthree\n");
-    (void)snprintf(path, sizeof(path), "kernels/%s", uuid_format(&order.kernel_id, id));
+    (void)snprintf(path, sizeof(path), "kernels/%s", uuid_format(&create.kernel_id, id));
     RUN_UNTIL(s, !scene_exists(s, path) && s->inventory == 0);
     scene_stop_agent(s);
     scene_start_agent(s);
-    scene_stream(s, &order.kernel_id, "logs", true, 0);
+    scene_stream(s, &create.kernel_id, "logs", true, 0);
     RUN_UNTIL(s, s->stream_closes);
     assert_int_equal(s->stream_error, 0);
     assert_string_equal(s->bytes.data, "one\ntwo\nthree\n");
 
-    order.kernel_id.bytes[0] ^= 1;
-    scene_stream(s, &order.kernel_id, "logs", false, 0);
+    create.kernel_id.bytes[0] ^= 1;
+    scene_stream(s, &create.kernel_id, "logs", false, 0);
     RUN_UNTIL(s, s->stream_closes);
     assert_int_equal(s->stream_error, ENOENT);
 }
@@ -497,13 +532,13 @@ static void test_old_logs_are_pruned(void **state)
 static void test_silent_kernels_leave_nothing(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order("true");
+    struct msg_kernel_create create = scene_order("true");
     char path[128], id[UUID_TEXT_MAX];
 
-    scene_create(s, &order);
-    RUN_UNTIL(s, scene_is_final(s, &order.kernel_id));
-    scene_forget(s, &order.kernel_id, 1);
-    (void)snprintf(path, sizeof(path), "kernels/%s", uuid_format(&order.kernel_id, id));
+    scene_create(s, &create);
+    RUN_UNTIL(s, scene_is_final(s, &create.kernel_id));
+    scene_forget(s, &create.kernel_id, 1);
+    (void)snprintf(path, sizeof(path), "kernels/%s", uuid_format(&create.kernel_id, id));
     RUN_UNTIL(s, !scene_exists(s, path) && s->inventory == 0);
     (void)snprintf(path, sizeof(path), "logs/%s", id);
     assert_false(scene_exists(s, path));
@@ -512,22 +547,22 @@ static void test_silent_kernels_leave_nothing(void **state)
 static void test_terminal(void **state)
 {
     struct scene *s = *state;
-    struct msg_kernel_create order = scene_order(NULL);
+    struct msg_kernel_create create = scene_order(NULL);
     static const char type[] = "stty size; echo $((6*7)) $TERM\n", leave[] = "exit 5\n";
 
-    scene_create(s, &order);
-    RUN_UNTIL(s, scene_find(s, &order.kernel_id)->state == MSG_KERNEL_RUNNING);
-    scene_stream(s, &order.kernel_id, "pty", false, 0);
+    scene_create(s, &create);
+    RUN_UNTIL(s, scene_find(s, &create.kernel_id)->state == MSG_KERNEL_RUNNING);
+    scene_stream(s, &create.kernel_id, "pty", false, 0);
     RUN_UNTIL(s, s->stream_opens);
     assert_true(link_stream_write(s->stream, type, strlen(type)) >= 0);
     RUN_UNTIL(s, strstr(s->bytes.data, "42 xterm-256color"));
     assert_non_null(strstr(s->bytes.data, "30 100"));
     assert_true(link_stream_write(s->stream, leave, strlen(leave)) >= 0);
-    RUN_UNTIL(s, s->stream_closes && scene_is_final(s, &order.kernel_id));
-    assert_int_equal(scene_find(s, &order.kernel_id)->exit_code, 5);
-    assert_string_equal(scene_find(s, &order.kernel_id)->reason, "self-terminated");
+    RUN_UNTIL(s, s->stream_closes && scene_is_final(s, &create.kernel_id));
+    assert_int_equal(scene_find(s, &create.kernel_id)->exit_code, 5);
+    assert_string_equal(scene_find(s, &create.kernel_id)->reason, "self-terminated");
 
-    scene_stream(s, &order.kernel_id, "pty", false, 0);
+    scene_stream(s, &create.kernel_id, "pty", false, 0);
     RUN_UNTIL(s, s->stream_closes);
     assert_int_equal(s->stream_error, ENOENT);
 }
@@ -538,7 +573,7 @@ static void test_state_folder_has_one_agent(void **state)
 {
     struct scene *s = *state;
     static const struct agent_events events = { .on_ready = NULL };
-    struct agent *second = NULL;
+    struct agent_daemon *second = NULL;
     struct aq_error err = { 0 };
 
     assert_int_equal(agent_new(&s->loop, &s->settings,
@@ -568,8 +603,8 @@ static void test_fenced_agent_says_so(void **state)
     struct scene *s = *state;
 
     link_server_drop(s->server, "node", "you were removed");
-    RUN_UNTIL(s, s->refused[0]);
-    assert_string_equal(s->refused, "refused");
+    RUN_UNTIL(s, s->rejected[0]);
+    assert_string_equal(s->rejected, "refused");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scene_init, scene_done)
@@ -579,6 +614,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_exit_codes),
         TEST(test_environment),
+        TEST(test_bootstrap_fails),
         TEST(test_order_runs_once),
         TEST(test_refused_orders),
         TEST(test_unknown_zero_slot_is_fine),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices by their CDI names: what a specification says, and what cannot be. */
 #include "testing.h"
 
@@ -9,34 +10,33 @@
 #include "agent/accel/cdi.h"
 #include "base/fs.h"
 
-static const char yaml[] =
-    "cdiVersion: 0.6.0\n"
-    "kind: vendor.com/npu\n"
-    "containerEdits:\n"
-    "  env:\n"
-    "    - NPU_DRIVER=1.0\n"
-    "  mounts:\n"
-    "    - hostPath: /usr/lib/libnpu.so.1\n"
-    "      containerPath: /usr/lib64/libnpu.so.1\n"
-    "      options: [ro, nosuid, bind]\n"
-    "  hooks:\n"
-    "    - hookName: createContainer\n"
-    "      path: /usr/bin/hook\n"
-    "      args: [hook, update-ldcache, --folder, /usr/lib64]\n"
-    "      env: [DEBUG=1]\n"
-    "      timeout: 5\n"
-    "devices:\n"
-    "  - name: \"0\"\n"
-    "    containerEdits:\n"
-    "      deviceNodes:\n"
-    "        - path: /dev/npu0\n"
-    "        - path: /dev/accel0\n"
-    "          hostPath: /dev/accel/accel0\n"
-    "          permissions: rw\n"
-    "      additionalGids: [44]\n"
-    "  - name: all\n"
-    "    containerEdits:\n"
-    "      env: [\"NPU_ALL=a=b\"]\n";
+static const char yaml[] = "cdiVersion: 0.6.0\n"
+                           "kind: vendor.com/npu\n"
+                           "containerEdits:\n"
+                           "  env:\n"
+                           "    - NPU_DRIVER=1.0\n"
+                           "  mounts:\n"
+                           "    - hostPath: /usr/lib/libnpu.so.1\n"
+                           "      containerPath: /usr/lib64/libnpu.so.1\n"
+                           "      options: [ro, nosuid, bind]\n"
+                           "  hooks:\n"
+                           "    - hookName: createContainer\n"
+                           "      path: /usr/bin/hook\n"
+                           "      args: [hook, update-ldcache, --folder, /usr/lib64]\n"
+                           "      env: [DEBUG=1]\n"
+                           "      timeout: 5\n"
+                           "devices:\n"
+                           "  - name: \"0\"\n"
+                           "    containerEdits:\n"
+                           "      deviceNodes:\n"
+                           "        - path: /dev/npu0\n"
+                           "        - path: /dev/accel0\n"
+                           "          hostPath: /dev/accel/accel0\n"
+                           "          permissions: rw\n"
+                           "      additionalGids: [44]\n"
+                           "  - name: all\n"
+                           "    containerEdits:\n"
+                           "      env: [\"NPU_ALL=a=b\"]\n";
 
 static const char json[] =
     "{\"cdiVersion\": \"0.6.0\", \"kind\": \"vendor.com/npu\", \"devices\": [{\"name\": \"0\","
@@ -139,11 +139,14 @@ static void test_edits(void **state)
     } rows[] = {
         { "{\"deviceNodes\": [{\"path\": \"dev/npu0\"}]}", "device node 'dev/npu0'" },
         { "{\"deviceNodes\": [{}]}", "device node ''" },
-        { "{\"deviceNodes\": [{\"path\": \"/dev/npu0\", \"hostPath\": \"/dev/../etc/shadow\"}]}", "device node" },
-        { "{\"deviceNodes\": [{\"path\": \"/dev/npu0\", \"permissions\": \"rx\"}]}", "device node" },
+        { "{\"deviceNodes\": [{\"path\": \"/dev/npu0\", \"hostPath\": \"/dev/../etc/shadow\"}]}",
+          "device node" },
+        { "{\"deviceNodes\": [{\"path\": \"/dev/npu0\", \"permissions\": \"rx\"}]}",
+          "device node" },
         { "{\"mounts\": [{\"hostPath\": \"/a/..\", \"containerPath\": \"/b\"}]}", "mount '/b'" },
         { "{\"mounts\": [{\"hostPath\": \"/a\"}]}", "mount ''" },
-        { "{\"mounts\": [{\"hostPath\": \"/a\", \"containerPath\": \"/b\", \"type\": \"tmpfs\"}]}", "mount" },
+        { "{\"mounts\": [{\"hostPath\": \"/a\", \"containerPath\": \"/b\", \"type\": \"tmpfs\"}]}",
+          "mount" },
         { "{\"env\": [\"A\"]}", "variable 'A'" },
         { "{\"env\": [\"=A\"]}", "variable" },
         { "{\"env\": [7]}", "variable" },
@@ -158,26 +161,29 @@ static void test_edits(void **state)
         { "{\"hooks\": [{\"hookName\": \"createContainer\", \"path\": \"/bin/true\", \"args\": [1]}]}",
           "argument of a hook" },
         { "{\"hooks\": [{\"hookName\": \"createContainer\", \"path\": \"/bin/true\","
-          " \"timeout\": \"5x\"}]}", "hook '/bin/true'" },
+          " \"timeout\": \"5x\"}]}",
+          "hook '/bin/true'" },
         { "{\"hooks\": [7]}", "a hook other than createContainer" },
     };
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         AQ_CLEANUP(aq_freep) char *text = aq_format(
-            "{\"kind\":\"a/b\",\"devices\":[{\"name\":\"x\",\"containerEdits\":%s}]}", rows[i].edits);
+            "{\"kind\":\"a/b\",\"devices\":[{\"name\":\"x\",\"containerEdits\":%s}]}",
+            rows[i].edits);
         struct accel_attachment to = { .nodes = NULL };
         struct aq_error err = { 0 };
         json_t *spec = parse(text, false);
 
         assert_row(cdi_apply(spec, "a/b=x", true, &to, &err) == -EINVAL
-                   && strstr(err.text, rows[i].why), "%s: %s", rows[i].edits, err.text);
+                       && strstr(err.text, rows[i].why),
+                   "%s: %s", rows[i].edits, err.text);
         accel_attachment_done(&to);
         json_decref(spec);
     }
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 static void write_file(const char *folder, const char *name, const char *text)
 {
@@ -189,7 +195,8 @@ static void write_file(const char *folder, const char *name, const char *text)
 static void test_folders(void **state)
 {
     char folder[] = "/tmp/aliquot-cdi-XXXXXX", none[] = "/tmp/aliquot-cdi-none";
-    const char *names[] = { "vendor.com/npu=0", "vendor.com/npu=all" }, *absent[] = { "vendor.com/npu=9" };
+    const char *names[] = { "vendor.com/npu=0", "vendor.com/npu=all" },
+               *absent[] = { "vendor.com/npu=9" };
     struct accel_attachment to = { .cdi = names, .cdi_count = 2 };
     struct aq_error err = { 0 };
     AQ_CLEANUP(aq_freep) char *low = NULL;
@@ -211,7 +218,7 @@ static void test_folders(void **state)
     write_file(low, "notes.txt", "nothing");
     write_file(high, "npu.json", json);
     assert_int_equal(cdi_resolve(&folders, true, &to, &err), 0);
-    /* "0" is the later folder's, "all" the earlier one's with what its devices have in common */
+    /* "0" is the later directory's, "all" the earlier one's with what its devices have in common */
     assert_int_equal(to.node_count, 1);
     assert_string_equal(to.nodes[0].source, "/dev/other0");
     assert_int_equal(to.groups[0], 45);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "agent/cgroup/cgroup.h"
 #include "base/fs.h"
 
-/* A tree of plain folders stands for the mounts. */
+/* A tree of plain directories stands for the mounts. */
 struct fixture {
     char root[64];
     struct cgroup_layout layout;
@@ -45,14 +46,13 @@ static void make(const struct fixture *f, const char *path, const char *text)
     assert_int_equal(fs_write_quick(AT_FDCWD, full, text, strlen(text), 0644, NULL), 0);
 }
 
-static const char v1[] =
-    "30 25 0:26 / /cg rw - tmpfs tmpfs rw\n"
-    "31 30 0:27 / /cg/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n"
-    "32 30 0:28 / /cg/cpuset rw - cgroup cgroup rw,cpuset\n"
-    "33 30 0:29 / /cg/memory rw - cgroup cgroup rw,memory\n"
-    "34 30 0:30 / /cg/pids rw shared:4 - cgroup cgroup rw,pids\n"
-    "35 30 0:31 / /cg/devices rw - cgroup cgroup rw,devices\n"
-    "36 30 0:32 / /cg/with\\040blank rw - cgroup cgroup rw,name=systemd\n";
+static const char v1[] = "30 25 0:26 / /cg rw - tmpfs tmpfs rw\n"
+                         "31 30 0:27 / /cg/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n"
+                         "32 30 0:28 / /cg/cpuset rw - cgroup cgroup rw,cpuset\n"
+                         "33 30 0:29 / /cg/memory rw - cgroup cgroup rw,memory\n"
+                         "34 30 0:30 / /cg/pids rw shared:4 - cgroup cgroup rw,pids\n"
+                         "35 30 0:31 / /cg/devices rw - cgroup cgroup rw,devices\n"
+                         "36 30 0:32 / /cg/with\\040blank rw - cgroup cgroup rw,name=systemd\n";
 
 static const char v2[] = "31 30 0:27 / /cg rw,nosuid - cgroup2 cgroup2 rw\n";
 
@@ -71,13 +71,13 @@ static void test_layout(void **state)
     read_layout(f, v1);
     assert_int_equal(f->layout.count, 6);
     assert_string_equal(cgroup_layout_name(&f->layout), "version 1");
-    assert_ptr_equal(cgroup_find(&f->layout, CGROUP_CPU),
-                     cgroup_find(&f->layout, CGROUP_CPUACCT));
+    assert_ptr_equal(cgroup_find(&f->layout, CGROUP_CPU), cgroup_find(&f->layout, CGROUP_CPUACCT));
     assert_null(cgroup_find(&f->layout, CGROUP_BLKIO));
     assert_null(cgroup_find_v2(&f->layout));
     assert_non_null(strstr(f->layout.items[5].mount, "/cg/with blank"));
     cgroup_layout_done(&f->layout);
-    assert_int_equal(cgroup_layout_read("1 2 3\nnothing - here\n\n", "", &f->layout, &err), -ENOENT);
+    assert_int_equal(cgroup_layout_read("1 2 3\nnothing - here\n\n", "", &f->layout, &err),
+                     -ENOENT);
 }
 
 static void test_layout_of_version_2(void **state)
@@ -94,8 +94,8 @@ static void test_layout_of_version_2(void **state)
 static void test_hybrid(void **state)
 {
     struct fixture *f = *state;
-    AQ_CLEANUP(aq_freep) char *both =
-        aq_format("%s40 30 0:40 / /cg/unified rw - cgroup2 cgroup2 rw\n", v1);
+    AQ_CLEANUP(aq_freep) char *both = aq_format(
+        "%s40 30 0:40 / /cg/unified rw - cgroup2 cgroup2 rw\n", v1);
 
     make(f, "cg/unified/cgroup.controllers", "hugetlb\n");
     read_layout(f, both);
@@ -119,7 +119,10 @@ static bool has(const struct strbuf *plan, const char *entry, const char *root)
 
 static const char *const devices[] = { "c 1:3 rwm", NULL };
 static const struct cgroup_limits limits = {
-    .cpus = "0,2", .cpu_micro = 1500000, .memory_bytes = 64 << 20, .pids_max = 99,
+    .cpus = "0,2",
+    .cpu_micro = 1500000,
+    .memory_bytes = 64 << 20,
+    .pids_max = 99,
     .devices = devices,
 };
 
@@ -257,9 +260,14 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_layout), TEST(test_layout_of_version_2), TEST(test_hybrid),
-        TEST(test_plan_of_version_1), TEST(test_plan_of_version_2), TEST(test_missing),
-        TEST(test_no_limits), TEST(test_sweep),
+        TEST(test_layout),
+        TEST(test_layout_of_version_2),
+        TEST(test_hybrid),
+        TEST(test_plan_of_version_1),
+        TEST(test_plan_of_version_2),
+        TEST(test_missing),
+        TEST(test_no_limits),
+        TEST(test_sweep),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Version 2 of cgroups as the kernel has it: what needs no controller works
  * also where version 1 has them all ("hybrid"). Needs root and the hierarchy;
  * skipped without.
@@ -23,7 +24,7 @@
 #define OTHER "11234567-89ab-4cde-8f01-23456789abcd"
 
 struct fixture {
-    char path[64]; /* of our parent in the hierarchy */
+    char path[64];               /* of our parent in the hierarchy */
     struct cgroup_layout layout; /* the hierarchy of version 2 alone */
     struct strbuf missing;
 };
@@ -119,7 +120,7 @@ static void plan(const struct fixture *f, const char *name, const char *const *d
 /* What a process in the cgroup finds, as exit codes of children. */
 static int errno_of_open(const char *path, int flags)
 {
-    int fd = open(path, flags | O_CLOEXEC);
+    int fd = open(path, flags | O_CLOEXEC, 0600);
 
     if (fd < 0)
         return errno;
@@ -244,14 +245,14 @@ static void test_v2_join_kill_remove(void **state)
 
 static int look_at_devices(void)
 {
-    return errno_of_open("/dev/null", O_RDWR) != 0              ? 1
-           : errno_of_open("/dev/zero", O_RDONLY) != 0          ? 2
-           : errno_of_open("/dev/zero", O_WRONLY) != EPERM      ? 3
-           : errno_of_open("/dev/full", O_RDONLY) != EPERM      ? 4
-           : errno_of_open("/dev/urandom", O_RDONLY) != EPERM   ? 5
-           : errno_of_mknod(1, 3) != 0                          ? 6
-           : errno_of_mknod(1, 5) != EPERM                      ? 7
-           : errno_of_mknod(10, 200) != 0                       ? 8
+    return errno_of_open("/dev/null", O_RDWR) != 0               ? 1
+           : errno_of_open("/dev/zero", O_RDONLY) != 0           ? 2
+           : errno_of_open("/dev/zero", O_WRONLY) != EPERM       ? 3
+           : errno_of_open("/dev/full", O_RDONLY) != EPERM       ? 4
+           : errno_of_open("/dev/urandom", O_RDONLY) != EPERM    ? 5
+           : errno_of_mknod(1, 3) != 0                           ? 6
+           : errno_of_mknod(1, 5) != EPERM                       ? 7
+           : errno_of_mknod(10, 200) != 0                        ? 8
            : errno_of_open("/dev/null", O_WRONLY | O_CREAT) != 0 ? 9
                                                                  : 0;
 }

@@ -1,4 +1,5 @@
-/* When the process of a plugin that keeps ending is started again. Monotonic
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When the process of a plugin that keeps shutdown is restarted. Monotonic
  * time is the test's: it stands still between two steps, and what the timer is
  * set to is read, not waited for.
  */
@@ -94,16 +95,22 @@ static int tear_down(void **state)
 /* A process that crashes; after one answer if FOLDER/serve is there. */
 static void start(struct scene *s)
 {
-    static const char script[] = "#!/bin/sh\n"
-                                 "if [ -e \"$1/serve\" ]; then\n"
-                                 "    rm \"$1/serve\"; read -r line <&3\n"
-                                 "    id=${line#*:}; echo \"{\\\"id\\\":${id%%,*},\\\"result\\\":{}}\" >&3\n"
-                                 "fi\n"
-                                 "kill -ABRT $$\n";
+    static const char script[] =
+        "#!/bin/sh\n"
+        "if [ -e \"$1/serve\" ]; then\n"
+        "    rm \"$1/serve\"; read -r line <&3\n"
+        "    id=${line#*:}; echo \"{\\\"id\\\":${id%%,*},\\\"result\\\":{}}\" >&3\n"
+        "fi\n"
+        "kill -ABRT $$\n";
     AQ_CLEANUP(aq_freep) char *program = aq_format("%s/program", s->folder);
-    const struct helper_conf conf = { .loop = &s->loop, .program = program, .plugin = s->folder,
-        .name = "bad", .limit_usec = 3600 * USEC_PER_SEC, .on_failed = on_failed,
-        .on_started = on_started, .data = s };
+    const struct helper_conf conf = { .loop = &s->loop,
+                                      .program = program,
+                                      .plugin = s->folder,
+                                      .name = "bad",
+                                      .limit_usec = 3600 * USEC_PER_SEC,
+                                      .on_failed = on_failed,
+                                      .on_started = on_started,
+                                      .data = s };
     struct aq_error err = { 0 };
 
     assert_int_equal(fs_write_atomic(AT_FDCWD, program, script, strlen(script), 0700, NULL), 0);
@@ -136,13 +143,13 @@ static void expect_wait(struct scene *s, int n, int64_t seconds)
     await_crash(s, n);
     assert_int_equal(s->due_msec, seconds * 1000 + 1);
     pass(s, seconds * USEC_PER_SEC - USEC_PER_SEC / 2);
-    while (uv_timer_get_due_in(timer_of(s)) <= 1) /* until it was set anew, to the half second */
+    while (uv_timer_get_due_in(timer_of(s)) <= 1) /* until it was set again, to the half second */
         (void)uv_run(&s->loop, UV_RUN_ONCE);
     assert_int_equal(s->starts, n);
     pass(s, USEC_PER_SEC / 2);
 }
 
-/* The first time it is started again at once, then later and later. */
+/* The first time it is restarted at once, then later and later. */
 static void it_waits_longer_each_time(void **state)
 {
     static const int seconds[] = { 1, 2, 4, 8, 16, 32, 60, 60, 60 };
@@ -165,7 +172,7 @@ static bool on_answer(void *data, const json_t *result, struct aq_error *err)
     return true;
 }
 
-/* Who has served something begins anew. */
+/* Who has served something begins again. */
 static void an_answer_ends_the_waiting(void **state)
 {
     struct scene *s = *state;

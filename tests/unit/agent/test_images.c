@@ -1,4 +1,5 @@
-/* The image store: root file systems as they are, what is refused, cancelling. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The image store: root file systems as they are, what is rejected, cancelling. */
 #include "testing.h"
 
 #include <errno.h>
@@ -129,8 +130,8 @@ static void test_cancel(void **state)
     struct scene *s = *state;
     struct image_request *request;
 
-    assert_int_equal(images_get(s->images, "host", NULL, IMAGE_PULL_NEVER, &events, s, &request,
-                                NULL), 0);
+    assert_int_equal(
+        images_get(s->images, "host", NULL, IMAGE_PULL_NEVER, &events, s, &request, NULL), 0);
     assert_false(s->is_done);
     images_cancel(request);
     (void)uv_run(&s->loop, UV_RUN_DEFAULT);

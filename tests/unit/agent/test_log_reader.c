@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -5,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/log_reader.h"
+#include "agent/kernel/log_reader.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
 #include "monitor/log_ring.h"
@@ -99,8 +100,9 @@ static void test_tails(void **state)
         put(f, "log", rows[i].newer);
         strbuf_clear(&f->seen);
         f->ended = 0;
-        assert_int_equal(log_reader_new(&f->loop, f->folder, rows[i].lines, false, &ops, f,
-                                        &f->reader, NULL), 0);
+        assert_int_equal(
+            log_reader_new(&f->loop, f->folder, rows[i].lines, false, &ops, f, &f->reader, NULL),
+            0);
         while (!f->ended)
             (void)uv_run(&f->loop, UV_RUN_ONCE);
         assert_row(strcmp(f->seen.data, rows[i].want) == 0, "%zu: '%s'", i, f->seen.data);
@@ -170,7 +172,9 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_tails), TEST(test_follows_the_ring), TEST(test_waits_for_its_reader),
+        TEST(test_tails),
+        TEST(test_follows_the_ring),
+        TEST(test_waits_for_its_reader),
         TEST(test_without_a_log),
     };
 

@@ -1,25 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One node whose devices differ in how they are given: whole, in shares, in slices. */
 #include "testing.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 
-#include "agent/resources.h"
+#include "agent/resources/resources.h"
 #include "base/clock.h"
 #include "base/fs.h"
 
-#define GPU(id, rest)                                                                              \
+#define GPU(id, rest) \
     "[[devices]]\nmother_uuid = \"" id "\"\nsubproc_count = 80\nmemory_size = \"8g\"\n" rest "\n"
-#define FOUR_GPUS                                                                                  \
-    GPU("gpu-0", "model_name = \"GPU\"")                                                           \
-    GPU("gpu-1", "model_name = \"GPU\"\nnuma_node = 1")                                            \
-    GPU("gpu-2", "model_name = \"MIG-1g\"\nis_mig_device = true")                                  \
+#define FOUR_GPUS                                                 \
+    GPU("gpu-0", "model_name = \"GPU\"")                          \
+    GPU("gpu-1", "model_name = \"GPU\"\nnuma_node = 1")           \
+    GPU("gpu-2", "model_name = \"MIG-1g\"\nis_mig_device = true") \
     GPU("gpu-3", "model_name = \"GPU\"")
 
-#define MIXED                                                                                      \
-    "allocation_mode = \"discrete\"\nunit_mem = 0\nunit_proc = 0\nquantum_size = 0.1\n"            \
-    "[[device]]\nid = \"gpu-1\"\nallocation_mode = \"fractional\"\nquantum_size = 0.25\n"          \
+#define MIXED                                                                             \
+    "allocation_mode = \"discrete\"\nunit_mem = 0\nunit_proc = 0\nquantum_size = 0.1\n"   \
+    "[[device]]\nid = \"gpu-1\"\nallocation_mode = \"fractional\"\nquantum_size = 0.25\n" \
     "[[device]]\nid = \"gpu-[3-9]\"\nallocation_mode = \"fractional\"\n" FOUR_GPUS
 
 struct scene {
@@ -45,9 +47,13 @@ static int set_up(void **state)
     (void)snprintf(s->folder, sizeof(s->folder), "/tmp/aliquot-mixed-XXXXXX");
     assert_non_null(mkdtemp(s->folder));
     assert_int_equal(uv_loop_init(&s->loop), 0);
-    s->settings = (struct settings){ .accel_helper = getenv("ALIQUOT_ACCEL"), .split_mode = mode,
-                                     .affinity = affinity, .cpus = 8, .cpu_factor = 1,
-                                     .memory_bytes = INT64_C(1) << 30, .memory_factor = 1,
+    s->settings = (struct settings){ .accel_helper = getenv("ALIQUOT_ACCEL"),
+                                     .offer_mode = mode,
+                                     .affinity = affinity,
+                                     .cpus = 8,
+                                     .cpu_factor = 1,
+                                     .memory_bytes = INT64_C(1) << 30,
+                                     .memory_factor = 1,
                                      .accel_rescan_usec = 3600 * USEC_PER_SEC,
                                      .accel_limit_usec = 60 * USEC_PER_SEC };
     *state = s;
@@ -100,7 +106,8 @@ static const char *ask(struct scene *s, const char *slot, const char *amount)
     size_t len = 0;
     int64_t micro;
 
-    assert_int_equal(slot_amount_parse(amount, strlen(amount), SLOT_COUNT, false, slot, &micro, NULL), 0);
+    assert_int_equal(
+        slot_amount_parse(amount, strlen(amount), SLOT_COUNT, false, slot, &micro, NULL), 0);
     assert_int_equal(slots_set(&slots, slot, micro), 0);
     if (alloc_map_allocate(s->resources.map, &request, &grant, &err) < 0) {
         (void)snprintf(text, sizeof(text), "!%s", err.kind);
@@ -153,7 +160,7 @@ static void test_reserved_memory(void **state)
     struct aq_error err = { 0 };
 
     (void)start(s, MIXED);
-    s->settings.split_reserved = (struct conf_list){ .items = texts, .count = 2 };
+    s->settings.offer_reserved = (struct conf_list){ .items = texts, .count = 2 };
     if (look(s, &err) < 0)
         fail_msg("%s", err.text);
     /* 7 of 8 GiB are three quarters and a rest; 6 of 8 GiB seven tenths and a rest */
@@ -166,7 +173,9 @@ static void test_reserved_memory(void **state)
 static void test_refused_reserves(void **state)
 {
     struct scene *s = *state;
-    static const struct { const char *text, *why; } rows[] = {
+    static const struct {
+        const char *text, *why;
+    } rows[] = {
         { "cuda/gpu-0=1g", "is given whole" },
         { "cuda/MIG-gpu-2/2/0=1g", "is given whole" },
         { "cuda/gpu-1=8g", "reserve less" },
@@ -184,10 +193,11 @@ static void test_refused_reserves(void **state)
         AQ_CLEANUP(aq_freep) char *text = strdup(rows[i].text);
         struct aq_error err = { 0 };
 
-        s->settings.split_reserved = (struct conf_list){ .items = &text, .count = 1 };
+        s->settings.offer_reserved = (struct conf_list){ .items = &text, .count = 1 };
         assert_row(look(s, &err) == -EINVAL
                        && strcmp(err.field, "resource.reserved-device-memory") == 0
-                       && strstr(err.text, rows[i].why), "%s: %s", rows[i].text, err.text);
+                       && strstr(err.text, rows[i].why),
+                   "%s: %s", rows[i].text, err.text);
     }
 }
 
@@ -205,16 +215,19 @@ static void test_masks(void **state)
 /* The file, the key and what is wrong with it. */
 static void test_refused_settings(void **state)
 {
-    static const struct { const char *toml, *key, *why; } rows[] = {
-        { "allocation_mode = \"mig\"", "mock.toml: allocation_mode: ", "the driver's mode decides" },
+    static const struct {
+        const char *toml, *key, *why;
+    } rows[] = {
+        { "allocation_mode = \"mig\"",
+          "mock.toml: allocation_mode: ", "the driver's mode decides" },
         { "quantum_size = 0.125", "mock.toml: quantum_size: ", "whole hundredths" },
         { "quantum_size = 2", "mock.toml:1:", "quantum_size" },
         { "[[device]]\nid = \"gpu-0\"\nallocation_mode = \"half\"",
           "mock.toml: device[0].allocation_mode: ", "'half' is neither" },
-        { "[[device]]\nid = \"gpu-0\"\nquantum_size = 0.005", "mock.toml:3:",
-          "0.005 is outside 0.01..1" },
-        { "[[device]]\nid = \"gpu-0\"\nquantum_size = 0.333", "mock.toml: device[0].quantum_size: ",
-          "whole hundredths" },
+        { "[[device]]\nid = \"gpu-0\"\nquantum_size = 0.005",
+          "mock.toml:3:", "0.005 is outside 0.01..1" },
+        { "[[device]]\nid = \"gpu-0\"\nquantum_size = 0.333",
+          "mock.toml: device[0].quantum_size: ", "whole hundredths" },
         { "[[device]]\nid = \"gpu-0\"\nallocation_mode = \"discrete\"\nquantum_size = 0.5",
           "mock.toml: device[0].quantum_size: ", "given whole" },
         { "[[device]]\nid = \"gpu-0\"", "mock.toml: device[0].id: ", "changes nothing" },
@@ -249,5 +262,6 @@ int main(void)
         cmocka_unit_test(test_refused_settings),
     };
 
+    (void)signal(SIGPIPE, SIG_IGN); /* as the agent does */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's side of a real aliquot-runner, which runs as a subreaper. */
 #include "testing.h"
 
@@ -115,16 +116,20 @@ static void on_failed(void *data, const struct aq_error *err)
 }
 
 static const struct runner_command_ops ops = {
-    .on_started = on_started, .on_output = on_output, .on_drain = on_drain,
-    .on_ended = on_ended, .on_failed = on_failed,
+    .on_started = on_started,
+    .on_output = on_output,
+    .on_drain = on_drain,
+    .on_ended = on_ended,
+    .on_failed = on_failed,
 };
 
 static int start_command(struct scene *s, bool has_input, const char *const *argv,
                          struct aq_error *err)
 {
     static const char *const env[] = { "EXTRA=given", NULL };
-    struct runner_command_spec spec = { .argv = argv, .envp = env, .envc = 1, .cwd = s->folder,
-                                        .has_input = has_input };
+    struct runner_command_spec spec = {
+        .argv = argv, .envp = env, .envc = 1, .cwd = s->folder, .has_input = has_input
+    };
 
     while (argv[spec.argc])
         spec.argc++;
@@ -253,13 +258,14 @@ static void on_terminal_closed(void *data)
 static void test_terminal(void **state)
 {
     static const struct runtime_terminal_ops terminal_ops = {
-        .on_output = on_terminal_output, .on_closed = on_terminal_closed,
+        .on_output = on_terminal_output,
+        .on_closed = on_terminal_closed,
     };
     struct scene *s = *state;
 
     start_runner(s, "20x70", "stty -echo; read line; echo read: $line; stty size; read line");
-    assert_int_equal(runner_terminal_open(&s->loop, s->folder, NULL, &terminal_ops, s,
-                                          &s->terminal, NULL), 0);
+    assert_int_equal(
+        runner_terminal_open(&s->loop, s->folder, NULL, &terminal_ops, s, &s->terminal, NULL), 0);
     runner_terminal_resize(s->terminal, 12, 34);
     runner_terminal_input(s->terminal, "words\n\n", 7);
     while (!s->is_over)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "base/uuid.h"
 #include "monitor/protocol.h"
 
-/* One kernel of a test: its folder, what was told, what its terminal showed. */
+/* One kernel of a test: its directory, what was told, what its terminal showed. */
 struct fixture {
     uv_loop_t loop;
     struct runtime *rt;
@@ -60,8 +61,8 @@ static int set_up(void **state)
     strcpy(f->folder, "/tmp/aliquot-runtime-XXXXXX");
     (void)snprintf(f->marker, sizeof(f->marker), "ALIQUOT_KERNEL_ID=%s", uuid_format(&id, text));
     *state = f;
-    return mkdtemp(f->folder) && monitor
-               ? runtime_new_process(&f->loop, monitor, &f->rt, NULL) : -1;
+    return mkdtemp(f->folder) && monitor ? runtime_new_process(&f->loop, monitor, &f->rt, NULL)
+                                         : -1;
 }
 
 static void count_handle(uv_handle_t *handle, void *data)
@@ -110,9 +111,14 @@ static void start(struct fixture *f, const char *command, bool tty, int64_t time
 {
     const char *const argv[] = { "/bin/sh", command ? "-c" : NULL, command, NULL };
     const char *const envp[] = { "PATH=/usr/bin:/bin", "PS1=$ ", f->marker, NULL };
-    const struct runtime_spec spec = { .folder = f->folder, .argv = argv, .envp = envp,
-                                       .cwd = f->folder, .tty = tty, .timeout_usec = timeout_usec,
-                                       .grace_usec = 50000, .log_max = 65536 };
+    const struct runtime_spec spec = { .directory = f->folder,
+                                       .argv = argv,
+                                       .envp = envp,
+                                       .cwd = f->folder,
+                                       .tty = tty,
+                                       .timeout_usec = timeout_usec,
+                                       .grace_usec = 50000,
+                                       .log_max = 65536 };
     struct aq_error err = { 0 };
 
     assert_int_equal(runtime_start(f->rt, &spec, &events, f, &f->kernel, &err), 0);
@@ -156,8 +162,9 @@ static void test_cannot_start(void **state)
 {
     struct fixture *f = *state;
     const char *const argv[] = { "/nowhere", NULL }, *const envp[] = { f->marker, NULL };
-    const struct runtime_spec spec = { .folder = f->folder, .argv = argv, .envp = envp,
-                                       .cwd = "/", .log_max = 65536 };
+    const struct runtime_spec spec = {
+        .directory = f->folder, .argv = argv, .envp = envp, .cwd = "/", .log_max = 65536
+    };
 
     assert_int_equal(runtime_start(f->rt, &spec, &events, f, &f->kernel, NULL), 0);
     run_until(f, &f->ended);
@@ -317,10 +324,12 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_runs_and_ends), TEST(test_cannot_start), TEST(test_terminate),
-        TEST(test_terminate_before_it_runs), TEST(test_signal), TEST(test_timeout),
-        TEST(test_adopts), TEST(test_adopts_nothing), TEST(test_killed_monitor),
-        TEST(test_terminal), TEST(test_no_terminal),
+        TEST(test_runs_and_ends),  TEST(test_cannot_start),
+        TEST(test_terminate),      TEST(test_terminate_before_it_runs),
+        TEST(test_signal),         TEST(test_timeout),
+        TEST(test_adopts),         TEST(test_adopts_nothing),
+        TEST(test_killed_monitor), TEST(test_terminal),
+        TEST(test_no_terminal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

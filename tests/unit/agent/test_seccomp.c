@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -95,8 +96,9 @@ static void test_no_profile(void **state)
 
 /* ---- as the kernel takes it ---- */
 
-#define HEAD "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"architectures\":[\"SCMP_ARCH_X86_64\"],\"syscalls\":["
-#define RULE(names, action, args)                                                                  \
+#define HEAD \
+    "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"architectures\":[\"SCMP_ARCH_X86_64\"],\"syscalls\":["
+#define RULE(names, action, args) \
     HEAD "{\"names\":[" names "],\"action\":\"" action "\",\"args\":[" args "]}]}"
 #define ARG(index, op) "{\"index\":" #index ",\"value\":8,\"valueTwo\":0,\"op\":\"" op "\"}"
 
@@ -106,16 +108,21 @@ static const struct {
     bool is_first; /* the filter is that of the first case */
 } filters[] = {
     { "a rule", RULE("\"read\"", "SCMP_ACT_ALLOW", ""), 0, true },
-    { "a system call that is not known", RULE("\"read\",\"nothing\"", "SCMP_ACT_ALLOW", ""), 0, true },
-    { "one of two values", RULE("\"read\"", "SCMP_ACT_ALLOW",
-                                ARG(0, "SCMP_CMP_EQ") "," ARG(0, "SCMP_CMP_NE")), 0, false },
+    { "a system call that is not known", RULE("\"read\",\"nothing\"", "SCMP_ACT_ALLOW", ""), 0,
+      true },
+    { "one of two values",
+      RULE("\"read\"", "SCMP_ACT_ALLOW", ARG(0, "SCMP_CMP_EQ") "," ARG(0, "SCMP_CMP_NE")), 0,
+      false },
     { "a condition", RULE("\"read\"", "SCMP_ACT_ALLOW", ARG(0, "SCMP_CMP_EQ")), 0, false },
     { "what happens anyway", RULE("\"read\"", "SCMP_ACT_ERRNO", ""), 0, false },
     { "an action of nobody", RULE("\"read\"", "SCMP_ACT_SING", ""), -EINVAL, false },
-    { "an operator of nobody", RULE("\"read\"", "SCMP_ACT_ALLOW", ARG(0, "SCMP_CMP_X")), -EINVAL, false },
-    { "a seventh argument", RULE("\"read\"", "SCMP_ACT_ALLOW", ARG(6, "SCMP_CMP_EQ")), -EINVAL, false },
+    { "an operator of nobody", RULE("\"read\"", "SCMP_ACT_ALLOW", ARG(0, "SCMP_CMP_X")), -EINVAL,
+      false },
+    { "a seventh argument", RULE("\"read\"", "SCMP_ACT_ALLOW", ARG(6, "SCMP_CMP_EQ")), -EINVAL,
+      false },
     { "an architecture of nobody",
-      "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"architectures\":[\"SCMP_ARCH_VAX\"]}", -EINVAL, false },
+      "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"architectures\":[\"SCMP_ARCH_VAX\"]}", -EINVAL,
+      false },
     { "no default", "{}", -EINVAL, false },
     { "no JSON", "{", -EINVAL, false },
 };
@@ -130,8 +137,7 @@ static void test_filter(void **state)
         struct aq_error err = { 0 };
         int r = seccomp_filter_make(filters[i].text, &out, &err);
 
-        assert_row(r == filters[i].result, "%s: %d %s",
-                   filters[i].why, r, err.text);
+        assert_row(r == filters[i].result, "%s: %d %s", filters[i].why, r, err.text);
         if (r < 0)
             continue;
         if (i == 0)

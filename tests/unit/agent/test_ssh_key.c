@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The SSH keys of a session: the forms, checked by ssh-keygen when they were written down here. */
 #include "testing.h"
 
@@ -40,13 +41,13 @@ static void test_openssh(void **state)
     ssh_key_add_openssh(&key, "work@session", &secret);
     assert_string_equal(open.data, LINE);
     assert_string_equal(secret.data,
-        "-----BEGIN OPENSSH PRIVATE KEY-----\n"
-        "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n"
-        "QyNTUxOQAAACB68otFzDRto6vrog4juv0SS+ckNDXldzHZHVLEGzfIrgAAAJAAAAAAAAAA\n"
-        "AAAAAAtzc2gtZWQyNTUxOQAAACB68otFzDRto6vrog4juv0SS+ckNDXldzHZHVLEGzfIrg\n"
-        "AAAEDylvC6MxiWjWZgS9b+SpW/2jEskSa2QQPH9YhCMIv4YHryi0XMNG2jq+uiDiO6/RJL\n"
-        "5yQ0NeV3MdkdUsQbN8iuAAAADHdvcmtAc2Vzc2lvbgE=\n"
-        "-----END OPENSSH PRIVATE KEY-----\n");
+                        "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+                        "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n"
+                        "QyNTUxOQAAACB68otFzDRto6vrog4juv0SS+ckNDXldzHZHVLEGzfIrgAAAJAAAAAAAAAA\n"
+                        "AAAAAAtzc2gtZWQyNTUxOQAAACB68otFzDRto6vrog4juv0SS+ckNDXldzHZHVLEGzfIrg\n"
+                        "AAAEDylvC6MxiWjWZgS9b+SpW/2jEskSa2QQPH9YhCMIv4YHryi0XMNG2jq+uiDiO6/RJL\n"
+                        "5yQ0NeV3MdkdUsQbN8iuAAAADHdvcmtAc2Vzc2lvbgE=\n"
+                        "-----END OPENSSH PRIVATE KEY-----\n");
 }
 
 static void test_dropbear(void **state)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a machine that the test writes, and what is made of them. */
 #include "testing.h"
 
@@ -11,7 +12,7 @@
 #include "agent/stat/kernel_stat.h"
 #include "agent/stat/node_stat.h"
 #include "agent/stat/proc_tree.h"
-#include "agent/stat/text.h"
+#include "agent/stat/stat_file.h"
 #include "base/fs.h"
 #include "model/metric.h"
 
@@ -45,8 +46,8 @@ static void put(const char *path, const char *text)
 }
 
 /* The value of a metric of an owner; NAN without one. */
-static double value_of(const struct msg_statistics *m, const struct msg_value *values,
-                       size_t count, const char *key, double *ret_capacity)
+static double value_of(const struct msg_statistics *m, const struct msg_value *values, size_t count,
+                       const char *key, double *ret_capacity)
 {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(m->metrics[values[i].metric].key, key) != 0)
@@ -88,12 +89,11 @@ static void test_node(void **state)
     (void)state;
     put("proc/stat", "cpu  99 99 99 0\ncpu0 100 20 30 4000 0 0 0\ncpu1 1 2 3 4\nintr 5\n");
     put("proc/meminfo", "MemTotal:       1000 kB\nMemFree: 1 kB\nMemAvailable:    400 kB\n");
-    put("proc/self/net/dev",
-        "Inter-|   Receive |  Transmit\n face |bytes    packets\n"
-        "    lo: 7 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n"
-        "  eth0: 1000 1 0 0 0 0 0 0 200 1 0 0 0 0 0 0\n"
-        "aqab12-000001: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n"
-        "wlan0:50 1 0 0 0 0 0 0 30 1 0 0 0 0 0 0\n");
+    put("proc/self/net/dev", "Inter-|   Receive |  Transmit\n face |bytes    packets\n"
+                             "    lo: 7 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n"
+                             "  eth0: 1000 1 0 0 0 0 0 0 200 1 0 0 0 0 0 0\n"
+                             "aqab12-000001: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n"
+                             "wlan0:50 1 0 0 0 0 0 0 30 1 0 0 0 0 0 0\n");
     put("proc/self/mounts", "proc /proc proc rw 0 0\n/dev/none / ext4 rw 0 0\n"
                             "/dev/none /again ext4 rw 0 0\n/dev/sr0 / iso9660 ro 0 0\n"
                             "server:/x / nfs4 rw 0 0\n/dev/loop3 / ext4 rw 0 0\n");
@@ -137,24 +137,36 @@ static void test_node_without_proc(void **state)
 static const struct {
     const char *what;
     bool is_v2;
-    struct { const char *path, *text; } files[8];
+    struct {
+        const char *path, *text;
+    } files[8];
     double cpu, memory, memory_max, read, written;
 } layouts[] = {
-    { "version 1", false,
+    { "version 1",
+      false,
       { { "cg/" ID "/cpuacct.usage", "2500000000\n" },
         { "cg/" ID "/memory.usage_in_bytes", "5000\n" },
         { "cg/" ID "/memory.stat", "inactive_file 4000\ntotal_inactive_file 1000\n" },
         { "cg/" ID "/memory.limit_in_bytes", "9000\n" },
         { "cg/" ID "/blkio.throttle.io_service_bytes_recursive",
           "8:0 Read 100\n8:0 Write 20\n8:0 Total 120\n8:16 Read 1\n8:16 Write 2\nTotal 123\n" } },
-      2500, 4000, 9000, 101, 22 },
-    { "version 2", true,
+      2500,
+      4000,
+      9000,
+      101,
+      22 },
+    { "version 2",
+      true,
       { { "cg/" ID "/cpu.stat", "usage_usec 7000\nuser_usec 1\n" },
         { "cg/" ID "/memory.current", "5000\n" },
         { "cg/" ID "/memory.stat", "anon 1\ninactive_file 6000\n" },
         { "cg/" ID "/memory.max", "max\n" },
         { "cg/" ID "/io.stat", "8:0 rbytes=5 wbytes=6 rios=1\n8:16 rbytes=7 wbytes=8 rios=1\n" } },
-      7, 0, -1, 12, 14 },
+      7,
+      0,
+      -1,
+      12,
+      14 },
 };
 
 static void check_container(size_t row)
@@ -164,12 +176,17 @@ static void check_container(size_t row)
     AQ_CLEANUP(aq_freep) char *parent = aq_format("%s/cg", root);
     AQ_CLEANUP(aq_freep) char *scratch = aq_format("%s/scratch", root);
     const struct cgroup_layout layout = {
-        .items = { { .mount = parent, .is_v2 = layouts[row].is_v2, .controllers = ~0u,
+        .items = { { .mount = parent,
+                     .is_v2 = layouts[row].is_v2,
+                     .controllers = ~0u,
                      .parent = parent } },
         .count = 1,
     };
-    const struct kernel_stat_conf conf = { .cgroups = &layout, .name = ID, .link = "aq-1",
-                                           .root = root, .scratch = scratch,
+    const struct kernel_stat_conf conf = { .cgroups = &layout,
+                                           .name = ID,
+                                           .link = "aq-1",
+                                           .root = root,
+                                           .scratch = scratch,
                                            .scratch_bytes = 1 << 20 };
     const struct uuid id = kernel_id();
     const struct msg_statistics *m;
@@ -216,7 +233,8 @@ static void test_no_container(void **state)
 {
     AQ_CLEANUP(aq_freep) char *parent = aq_format("%s/empty", root);
     const struct cgroup_layout layout = {
-        .items = { { .mount = parent, .controllers = ~0u, .parent = parent } }, .count = 1,
+        .items = { { .mount = parent, .controllers = ~0u, .parent = parent } },
+        .count = 1,
     };
     const struct kernel_stat_conf conf = { .cgroups = &layout, .name = ID, .root = root };
     struct kernel_stat *stat = NULL;
@@ -234,9 +252,10 @@ static void put_process(int pid, const char *name, int parent, int user, int chi
     char path[64], text[256];
 
     (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
-    (void)snprintf(text, sizeof(text),
-                   "%d (%s) S %d 1 1 0 -1 0 0 0 0 0 %d 1 %d 0 20 0 1 0 5 1000 %d 18446744073709551615",
-                   pid, name, parent, user, children, pages);
+    (void)snprintf(
+        text, sizeof(text),
+        "%d (%s) S %d 1 1 0 -1 0 0 0 0 0 %d 1 %d 0 20 0 1 0 5 1000 %d 18446744073709551615", pid,
+        name, parent, user, children, pages);
     put(path, text);
 }
 
@@ -315,13 +334,13 @@ static void test_texts(void **state)
     uint64_t number = 0;
 
     (void)state;
-    assert_true(stat_find("a 1\nab 2\nb: 3\n", "ab", &number) && number == 2);
-    assert_true(stat_find("a 1\nab 2\nb: 3\n", "b", &number) && number == 3);
-    assert_false(stat_find("a 1\nab max\n", "ab", &number));
-    assert_false(stat_find("", "a", &number));
-    assert_false(stat_number("-1", &number));
-    assert_false(stat_number("99999999999999999999", &number));
-    assert_null(stat_next_line("the last\n"));
+    assert_true(stat_file_find("a 1\nab 2\nb: 3\n", "ab", &number) && number == 2);
+    assert_true(stat_file_find("a 1\nab 2\nb: 3\n", "b", &number) && number == 3);
+    assert_false(stat_file_find("a 1\nab max\n", "ab", &number));
+    assert_false(stat_file_find("", "a", &number));
+    assert_false(stat_file_number("-1", &number));
+    assert_false(stat_file_number("99999999999999999999", &number));
+    assert_null(stat_file_next_line("the last\n"));
 }
 
 int main(void)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@ int64_t scenario_amount(const char *text, const char *slot_name)
     struct aq_error err = { 0 };
     int64_t amount = 0;
 
-    if (slot_amount_parse(text, strlen(text), slot_type_guess(slot_name), false, slot_name,
-                          &amount, &err)
+    if (slot_amount_parse(text, strlen(text), slot_type_guess(slot_name), false, slot_name, &amount,
+                          &err)
         < 0)
         fail_msg("bad test row: %s", err.text);
     return amount;
@@ -88,7 +89,9 @@ struct alloc_map *scenario_map(const struct scenario *s)
     static char words[DEVICES_MAX][80];
     static struct alloc_device devices[DEVICES_MAX];
     struct alloc_slot slots[16];
-    struct alloc_config config = { .slots = slots, .devices = devices, .affinity = s->affinity,
+    struct alloc_config config = { .slots = slots,
+                                   .devices = devices,
+                                   .affinity = s->affinity,
                                    .allocation_order = kinds_in_order,
                                    .exclusive = exclusive_sets };
     const char *text = s->devices;
@@ -133,8 +136,8 @@ static void parse_request(const char *text, struct slots *ret)
         text += used;
         if (equals)
             *equals = '\0';
-        assert_int_equal(
-            slots_set(ret, name, scenario_amount(equals ? equals + 1 : word, name)), 0);
+        assert_int_equal(slots_set(ret, name, scenario_amount(equals ? equals + 1 : word, name)),
+                         0);
     }
 }
 
@@ -202,8 +205,8 @@ static void check_is(const struct scenario *s, const struct alloc_map *map, cons
         *colon = '\0';
         id = split_slot(word, &slot_name);
         for (size_t i = 0; alloc_map_device(map, i, &state); i++) {
-            if (strcmp(state.id, id) != 0 || (slot_name == word
-                && strcmp(state.slot_name, slot_name) != 0))
+            if (strcmp(state.id, id) != 0
+                || (slot_name == word && strcmp(state.slot_name, slot_name) != 0))
                 continue;
             found = true;
             assert_row(state.allocated == scenario_amount(colon + 1, state.slot_name),
@@ -241,8 +244,8 @@ static void ask(const struct scenario *s, struct alloc_map *map, const char *ste
         return;
     }
     (void)sscanf(want, "!%63s %63s", kind, field);
-    assert_row(r < 0 && err.kind && strcmp(err.kind, kind) == 0, "%s, '%s': %d %s", s->source,
-               step, r, err.text);
+    assert_row(r < 0 && err.kind && strcmp(err.kind, kind) == 0, "%s, '%s': %d %s", s->source, step,
+               r, err.text);
     assert_row(strcmp(err.field, field[0] ? field : DEFAULT_SLOT) == 0, "%s, '%s': field %s",
                s->source, step, err.field);
     assert_int_equal(grant->count, 0);
@@ -306,8 +309,8 @@ void scenario_run(const struct scenario *s)
         if (strncmp(text, "is ", 3) == 0) {
             check_is(s, map, text + 3);
         } else if (sscanf(text, "free %zu", &number) == 1) {
-            assert_row(alloc_map_release(map, &grants[number - 1], &err) == 0, "%s: %s",
-                       s->source, err.text);
+            assert_row(alloc_map_release(map, &grants[number - 1], &err) == 0, "%s: %s", s->source,
+                       err.text);
         } else if (sscanf(text, "to %zu", &number) == 1) {
             change(s, map, text, &grants[number - 1]);
         } else {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scenario.h - allocation maps and what happens to them, in one line of text
  *
  * Devices: "A=1@0 B=1@1 cpu/0=1@0 cuda.device:1g-mig/m0=1": id=capacity@node,
@@ -20,7 +21,7 @@
 
 #include "testing.h"
 
-#include "alloc/map.h"
+#include "alloc/alloc_map.h"
 
 struct scenario {
     const char *source;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small cases against all possible divisions. The oracle knows nothing of how
  * the map works: it tries every amount on every device.
  */
@@ -6,7 +7,7 @@
 
 #include <errno.h>
 
-#include "alloc/map.h"
+#include "alloc/alloc_map.h"
 
 #define DEVICES_MAX 5
 #define ROOM_MAX 5 /* quanta */
@@ -124,12 +125,16 @@ static const char *const ids[DEVICES_MAX] = { "a", "b", "c", "d", "e" };
 static struct alloc_map *instance_map(const struct instance *in, int64_t quantum)
 {
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant held = { 0 };
-    struct alloc_slot slot = { .name = "x.shares", .strategy = in->strategy,
+    struct alloc_slot slot = { .name = "x.shares",
+                               .strategy = in->strategy,
                                .quantum = in->fractional ? quantum : 0,
                                .minimum = in->minimum * quantum };
     struct alloc_device devices[DEVICES_MAX];
-    struct alloc_config config = { .slots = &slot, .slot_count = 1, .devices = devices,
-                                   .device_count = in->count, .affinity = in->affinity };
+    struct alloc_config config = { .slots = &slot,
+                                   .slot_count = 1,
+                                   .devices = devices,
+                                   .device_count = in->count,
+                                   .affinity = in->affinity };
     struct alloc_map *map = NULL;
 
     for (size_t i = 0; i < in->count; i++) {

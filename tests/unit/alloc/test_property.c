@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random nodes, random kernels coming and going. A model keeps the amounts per
  * device in plain arrays; after every operation the map must say the same.
  */
@@ -6,7 +7,7 @@
 
 #include <errno.h>
 
-#include "alloc/map.h"
+#include "alloc/alloc_map.h"
 #include "alloc/resource_txt.h"
 
 #define DEVICES_MAX 48
@@ -17,9 +18,12 @@ static const struct {
     const char *name, *id;
     enum slot_type type;
 } kinds[] = {
-    { "cuda.shares", "g", SLOT_COUNT },       { "cuda.device", "g", SLOT_COUNT },
-    { "cuda.device:1g-mig", "m", SLOT_UNIQUE }, { "npu.device", "n", SLOT_COUNT },
-    { "cpu", "c", SLOT_COUNT },               { "mem", "r", SLOT_BYTES },
+    { "cuda.shares", "g", SLOT_COUNT },
+    { "cuda.device", "g", SLOT_COUNT },
+    { "cuda.device:1g-mig", "m", SLOT_UNIQUE },
+    { "npu.device", "n", SLOT_COUNT },
+    { "cpu", "c", SLOT_COUNT },
+    { "mem", "r", SLOT_BYTES },
 };
 #define KINDS AQ_COUNT(kinds)
 
@@ -180,8 +184,8 @@ static void random_request(struct test_random *r, const struct model *m, struct 
 
         if (random_below(r, 2))
             continue;
-        if (k < 3 && random_below(r, 8) && (slots_get(ret, "cuda.shares") > 0
-                                            || slots_get(ret, "cuda.device") > 0))
+        if (k < 3 && random_below(r, 8)
+            && (slots_get(ret, "cuda.shares") > 0 || slots_get(ret, "cuda.device") > 0))
             continue; /* mostly no exclusive pairs */
         assert_int_equal(slots_set(ret, kinds[k].name,
                                    kinds[k].type == SLOT_UNIQUE
@@ -285,13 +289,13 @@ static void release_one(struct model *m, size_t i)
 
     assert_int_equal(alloc_map_release(m->map, &grant, NULL), 0);
     for (size_t j = 0; j < grant.count; j++)
-        m->allocated[find(&m->node, grant.items[j].slot_name, grant.items[j].device_id)]
-            -= grant.items[j].amount;
+        m->allocated[find(&m->node, grant.items[j].slot_name, grant.items[j].device_id)] -=
+            grant.items[j].amount;
     m->kernels[i] = m->kernels[--m->kernel_count];
     m->kernels[m->kernel_count] = grant; /* keep its room */
 }
 
-/* A map made anew from what the kernels hold is the same map. */
+/* A map rebuilt from what the kernels hold is the same map. */
 static void restart(struct model *m)
 {
     alloc_map_free(m->map);

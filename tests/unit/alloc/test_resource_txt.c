@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resource.txt, grants and reserved amounts. */
 #include "testing.h"
 
 #include <errno.h>
 
-#include "alloc/reserve.h"
+#include "alloc/system_reserved.h"
 #include "alloc/resource_txt.h"
 
 #define GPU1 "c59395cd-ac91-4cd3-a1b0-3d2568aa2d01"
@@ -13,35 +14,37 @@ static void add(struct alloc_grant *grant, const char *slot, const char *id, int
 {
     const char *name = slot_name_intern(slot, strlen(slot));
 
-    assert_int_equal(alloc_grant_add(grant, name, strcmp(slot, "npu.all") == 0
-                                                      ? SLOT_UNIFIED
-                                                      : slot_type_guess(slot),
-                                     id, strlen(id), amount, NULL),
-                     0);
+    assert_int_equal(
+        alloc_grant_add(grant, name,
+                        strcmp(slot, "npu.all") == 0 ? SLOT_UNIFIED : slot_type_guess(slot), id,
+                        strlen(id), amount, NULL),
+        0);
 }
 
 /* The second kernel of document 001. */
-static const char document_001[]
-    = "SCRATCH_SIZE=0m\n"
-      "MOUNTS=/data/x:/home/work/x:rw,volume:/opt/v:ro\n"
-      "SLOTS={\"cpu\":\"1\",\"cuda.shares\":\"1.2\",\"mem\":\"2147483648\"}\n"
-      "UNIFIED_DEVICES=[[\"u0\",\"npu.all\"]]\n"
-      "CUDA.SHARES_SHARES=" GPU1 ":0.60," GPU2 ":0.60\n"
-      "CPU_SHARES=1:1\n"
-      "MEM_SHARES=root:2g\n"
-      "CUDA_RESOURCE_VIRTUALIZED=1\n"
-      "CUDA_MEMORY_LIMITS=" GPU1 ":1288490188," GPU2 ":1288490188\n"
-      "CID=0123=45\n";
+static const char document_001[] =
+    "SCRATCH_SIZE=0m\n"
+    "MOUNTS=/data/x:/home/work/x:rw,volume:/opt/v:ro\n"
+    "SLOTS={\"cpu\":\"1\",\"cuda.shares\":\"1.2\",\"mem\":\"2147483648\"}\n"
+    "UNIFIED_DEVICES=[[\"u0\",\"npu.all\"]]\n"
+    "CUDA.SHARES_SHARES=" GPU1 ":0.60," GPU2 ":0.60\n"
+    "CPU_SHARES=1:1\n"
+    "MEM_SHARES=root:2g\n"
+    "CUDA_RESOURCE_VIRTUALIZED=1\n"
+    "CUDA_MEMORY_LIMITS=" GPU1 ":1288490188," GPU2 ":1288490188\n"
+    "CID=0123=45\n";
 
 static void test_document(void **state)
 {
     static const struct resource_mount mounts[] = { { "/data/x", "/home/work/x", "rw" },
                                                     { "volume", "/opt/v", "ro" } };
-    static const struct resource_pair pairs[]
-        = { { "CUDA_RESOURCE_VIRTUALIZED", "1" },
-            { "CUDA_MEMORY_LIMITS", GPU1 ":1288490188," GPU2 ":1288490188" } };
-    struct resource_txt rt = { .mounts = mounts, .mount_count = 2,
-                               .pairs = pairs, .pair_count = 2,
+    static const struct resource_pair pairs[] = { { "CUDA_RESOURCE_VIRTUALIZED", "1" },
+                                                  { "CUDA_MEMORY_LIMITS",
+                                                    GPU1 ":1288490188," GPU2 ":1288490188" } };
+    struct resource_txt rt = { .mounts = mounts,
+                               .mount_count = 2,
+                               .pairs = pairs,
+                               .pair_count = 2,
                                .container_id = "0123=45" };
     AQ_CLEANUP(resource_txt_donep) struct resource_txt back = { 0 };
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -135,12 +138,14 @@ static void test_read(void **state)
 
 static void test_write_refused(void **state)
 {
-    static const struct resource_mount bad_mounts[]
-        = { { "/a,b", "/c", "ro" }, { "/a", "/c:d", "ro" }, { "/a", "c", "ro" },
-            { "a/b", "/c", "ro" },  { "/a", "/c", "x" },    { "", "/c", "ro" } };
-    static const struct resource_pair bad_pairs[]
-        = { { "A", "b\nc" }, { "A=B", "c" },     { "CPU_SHARES", "0:1" },
-            { "SLOTS", "" }, { "", "x" },        { "A B", "c" },     { "CID", "x" } };
+    static const struct resource_mount bad_mounts[] = {
+        { "/a,b", "/c", "ro" }, { "/a", "/c:d", "ro" }, { "/a", "c", "ro" },
+        { "a/b", "/c", "ro" },  { "/a", "/c", "x" },    { "", "/c", "ro" }
+    };
+    static const struct resource_pair bad_pairs[] = {
+        { "A", "b\nc" }, { "A=B", "c" }, { "CPU_SHARES", "0:1" }, { "SLOTS", "" },
+        { "", "x" },     { "A B", "c" }, { "CID", "x" }
+    };
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct aq_error err = { 0 };
 
@@ -168,8 +173,8 @@ static void test_known_types(void **state)
                                "SLOTS={\"x.mem-units\":\"0.5\",\"y.mem\":\"1g\"}\n"
                                "X.MEM-UNITS_SHARES=a:0.50\n";
     AQ_CLEANUP(slot_types_unrefp) struct slot_types *base = slot_types_new();
-    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types
-        = slot_types_merge(base, "x.mem-units", SLOT_COUNT, NULL);
+    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = slot_types_merge(base, "x.mem-units",
+                                                                              SLOT_COUNT, NULL);
     AQ_CLEANUP(resource_txt_donep) struct resource_txt rt = { 0 };
 
     (void)state;
@@ -236,10 +241,10 @@ static void test_usage_scan(void **state)
 /* Document 001 from the map of the node and from the files alone. */
 static void test_gpu_map(void **state)
 {
-    static const struct alloc_slot slots[]
-        = { { .name = "cuda.shares", .quantum = 10000 },
-            { .name = "cuda.device" },
-            { .name = "cuda.device:1g-mig", .type = SLOT_UNIQUE } };
+    static const struct alloc_slot slots[] = { { .name = "cuda.shares", .quantum = 10000 },
+                                               { .name = "cuda.device" },
+                                               { .name = "cuda.device:1g-mig",
+                                                 .type = SLOT_UNIQUE } };
     static const struct alloc_device devices[] = { { GPU1, "cuda.shares", AMOUNT_ONE, 0, 0 },
                                                    { GPU2, "cuda.shares", AMOUNT_ONE, 1, 0 },
                                                    { GPU1, "cuda.device", AMOUNT_ONE, 0, 0 },
@@ -256,9 +261,8 @@ static void test_gpu_map(void **state)
     assert_int_equal(alloc_map_new(&config, &map, NULL), 0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(slots_set(&s, "cuda.shares", i ? 1200000 : 200000), 0);
-        assert_int_equal(alloc_map_allocate(map, &(struct alloc_request){ .slots = &s }, &grants[i],
-                                            NULL),
-                         0);
+        assert_int_equal(
+            alloc_map_allocate(map, &(struct alloc_request){ .slots = &s }, &grants[i], NULL), 0);
     }
     add(&old, "cuda.device:1g-mig", "m", AMOUNT_ONE); /* a slice is no GPU */
     add(&old, "rocm.device", "gone", AMOUNT_ONE);     /* no longer there, but held */
@@ -283,14 +287,10 @@ static const struct {
     int64_t amount;
     const char *want;
 } amount_rows[] = {
-    { "cuda.shares", 200000, "0.20" },
-    { "cuda.shares", AMOUNT_ONE, "1.00" },
-    { "cuda.shares", 4990, "0.00499" },
-    { "x.share", 1500000, "1.50" },
-    { "cuda.device", AMOUNT_ONE, "1" },
-    { "cpu", 2 * AMOUNT_ONE, "2" },
-    { "cpu", 500000, "0.50" },
-    { "mem", INT64_C(3) << 29, "1536m" },
+    { "cuda.shares", 200000, "0.20" },  { "cuda.shares", AMOUNT_ONE, "1.00" },
+    { "cuda.shares", 4990, "0.00499" }, { "x.share", 1500000, "1.50" },
+    { "cuda.device", AMOUNT_ONE, "1" }, { "cpu", 2 * AMOUNT_ONE, "2" },
+    { "cpu", 500000, "0.50" },          { "mem", INT64_C(3) << 29, "1536m" },
 };
 
 static void test_grant_text(void **state)
@@ -371,20 +371,33 @@ static const struct {
     { { .name = "x.device" }, { { "a b", "x.device", 1, 0 } }, "a b", "no device id" },
     { { .name = "x.device" }, { { "a", "x.device", -1, 0, 0 } }, "a", "a negative capacity" },
     { { .name = "x.device" }, { { "a", "x.device", AMOUNT_INFINITE, 0, 0 } }, "a", "infinite" },
-    { { .name = "x.device" }, { { "a", "x.device", 1, 0, 0 }, { "a", "x.device", 1, 0, 0 } }, "a",
+    { { .name = "x.device" },
+      { { "a", "x.device", 1, 0, 0 }, { "a", "x.device", 1, 0, 0 } },
+      "a",
       "a device twice" },
     { { .name = "x.device" },
       { { "a", "x.device", INT64_MAX - 1, 0, 0 }, { "b", "x.device", INT64_MAX - 1, 0, 0 } },
-      "b", "overflow" },
-    { { .name = "x.device", .type = SLOT_UNIQUE }, { { "a", "x.device", 2 * AMOUNT_ONE, 0, 0 } }, "a",
+      "b",
+      "overflow" },
+    { { .name = "x.device", .type = SLOT_UNIQUE },
+      { { "a", "x.device", 2 * AMOUNT_ONE, 0, 0 } },
+      "a",
       "two of a unique device" },
-    { { .name = "x.device", .quantum = -1 }, { { "a", "x.device", 1, 0, 0 } }, "x.device",
+    { { .name = "x.device", .quantum = -1 },
+      { { "a", "x.device", 1, 0, 0 } },
+      "x.device",
       "a negative quantum" },
-    { { .name = "x.device" }, { { "a", "x.device", AMOUNT_ONE, 0, 1000 } }, "a",
+    { { .name = "x.device" },
+      { { "a", "x.device", AMOUNT_ONE, 0, 1000 } },
+      "a",
       "a part of a whole device" },
-    { { .name = "x.shares", .quantum = 1000 }, { { "a", "x.shares", AMOUNT_ONE, 0, -1 } }, "a",
+    { { .name = "x.shares", .quantum = 1000 },
+      { { "a", "x.shares", AMOUNT_ONE, 0, -1 } },
+      "a",
       "a negative quantum of a device" },
-    { { .name = "x.mem", .type = SLOT_BYTES, .quantum = 1 }, { { "a", "x.mem", 1, 0, 0 } }, "x.mem",
+    { { .name = "x.mem", .type = SLOT_BYTES, .quantum = 1 },
+      { { "a", "x.mem", 1, 0, 0 } },
+      "x.mem",
       "fractional bytes" },
 };
 
@@ -413,10 +426,10 @@ static void test_build_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_document),    cmocka_unit_test(test_read),
+        cmocka_unit_test(test_document),      cmocka_unit_test(test_read),
         cmocka_unit_test(test_write_refused), cmocka_unit_test(test_known_types),
-        cmocka_unit_test(test_usage_scan),  cmocka_unit_test(test_gpu_map),
-        cmocka_unit_test(test_grant_text),  cmocka_unit_test(test_reserve),
+        cmocka_unit_test(test_usage_scan),    cmocka_unit_test(test_gpu_map),
+        cmocka_unit_test(test_grant_text),    cmocka_unit_test(test_reserve),
         cmocka_unit_test(test_build_refused),
     };
 

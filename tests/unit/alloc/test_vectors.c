@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Allocations with known results. 'source' names the vector of Backend.AI's
  * own allocator that a row repeats: E/F worked examples, "Issue-85", D/F/X/G/W
  * its unit tests. Where a row differs it says why; the reason is one of
@@ -35,8 +36,8 @@ static const struct scenario worked[] = {
       IL, NULL, NULL,
       "0.5 => C:0.5; 0.5 => C:0.5; 0.3 => B:0.3; 1.3 => A:0.7 B:0.6; is A:0.7 B:0.9 C:1;"
       "0.4 => A:0.3 B:0.1" },
-    { "2.7 A..D E 2.5; differs, exact: 0.9 + 0.8 + 0.8, not 0.8 three times",
-      "A=1 B=1 C=1 D=1", "0.1", E, IL, NULL, NULL,
+    { "2.7 A..D E 2.5; differs, exact: 0.9 + 0.8 + 0.8, not 0.8 three times", "A=1 B=1 C=1 D=1",
+      "0.1", E, IL, NULL, NULL,
       "2.5 => B:0.9 C:0.8 D:0.8; 1.0 => A:1; 0.1 => B:0.1; 0.7 => " INSUFFICIENT },
     { "2.7 A..D F 2.5", "A=1 B=1 C=1 D=1", "0.1", F, IL, NULL, NULL,
       "2.5 => A:1 B:1 C:0.5; 1.0 => D:1; 0.1 => C:0.1; 0.7 => " INSUFFICIENT },
@@ -55,8 +56,7 @@ static const struct scenario worked[] = {
       "1.1 => g6:0.6 g7:0.5" },
     { "2.7 8x1 2.2; differs, exact: 3 devices give all, not 4 of 0.5", EIGHT, "0.1", E, IL, NULL,
       NULL, "2.2 => g5:0.8 g6:0.7 g7:0.7" },
-    { "2.7 8x1 2.5", EIGHT, "0.1", E, IL, NULL, NULL,
-      "2.5 => g3:0.5 g4:0.5 g5:0.5 g6:0.5 g7:0.5" },
+    { "2.7 8x1 2.5", EIGHT, "0.1", E, IL, NULL, NULL, "2.5 => g3:0.5 g4:0.5 g5:0.5 g6:0.5 g7:0.5" },
     { "2.7 8x1 3.1; differs, exact: 4 devices give all, not 5 of 0.6", EIGHT, "0.1", E, IL, NULL,
       NULL, "3.1 => g4:0.8 g5:0.8 g6:0.8 g7:0.7" },
     { "2.7 8x1 6", EIGHT, "0.1", E, IL, NULL, NULL, "6 => g2:1 g3:1 g4:1 g5:1 g6:1 g7:1" },
@@ -66,7 +66,10 @@ static const struct scenario worked[] = {
 };
 
 static const struct scenario issue_85[] = {
-#define I85(n, caps, step) { "Issue-85 row " n, caps, "0.01", E, IL, NULL, NULL, step }
+#define I85(n, caps, step)                                       \
+    {                                                            \
+        "Issue-85 row " n, caps, "0.01", E, IL, NULL, NULL, step \
+    }
     I85("1", "d0=0.3 d1=0.2 d2=0.1", "0.1 => d2:0.1"),
     I85("2", "d0=0.3 d1=0.2 d2=0.1", "0.15 => d1:0.15"),
     I85("3", "d0=0.3 d1=0.2 d2=0.1", "0.2 => d1:0.2"),
@@ -92,8 +95,8 @@ static const struct scenario hints[] = {
       "G0=1@0 G1=1@0 G2=1@1 G3=1@1" CPUS8, "0.1", E, IL, NULL, NULL,
       "x.shares=1.5 cpu=4 => G1:0.5 G2:0.5 G3:0.5 0:1 1:1 4:1 5:1;"
       "x.shares=0.5 cpu=2 => G3:0.5 6:1 7:1; x.shares=1 cpu=2 => G0:1 2:1 3:1" },
-    { "2.7 hints INTERLEAVED with 1.4, where nothing is lost",
-      "G0=1@0 G1=1@0 G2=1@1 G3=1@1" CPUS8, "0.1", E, IL, NULL, NULL,
+    { "2.7 hints INTERLEAVED with 1.4, where nothing is lost", "G0=1@0 G1=1@0 G2=1@1 G3=1@1" CPUS8,
+      "0.1", E, IL, NULL, NULL,
       "x.shares=1.4 cpu=4 => G1:0.7 G3:0.7 0:1 1:1 4:1 5:1; x.shares=0.5 cpu=2 => G2:0.5 6:1 7:1;"
       "x.shares=1 cpu=2 => G0:1 2:1 3:1" },
     { "2.7 hints PREFER_SINGLE_NODE; differs, exact: three equal parts, not 0.7 + 0.7",
@@ -108,52 +111,57 @@ static const struct scenario hints[] = {
       "x.shares=1.5 cpu=4 => G0:1 G2:0.5 0:1 1:1 4:1 5:1" },
     { "2.7 hints NUMA [0,1]", "G0=1@0 G1=1@1", "0.1", E, IL, NULL, NULL,
       "0.2 => G1:0.2; 0.5 => G1:0.5; 0.5 => G0:0.5; 0.4 => G0:0.4; 0.4 => G0:0.1 G1:0.3" },
-    { "2.6 the over-allocation INTERLEAVED; differs, clamped",
-      "G0=1@0 G1=1@1 G2=1@0 G3=1@1", "0.1", E, IL, NULL, NULL,
+    { "2.6 the over-allocation INTERLEAVED; differs, clamped", "G0=1@0 G1=1@1 G2=1@0 G3=1@1", "0.1",
+      E, IL, NULL, NULL,
       "0.3 => G3:0.3; 0.3 => G3:0.3; 0.9 => G2:0.9; 0.9 => G0:0.9; 1.2 => G1:0.8 G3:0.4" },
-    { "2.6 the over-allocation PREFER_SINGLE_NODE; differs, clamped",
-      "G0=1@0 G1=1@1 G2=1@0 G3=1@1", "0.1", E, SN, NULL, NULL,
+    { "2.6 the over-allocation PREFER_SINGLE_NODE; differs, clamped", "G0=1@0 G1=1@1 G2=1@0 G3=1@1",
+      "0.1", E, SN, NULL, NULL,
       "0.3 => G3:0.3; 0.3 => G3:0.3; 0.9 => G1:0.9; 0.9 => G2:0.9; 1.2 => G0:0.8 G3:0.4" },
-    { "2.9 affinity: a0,a1@0 a2,a3@1", "npu.device/a0=1@0 npu.device/a1=1@0 npu.device/a2=1@1"
-      " npu.device/a3=1@1", NULL, E, SN, NULL, NULL,
-      "npu.device=1 => a0:1; npu.device=2 => a2:1 a3:1" },
+    { "2.9 affinity: a0,a1@0 a2,a3@1",
+      "npu.device/a0=1@0 npu.device/a1=1@0 npu.device/a2=1@1"
+      " npu.device/a3=1@1",
+      NULL, E, SN, NULL, NULL, "npu.device=1 => a0:1; npu.device=2 => a2:1 a3:1" },
     { "2.9 affinity: 3 cpus and a gpu per node, E",
       "npu.device/x0=1@0 npu.device/x1=1@1 npu.device/x2=1@2 npu.device/x3=1@3"
       " cpu/a0=1@0 cpu/a1=1@0 cpu/a2=1@0 cpu/b0=1@1 cpu/b1=1@1 cpu/b2=1@1"
-      " cpu/c0=1@2 cpu/c1=1@2 cpu/c2=1@2 cpu/d0=1@3 cpu/d1=1@3 cpu/d2=1@3", NULL, E, SN, NULL,
-      "npu.device/x0:1 npu.device/x2:1",
+      " cpu/c0=1@2 cpu/c1=1@2 cpu/c2=1@2 cpu/d0=1@3 cpu/d1=1@3 cpu/d2=1@3",
+      NULL, E, SN, NULL, "npu.device/x0:1 npu.device/x2:1",
       "npu.device=2 cpu=4 => x1:1 x3:1 b0:1 b1:1 d0:1 d1:1" },
     { "2.9 affinity: 3 cpus and a gpu per node, F",
       "npu.device/x0=1@0 npu.device/x1=1@1 npu.device/x2=1@2 npu.device/x3=1@3"
       " cpu/a0=1@0 cpu/a1=1@0 cpu/a2=1@0 cpu/b0=1@1 cpu/b1=1@1 cpu/b2=1@1"
-      " cpu/c0=1@2 cpu/c1=1@2 cpu/c2=1@2 cpu/d0=1@3 cpu/d1=1@3 cpu/d2=1@3", NULL, F, SN, NULL,
-      "npu.device/x0:1 npu.device/x2:1",
+      " cpu/c0=1@2 cpu/c1=1@2 cpu/c2=1@2 cpu/d0=1@3 cpu/d1=1@3 cpu/d2=1@3",
+      NULL, F, SN, NULL, "npu.device/x0:1 npu.device/x2:1",
       "npu.device=2 cpu=4 => x1:1 x3:1 b0:1 b1:1 d0:1 d1:1" },
     { "2.9 FILL: npu1 first, then 1.5 of three gpus on nodes 0,1,2",
       "npu.device/n1=1@1 gpu0=1@0 gpu1=1@1 gpu2=1@2", "0.1", F, IL, NULL, NULL,
       "npu.device=1 x.shares=1.5 => n1:1 gpu1:1 gpu0:0.5" },
-    { "the same with EVENLY: the hinted node alone if it can", "npu.device/n1=1@1 gpu0=1@0"
-      " gpu1=1@1 gpu2=1@2", "0.1", E, IL, NULL, NULL,
-      "npu.device=1 x.shares=0.5 => n1:1 gpu1:0.5" },
+    { "the same with EVENLY: the hinted node alone if it can",
+      "npu.device/n1=1@1 gpu0=1@0"
+      " gpu1=1@1 gpu2=1@2",
+      "0.1", E, IL, NULL, NULL, "npu.device=1 x.shares=0.5 => n1:1 gpu1:0.5" },
     { "2.9 9 cpus of 4 units, gpus on nodes 1,2: FILL",
       "g1=1@1 g2=1@2 cpu/0=4@0 cpu/1=4@0 cpu/2=4@0 cpu/3=4@1 cpu/4=4@1 cpu/5=4@1"
-      " cpu/6=4@2 cpu/7=4@2 cpu/8=4@2", "0.1", F, SN, NULL, NULL,
-      "x.shares=2 cpu=26 => g1:1 g2:1 3:4 4:4 5:4 6:4 7:4 8:4 0:2" },
+      " cpu/6=4@2 cpu/7=4@2 cpu/8=4@2",
+      "0.1", F, SN, NULL, NULL, "x.shares=2 cpu=26 => g1:1 g2:1 3:4 4:4 5:4 6:4 7:4 8:4 0:2" },
     { "2.9 9 cpus of 4 units, gpus on nodes 1,2: EVENLY 8/9/9",
       "g1=1@1 g2=1@2 cpu/0=4@0 cpu/1=4@0 cpu/2=4@0 cpu/3=4@1 cpu/4=4@1 cpu/5=4@1"
-      " cpu/6=4@2 cpu/7=4@2 cpu/8=4@2", "0.1", E, SN, NULL, NULL,
+      " cpu/6=4@2 cpu/7=4@2 cpu/8=4@2",
+      "0.1", E, SN, NULL, NULL,
       "x.shares=2 cpu=26 => g1:1 g2:1 3:3 4:3 5:3 6:3 7:3 8:3 0:3 1:3 2:2" },
     { "a kind that is not asked for leaves the hint alone (differs: upstream forgets it)",
       "npu.device/n1=1@1 g0=1@0 g1=1@1 cpu/0=1@0 cpu/1=1@1", "0.1", E, IL, NULL, NULL,
       "npu.device=1 cpu=1 => n1:1 cpu/1:1" },
-    { "beyond the hinted node: as declared", "npu.device/n0=1@0 cpu/c0=1@0 cpu/c1=1@2 cpu/c2=1@1"
-      " cpu/c3=1@2 cpu/c4=1@1", NULL, E, IL, NULL, NULL,
-      "npu.device=1 cpu=3 => n0:1 c0:1 c1:1 c2:1" },
+    { "beyond the hinted node: as declared",
+      "npu.device/n0=1@0 cpu/c0=1@0 cpu/c1=1@2 cpu/c2=1@1"
+      " cpu/c3=1@2 cpu/c4=1@1",
+      NULL, E, IL, NULL, NULL, "npu.device=1 cpu=3 => n0:1 c0:1 c1:1 c2:1" },
     { "single node: fewest nodes before best fit", "a=1@0 b=0.9@0 c=1@1 d=0.9@1", "0.1", E, SN,
       NULL, NULL, "1.8 => c:0.9 d:0.9; 1.8 => a:0.9 b:0.9" },
-    { "single node: a node that can serve all comes first", "npu.device/a=1@0 npu.device/b=1@1"
-      " npu.device/c=1@1 npu.device/d=1@1", NULL, E, SN, NULL, "npu.device/d:1",
-      "npu.device=2 => b:1 c:1" },
+    { "single node: a node that can serve all comes first",
+      "npu.device/a=1@0 npu.device/b=1@1"
+      " npu.device/c=1@1 npu.device/d=1@1",
+      NULL, E, SN, NULL, "npu.device/d:1", "npu.device=2 => b:1 c:1" },
     { "nodes not known are one node", "a=1@-1 b=1@-1 cpu/0=1@0 cpu/1=1@-1", "0.1", E, IL, NULL,
       NULL, "x.shares=1 cpu=1 => b:1 cpu/1:1" },
 };
@@ -228,20 +236,20 @@ static const struct scenario fraction[] = {
     { "F10 E 1.75; differs, exact: not 0.75 + 0.75", "a0=1 a1=1", "0.25", E, IL, NULL, NULL,
       "1.75 => a0:1 a1:0.75" },
     { "F10 F 1.75", "a0=1 a1=1", "0.25", F, IL, NULL, NULL, "1.75 => a0:1 a1:0.75" },
-    { "F10 E .52, .42, 3.99; differs, exact: refused, upstream gives .5, .25, nothing",
-      "a0=1 a1=1", "0.25", E, IL, NULL, NULL,
+    { "F10 E .52, .42, 3.99; differs, exact: refused, upstream gives .5, .25, nothing", "a0=1 a1=1",
+      "0.25", E, IL, NULL, NULL,
       "0.52 => " MULTIPLE "; 0.42 => " MULTIPLE "; 3.99 => " MULTIPLE "; 4 => " INSUFFICIENT },
-    { "F10 F .52, .42, 3.99; differs, exact: refused, upstream gives .5, .25, nothing",
-      "a0=1 a1=1", "0.25", F, IL, NULL, NULL,
+    { "F10 F .52, .42, 3.99; differs, exact: refused, upstream gives .5, .25, nothing", "a0=1 a1=1",
+      "0.25", F, IL, NULL, NULL,
       "0.52 => " MULTIPLE "; 0.42 => " MULTIPLE "; 3.99 => " MULTIPLE "; 4 => " INSUFFICIENT },
-    { "F10 F q .3 .5; differs, exact: refused, upstream gives .3", "a0=1 a1=1", "0.3", F, IL,
-      NULL, NULL, "0.5 => " MULTIPLE "; 0.3 => a0:0.3" },
+    { "F10 F q .3 .5; differs, exact: refused, upstream gives .3", "a0=1 a1=1", "0.3", F, IL, NULL,
+      NULL, "0.5 => " MULTIPLE "; 0.3 => a0:0.3" },
 };
 
-#define HETERO                                                                                     \
-    "cuda.device:1g.5gb-mig/a0=1 cuda.device:1g.5gb-mig/a1=1 cuda.device/a2=1 cuda.device/a3=1"   \
+#define HETERO                                                                                  \
+    "cuda.device:1g.5gb-mig/a0=1 cuda.device:1g.5gb-mig/a1=1 cuda.device/a2=1 cuda.device/a3=1" \
     " cuda.device:3g.20gb-mig/a4=1"
-#define MIG_SHARES                                                                                 \
+#define MIG_SHARES \
     "cuda.device:1g.5gb-mig/a0=1 cuda.device:1g.5gb-mig/a1=1 cuda.shares/a2=1 cuda.shares/a3=1"
 #define MIG "cuda.device:1g.5gb-mig"
 
@@ -250,17 +258,19 @@ static const struct scenario exclusive[] = {
       "cuda.device=2 " MIG "=1 => " COMBINATION " cuda.device"
       "; cuda.device:3g.20gb-mig=1 " MIG "=1 => " COMBINATION " cuda.device:3g.20gb-mig" },
     { "X2", HETERO, NULL, E, IL, NULL, NULL,
-      "cuda.device=3 => " INSUFFICIENT " cuda.device; cuda.device=2 => a2:1 a3:1;" MIG "=0 => ;"
-      MIG "=1.1 => " ARGUMENT " " MIG ";" MIG "=2 => " ARGUMENT " " MIG ";" MIG "=1 => a0:1;"
-      MIG "=1 => a1:1;" MIG "=1 => " INSUFFICIENT " " MIG },
+      "cuda.device=3 => " INSUFFICIENT " cuda.device; cuda.device=2 => a2:1 a3:1;" MIG "=0 => ;" MIG
+      "=1.1 => " ARGUMENT " " MIG ";" MIG "=2 => " ARGUMENT " " MIG ";" MIG "=1 => a0:1;" MIG
+      "=1 => a1:1;" MIG "=1 => " INSUFFICIENT " " MIG },
     { "X3", MIG_SHARES, "0.01", F, IL, NULL, NULL,
-      "cuda.shares=2.5 => " INSUFFICIENT " cuda.shares; cuda.shares=2 => a2:1 a3:1;"
-      MIG "=0.3 => " ARGUMENT " " MIG ";" MIG "=1.5 => " ARGUMENT " " MIG ";" MIG "=1 => a0:1;"
-      MIG "=1 => a1:1;" MIG "=1 => " INSUFFICIENT " " MIG },
+      "cuda.shares=2.5 => " INSUFFICIENT " cuda.shares; cuda.shares=2 => a2:1 a3:1;" MIG
+      "=0.3 => " ARGUMENT " " MIG ";" MIG "=1.5 => " ARGUMENT " " MIG ";" MIG "=1 => a0:1;" MIG
+      "=1 => a1:1;" MIG "=1 => " INSUFFICIENT " " MIG },
     { "2.5 EVENLY splits no unique device (differs: upstream gives .75 + .75)", MIG_SHARES, "0.01",
       E, IL, NULL, NULL, MIG "=1.5 => " ARGUMENT " " MIG ";" MIG "=1 => a0:1" },
-    { "a device held under another name is not offered", "cuda.shares/g0=1 cuda.shares/g1=1"
-      " cuda.device/g0=1 cuda.device/g1=1", "0.1", E, IL, NULL, NULL,
+    { "a device held under another name is not offered",
+      "cuda.shares/g0=1 cuda.shares/g1=1"
+      " cuda.device/g0=1 cuda.device/g1=1",
+      "0.1", E, IL, NULL, NULL,
       "cuda.shares=0.2 => cuda.shares/g1:0.2; cuda.device=2 => " INSUFFICIENT " cuda.device;"
       "cuda.device=1 => cuda.device/g0:1; cuda.shares=1 => " INSUFFICIENT " cuda.shares;"
       "cuda.shares=0.8 => cuda.shares/g1:0.8; free 1;"
@@ -341,8 +351,10 @@ static const struct scenario kernels[] = {
       "nofrag cpu=1 mem=512 x.shares=0.4 => " FRAGMENTED ";"
       "cpu=1 mem=512 x.shares=0.4 => g0:0.2 g1:0.2 cpu/1:1 root:512;"
       "is g0:1 g1:1 cpu/0:1 cpu/1:1 cpu/2:1 cpu/3:0 root:1536" },
-    { "W1, the cpus of one node", "g0=1@0 g1=1@1 cpu/0=1@0 cpu/1=1@0 cpu/2=1@0 cpu/3=1@0"
-      " mem/root=4096", "0.1", E, SN, NULL, NULL,
+    { "W1, the cpus of one node",
+      "g0=1@0 g1=1@1 cpu/0=1@0 cpu/1=1@0 cpu/2=1@0 cpu/3=1@0"
+      " mem/root=4096",
+      "0.1", E, SN, NULL, NULL,
       "cpu=1 mem=512 x.shares=0.8 => g1:0.8 cpu/0:1 root:512;"
       "cpu=1 mem=512 x.shares=0.8 => g0:0.8 cpu/1:1 root:512; is root:1024;"
       "nofrag cpu=1 mem=512 x.shares=0.4 => " FRAGMENTED ";"
@@ -381,11 +393,11 @@ static const struct scenario quanta[] = {
       NULL, NULL, "x.shares=0.25 cpu=1 => A:0.25 cpu/4:1; x.shares=0.1 cpu=1 => B:0.1 cpu/0:1" },
 };
 
-#define RUN(rows)                                                                                  \
-    static void test_##rows(void **state)                                                          \
-    {                                                                                              \
-        (void)state;                                                                               \
-        run_all(rows, AQ_COUNT(rows));                                                             \
+#define RUN(rows)                         \
+    static void test_##rows(void **state) \
+    {                                     \
+        (void)state;                      \
+        run_all(rows, AQ_COUNT(rows));    \
     }
 RUN(worked)
 RUN(issue_85)
@@ -485,8 +497,8 @@ static void test_densities(void **state)
 {
     (void)state;
     for (int strategy = E; strategy <= F; strategy++) {
-        const struct scenario s = { "G1", EIGHT, "0.1", (enum alloc_strategy)strategy, IL, NULL,
-                                    NULL, "" };
+        const struct scenario s = { "G1", EIGHT, "0.1", (enum alloc_strategy)strategy,
+                                    IL,   NULL,  NULL,  "" };
 
         for (int64_t tenths = 1; tenths <= 80; tenths++) {
             AQ_CLEANUP(alloc_map_freep) struct alloc_map *map = scenario_map(&s);

@@ -1,7 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -114,7 +117,8 @@ static void test_dates(void **state)
         int64_t usec; /* -1 = refused */
         const char *iso;
     } rows[] = {
-        { "2026-11-21T01:02:03.456789+00:00", 1795222923456789, "2026-11-21T01:02:03.456789+00:00" },
+        { "2026-11-21T01:02:03.456789+00:00", 1795222923456789,
+          "2026-11-21T01:02:03.456789+00:00" },
         { "2026-11-21 01:02:03Z", 1795222923000000, "2026-11-21T01:02:03+00:00" },
         { "2026-11-21T10:02:03+09:00", 1795222923000000, "2026-11-21T01:02:03+00:00" },
         { "2026-11-21T10:02:03+0900", 1795222923000000, "2026-11-21T01:02:03+00:00" },
@@ -149,9 +153,12 @@ static void test_durations(void **state)
         const char *text;
         int64_t usec;
     } rows[] = {
-        { "10", 10000000 }, { "10s", 10000000 },     { "1.5h", 5400000000 }, { "1h30m", 5400000000 },
-        { "7d", 604800000000 }, { "0", 0 },          { "-1", -1 },           { "", -1 },
-        { "5x", -1 },       { "99999999999999w", -1 }, { "1.", -1 },         { "1h 5", -1 },
+        { "10", 10000000 },     { "10s", 10000000 },
+        { "1.5h", 5400000000 }, { "1h30m", 5400000000 },
+        { "7d", 604800000000 }, { "0", 0 },
+        { "-1", -1 },           { "", -1 },
+        { "5x", -1 },           { "99999999999999w", -1 },
+        { "1.", -1 },           { "1h 5", -1 },
     };
 
     (void)state;
@@ -205,9 +212,9 @@ static void test_utf8(void **state)
         const char *text;
         bool valid;
     } rows[] = {
-        { "plain", true },      { "\xc3\xa9", true },         { "\xf0\x9f\x98\x80", true },
-        { "\xc0\x80", false },  { "\xed\xa0\x80", false },    { "\xf4\x90\x80\x80", false },
-        { "\x80", false },      { "\xe2\x82", false },        { "\xff", false },
+        { "plain", true },     { "\xc3\xa9", true },      { "\xf0\x9f\x98\x80", true },
+        { "\xc0\x80", false }, { "\xed\xa0\x80", false }, { "\xf4\x90\x80\x80", false },
+        { "\x80", false },     { "\xe2\x82", false },     { "\xff", false },
     };
     char out[4];
     uint32_t code;
@@ -220,7 +227,7 @@ static void test_utf8(void **state)
 
         if (c >= 0xd800 && c < 0xe000)
             continue;
-        len = utf8_encode(c, out);
+        len = utf8_write(c, out);
         assert_int_equal(utf8_decode(out, len, &code), len);
         assert_int_equal(code, c);
     }
@@ -248,9 +255,27 @@ static void test_jsonw(void **state)
     jsonw_object_end(&w);
     jsonw_member_null(&w, "z");
     jsonw_object_end(&w);
-    assert_string_equal(out.data,
-                        "{\"a\\\"b\":\"x\\n\\u0001\xef\xbf\xbd\xc3\xa9\",\"n\":[-9223372036854775808,"
-                        "0,0.1,1e+300,true,null],\"o\":{},\"z\":null}");
+    assert_string_equal(
+        out.data, "{\"a\\\"b\":\"x\\n\\u0001\xef\xbf\xbd\xc3\xa9\",\"n\":[-9223372036854775808,"
+                  "0,0.1,1e+300,true,null],\"o\":{},\"z\":null}");
+}
+
+/* Programs that were started without HOME use the home of the user database. */
+static void test_user_folders(void **state)
+{
+    AQ_CLEANUP(aq_freep) char *by_home = NULL, *by_database = NULL, *expected = NULL;
+    const struct passwd *user = getpwuid(geteuid());
+
+    (void)state;
+    assert_non_null(user);
+    (void)unsetenv("XDG_CONFIG_HOME");
+    (void)setenv("HOME", "/somewhere", 1);
+    by_home = fs_user_config_dir();
+    assert_string_equal(by_home, "/somewhere/.config/aliquot");
+    (void)unsetenv("HOME");
+    by_database = fs_user_config_dir();
+    expected = aq_format("%s/.config/aliquot", user->pw_dir);
+    assert_string_equal(by_database, expected);
 }
 
 static void test_fs(void **state)
@@ -281,15 +306,38 @@ static void test_fs(void **state)
     assert_int_equal(fs_remove_tree(AT_FDCWD, dir, &err), 0);
 }
 
+static void test_folders_that_were_made(void **state)
+{
+    char top[] = "/tmp/folders-XXXXXX";
+    AQ_CLEANUP(aq_freep) char *path = NULL, *kept = NULL;
+
+    (void)state;
+    assert_non_null(mkdtemp(top));
+    path = aq_format("%s/one/two", top);
+    kept = fs_find_existing(path);
+    assert_string_equal(kept, top);
+    assert_int_equal(fs_mkdirs(path, 0700, NULL), 0);
+    fs_remove_folders(path, kept);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(rmdir(top), 0); /* was kept, and is empty */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),     cmocka_unit_test(test_strbuf),
-        cmocka_unit_test(test_map),       cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_dates),     cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_uuid),      cmocka_unit_test(test_ordered_uuid),
-        cmocka_unit_test(test_utf8),      cmocka_unit_test(test_jsonw),
+        cmocka_unit_test(test_error),
+        cmocka_unit_test(test_strbuf),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_uuid),
+        cmocka_unit_test(test_ordered_uuid),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_jsonw),
         cmocka_unit_test(test_fs),
+        cmocka_unit_test(test_user_folders),
+        cmocka_unit_test(test_folders_that_were_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -94,10 +95,8 @@ static void test_refused(void **state)
         int want;
         const char *says;
     } rows[] = {
-        { "{}", 0644, -EPERM, "chmod 600" },
-        { "{}", 0600, 0, "" },
-        { "[]", 0600, -EBADMSG, "not an object" },
-        { "{", 0600, -EBADMSG, "line 1" },
+        { "{}", 0644, -EPERM, "chmod 600" },       { "{}", 0600, 0, "" },
+        { "[]", 0600, -EBADMSG, "not an object" }, { "{", 0600, -EBADMSG, "line 1" },
         { "{\"profiles\": 3}", 0600, 0, "" },
     };
     char path[128];
@@ -110,8 +109,8 @@ static void test_refused(void **state)
         struct cli_config config;
         struct aq_error err = { 0 };
 
-        assert_int_equal(fs_write_atomic(-100, path, rows[i].text, strlen(rows[i].text), 0600,
-                                         NULL), 0);
+        assert_int_equal(
+            fs_write_atomic(-100, path, rows[i].text, strlen(rows[i].text), 0600, NULL), 0);
         assert_int_equal(chmod(path, rows[i].mode), 0);
         assert_row(cli_config_load(&config, NULL, NULL, &err) == rows[i].want, "%zu: %s", i,
                    err.text);

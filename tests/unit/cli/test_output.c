@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -7,7 +8,9 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "cli/opt.h"
-#include "cli/output.h"
+#include "cli/output/output.h"
+#include "cli/output/table.h"
+#include "model/status.h"
 
 static const struct column columns[] = {
     { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
@@ -115,6 +118,21 @@ static void test_machine(void **state)
                     "  reason: \"no \\x1b[31m, \\\"room\\\"\"\n");
 }
 
+/* Whatever may stand in a column of states has a colour, each word by its meaning. */
+static void test_every_state_has_a_colour(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SESSION_STATUS_COUNT; i++)
+        assert_non_null(table_status_colour(session_status_name(i)));
+    for (int i = 0; i < KERNEL_STATUS_COUNT; i++)
+        assert_non_null(table_status_colour(kernel_status_name(i)));
+    for (int i = 0; i < AGENT_STATUS_COUNT; i++)
+        assert_non_null(table_status_colour(agent_status_name(i)));
+    assert_string_equal(table_status_colour("active"), table_status_colour("RUNNING"));
+    assert_string_not_equal(table_status_colour("ERROR"), table_status_colour("RUNNING"));
+    assert_null(table_status_colour("UNDEFINED"));
+}
+
 static void test_record(void **state)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -166,14 +184,88 @@ static void test_refused(void **state)
 static void test_yaml_round_trip(void **state)
 {
     static const char *const texts[] = {
-        "", " ", "a", "a b", "a  b", "a ", " a", "null", "Null", "~", "true", "Yes", "no", "ON",
-        "off", "y", "n", "1", "-1", "1.5", "1e3", "0x1f", "0o7", "017", "1_000", "12:30:45",
-        "2026-11-21", "2026-11-21T01:02:03Z", ".inf", ".NaN", "inf", "-", "- a", "?", "? a", ":",
-        "a: b", "a:b", "#", "a #b", "a#b", "&a", "*a", "!a", "!!str a", "|", ">", "'", "\"",
-        "a'b", "a\"b", "\\", "a\\nb", "%a", "@a", "`a", "{a}", "[a]", "a,b", "a, b", "=", "<<",
-        "---", "...", "--- a", "line\nline", "\n", "tab\there", "\ttab", "\r", "\x01\x1b\x7f",
-        "h\xc3\xa9llo", "\xed\x95\x9c\xea\xb5\xad", "\xf0\x9f\x98\x80", "\xc2\x85",
-        "\xe2\x80\xa8", ("\xef\xbb\xbf" "bom"), "/usr/bin", "_a", "a@b.c", "key=value",
+        "",
+        " ",
+        "a",
+        "a b",
+        "a  b",
+        "a ",
+        " a",
+        "null",
+        "Null",
+        "~",
+        "true",
+        "Yes",
+        "no",
+        "ON",
+        "off",
+        "y",
+        "n",
+        "1",
+        "-1",
+        "1.5",
+        "1e3",
+        "0x1f",
+        "0o7",
+        "017",
+        "1_000",
+        "12:30:45",
+        "2026-11-21",
+        "2026-11-21T01:02:03Z",
+        ".inf",
+        ".NaN",
+        "inf",
+        "-",
+        "- a",
+        "?",
+        "? a",
+        ":",
+        "a: b",
+        "a:b",
+        "#",
+        "a #b",
+        "a#b",
+        "&a",
+        "*a",
+        "!a",
+        "!!str a",
+        "|",
+        ">",
+        "'",
+        "\"",
+        "a'b",
+        "a\"b",
+        "\\",
+        "a\\nb",
+        "%a",
+        "@a",
+        "`a",
+        "{a}",
+        "[a]",
+        "a,b",
+        "a, b",
+        "=",
+        "<<",
+        "---",
+        "...",
+        "--- a",
+        "line\nline",
+        "\n",
+        "tab\there",
+        "\ttab",
+        "\r",
+        "\x01\x1b\x7f",
+        "h\xc3\xa9llo",
+        "\xed\x95\x9c\xea\xb5\xad",
+        "\xf0\x9f\x98\x80",
+        "\xc2\x85",
+        "\xe2\x80\xa8",
+        ("\xef\xbb\xbf"
+         "bom"),
+        "/usr/bin",
+        "_a",
+        "a@b.c",
+        "key=value",
     };
     static const char script[] =
         "import json,sys,yaml\n"
@@ -192,10 +284,11 @@ static void test_yaml_round_trip(void **state)
     if (system("python3 -c 'import yaml' 2>/dev/null") != 0)
         skip();
     for (size_t i = 0; i < AQ_COUNT(texts); i++) {
-        assert_int_equal(json_array_append_new(json_object_get(root, "texts"),
-                                               json_string(texts[i])), 0);
-        assert_int_equal(json_object_set_new(json_object_get(root, "empty"), texts[i],
-                                             json_string(texts[i])), 0);
+        assert_int_equal(
+            json_array_append_new(json_object_get(root, "texts"), json_string(texts[i])), 0);
+        assert_int_equal(
+            json_object_set_new(json_object_get(root, "empty"), texts[i], json_string(texts[i])),
+            0);
     }
     yaml_write(root, &yaml);
     assert_true(strbuf_ok(&yaml));
@@ -253,13 +346,10 @@ static void test_cells(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_table_width),
-        cmocka_unit_test(test_machine),
-        cmocka_unit_test(test_record),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_yaml_round_trip),
-        cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_table),           cmocka_unit_test(test_table_width),
+        cmocka_unit_test(test_machine),         cmocka_unit_test(test_every_state_has_a_colour),
+        cmocka_unit_test(test_record),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_yaml_round_trip), cmocka_unit_test(test_cells),
     };
 
     (void)setlocale(LC_CTYPE, "C.UTF-8");

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "cli/client.h"
-#include "cli/people.h"
-#include "cli/spec.h"
+#include "cli/admin/accounts.h"
+#include "cli/session/session_spec.h"
 
 static void test_resources(void **state)
 {
@@ -41,9 +42,10 @@ static void test_resources(void **state)
 /* The shell gives the words back as they were. */
 static void test_quoting(void **state)
 {
-    static const char *const words[] = { "echo",   "a b",  "",      "it's",      "$HOME", "`id`", "a\nb",
-                             "\\",     "*",    "~",     "--x=1",     "\"",    "a;b",  "#",
-                             "'",      "!",    "a=b c", "\xed\x95\x9c", "-",  "%d",   NULL };
+    static const char *const words[] = { "echo", "a b", "",  "it's", "$HOME", "`id`",
+                                         "a\nb", "\\",  "*", "~",    "--x=1", "\"",
+                                         "a;b",  "#",   "'", "!",    "a=b c", "\xed\x95\x9c",
+                                         "-",    "%d",  NULL };
     AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf want = STRBUF_INIT;
     int count = (int)AQ_COUNT(words) - 1;
@@ -86,7 +88,7 @@ static void test_names(void **state)
         struct spec_opts spec = { .name = rows[i].given };
         const char *argv[] = { rows[i].command };
         AQ_CLEANUP(aq_freep) char *name = spec_make_name(&spec, rows[i].command != NULL,
-                                                              (char *const *)argv);
+                                                         (char *const *)argv);
 
         assert_row(strncmp(name, rows[i].stem, strlen(rows[i].stem)) == 0, "%zu: %s", i, name);
         assert_row(strlen(name) <= 64 && strlen(name) >= 4, "%zu: %s", i, name);
@@ -115,11 +117,12 @@ static void test_request(void **state)
     cli.config.values[SETTING_IMAGE] = image;
     cli.config.values[SETTING_GROUP] = group;
     assert_row(spec_to_json(&cli, &spec, true, 2, argv, 3, &body, &err) == 0, "%s", err.text);
-    want = json_pack("{s:s, s:s, s:s, s:s, s:i, s:[s], s:b, s:b, s:s, s:{s:{s:s,s:s}, s:{s:s,s:s}}}",
-                     "name", "job-3", "type", "batch", "image", "img", "group", "team",
-                     "batch_timeout", 90, "dependencies", "first", "enqueueOnly", 1,
-                     "reuseIfExists", 0, "startupCommand", "exec echo 'a b'", "config", "resources",
-                     "cpu", "2", "mem", "1g", "environ", "A", "b=c", "SPEC_TEST", "here");
+    want = json_pack(
+        "{s:s, s:s, s:s, s:s, s:i, s:[s], s:b, s:b, s:s, s:{s:{s:s,s:s}, s:{s:s,s:s}}}", "name",
+        "job-3", "type", "batch", "image", "img", "group", "team", "batch_timeout", 90,
+        "dependencies", "first", "enqueueOnly", 1, "reuseIfExists", 0, "startupCommand",
+        "exec echo 'a b'", "config", "resources", "cpu", "2", "mem", "1g", "environ", "A", "b=c",
+        "SPEC_TEST", "here");
     assert_non_null(want);
     assert_true(json_equal(body, want));
     json_decref(body);
@@ -127,6 +130,33 @@ static void test_request(void **state)
     assert_int_equal(unsetenv("SPEC_TEST"), 0);
     assert_int_equal(spec_to_json(&cli, &spec, true, 2, argv, 0, &body, &err), -EINVAL);
     assert_non_null(strstr(err.text, "--env SPEC_TEST"));
+}
+
+/* Each of several has its index, which a variable of the user's replaces. */
+static void test_array(void **state)
+{
+    static const char *environ[] = { "SLURM_ARRAY_TASK_MIN=mine" };
+    struct spec_opts spec = { .name = "job", .environ = { environ, 1, 1 }, .array_count = 12 };
+    char line[] = "true", *argv[] = { line, NULL };
+    struct cli cli = { .verb = NULL };
+    json_t *body = NULL, *want;
+
+    (void)state;
+    assert_int_equal(spec_to_json(&cli, &spec, true, 1, argv, 12, &body, NULL), 0);
+    want = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "ALIQUOT_ARRAY_INDEX", "11",
+                     "ALIQUOT_ARRAY_COUNT", "12", "SLURM_ARRAY_TASK_ID", "11",
+                     "SLURM_ARRAY_TASK_COUNT", "12", "SLURM_ARRAY_TASK_MIN", "mine",
+                     "SLURM_ARRAY_TASK_MAX", "11", "SLURM_ARRAY_TASK_STEP", "1");
+    assert_non_null(want);
+    assert_true(json_equal(json_object_get(json_object_get(body, "config"), "environ"), want));
+    json_decref(body);
+    json_decref(want);
+    spec.environ.count = 0;
+    spec.array_count = 0;
+    assert_int_equal(spec_to_json(&cli, &spec, true, 1, argv, 0, &body, NULL), 0);
+    assert_int_equal(json_object_size(json_object_get(json_object_get(body, "config"), "environ")),
+                     0);
+    json_decref(body);
 }
 
 static void test_people_body(void **state)
@@ -151,15 +181,16 @@ static void test_people_body(void **state)
     };
     static const char *slots[] = { "cpu=1" }, *names[] = { "a", "b" };
     struct target empty = { .text = NULL }, full = {
-        "x", { true, 0 }, { true, INT64_C(120000000) }, 2, 2, { slots, 1, 1 }, { names, 2, 2 }, true,
+        "x",  { true, 0 }, { true, INT64_C(120000000) }, 2, 2, { slots, 1, 1 }, { names, 2, 2 },
+        true,
     };
     json_t *body = NULL, *want;
 
     (void)state;
-    assert_int_equal(people_body(opts, &empty, &body, NULL), 0);
+    assert_int_equal(accounts_request_body(opts, &empty, &body, NULL), 0);
     assert_int_equal(json_object_size(body), 0);
     json_decref(body);
-    assert_int_equal(people_body(opts, &full, &body, NULL), 0);
+    assert_int_equal(accounts_request_body(opts, &full, &body, NULL), 0);
     want = json_pack("{s:s, s:i, s:i, s:b, s:s, s:{s:s}, s:[s,s]}", "full_name", "x", "count", 0,
                      "idle_sec", 120, "is_active", 0, "policy", "requeue", "total_slots", "cpu",
                      "1", "groups", "a", "b");
@@ -167,7 +198,7 @@ static void test_people_body(void **state)
     json_decref(body);
     json_decref(want);
     slots[0] = "cpu";
-    assert_int_equal(people_body(opts, &full, &body, NULL), -EINVAL);
+    assert_int_equal(accounts_request_body(opts, &full, &body, NULL), -EINVAL);
 }
 
 static void test_refusals(void **state)
@@ -178,12 +209,15 @@ static void test_refusals(void **state)
         enum cli_exit want;
         const char *says;
     } rows[] = {
-        { 401, "{\"type\":\"https://api.backend.ai/probs/auth-failed\",\"title\":\"T\","
-               "\"msg\":\"Signature mismatch\"}", CLI_EXIT_DENIED, "Signature mismatch" },
+        { 401,
+          "{\"type\":\"https://api.backend.ai/probs/auth-failed\",\"title\":\"T\","
+          "\"msg\":\"Signature mismatch\"}",
+          CLI_EXIT_DENIED, "Signature mismatch" },
         { 404, "{\"type\":\"x/object-not-found\",\"title\":\"No such session.\"}",
           CLI_EXIT_NOT_FOUND, "No such session." },
-        { 400, "{\"type\":\"https://api.backend.ai/probs/invalid-api-params\",\"title\":\"T\","
-               "\"msg\":\"Input validation error\",\"data\":{\"name\":\"is required\"}}",
+        { 400,
+          "{\"type\":\"https://api.backend.ai/probs/invalid-api-params\",\"title\":\"T\","
+          "\"msg\":\"Input validation error\",\"data\":{\"name\":\"is required\"}}",
           CLI_EXIT_INVALID, "name: is required" },
         { 400, "{\"type\":\"x/session-already-exists\",\"title\":\"T\"}", CLI_EXIT_CONFLICT, "T" },
         { 412, "{}", CLI_EXIT_CONFLICT, "status 412" },
@@ -208,11 +242,9 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resources),
-        cmocka_unit_test(test_quoting),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_request),
-        cmocka_unit_test(test_people_body),
+        cmocka_unit_test(test_resources), cmocka_unit_test(test_quoting),
+        cmocka_unit_test(test_names),     cmocka_unit_test(test_request),
+        cmocka_unit_test(test_array),     cmocka_unit_test(test_people_body),
         cmocka_unit_test(test_refusals),
     };
 

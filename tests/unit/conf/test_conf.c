@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Settings from files, drop-ins and environment: what is taken, what is refused and how. */
 #include "testing.h"
 

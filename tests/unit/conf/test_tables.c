@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists, pairs, exact fractions and arrays of tables as settings. */
 #include "testing.h"
 
@@ -41,7 +42,8 @@ static const struct conf_table device_table = { sizeof(struct device), device_it
 static const struct conf_table look_table = { sizeof(struct look), look_items, true, true };
 
 static const struct conf_item items[] = {
-    { "", "quantum", CONF_MICRO, offsetof(struct settings, quantum_micro), "0.1", 1, 1000000, 0, "" },
+    { "", "quantum", CONF_MICRO, offsetof(struct settings, quantum_micro), "0.1", 1, 1000000, 0,
+      "" },
     { "", "masks", CONF_LIST, offsetof(struct settings, masks), NULL, 0, 0, 0, "" },
     { "", "attributes", CONF_PAIRS, offsetof(struct settings, attributes), NULL, 0, 0, 0, "" },
     { "", "devices", CONF_TABLES, offsetof(struct settings, devices), NULL, 0, 0, 0, "",
@@ -51,15 +53,14 @@ static const struct conf_item items[] = {
     CONF_TABLE_END,
 };
 
-static const char whole[] =
-    "quantum = 0.05\n"
-    "masks = [\"a\", \"b c\"]\n"
-    "attributes = { driver = \"450\", count = 3, ratio = 0.5, on = true }\n"
-    "devices = [ { id = \"x\", memory = \"2g\", mig.slice = true },\n"
-    "            { id = \"y\", tags = [\"t\", \"u\"] } ]\n"
-    "[formats.\"10g-mig\"]\nunit = \"MIG\"\n"
-    "[formats.shares]\nunit = \"fGPU\"\nextra = 1\n"
-    "[formats.shares.number]\ndigits = 2\n[formats.shares.more]\nx = 1\n";
+static const char whole[] = "quantum = 0.05\n"
+                            "masks = [\"a\", \"b c\"]\n"
+                            "attributes = { driver = \"450\", count = 3, ratio = 0.5, on = true }\n"
+                            "devices = [ { id = \"x\", memory = \"2g\", mig.slice = true },\n"
+                            "            { id = \"y\", tags = [\"t\", \"u\"] } ]\n"
+                            "[formats.\"10g-mig\"]\nunit = \"MIG\"\n"
+                            "[formats.shares]\nunit = \"fGPU\"\nextra = 1\n"
+                            "[formats.shares.number]\ndigits = 2\n[formats.shares.more]\nx = 1\n";
 
 static void test_whole(void **state)
 {

@@ -1,4 +1,5 @@
-/* Charges: exact under threads, processes and SIGKILL at any instruction. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_charge.c - charges: exact under threads, processes and SIGKILL at any instruction */
 #include "testing.h"
 
 #include <signal.h>
@@ -34,7 +35,10 @@ static void test_granules(void **state)
     static const struct {
         uint64_t bytes, granules;
     } rows[] = {
-        { 0, 0 }, { 1, 1 }, { AQ_GPU_GRANULE, 1 }, { AQ_GPU_GRANULE + 1, 2 },
+        { 0, 0 },
+        { 1, 1 },
+        { AQ_GPU_GRANULE, 1 },
+        { AQ_GPU_GRANULE + 1, 2 },
         { UINT64_MAX, UINT64_MAX / AQ_GPU_GRANULE + 1 },
     };
 
@@ -80,14 +84,16 @@ static void test_reclaim_of_each_half(void **state)
     /* swap made, and nobody came after */
     assert_true(charge_reserve(usage, 7, 0, 5, 100));
     slot->intent = (uint64_t)3 << AQ_GPU_CHARGE_SEQ_BITS | ((slot->state + 1) & 0xfffffff);
-    usage->devices[0].charged = (uint64_t)8 << 40 | (uint64_t)7 << 28 | ((slot->state + 1) & 0xfffffff);
+    usage->devices[0].charged = (uint64_t)8 << 40 | (uint64_t)7 << 28
+                                | ((slot->state + 1) & 0xfffffff);
     charge_reclaim(usage, 7, 0);
     assert_int_equal(charge_sum(usage, 0), 0);
 
     /* swap made, and another came after */
     assert_true(charge_reserve(usage, 7, 0, 5, 100));
     slot->intent = (uint64_t)3 << AQ_GPU_CHARGE_SEQ_BITS | ((slot->state + 1) & 0xfffffff);
-    usage->devices[0].charged = (uint64_t)8 << 40 | (uint64_t)7 << 28 | ((slot->state + 1) & 0xfffffff);
+    usage->devices[0].charged = (uint64_t)8 << 40 | (uint64_t)7 << 28
+                                | ((slot->state + 1) & 0xfffffff);
     assert_true(charge_reserve(usage, 8, 0, 2, 100));
     charge_reclaim(usage, 7, 0);
     assert_int_equal(charge_sum(usage, 0), 2);

@@ -1,4 +1,5 @@
-/* What a process holds: small allocations that share granules, objects and their owners. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_ledger.c - what a process holds: small allocations in granules, objects and owners */
 #include "testing.h"
 
 #include <stdlib.h>
@@ -35,10 +36,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    ledger_forget();
+    ledger_after_fork();
     free(gpu_region.usage);
     free(limits);
-    gpu_region_forget();
+    gpu_region_after_fork();
     return 0;
 }
 

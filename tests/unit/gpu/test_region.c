@@ -1,4 +1,5 @@
-/* The hand-over, from the library's side: what it takes from whoever answers, and what not. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_region.c - the handshake from the library's side: what it accepts and what it rejects */
 #include "testing.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ struct answer {
     const char *why;
     bool taken;
     int limits_unsealed, usage_unsealed;
-    int64_t limits_more, usage_more; /* bytes than the files should have */
+    int64_t limits_more, usage_more;              /* bytes than the files should have */
     uint32_t magic, version, size, devices, slot; /* more than it should be */
     int32_t error;
     bool is_dumb, is_short, has_one_file;
@@ -64,16 +65,21 @@ static int make_file(size_t size, int64_t more, int seals, const void *head, siz
 
 static void send_files(int client, const struct answer *answer, const int fds[2])
 {
-    const struct aq_gpu_welcome welcome = { .magic = AQ_GPU_MAGIC, .version = AQ_GPU_VERSION,
-                                            .error = answer->error, .slot = 1 + answer->slot };
+    const struct aq_gpu_welcome welcome = { .magic = AQ_GPU_MAGIC,
+                                            .version = AQ_GPU_VERSION,
+                                            .error = answer->error,
+                                            .slot = 1 + answer->slot };
     size_t len = (answer->has_one_file ? 1 : 2) * sizeof(int);
     union {
         char bytes[CMSG_SPACE(2 * sizeof(int))];
         struct cmsghdr align;
-    } control = { .align = { .cmsg_len = CMSG_LEN(len), .cmsg_level = SOL_SOCKET,
-                             .cmsg_type = SCM_RIGHTS } };
+    } control = {
+        .align = { .cmsg_len = CMSG_LEN(len), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS }
+    };
     struct iovec part = { (void *)&welcome, sizeof(welcome) / (answer->is_short ? 2 : 1) };
-    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = &control,
                               .msg_controllen = CMSG_SPACE(len) };
 
     memcpy(CMSG_DATA(&control.align), fds, len);
@@ -98,8 +104,8 @@ static void *serve(void *data)
     int fds[2] = {
         make_file(sizeof(limits), answer->limits_more, SEALS & ~answer->limits_unsealed, &limits,
                   offsetof(struct aq_gpu_limits, devices)),
-        make_file(sizeof(struct aq_gpu_usage), answer->usage_more,
-                  SEALS & ~answer->usage_unsealed, "", 1),
+        make_file(sizeof(struct aq_gpu_usage), answer->usage_more, SEALS & ~answer->usage_unsealed,
+                  "", 1),
     };
 
     assert_int_equal(recv(client, &hello, sizeof(hello), 0), sizeof(hello));
@@ -133,7 +139,7 @@ static void check(const struct answer *answer, int listener)
         (void)munmap((void *)gpu_region.limits, sizeof(struct aq_gpu_limits));
         (void)munmap(gpu_region.usage, sizeof(struct aq_gpu_usage));
     }
-    gpu_region_forget();
+    gpu_region_after_fork();
 }
 
 static void test_answers(void **state)
@@ -161,12 +167,12 @@ static void test_nobody(void **state)
     assert_int_equal(setenv("ALIQUOT_GPU_SOCKET", "/nonexistent/socket", 1), 0);
     assert_false(gpu_region_attach());
     assert_false(gpu_region_attach()); /* at once: not even tried */
-    gpu_region_forget();
+    gpu_region_after_fork();
     assert_int_equal(unsetenv("ALIQUOT_GPU_SOCKET"), 0);
     assert_false(gpu_region_attach());
     gpu_region_renew();
     gpu_region_count_unknown();
-    gpu_region_forget();
+    gpu_region_after_fork();
 }
 
 int main(void)

@@ -1,12 +1,13 @@
-/* Launches under a share, on a device and a clock that stand still until somebody waits. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_throttle.c - launches under a share; device and clock stand still until somebody waits */
 #include "testing.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 #include "gpu/device.h"
-#include "gpu/pace.h"
-#include "gpu/sample.h"
+#include "gpu/rate_limit.h"
+#include "gpu/launch_timing.h"
 #include "gpu/throttle.h"
 
 #define MS 1000000LL
@@ -108,11 +109,12 @@ static void start(double share, double part)
     *usage = (struct aq_gpu_usage){ 0 };
     limits->devices[0].share = (uint32_t)(AQ_GPU_WHOLE * share);
     limits->devices[0].takers = part < 1 ? (uint32_t)(1 / part + 0.5) : 1;
-    limits->devices[0].grant =
-        (struct aq_gpu_clock){ .rate = limits->devices[0].share, .at_ns = sim.now };
-    gpu_region = (struct gpu_region){ .limits = limits, .usage = usage, .slot = 1,
-                                      .device_count = 1 };
-    throttle_forget();
+    limits->devices[0].grant = (struct aq_gpu_clock){ .rate = limits->devices[0].share,
+                                                      .at_ns = sim.now };
+    gpu_region = (struct gpu_region){
+        .limits = limits, .usage = usage, .slot = 1, .device_count = 1
+    };
+    throttle_after_fork();
     agent_ticks();
 }
 
@@ -146,9 +148,9 @@ static int64_t launch(uint64_t key, int64_t ns, double share)
 {
     struct throttle_launch launch;
     int64_t before = sim.now, waited;
-    double said = (double)pace_debt(&usage->devices[0],
-                                    pace_clock(&limits->devices[0].grant, sim.now, sim.now,
-                                               limits->devices[0].share));
+    double said = (double)rate_limit_debt(
+        &usage->devices[0],
+        rate_limit_clock(&limits->devices[0].grant, sim.now, sim.now, limits->devices[0].share));
     double debt = sim.true_debt > said ? sim.true_debt : said;
 
     throttle_begin(&launch, key, NULL);
@@ -199,7 +201,7 @@ static void test_bound(void **state)
 
         start(rows[i].share, rows[i].part);
         for (int n = 0; n < 400; n++) {
-            uint64_t key = cost_key(&rows[i], 1 + (uint64_t)(n % rows[i].kernels), 256);
+            uint64_t key = launch_cost_key(&rows[i], 1 + (uint64_t)(n % rows[i].kernels), 256);
             int64_t beyond = launch(key, rows[i].ns, rows[i].share);
 
             worst = beyond > worst ? beyond : worst;
@@ -219,7 +221,7 @@ static void test_unknown(void **state)
     (void)state;
     start(0.4, 0.25);
     for (; sim.now < 3000 * MS; count++)
-        (void)launch(cost_key("unknown", 1, 256), 500 * MS, 0.4);
+        (void)launch(launch_cost_key("unknown", 1, 256), 500 * MS, 0.4);
     assert_in_range(count, 2, 6);
 }
 
@@ -233,7 +235,7 @@ static void test_share(void **state)
 
             start(0.3, i ? 0.5 : 1);
             for (begin = sim.now; sim.now < begin + 5000 * MS; used += ns) {
-                (void)launch(cost_key("share", 1, 256), ns, 0.3);
+                (void)launch(launch_cost_key("share", 1, 256), ns, 0.3);
                 synchronize(0.3);
             }
             assert_row(llabs(used * 1000 / (sim.now - begin) - 300) <= 20,
@@ -247,8 +249,8 @@ static void test_paid(void **state)
 {
     (void)state;
     start(0.5, 1);
-    (void)launch(cost_key("paid", 1, 256), 10 * MS, 0.5);
-    (void)launch(cost_key("paid", 1, 256), 10 * MS, 0.5);
+    (void)launch(launch_cost_key("paid", 1, 256), 10 * MS, 0.5);
+    (void)launch(launch_cost_key("paid", 1, 256), 10 * MS, 0.5);
     assert_in_range(usage->devices[0].used_ns, 20 * MS, 21 * MS);
 }
 
@@ -260,17 +262,17 @@ static void test_waited(void **state)
     (void)state;
     start(0.5, 1);
     for (int n = 0; n < 200; n++) { /* known, and measured now and then only */
-        (void)launch(cost_key("waited", 1, 256), 50000, 0.5);
+        (void)launch(launch_cost_key("waited", 1, 256), 50000, 0.5);
         synchronize(0.5);
     }
     sim.part = 0.02;
     for (begin = sim.now; sim.now < begin + 500 * MS;) {
-        (void)launch(cost_key("waited", 1, 256), 50000, 0.5);
+        (void)launch(launch_cost_key("waited", 1, 256), 50000, 0.5);
         synchronize(0.5);
     }
     sim.part = 1;
     for (used = 0, begin = sim.now; sim.now < begin + 200 * MS; used += 50000) {
-        (void)launch(cost_key("waited", 1, 256), 50000, 0.5);
+        (void)launch(launch_cost_key("waited", 1, 256), 50000, 0.5);
         synchronize(0.5);
     }
     assert_true(used > 180 * MS);
@@ -279,9 +281,8 @@ static void test_waited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bound),  cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_share),  cmocka_unit_test(test_paid),
-        cmocka_unit_test(test_waited),
+        cmocka_unit_test(test_bound), cmocka_unit_test(test_unknown), cmocka_unit_test(test_share),
+        cmocka_unit_test(test_paid),  cmocka_unit_test(test_waited),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

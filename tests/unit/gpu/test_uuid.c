@@ -1,4 +1,5 @@
-/* Names of devices. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_uuid.c - names of devices */
 #include "testing.h"
 
 #include "gpu/uuid.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies, whole, for queries over the zoo; batches, waiting, cancelling, the cache. */
 #include "testing.h"
 
@@ -6,9 +7,7 @@
 #include "replies.h"
 
 static const struct zoo_row rows[] = {
-    { "{ cat { id name } }",
-      NULL,
-      "{\"data\":{\"cat\":{\"id\":\"c0\",\"name\":\"Tom\"}}}" },
+    { "{ cat { id name } }", NULL, "{\"data\":{\"cat\":{\"id\":\"c0\",\"name\":\"Tom\"}}}" },
     { "{ a: cat { name id } size: slow b: cat { x: id } a: cat { lives "
       "} }",
       NULL,
@@ -59,110 +58,86 @@ static const struct zoo_row rows[] = {
       "zero\",\"locations\":[{\"line\":1,\"column\":33}],\"path\":[\"b\"]}]}" },
     { "mutation { a: set(value: 1) get again: get b: set(value: 2) n: "
       "get }",
-      NULL,
-      "{\"data\":{\"a\":1,\"get\":1,\"again\":1,\"b\":2,\"n\":2}}" },
-    { "mutation { a: set(value: 1) fail b: set(value: 2) }",
-      NULL,
+      NULL, "{\"data\":{\"a\":1,\"get\":1,\"again\":1,\"b\":2,\"n\":2}}" },
+    { "mutation { a: set(value: 1) fail b: set(value: 2) }", NULL,
       "{\"data\":null,\"errors\":[{\"message\":\"Cannot return null for "
       "non-nullable field Mutation.fail.\",\"locations\":[{\"line\":1,"
       "\"column\":29}],\"path\":[\"fail\"]}]}" },
-    { "{ strict { maybe } }",
-      NULL,
+    { "{ strict { maybe } }", NULL,
       "{\"data\":{\"strict\":{\"maybe\":null}},\"errors\":[{\"message\":\"Int "
       "cannot represent non-integer value: "
       "\\\"x\\\"\",\"locations\":[{\"line\":1,\"column\":12}],\"path\":[\"strict\","
       "\"maybe\"]}]}" },
-    { "{ s2: strict { list maybe } }",
-      NULL,
+    { "{ s2: strict { list maybe } }", NULL,
       "{\"data\":{\"s2\":null},\"errors\":[{\"message\":\"Cannot return null for "
       "non-nullable field Strict.list.\",\"locations\":[{\"line\":1,"
       "\"column\":16}],\"path\":[\"s2\",\"list\",1]}]}" },
-    { "{ s3: strict { maybe value } cat { id } }",
-      NULL,
+    { "{ s3: strict { maybe value } cat { id } }", NULL,
       "{\"data\":{\"s3\":null,\"cat\":{\"id\":\"c0\"}},\"errors\":[{\"message\":\"Int "
       "cannot represent non-integer value: "
       "\\\"x\\\"\",\"locations\":[{\"line\":1,\"column\":16}],\"path\":[\"s3\","
       "\"maybe\"]},{\"message\":\"Cannot return null for non-nullable field "
       "Strict.value.\",\"locations\":[{\"line\":1,\"column\":22}],\"path\":[\"s3\","
       "\"value\"]}]}" },
-    { "{ owner { id strict { nested { maybe } } } size }",
-      NULL,
+    { "{ owner { id strict { nested { maybe } } } size }", NULL,
       "{\"data\":{\"owner\":{\"id\":\"1\",\"strict\":null},\"size\":null},"
       "\"errors\":[{\"message\":\"nothing is nested in "
       "1\",\"locations\":[{\"line\":1,\"column\":23}],\"path\":[\"owner\",\"strict\","
       "\"nested\"]},{\"message\":\"Enum \\\"Size\\\" cannot represent value: "
       "\\\"HUGE\\\"\",\"locations\":[{\"line\":1,\"column\":44}],"
       "\"path\":[\"size\"]}]}" },
-    { "{ json size slow }",
-      NULL,
+    { "{ json size slow }", NULL,
       "{\"data\":{\"json\":{\"a\":[1,null]},\"size\":null,\"slow\":\"not slow at "
       "all\"},\"errors\":[{\"message\":\"Enum \\\"Size\\\" cannot represent "
       "value: \\\"HUGE\\\"\",\"locations\":[{\"line\":1,\"column\":8}],"
       "\"path\":[\"size\"]}]}" },
     { "{ node(id: \"c0\") { __typename id ... on Cat { lives(left: false) "
       "} } }",
-      NULL,
-      "{\"data\":{\"node\":{\"__typename\":\"Cat\",\"id\":\"c0\",\"lives\":9}}}" },
-    { "{ node(id: \"owner\") { id } }",
-      NULL,
+      NULL, "{\"data\":{\"node\":{\"__typename\":\"Cat\",\"id\":\"c0\",\"lives\":9}}}" },
+    { "{ node(id: \"owner\") { id } }", NULL,
       "{\"data\":{\"node\":null},\"errors\":[{\"message\":\"Runtime Object type "
       "\\\"Owner\\\" is not a possible type for "
       "\\\"Node\\\".\",\"locations\":[{\"line\":1,\"column\":3}],"
       "\"path\":[\"node\"]}]}" },
-    { "{ node(id: \"untyped\") { id } }",
-      NULL,
+    { "{ node(id: \"untyped\") { id } }", NULL,
       "{\"data\":{\"node\":null},\"errors\":[{\"message\":\"Abstract type "
       "\\\"Node\\\" must resolve to an Object type at runtime for field "
       "\\\"Query.node\\\". Either the \\\"Node\\\" type should provide a "
       "\\\"resolveType\\\" function or each possible type should provide an "
       "\\\"isTypeOf\\\" function.\",\"locations\":[{\"line\":1,\"column\":3}],"
       "\"path\":[\"node\"]}]}" },
-    { "{ node(id: 7) { id } }",
-      NULL,
-      "{\"data\":{\"node\":null}}" },
-    { "query($i: Int!) { must(a: $i) }",
-      NULL,
+    { "{ node(id: 7) { id } }", NULL, "{\"data\":{\"node\":null}}" },
+    { "query($i: Int!) { must(a: $i) }", NULL,
       "{\"errors\":[{\"message\":\"Variable \\\"$i\\\" of required type \\\"Int!\\\" "
       "was not provided.\",\"locations\":[{\"line\":1,\"column\":7}]}]}" },
-    { "query($i: Int!) { must(a: $i) }",
-      "{\"i\":null}",
+    { "query($i: Int!) { must(a: $i) }", "{\"i\":null}",
       "{\"errors\":[{\"message\":\"Variable \\\"$i\\\" of non-null type \\\"Int!\\\" "
       "must not be null.\",\"locations\":[{\"line\":1,\"column\":7}]}]}" },
-    { "query($i: Int = 3) { must(a: $i) }",
-      NULL,
-      "{\"data\":{\"must\":\"a=3\"}}" },
-    { "query($i: Int = 3) { must(a: $i) }",
-      "{\"i\":null}",
+    { "query($i: Int = 3) { must(a: $i) }", NULL, "{\"data\":{\"must\":\"a=3\"}}" },
+    { "query($i: Int = 3) { must(a: $i) }", "{\"i\":null}",
       "{\"data\":{\"must\":null},\"errors\":[{\"message\":\"Argument \\\"a\\\" of "
       "non-null type \\\"Int!\\\" must not be "
       "null.\",\"locations\":[{\"line\":1,\"column\":30}],\"path\":[\"must\"]}]}" },
     { "query($b: Boolean!) { cat { id @skip(if: $b) name @include(if: "
       "$b) ... @include(if: $b) { lives } ...F @skip(if: $b) } } "
       "fragment F on Cat { x: lives }",
-      "{\"b\":true}",
-      "{\"data\":{\"cat\":{\"name\":\"Tom\",\"lives\":7}}}" },
+      "{\"b\":true}", "{\"data\":{\"cat\":{\"name\":\"Tom\",\"lives\":7}}}" },
     { "query($b: Boolean!) { cat { id @skip(if: $b) name @include(if: "
       "$b) ... @include(if: $b) { lives } ...F @skip(if: $b) } } "
       "fragment F on Cat { x: lives }",
-      "{\"b\":false}",
-      "{\"data\":{\"cat\":{\"id\":\"c0\",\"x\":7}}}" },
-    { "query($b: Boolean = true) { size @skip(if: $b) slow }",
-      NULL,
+      "{\"b\":false}", "{\"data\":{\"cat\":{\"id\":\"c0\",\"x\":7}}}" },
+    { "query($b: Boolean = true) { size @skip(if: $b) slow }", NULL,
       "{\"data\":{\"slow\":\"not slow at all\"}}" },
-    { "query($b: Boolean = true) { slow @skip(if: $b) big }",
-      "{\"b\":null}",
+    { "query($b: Boolean = true) { slow @skip(if: $b) big }", "{\"b\":null}",
       "{\"data\":null,\"errors\":[{\"message\":\"Argument \\\"if\\\" of non-null "
       "type \\\"Boolean!\\\" must not be "
       "null.\",\"locations\":[{\"line\":1,\"column\":44}]}]}" },
-    { "query($b: Boolean = true) { cat { id name @skip(if: $b) } slow }",
-      "{\"b\":null}",
+    { "query($b: Boolean = true) { cat { id name @skip(if: $b) } slow }", "{\"b\":null}",
       "{\"data\":{\"cat\":null,\"slow\":\"not slow at "
       "all\"},\"errors\":[{\"message\":\"Argument \\\"if\\\" of non-null type "
       "\\\"Boolean!\\\" must not be "
       "null.\",\"locations\":[{\"line\":1,\"column\":53}],\"path\":[\"cat\"]}]}" },
-    { "{ slow @skip(if: true) @include(if: true) }",
-      NULL,
-      "{\"data\":{}}" },
+    { "{ slow @skip(if: true) @include(if: true) }", NULL, "{\"data\":{}}" },
     { "{ __typename cat { __typename } animals { __typename } t: "
       "__typename }",
       NULL,
@@ -247,22 +222,18 @@ static const struct zoo_row rows[] = {
       "\"locations\":[\"SCALAR\"],\"args\":[{\"name\":\"url\",\"defaultValue\":null,"
       "\"type\":{\"name\":null,\"kind\":\"NON_NULL\"}}]},{\"name\":\"oneOf\","
       "\"isRepeatable\":false,\"locations\":[\"INPUT_OBJECT\"],\"args\":[]}]}}}" },
-    { "subscription { tick }",
-      NULL,
-      "{\"data\":{\"tick\":null}}" },
+    { "subscription { tick }", NULL, "{\"data\":{\"tick\":null}}" },
     { "{ ...A } fragment A on Query { ...B cat { id } } fragment B on "
       "Query { cat { name } dog { ...C } } fragment C on Named { name "
       "... on Dog { size } }",
       NULL,
       "{\"data\":{\"cat\":{\"name\":\"Tom\",\"id\":\"c0\"},\"dog\":{\"name\":\"Rex\","
       "\"size\":\"LARGE\"}}}" },
-    { "{ nope }",
-      NULL,
+    { "{ nope }", NULL,
       "{\"errors\":[{\"message\":\"Cannot query field \\\"nope\\\" on type "
       "\\\"Query\\\". Did you mean "
       "\\\"node\\\"?\",\"locations\":[{\"line\":1,\"column\":3}]}]}" },
-    { "{",
-      NULL,
+    { "{", NULL,
       "{\"errors\":[{\"message\":\"Syntax Error: Expected Name, found "
       "<EOF>.\",\"locations\":[{\"line\":1,\"column\":2}]}]}" },
 };
@@ -281,8 +252,9 @@ static void test_operations(void **state)
     } cases[] = {
         { query, "A", "{\"data\":{\"slow\":\"not slow at all\"}}" },
         { query, "B", "{\"data\":{\"get\":0}}" },
-        { query, NULL, "{\"errors\":[{\"message\":\"Must provide operation name if query contains "
-                       "multiple operations.\"}]}" },
+        { query, NULL,
+          "{\"errors\":[{\"message\":\"Must provide operation name if query contains "
+          "multiple operations.\"}]}" },
         { query, "C", "{\"errors\":[{\"message\":\"Unknown operation named \\\"C\\\".\"}]}" },
         { "fragment F on Query { slow }", NULL,
           "{\"errors\":[{\"message\":\"Fragment \\\"F\\\" is never used.\",\"locations\":[{\"line\":"
@@ -312,7 +284,8 @@ static void test_batches(void **state)
     assert_int_equal(zoo_seen.owner_calls, 1);
     assert_int_equal(zoo_seen.owner_parents, 6);
     zoo_reset();
-    (void)zoo_run(engine, "{ animals { ... on Cat { owner { id } } ... on Dog { o: owner { id } } } }",
+    (void)zoo_run(engine,
+                  "{ animals { ... on Cat { owner { id } } ... on Dog { o: owner { id } } } }",
                   NULL, NULL, &out);
     assert_int_equal(zoo_seen.owner_calls, 2); /* one for each type */
     assert_int_equal(zoo_seen.owner_parents, 4);
@@ -381,8 +354,9 @@ static void test_two_waiting(void **state)
     assert_string_equal(out2.data, "{\"data\":{\"slow\":\"two\"}}");
     (void)gql_call_fail(first, "no %s", "answer");
     gql_call_done(first);
-    assert_string_equal(out1.data, "{\"data\":{\"slow\":null},\"errors\":[{\"message\":\"no answer\","
-                                   "\"locations\":[{\"line\":1,\"column\":3}],\"path\":[\"slow\"]}]}");
+    assert_string_equal(out1.data,
+                        "{\"data\":{\"slow\":null},\"errors\":[{\"message\":\"no answer\","
+                        "\"locations\":[{\"line\":1,\"column\":3}],\"path\":[\"slow\"]}]}");
 }
 
 static void test_cancel(void **state)
@@ -489,10 +463,10 @@ static void test_memory_ends_anywhere(void **state)
 {
     static const char *const queries[] = {
         ("query($a: Int = 2, $s: Shape) { owners(limit: $a) { id pets { __typename ...A } cats(first: "
-        "1) { owner { name } } } echo(shape: $s, json: { a: [1, { b: 2 }] }, ids: 3) } fragment A "
-        "on Named { name id }"),
+         "1) { owner { name } } } echo(shape: $s, json: { a: [1, { b: 2 }] }, ids: 3) } fragment A "
+         "on Named { name id }"),
         ("{ animals { ... on Cat { a: id } ... on Dog { a: name } } x: nope ...F } fragment F on "
-        "Query { x: size ...G }"),
+         "Query { x: size ...G }"),
         "mutation { set(value: 1) b: set(value: -1) }",
     };
     static const char variables[] = "{\"s\":{\"points\":[{\"x\":1},{\"x\":\"bad\"}],\"nam\":1}}";
@@ -531,11 +505,16 @@ static void test_missing_resolver(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_replies),      cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_batches),      cmocka_unit_test(test_selects),
-        cmocka_unit_test(test_waiting),      cmocka_unit_test(test_two_waiting),
-        cmocka_unit_test(test_cancel),       cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_params),       cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_replies),
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_selects),
+        cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_two_waiting),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_params),
+        cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_memory_ends_anywhere),
         cmocka_unit_test(test_missing_resolver),
     };

@@ -1,12 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of arguments and variables: replies of a field that tells what it was given. */
 #include "testing.h"
 
 #include "replies.h"
 
 static const struct zoo_row rows[] = {
-    { "{ echo }",
-      NULL,
-      "{\"data\":{\"echo\":\"required=5\"}}" },
+    { "{ echo }", NULL, "{\"data\":{\"echo\":\"required=5\"}}" },
     { "{ echo(int: 1, float: 2, string: \"s\", bool: false, id: 3, ids: "
       "4, matrix: 5, size: SMALL, required: 6) }",
       NULL,
@@ -17,8 +16,7 @@ static const struct zoo_row rows[] = {
       NULL,
       "{\"data\":{\"echo\":\"int=null float=2.5 ids=[\\\"1\\\",\\\"b\\\"] "
       "matrix=[[1,null],null,[3]] shape=null required=5\"}}" },
-    { "{ echo(shape: { points: { x: 1 } }) }",
-      NULL,
+    { "{ echo(shape: { points: { x: 1 } }) }", NULL,
       "{\"data\":{\"echo\":\"shape={points:[{x:1,y:7}],name:\\\"s\\\","
       "size:LARGE} required=5\"}}" },
     { "{ echo(shape: { points: [{ x: 1, y: null }, { x: 2, label: \"l\" "
@@ -27,8 +25,7 @@ static const struct zoo_row rows[] = {
       "{\"data\":{\"echo\":\"shape={points:[{x:1,y:null},{x:2,y:7,"
       "label:\\\"l\\\"}],name:\\\"s\\\",size:SMALL,inner:{points:[{x:1,y:7}],"
       "name:\\\"s\\\",size:LARGE}} required=5\"}}" },
-    { "{ echo(json: { a: [1, 2.5, \"s\", true, null, X, { b: {} }] }) }",
-      NULL,
+    { "{ echo(json: { a: [1, 2.5, \"s\", true, null, X, { b: {} }] }) }", NULL,
       "{\"data\":{\"echo\":\"json={a:[1,2.5,\\\"s\\\",true,null,\\\"X\\\",{b:{}}]} "
       "required=5\"}}" },
     { "{ echo(uuid: \"2DE2B9691D0448A6AF160BC8ADB3C831\", big: "
@@ -38,14 +35,11 @@ static const struct zoo_row rows[] = {
       "{\"data\":{\"echo\":\"uuid=\\\"2de2b969-1d04-48a6-af16-0bc8adb3c831\\\" "
       "big=9007199254740991 time=\\\"2026-11-21T01:02:03Z\\\" "
       "text=\\\"{\\\\\\\"a\\\\\\\":1}\\\" required=5\"}}" },
-    { "{ echo(choice: { b: \"x\" }) }",
-      NULL,
+    { "{ echo(choice: { b: \"x\" }) }", NULL,
       "{\"data\":{\"echo\":\"choice={b:\\\"x\\\"} required=5\"}}" },
-    { "{ echo(string: \"\"\"\n  block\n    text\n\"\"\") }",
-      NULL,
+    { "{ echo(string: \"\"\"\n  block\n    text\n\"\"\") }", NULL,
       "{\"data\":{\"echo\":\"string=\\\"block\\\\n  text\\\" required=5\"}}" },
-    { "{ echo(string: \"\303\251\\u00e9\\u{1F600}\\n\") }",
-      NULL,
+    { "{ echo(string: \"\303\251\\u00e9\\u{1F600}\\n\") }", NULL,
       "{\"data\":{\"echo\":\"string=\\\"\303\251\303\251\360\237\230\200\\\\n\\\" required=5\"}}" },
     { "query($i: Int, $f: Float, $s: String, $b: Boolean, $id: ID, "
       "$ids: [ID!], $m: [[Int]], $z: Size, $sh: Shape, $u: UUID, $j: "
@@ -53,8 +47,7 @@ static const struct zoo_row rows[] = {
       "echo(int: $i, float: $f, string: $s, bool: $b, id: $id, ids: "
       "$ids, matrix: $m, size: $z, shape: $sh, uuid: $u, json: $j, big: "
       "$big, time: $t, choice: $c, required: $r) }",
-      NULL,
-      "{\"data\":{\"echo\":\"required=8\"}}" },
+      NULL, "{\"data\":{\"echo\":\"required=8\"}}" },
     { "query($i: Int, $f: Float, $s: String, $b: Boolean, $id: ID, "
       "$ids: [ID!], $m: [[Int]], $z: Size, $sh: Shape, $u: UUID, $j: "
       "JSON, $big: BigInt, $t: DateTime, $c: Choice, $r: Int = 8) { "
@@ -313,11 +306,9 @@ static const struct zoo_row rows[] = {
       "{\"message\":\"Variable \\\"$m\\\" got invalid value \\\"x\\\" at "
       "\\\"m[0][0]\\\"; Int cannot represent non-integer value: "
       "\\\"x\\\"\",\"locations\":[{\"line\":1,\"column\":74}]}]}" },
-    { "query($i: Int) { echo(int: $i, required: $i) }",
-      NULL,
+    { "query($i: Int) { echo(int: $i, required: $i) }", NULL,
       "{\"data\":{\"echo\":\"required=5\"}}" },
-    { "query($i: Int) { echo(required: $i) }",
-      "{\"i\":null}",
+    { "query($i: Int) { echo(required: $i) }", "{\"i\":null}",
       "{\"data\":{\"echo\":null},\"errors\":[{\"message\":\"Argument "
       "\\\"required\\\" of non-null type \\\"Int!\\\" must not be "
       "null.\",\"locations\":[{\"line\":1,\"column\":33}],\"path\":[\"echo\"]}]}" },
@@ -335,8 +326,7 @@ static const struct zoo_row rows[] = {
       "position expecting type "
       "\\\"[Int]\\\".\",\"locations\":[{\"line\":1,\"column\":7},{\"line\":1,"
       "\"column\":58}]}]}" },
-    { "query($s: String) { echo(shape: { points: [], name: $s }) }",
-      NULL,
+    { "query($s: String) { echo(shape: { points: [], name: $s }) }", NULL,
       "{\"data\":{\"echo\":\"shape={points:[],name:\\\"s\\\",size:LARGE} "
       "required=5\"}}" },
 };

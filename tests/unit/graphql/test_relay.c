@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Global ids, and pages of a connection forwards and backwards. */
 #include "testing.h"
 
@@ -18,10 +19,10 @@ static void test_global_ids(void **state)
         { "2de2b969-1d04-48a6-af16-0bc8adb3c831", "", "2de2b969-1d04-48a6-af16-0bc8adb3c831" },
         { "c0", "", "c0" },
         { "", "", "" },
-        { "Q2F0Og==", "", "Q2F0Og==" },         /* "Cat:" has no id */
-        { "OmMw", "", "OmMw" },                 /* ":c0" has no type */
-        { "YSBiOmM=", "", "YSBiOmM=" },         /* "a b:c" */
-        { "Q2F0Ov8=", "", "Q2F0Ov8=" },         /* "Cat:\xff" */
+        { "Q2F0Og==", "", "Q2F0Og==" }, /* "Cat:" has no id */
+        { "OmMw", "", "OmMw" },         /* ":c0" has no type */
+        { "YSBiOmM=", "", "YSBiOmM=" }, /* "a b:c" */
+        { "Q2F0Ov8=", "", "Q2F0Ov8=" }, /* "Cat:\xff" */
         { "not base64!", "", "not base64!" },
     };
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -52,36 +53,38 @@ static void test_arguments(void **state)
     struct relay_page page;
 
     (void)state;
-    assert_int_equal(relay_args_parse(&arena, five, cursor, absent, absent, gql_int(2), 100, &args,
-                                      &err), 0);
+    assert_int_equal(
+        relay_args_parse(&arena, five, cursor, absent, absent, gql_int(2), 100, &args, &err), 0);
     page = relay_page_of(&args);
     assert_false(page.backward);
     assert_string_equal(page.cursor, "c0");
     assert_int_equal(page.limit, 6);
     assert_int_equal(page.offset, 2);
 
-    assert_int_equal(relay_args_parse(&arena, absent, absent, five, cursor, absent, 100, &args,
-                                      &err), 0);
+    assert_int_equal(
+        relay_args_parse(&arena, absent, absent, five, cursor, absent, 100, &args, &err), 0);
     page = relay_page_of(&args);
     assert_true(page.backward);
     assert_string_equal(page.cursor, "c0");
 
-    assert_int_equal(relay_args_parse(&arena, absent, gql_null(), absent, absent, absent, 30, &args,
-                                      &err), 0);
+    assert_int_equal(
+        relay_args_parse(&arena, absent, gql_null(), absent, absent, absent, 30, &args, &err), 0);
     assert_int_equal(relay_page_of(&args).limit, 31);
 
     assert_int_equal(relay_args_parse(&arena, five, absent, five, absent, absent, 100, &args, &err),
                      -EINVAL);
     assert_string_equal(err.text, "first and last cannot be used together");
-    assert_int_equal(relay_args_parse(&arena, gql_int(-1), absent, absent, absent, absent, 100,
-                                      &args, &err), -EINVAL);
+    assert_int_equal(
+        relay_args_parse(&arena, gql_int(-1), absent, absent, absent, absent, 100, &args, &err),
+        -EINVAL);
     assert_string_equal(err.field, "first");
-    assert_int_equal(relay_args_parse(&arena, gql_int(101), absent, absent, absent, absent, 100,
-                                      &args, &err), -EINVAL);
-    assert_int_equal(relay_args_parse(&arena, five, absent, absent, cursor, absent, 100, &args,
-                                      &err), -EINVAL);
-    assert_int_equal(relay_args_parse(&arena, absent, cursor, five, absent, absent, 100, &args,
-                                      &err), -EINVAL);
+    assert_int_equal(
+        relay_args_parse(&arena, gql_int(101), absent, absent, absent, absent, 100, &args, &err),
+        -EINVAL);
+    assert_int_equal(
+        relay_args_parse(&arena, five, absent, absent, cursor, absent, 100, &args, &err), -EINVAL);
+    assert_int_equal(
+        relay_args_parse(&arena, absent, cursor, five, absent, absent, 100, &args, &err), -EINVAL);
 }
 
 static const char *id_of(const void *row)
@@ -94,7 +97,8 @@ static void check_page(struct relay_page page, uint32_t fetched, const char *fir
 {
     static const void *const rows[] = { "a", "b", "c" };
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    struct relay_connection *c = relay_connection_new(&arena, &page, "Row", rows, fetched, 9, id_of);
+    struct relay_connection *c = relay_connection_new(&arena, &page, "Row", rows, fetched, 9,
+                                                      id_of);
     const char *type;
 
     assert_non_null(c);

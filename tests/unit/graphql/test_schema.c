@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Schema text into tables and back, as printSchema() of graphql-js prints it. */
 #include "testing.h"
 
@@ -8,10 +9,9 @@
 static const struct {
     const char *text, *printed;
 } accepted[] = {
-    { "type Query { a: Int }",
-      "type Query {\n"
-      "  a: Int\n"
-      "}" },
+    { "type Query { a: Int }", "type Query {\n"
+                               "  a: Int\n"
+                               "}" },
     { "\"d\" type Query { \"f\" a(\"x\" b: Int = 1, c: [String!]! = [\"x\"]): Int! b(c: "
       "Int = 2): ID c: [[Float]!] }",
       "\"\"\"d\"\"\"\n"
@@ -25,28 +25,26 @@ static const struct {
       "  b(c: Int = 2): ID\n"
       "  c: [[Float]!]\n"
       "}" },
-    { "schema { query: Q mutation: M } type Q { a: Int } type M { b: Int }",
-      "schema {\n"
-      "  query: Q\n"
-      "  mutation: M\n"
-      "}\n"
-      "\n"
-      "type Q {\n"
-      "  a: Int\n"
-      "}\n"
-      "\n"
-      "type M {\n"
-      "  b: Int\n"
-      "}" },
-    { "\"about\" schema { query: Query } type Query { a: Int }",
-      "\"\"\"about\"\"\"\n"
-      "schema {\n"
-      "  query: Query\n"
-      "}\n"
-      "\n"
-      "type Query {\n"
-      "  a: Int\n"
-      "}" },
+    { "schema { query: Q mutation: M } type Q { a: Int } type M { b: Int }", "schema {\n"
+                                                                             "  query: Q\n"
+                                                                             "  mutation: M\n"
+                                                                             "}\n"
+                                                                             "\n"
+                                                                             "type Q {\n"
+                                                                             "  a: Int\n"
+                                                                             "}\n"
+                                                                             "\n"
+                                                                             "type M {\n"
+                                                                             "  b: Int\n"
+                                                                             "}" },
+    { "\"about\" schema { query: Query } type Query { a: Int }", "\"\"\"about\"\"\"\n"
+                                                                 "schema {\n"
+                                                                 "  query: Query\n"
+                                                                 "}\n"
+                                                                 "\n"
+                                                                 "type Query {\n"
+                                                                 "  a: Int\n"
+                                                                 "}" },
     { "scalar S @specifiedBy(url: \"https://x\") type Query { a: S @deprecated b: "
       "Int @deprecated(reason: \"old \\\"one\\\"\") }",
       "scalar S @specifiedBy(url: \"https://x\")\n"
@@ -175,21 +173,19 @@ static const struct {
       "}\n"
       "\n"
       "scalar S" },
-    { "input C @oneOf { a: Int b: String } type Query { a(c: C): Int }",
-      "input C @oneOf {\n"
-      "  a: Int\n"
-      "  b: String\n"
-      "}\n"
-      "\n"
-      "type Query {\n"
-      "  a(c: C): Int\n"
-      "}" },
-    { "scalar JSON type Query { a(j: JSON = \"x\"): JSON }",
-      "scalar JSON\n"
-      "\n"
-      "type Query {\n"
-      "  a(j: JSON = \"x\"): JSON\n"
-      "}" },
+    { "input C @oneOf { a: Int b: String } type Query { a(c: C): Int }", "input C @oneOf {\n"
+                                                                         "  a: Int\n"
+                                                                         "  b: String\n"
+                                                                         "}\n"
+                                                                         "\n"
+                                                                         "type Query {\n"
+                                                                         "  a(c: C): Int\n"
+                                                                         "}" },
+    { "scalar JSON type Query { a(j: JSON = \"x\"): JSON }", "scalar JSON\n"
+                                                             "\n"
+                                                             "type Query {\n"
+                                                             "  a(j: JSON = \"x\"): JSON\n"
+                                                             "}" },
 };
 
 static void test_print(void **state)
@@ -221,7 +217,8 @@ static const struct {
       "1:28: There can be only one type named \"Query\"." },
     { "type Query { a: Int a: Int }", "1:21: Field \"Query.a\" can only be defined once." },
     { "type Query { a(b: Int, b: Int): Int }", "1:24: Argument \"b\" can only be defined once." },
-    { "type Query { a: Int } enum E { A A }", "1:34: Enum value \"E.A\" can only be defined once." },
+    { "type Query { a: Int } enum E { A A }",
+      "1:34: Enum value \"E.A\" can only be defined once." },
     { "type Query { __a: Int }", "1:14: Name \"__a\" must not begin with \"__\", which is reserved "
                                  "by GraphQL introspection." },
     { "type Query { a: I } input I { a: Int }",
@@ -250,9 +247,11 @@ static const struct {
       "fields." },
     { "type Query { a: Int } input I { i: I = {} }",
       "1:29: Default values of input type \"I\" need each other." },
-    { "type Query { a(b: Int = \"x\"): Int }", "1:25: Default value of \"b\" is not of type \"Int\"." },
+    { "type Query { a(b: Int = \"x\"): Int }",
+      "1:25: Default value of \"b\" is not of type \"Int\"." },
     { "type Query { a: Int @nope }", "1:21: Unknown directive \"@nope\"." },
-    { "type Query @skip(if: true) { a: Int }", "1:12: Directive \"@skip\" may not be used on OBJECT." },
+    { "type Query @skip(if: true) { a: Int }",
+      "1:12: Directive \"@skip\" may not be used on OBJECT." },
     { "scalar S @specifiedBy type Query { a: S }",
       "1:10: Directive \"@specifiedBy\" argument \"url\" of type \"String!\" is required, but it was "
       "not provided." },

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* zoo_data.h - a fake data source behind zoo.graphql, for all tests */
 #ifndef AQ_TESTS_UNIT_GRAPHQL_ZOO_DATA_H
 #define AQ_TESTS_UNIT_GRAPHQL_ZOO_DATA_H
@@ -9,12 +10,12 @@ extern const struct gql_resolver zoo_resolvers[ZOO_FIELD_COUNT];
 
 /* What resolvers saw since the last zoo_reset(). */
 struct zoo_seen {
-    unsigned owner_calls;      /* Cat.owner and Dog.owner, batched */
-    unsigned owner_parents;    /* in all of these calls */
-    unsigned sets;             /* mutation set(value:) */
-    struct gql_call *slow;     /* Query.slow, to be answered by the test; NULL = none waits */
-    bool slow_later;           /* Query.slow waits */
-    bool cats_selected;        /* Query.owner was asked for 'cats' */
+    unsigned owner_calls;   /* Cat.owner and Dog.owner, batched */
+    unsigned owner_parents; /* in all of these calls */
+    unsigned sets;          /* mutation set(value:) */
+    struct gql_call *slow;  /* Query.slow, to be answered by the test; NULL = none waits */
+    bool slow_later;        /* Query.slow waits */
+    bool cats_selected;     /* Query.owner was asked for 'cats' */
 };
 extern struct zoo_seen zoo_seen;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* net.h - a server on a real socket and what tests of it share */
 #ifndef AQ_TESTS_HTTP_NET_H
 #define AQ_TESTS_HTTP_NET_H
@@ -17,48 +18,20 @@ struct net {
     bool stopped;
 };
 
-#define RUN_UNTIL(net, cond)                                                                       \
-    do {                                                                                           \
-        while (!(cond))                                                                            \
-            (void)uv_run(&(net)->loop, UV_RUN_ONCE);                                               \
+#define RUN_UNTIL(net, cond)                         \
+    do {                                             \
+        while (!(cond))                              \
+            (void)uv_run(&(net)->loop, UV_RUN_ONCE); \
     } while (0)
 
-static inline void net_up(struct net *net, const struct route *routes, size_t count, void *data,
-                          const struct server_limits *limits, const struct listener_options *listen)
-{
-    static const struct listener_options loopback = { .address = "127.0.0.1:0" };
-    struct server_options options = { .router = NULL };
-    struct aq_error err = { .code = 0 };
+void net_up(struct net *net, const struct route *routes, size_t count, void *data,
+            const struct server_limits *limits, const struct listener_options *listen);
 
-    memset(net, 0, sizeof(*net));
-    if (limits)
-        options.limits = *limits;
-    assert_int_equal(uv_loop_init(&net->loop), 0);
-    assert_int_equal(router_new(&net->router, &err), 0);
-    assert_int_equal(router_add(net->router, routes, count, data, &err), 0);
-    options.router = net->router;
-    assert_int_equal(server_new(&net->loop, &options, &net->server, &err), 0);
-    if (server_listen(net->server, listen ? listen : &loopback, &net->listener, &err) < 0)
-        fail_msg("%s", err.text);
-    (void)snprintf(net->base, sizeof(net->base), "http%s://127.0.0.1:%u",
-                   listener_is_tls(net->listener) ? "s" : "", listener_get_port(net->listener));
-}
-
-static inline void net_on_stopped(void *data)
-{
-    ((struct net *)data)->stopped = true;
-}
+/* For server_stop(): what net_down() waits for. */
+void net_on_stopped(void *data);
 
 /* Every connection and request must be over afterwards. */
-static inline void net_down(struct net *net)
-{
-    server_stop(net->server, 0, net_on_stopped, net);
-    RUN_UNTIL(net, net->stopped);
-    server_free(net->server);
-    router_free(net->router);
-    (void)uv_run(&net->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&net->loop), 0);
-}
+void net_down(struct net *net);
 
 /* ---- a client that says exactly what it is told ---- */
 
@@ -68,47 +41,11 @@ struct raw {
     bool open, ended;
 };
 
-static void raw_on_open(void *data)
-{
-    ((struct raw *)data)->open = true;
-}
+void raw_open(struct raw *raw, struct net *net);
 
-static void raw_on_read(void *data, const char *bytes, size_t len)
-{
-    struct raw *raw = data;
+void raw_say(struct raw *raw, const char *text);
 
-    strbuf_add(&raw->got, bytes, len);
-}
-
-static void raw_on_end(void *data, const struct aq_error *err)
-{
-    (void)err;
-    ((struct raw *)data)->ended = true;
-}
-
-static inline void raw_open(struct raw *raw, struct net *net)
-{
-    static const struct stream_ops ops = { raw_on_open, raw_on_read, raw_on_end, NULL };
-    struct stream_options options = { .tls = NULL };
-    struct address to;
-
-    memset(raw, 0, sizeof(*raw));
-    strbuf_init(&raw->got);
-    assert_int_equal(address_parse(net->base + strlen("http://"), 0, &to, NULL), 0);
-    assert_int_equal(stream_connect(&net->loop, &to, &options, &ops, raw, &raw->stream, NULL), 0);
-    RUN_UNTIL(net, raw->open || raw->ended);
-}
-
-static inline void raw_say(struct raw *raw, const char *text)
-{
-    (void)stream_write(raw->stream, text, strlen(text));
-}
-
-static inline void raw_close(struct raw *raw)
-{
-    stream_close(raw->stream);
-    strbuf_done(&raw->got);
-}
+void raw_close(struct raw *raw);
 
 /* ---- one answer ---- */
 
@@ -119,19 +56,6 @@ struct answer {
     struct aq_error err;
 };
 
-static inline void answer_take(void *data, const struct client_response *response,
-                               const struct aq_error *err)
-{
-    struct answer *answer = data;
-
-    assert_false(answer->done);
-    answer->done = true;
-    answer->err = *err;
-    strbuf_init(&answer->body);
-    if (!response)
-        return;
-    answer->status = response->head->status;
-    strbuf_add(&answer->body, response->body, response->body_len);
-}
+void answer_take(void *data, const struct client_response *response, const struct aq_error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client against our server and against servers that misbehave. */
 #include "net.h"
 
@@ -376,8 +377,9 @@ static void test_events(void **state)
 static void test_unix(void **state)
 {
     struct listener_options listen = { .address = "unix:test_client.sock" };
-    struct client_request request = { .url = "http://localhost/echo", .socket = listen.address,
-                                      .body = "u", .body_len = 1 };
+    struct client_request request = {
+        .url = "http://localhost/echo", .socket = listen.address, .body = "u", .body_len = 1
+    };
     struct answer answer = { .done = false };
 
     (void)state;
@@ -394,7 +396,8 @@ static void test_https(void **state)
 {
     struct cert ca = cert_make("CA", 1, NULL, -100, 1000);
     struct cert cert = cert_make("server", 2, &ca, -100, 1000);
-    struct tls_options server_options = { .is_server = true, .cert_pem = cert.cert_pem,
+    struct tls_options server_options = { .is_server = true,
+                                          .cert_pem = cert.cert_pem,
                                           .key_pem = cert.key_pem };
     struct tls_options client_options = { .ca_pem = ca.cert_pem };
     struct listener_options listen = { .address = "127.0.0.1:0" };
@@ -523,25 +526,51 @@ static void test_liars(void **state)
     } rows[] = {
         { "honest", METHOD_GET, 3, { OK, OK, OK }, 0, "ok" },
         { "100 before the answer", METHOD_GET, 1, { "HTTP/1.1 100 Continue\r\n\r\n" OK }, 0, "ok" },
-        { "until close", METHOD_GET, 1, { "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok" }, 0,
+        { "until close",
+          METHOD_GET,
+          1,
+          { "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok" },
+          0,
           "ok" },
         { "kept connection hung up on: GET again", METHOD_GET, 2, { OK, NULL, OK }, 0, "ok" },
-        { "kept connection hung up on: POST not", METHOD_POST, 2, { OK, NULL, OK }, ECONNRESET,
+        { "kept connection hung up on: POST not",
+          METHOD_POST,
+          2,
+          { OK, NULL, OK },
+          ECONNRESET,
           "" },
         { "fresh connection hung up on", METHOD_GET, 1, { NULL, OK }, ECONNRESET, "" },
         { "more than said", METHOD_GET, 2, { OK "more", OK }, 0, "ok" },
-        { "less than said", METHOD_GET, 1,
-          { "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nok" }, ECONNRESET,
+        { "less than said",
+          METHOD_GET,
+          1,
+          { "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nok" },
+          ECONNRESET,
           "" },
-        { "chunk cut off", METHOD_GET, 1,
+        { "chunk cut off",
+          METHOD_GET,
+          1,
           { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n9\r\nok" },
-          ECONNRESET, "" },
-        { "two lengths", METHOD_GET, 1,
-          { "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok" }, EBADMSG, "" },
-        { "not HTTP", METHOD_GET, 1, { "220 mail ready\r\n\r\n" }, EBADMSG, "" },
-        { "101 unasked", METHOD_GET, 1, { "HTTP/1.1 101 Switching Protocols\r\n\r\n" }, EPROTO,
+          ECONNRESET,
           "" },
-        { "huge", METHOD_GET, 1, { "HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n" }, EFBIG,
+        { "two lengths",
+          METHOD_GET,
+          1,
+          { "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok" },
+          EBADMSG,
+          "" },
+        { "not HTTP", METHOD_GET, 1, { "220 mail ready\r\n\r\n" }, EBADMSG, "" },
+        { "101 unasked",
+          METHOD_GET,
+          1,
+          { "HTTP/1.1 101 Switching Protocols\r\n\r\n" },
+          EPROTO,
+          "" },
+        { "huge",
+          METHOD_GET,
+          1,
+          { "HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n" },
+          EFBIG,
           "" },
     };
 
@@ -589,8 +618,9 @@ static void test_sync(void **state)
     struct client_sync *cs = NULL;
     struct client_reply reply = CLIENT_REPLY_INIT;
     char url[128];
-    struct client_request request = { .method = METHOD_POST, .url = url, .body = "abc",
-                                      .body_len = 3 };
+    struct client_request request = {
+        .method = METHOD_POST, .url = url, .body = "abc", .body_len = 3
+    };
     struct aq_error err = { .code = 0 };
     unsigned pieces = 0;
     uv_thread_t thread;

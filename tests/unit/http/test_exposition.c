@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prometheus' text format, and who is listened to. */
 #include "testing.h"
 
@@ -21,12 +22,11 @@ static void test_text(void **state)
     exposition_value(&out, 12345678901234567890.0);
     exposition_single(&out, "b", "gauge", "Another", 0);
     exposition_single(&out, "c", "gauge", "None", INFINITY);
-    assert_string_equal(out.data,
-                        "# HELP a_total What it is\n# TYPE a_total counter\n"
-                        "a_total{plain=\"x\",odd=\"\\\"\\\\\\n\"} 1.5\n"
-                        "a_total{plain=\"\"} 1.2345678901234567e+19\n"
-                        "# HELP b Another\n# TYPE b gauge\nb 0\n"
-                        "# HELP c None\n# TYPE c gauge\nc NaN\n");
+    assert_string_equal(out.data, "# HELP a_total What it is\n# TYPE a_total counter\n"
+                                  "a_total{plain=\"x\",odd=\"\\\"\\\\\\n\"} 1.5\n"
+                                  "a_total{plain=\"\"} 1.2345678901234567e+19\n"
+                                  "# HELP b Another\n# TYPE b gauge\nb 0\n"
+                                  "# HELP c None\n# TYPE c gauge\nc NaN\n");
 }
 
 static bool write_nothing(void *data, struct strbuf *out)

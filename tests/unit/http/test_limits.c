@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bad days: slow, silent, greedy and numerous clients. */
 #include "net.h"
 
@@ -390,14 +391,20 @@ static void test_idle_crowd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slow_head),        cmocka_unit_test(test_slow_body),
-        cmocka_unit_test(test_idle),             cmocka_unit_test(test_slow_handler),
-        cmocka_unit_test(test_slow_reader),      cmocka_unit_test(test_greedy_pipeline),
+        cmocka_unit_test(test_slow_head),
+        cmocka_unit_test(test_slow_body),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_slow_handler),
+        cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_greedy_pipeline),
         cmocka_unit_test(test_silent_events),
-        cmocka_unit_test(test_last_answer_whole), cmocka_unit_test(test_body_without_end),
+        cmocka_unit_test(test_last_answer_whole),
+        cmocka_unit_test(test_body_without_end),
         cmocka_unit_test(test_many_bodies),
-        cmocka_unit_test(test_long_head),        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_stop_while_flushing), cmocka_unit_test(test_idle_crowd),
+        cmocka_unit_test(test_long_head),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_stop_while_flushing),
+        cmocka_unit_test(test_idle_crowd),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every strictness rule as a row: accepted and refused, fed whole and byte by byte. */
 #include "testing.h"
 
@@ -68,12 +69,10 @@ static const struct row requests[] = {
     { "empty length", GET "Content-Length:\r\n\r\n", "generic-bad-request", NULL },
     { "huge length", GET "Content-Length: 99999999999999999999999\r\n\r\n", "generic-bad-request",
       NULL },
-    { "length and coding",
-      GET "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "generic-bad-request",
-      NULL },
-    { "coding and length",
-      GET "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", "generic-bad-request",
-      NULL },
+    { "length and coding", GET "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      "generic-bad-request", NULL },
+    { "coding and length", GET "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+      "generic-bad-request", NULL },
     { "gzip, chunked", GET "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
       "generic-bad-request", NULL },
     { "chunked twice", GET "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
@@ -83,9 +82,8 @@ static const struct row requests[] = {
     { "identity", GET "Transfer-Encoding: identity\r\n\r\n", "generic-bad-request", NULL },
     { "chunked with a tail", GET "Transfer-Encoding: chunkedx\r\n\r\n", "generic-bad-request",
       NULL },
-    { "chunked in HTTP/1.0",
-      "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "generic-bad-request",
-      NULL },
+    { "chunked in HTTP/1.0", "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      "generic-bad-request", NULL },
     { "two Authorizations", GET "Authorization: a\r\nauthorization: b\r\n\r\n",
       "generic-bad-request", NULL },
     { "two Dates", GET "Date: a\r\nDate: a\r\n\r\n", "generic-bad-request", NULL },
@@ -112,8 +110,8 @@ static const struct row requests[] = {
     { "unknown expectation", GET "Expect: 200-ok\r\n\r\n", "expectation-failed", NULL },
     { "chunk size with a sign", GET "Transfer-Encoding: chunked\r\n\r\n+2\r\nhi\r\n",
       "generic-bad-request", NULL },
-    { "chunk size 0x", GET "Transfer-Encoding: chunked\r\n\r\n0x2\r\nhi\r\n",
-      "generic-bad-request", NULL },
+    { "chunk size 0x", GET "Transfer-Encoding: chunked\r\n\r\n0x2\r\nhi\r\n", "generic-bad-request",
+      NULL },
     { "blank before a chunk size", GET "Transfer-Encoding: chunked\r\n\r\n 2\r\nhi\r\n",
       "generic-bad-request", NULL },
     { "no chunk size", GET "Transfer-Encoding: chunked\r\n\r\n\r\n", "generic-bad-request", NULL },
@@ -188,8 +186,7 @@ static void check_rows(const struct row *rows, size_t count, bool is_request)
             struct aq_error err = { .code = 0 };
             int r;
 
-            assert_int_equal(
-                message_parser_new(is_request, &message_limits_default, &p, NULL), 0);
+            assert_int_equal(message_parser_new(is_request, &message_limits_default, &p, NULL), 0);
             r = feed_all(p, row->text, strlen(row->text), steps[k], &body, &err);
             if (row->kind) {
                 assert_row(r < 0, "%s: accepted", row->what);
@@ -228,7 +225,10 @@ static void test_nul(void **state)
 }
 
 static const struct message_limits small = {
-    .line_max = 40, .head_max = 100, .headers_max = 3, .body_max = 10,
+    .line_max = 40,
+    .head_max = 100,
+    .headers_max = 3,
+    .body_max = 10,
 };
 
 static void test_limits(void **state)
@@ -239,13 +239,13 @@ static void test_limits(void **state)
         { "endless line", "GET /01234567890123456789012345678901234567890", "uri-too-long", NULL },
         { "headers", GET "A: 1\r\nB: 2\r\nC: 3\r\n\r\n", "head-too-large", NULL },
         { "long head",
-          GET "A: 012345678901234567890123456789012345678901234567890123456789012345678901234567\r\n",
+          GET
+          "A: 012345678901234567890123456789012345678901234567890123456789012345678901234567\r\n",
           "head-too-large", NULL },
         { "long body", GET "Content-Length: 11\r\n\r\n", "request-too-large", NULL },
         { "long chunk", GET "Transfer-Encoding: chunked\r\n\r\nb\r\n", "request-too-large", NULL },
-        { "long chunks",
-          GET "Transfer-Encoding: chunked\r\n\r\n9\r\n012345678\r\n2\r\n", "request-too-large",
-          NULL },
+        { "long chunks", GET "Transfer-Encoding: chunked\r\n\r\n9\r\n012345678\r\n2\r\n",
+          "request-too-large", NULL },
     };
 
     (void)state;
@@ -339,10 +339,14 @@ static void test_skip_body(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests),        cmocka_unit_test(test_responses),
-        cmocka_unit_test(test_nul),             cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_endless_trailer), cmocka_unit_test(test_head),
-        cmocka_unit_test(test_until_close),     cmocka_unit_test(test_skip_body),
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_responses),
+        cmocka_unit_test(test_nul),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_endless_trailer),
+        cmocka_unit_test(test_head),
+        cmocka_unit_test(test_until_close),
+        cmocka_unit_test(test_skip_body),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

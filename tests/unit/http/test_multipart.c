@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -53,13 +54,14 @@ static void test_rows(void **state)
     } rows[] = {
         { TYPE, "--XX\r\n" DISPOSITION("a") "\r\nhello\r\n--XX--\r\n", 0,
           "[a|-|application/octet-stream]hello;" },
-        { TYPE, "preamble\r\n--XX\r\n" DISPOSITION("a") "\r\n1\r\n--XX\r\n" DISPOSITION("b")
-                "\r\n2\r\n--XX--epilogue", 0,
-          "[a|-|application/octet-stream]1;[b|-|application/octet-stream]2;" },
+        { TYPE,
+          "preamble\r\n--XX\r\n" DISPOSITION("a") "\r\n1\r\n--XX\r\n" DISPOSITION(
+              "b") "\r\n2\r\n--XX--epilogue",
+          0, "[a|-|application/octet-stream]1;[b|-|application/octet-stream]2;" },
         { "multipart/form-data; charset=\"a;boundary=no\"; Boundary=\"X X\"",
           "--X X \t\r\ncontent-type: text/plain\r\ncontent-disposition: form-data; "
-          "filename=\"a \\\"b\\\".txt\"; name=src\r\n\r\n\r\n--X X--", 0,
-          "[src|a \"b\".txt|text/plain];" },
+          "filename=\"a \\\"b\\\".txt\"; name=src\r\n\r\n\r\n--X X--",
+          0, "[src|a \"b\".txt|text/plain];" },
         { TYPE, "--XX\r\n\r\nno headers\r\n--XX--", 0, "[|-|application/octet-stream]no headers;" },
         { TYPE, "--XX\r\n\r\n\r\n--X\r\n--XY\n--XX\r\n\r\n--XX--", 0,
           "[|-|application/octet-stream]\r\n--X\r\n--XY\n--XX\r\n;" },
@@ -70,12 +72,15 @@ static void test_rows(void **state)
         { TYPE, "--XX\r\n\r\nno end", -EINVAL, NULL },
         { TYPE, "--XXY\r\n\r\n\r\n--XX--", -EINVAL, NULL },
         { TYPE, "--XX-\r\n", -EINVAL, NULL },
-        { TYPE, "--XX\r\n\r\na\r\n--XX\r\n\r\nb\r\n--XX\r\n\r\nc\r\n--XX\r\n\r\nd\r\n--XX--", -EFBIG,
-          NULL },
-        { TYPE, "--XX\r\n\r\n0123456789012345678901234567890123456789012345678901234567890123456789"
-                "\r\n--XX--", -EFBIG, NULL },
-        { TYPE, "--XX\r\nX: 0123456789012345678901234567890123456789012345678901234567890123456789"
-                "0123456789012345678901234567890123456789012345678901234567890123456789\r\n\r\n",
+        { TYPE, "--XX\r\n\r\na\r\n--XX\r\n\r\nb\r\n--XX\r\n\r\nc\r\n--XX\r\n\r\nd\r\n--XX--",
+          -EFBIG, NULL },
+        { TYPE,
+          "--XX\r\n\r\n0123456789012345678901234567890123456789012345678901234567890123456789"
+          "\r\n--XX--",
+          -EFBIG, NULL },
+        { TYPE,
+          "--XX\r\nX: 0123456789012345678901234567890123456789012345678901234567890123456789"
+          "0123456789012345678901234567890123456789012345678901234567890123456789\r\n\r\n",
           -EFBIG, NULL },
         { TYPE, "--XX\r\nX: \xff\xfe\r\n\r\nx\r\n--XX--", -EINVAL, NULL },
         { "multipart/form-data", "--XX--", -EINVAL, NULL },

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests through the router, guard and handlers, without a socket. */
 #include "testing.h"
 
@@ -15,8 +16,8 @@ struct fixture {
     uv_loop_t loop;
     struct router *router;
     struct server *server;
-    struct request *held;   /* left open by "/hold" */
-    struct strbuf seen;     /* what streaming handlers saw */
+    struct request *held; /* left open by "/hold" */
+    struct strbuf seen;   /* what streaming handlers saw */
     bool gone, stopped;
 };
 
@@ -200,73 +201,96 @@ static void test_table(void **state)
         const char *request, *status;
         const char *wants[3]; /* pieces of the answer */
     } rows[] = {
-        { "GET / HTTP/1.1\r\n" HOST "\r\n", "200 OK",
+        { "GET / HTTP/1.1\r\n" HOST "\r\n",
+          "200 OK",
           { "Server: BackendAI\r\n", "Content-Length: 11\r\n", "\r\n\r\n{\"ok\":true}" } },
-        { "GET / HTTP/1.1\r\n" HOST "\r\n", "200 OK",
+        { "GET / HTTP/1.1\r\n" HOST "\r\n",
+          "200 OK",
           { "Access-Control-Allow-Origin: *\r\n", "Date: ", " GMT\r\n" } },
         { "HEAD / HTTP/1.1\r\n" HOST "\r\n", "200 OK", { "Content-Length: 11\r\n" } },
         { "GET / HTTP/1.0\r\n\r\n", "200 OK", { "Connection: close\r\n" } },
-        { "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "200 OK",
+        { "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+          "200 OK",
           { "Connection: keep-alive\r\n" } },
-        { "GET / HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", "200 OK",
+        { "GET / HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n",
+          "200 OK",
           { "Connection: close\r\n" } },
-        { "GET /echo?x=a%20b+c HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nhi", "200 OK",
+        { "GET /echo?x=a%20b+c HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nhi",
+          "200 OK",
           { "GET - a b c [hi]", "X-Test: yes\r\n" } },
-        { "DELETE /echo HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nhi", "200 OK",
+        { "DELETE /echo HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nhi",
+          "200 OK",
           { "DELETE - - [hi]" } },
-        { "POST /echo HTTP/1.1\r\n" HOST "X-Method-Override: PATCH\r\n\r\n", "200 OK",
+        { "POST /echo HTTP/1.1\r\n" HOST "X-Method-Override: PATCH\r\n\r\n",
+          "200 OK",
           { "PATCH - - []" } },
-        { "GET /echo HTTP/1.1\r\n" HOST "X-Method-Override: PATCH\r\n\r\n", "200 OK",
+        { "GET /echo HTTP/1.1\r\n" HOST "X-Method-Override: PATCH\r\n\r\n",
+          "200 OK",
           { "GET - - []" } },
         { "POST /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2\r\n\r\nhi",
-          "100 Continue", { "\r\n\r\nHTTP/1.1 200 OK\r\n", "POST - - [hi]" } },
+          "100 Continue",
+          { "\r\n\r\nHTTP/1.1 200 OK\r\n", "POST - - [hi]" } },
         { "GET /session/a%2Fb HTTP/1.1\r\n" HOST "\r\n", "200 OK", { "GET a/b - []" } },
         { "GET /session/_ HTTP/1.1\r\n" HOST "\r\n", "200 OK", { "GET _ - []" } },
         { "GET /session/_/x HTTP/1.1\r\n" HOST "\r\n", "200 OK", { "literal" } },
         { "GET /session/_/logs HTTP/1.1\r\n" HOST "\r\n", "200 OK", { "GET _ - []" } },
-        { "GET /stream HTTP/1.1\r\n" HOST "\r\n", "200 OK",
+        { "GET /stream HTTP/1.1\r\n" HOST "\r\n",
+          "200 OK",
           { "Transfer-Encoding: chunked\r\n",
             "\r\n\r\n3\r\none\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n" } },
-        { "GET /stream HTTP/1.0\r\n\r\n", "200 OK",
+        { "GET /stream HTTP/1.0\r\n\r\n",
+          "200 OK",
           { "Connection: close\r\n", "\r\n\r\none0123456789abcdef" } },
         { "OPTIONS /echo HTTP/1.1\r\n" HOST "Access-Control-Request-Headers: authorization\r\n\r\n",
           "200 OK",
           { "Access-Control-Allow-Methods: GET, HEAD, POST, PATCH, DELETE, OPTIONS\r\n",
             "Access-Control-Allow-Headers: authorization\r\n", "Content-Length: 0\r\n" } },
 
-        { "GET /nowhere?a HTTP/1.1\r\n" HOST "\r\n", "404 Not Found",
+        { "GET /nowhere?a HTTP/1.1\r\n" HOST "\r\n",
+          "404 Not Found",
           { "Content-Type: application/problem+json\r\n",
             "{\"type\":\"https://api.backend.ai/probs/url-not-found\",\"title\":\"Unknown URL "
-            "path.\",", "\"data\":\"/nowhere\"" } },
+            "path.\",",
+            "\"data\":\"/nowhere\"" } },
         { "GET /session/ HTTP/1.1\r\n" HOST "\r\n", "404 Not Found", { "url-not-found" } },
         { "GET //echo HTTP/1.1\r\n" HOST "\r\n", "404 Not Found", { "url-not-found" } },
         { "GET /echo/ HTTP/1.1\r\n" HOST "\r\n", "404 Not Found", { "url-not-found" } },
         { "OPTIONS /nowhere HTTP/1.1\r\n" HOST "\r\n", "404 Not Found", { "url-not-found" } },
-        { "PUT /echo HTTP/1.1\r\n" HOST "\r\n", "405 Method Not Allowed",
+        { "PUT /echo HTTP/1.1\r\n" HOST "\r\n",
+          "405 Method Not Allowed",
           { "Allow: GET, HEAD, POST, PATCH, DELETE\r\n", "method-not-allowed" } },
-        { "PROPFIND /echo HTTP/1.1\r\n" HOST "\r\n", "405 Method Not Allowed",
+        { "PROPFIND /echo HTTP/1.1\r\n" HOST "\r\n",
+          "405 Method Not Allowed",
           { "method-not-allowed" } },
-        { "GET /session/%zz HTTP/1.1\r\n" HOST "\r\n", "400 Bad Request",
+        { "GET /session/%zz HTTP/1.1\r\n" HOST "\r\n",
+          "400 Bad Request",
           { "generic-bad-request" } },
-        { "GET /session/%ff HTTP/1.1\r\n" HOST "\r\n", "400 Bad Request",
+        { "GET /session/%ff HTTP/1.1\r\n" HOST "\r\n",
+          "400 Bad Request",
           { "generic-bad-request" } },
-        { "GET /session/%00 HTTP/1.1\r\n" HOST "\r\n", "400 Bad Request",
+        { "GET /session/%00 HTTP/1.1\r\n" HOST "\r\n",
+          "400 Bad Request",
           { "generic-bad-request" } },
-        { "GET /echo?x=%f HTTP/1.1\r\n" HOST "\r\n", "400 Bad Request",
-          { "generic-bad-request" } },
-        { "GET /error HTTP/1.1\r\n" HOST "\r\n", "400 Bad Request",
+        { "GET /echo?x=%f HTTP/1.1\r\n" HOST "\r\n", "400 Bad Request", { "generic-bad-request" } },
+        { "GET /error HTTP/1.1\r\n" HOST "\r\n",
+          "400 Bad Request",
           { "invalid-api-params", "\"msg\":\"Input validation error\"",
             "\"data\":{\"mem\":\"'12x' is not a size\"}" } },
-        { "POST /secret HTTP/1.1\r\n" HOST "\r\n", "401 Unauthorized",
+        { "POST /secret HTTP/1.1\r\n" HOST "\r\n",
+          "401 Unauthorized",
           { "auth-failed", "Unauthorized access", "error_code" } },
         { "POST /secret HTTP/1.1\r\n" HOST "X-Key: 1\r\n\r\n", "204 No Content", { NULL } },
-        { "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 101\r\n\r\n", "413 Payload Too Large",
+        { "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 101\r\n\r\n",
+          "413 Payload Too Large",
           { NULL } },
         { "POST /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 101\r\n\r\n",
-          "413 ", { "request-too-large", "Connection: close\r\n" } },
-        { "GET / HTTP/1.1\r\n" HOST "Expect: x\r\n\r\n", "417 Expectation Failed",
+          "413 ",
+          { "request-too-large", "Connection: close\r\n" } },
+        { "GET / HTTP/1.1\r\n" HOST "Expect: x\r\n\r\n",
+          "417 Expectation Failed",
           { "Connection: close\r\n" } },
-        { "GET / HTTP/1.1\n\n", "400 Bad Request",
+        { "GET / HTTP/1.1\n\n",
+          "400 Bad Request",
           { "Connection: close\r\n", "generic-bad-request" } },
         { "GET / HTTP/3.0\r\n\r\n", "505 HTTP Version Not Supported", { NULL } },
     };
@@ -288,8 +312,8 @@ static void test_table(void **state)
 
 static void test_head_has_no_body(void **state)
 {
-    AQ_CLEANUP(aq_freep) char *answer
-        = talk(*state, "HEAD / HTTP/1.1\r\n" HOST "\r\nHEAD /stream HTTP/1.1\r\n" HOST "\r\n", 1000);
+    AQ_CLEANUP(aq_freep) char *answer = talk(
+        *state, "HEAD / HTTP/1.1\r\n" HOST "\r\nHEAD /stream HTTP/1.1\r\n" HOST "\r\n", 1000);
 
     assert_int_equal(COUNT(answer, "HTTP/1.1 200 OK"), 2);
     assert_null(strstr(answer, "true"));
@@ -315,36 +339,124 @@ static void test_pipeline(void **state)
     }
 }
 
-/* A refused request's small body is skipped; the next request is served. */
+#define REFUSED_LENGTH "POST /secret HTTP/1.1\r\n" HOST "Content-Length: 20\r\n\r\n"
+#define REFUSED_CHUNKED "POST /secret HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n14\r\n"
+#define EVIL_BODY "GET /evil HTTP/1.1\r\n" /* 20 bytes */
+#define NEXT "GET / HTTP/1.1\r\n" HOST "\r\n"
+
+/* A refused request's small body is read, and never as a request of its own; the next request is
+ * served.
+ */
 static void test_refused_body_skipped(void **state)
 {
-    AQ_CLEANUP(aq_freep) char *answer
-        = talk(*state,
-               "POST /secret HTTP/1.1\r\n" HOST "Content-Length: 20\r\n\r\n"
-               "GET /evil HTTP/1.1\r\nGET / HTTP/1.1\r\n" HOST "\r\n",
-               7);
+    static const char *const rows[] = {
+        REFUSED_LENGTH EVIL_BODY NEXT,
+        REFUSED_CHUNKED EVIL_BODY "\r\n0\r\n\r\n" NEXT,
+    };
 
-    assert_int_equal(COUNT(answer, "HTTP/1.1 401"), 1);
-    assert_int_equal(COUNT(answer, "HTTP/1.1 200"), 1);
-    assert_int_equal(COUNT(answer, "HTTP/1.1 "), 2);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++)
+        for (size_t step = 1; step <= strlen(rows[i]); step++) {
+            AQ_CLEANUP(aq_freep) char *answer = talk(*state, rows[i], step);
+
+            assert_row(COUNT(answer, "HTTP/1.1 401") == 1 && COUNT(answer, "HTTP/1.1 200") == 1
+                           && COUNT(answer, "HTTP/1.1 ") == 2
+                           && !strstr(answer, "Connection: close"),
+                       "%zu in pieces of %zu: %s", i, step, answer);
+        }
 }
 
-/* A body that cannot be skipped cheaply ends the connection. */
+/* A client that is told early may not send the rest, and yet use the connection again: nothing is
+ * said before the last byte has come.
+ */
+static void test_refused_body_comes_first(void **state)
+{
+    static const char *const rows[] = {
+        REFUSED_LENGTH EVIL_BODY,
+        REFUSED_CHUNKED EVIL_BODY "\r\n0\r\n\r\n",
+        "POST /nothing HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx",
+        "POST /session/s HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx",
+        "POST /echo?x=%zz HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx",
+        "OPTIONS /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx",
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        struct loopback *lb = NULL;
+        size_t len = strlen(rows[i]);
+
+        assert_int_equal(loopback_new(f->server, &lb, NULL), 0);
+        for (size_t at = 0; at < len; at++) {
+            assert_row(!loopback_get_output(lb)->len, "row %zu: answered after %zu bytes", i, at);
+            loopback_send(lb, rows[i] + at, 1);
+        }
+        assert_row(COUNT(loopback_get_output(lb)->data, "HTTP/1.1 ") == 1, "row %zu", i);
+        loopback_send(lb, NEXT, strlen(NEXT));
+        assert_row(COUNT(loopback_get_output(lb)->data, "HTTP/1.1 200") >= 1
+                       && COUNT(loopback_get_output(lb)->data, "HTTP/1.1 ") == 2,
+                   "row %zu: the next request", i);
+        loopback_free(lb);
+    }
+}
+
+/* A body that is too long to be read, or breaks off, ends the connection; what comes after the
+ * answer is no request.
+ */
 static void test_refused_body_closes(void **state)
 {
     static const char *const rows[] = {
-        "POST /secret HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "POST /secret HTTP/1.1\r\n" HOST "Content-Length: 1000000\r\n\r\nabc",
+        "POST /secret HTTP/1.1\r\n" HOST "Content-Length: 65537\r\n\r\n",
         "POST /secret HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n",
+        "POST /secret HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\nab",
+        "POST /secret HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nFFFFFFF\r\n",
     };
 
-    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
-        AQ_CLEANUP(aq_freep) char *answer = talk(*state, rows[i], 1000);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++)
+        for (size_t step = 1; step <= strlen(rows[i]); step++) {
+            AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+            AQ_CLEANUP(aq_freep) char *answer = NULL;
 
-        assert_row(strstr(answer, "HTTP/1.1 401") && strstr(answer, "Connection: close\r\n")
-                       && !strstr(answer, "100 Continue"),
-                   "%s: %s", rows[i], answer);
+            strbuf_addf(&text, "%s" NEXT, rows[i]);
+            answer = talk(*state, text.data, step);
+            assert_row(COUNT(answer, "HTTP/1.1 401") == 1 && COUNT(answer, "HTTP/1.1 ") == 1
+                           && COUNT(answer, "Connection: close\r\n") == 1
+                           && strstr(answer, "\r\n\r\n{") && !strstr(answer, "100 Continue"),
+                       "%s: %s", rows[i], answer);
+        }
+}
+
+/* Chunks that are more than is read of a refused body, and a client that stops in the middle. */
+static void test_refused_body_without_end(void **state)
+{
+    static char chunk[1006];
+    struct fixture *f = *state;
+    struct loopback *lb = NULL;
+    const char *answer;
+    size_t sent = 0;
+
+    memcpy(chunk, "3e8\r\n", 5); /* 1000 bytes; their CR LF begin the next step */
+    memset(chunk + 5, 'x', 1000);
+    assert_int_equal(loopback_new(f->server, &lb, NULL), 0);
+    loopback_send(lb, REFUSED_CHUNKED EVIL_BODY "\r\n", strlen(REFUSED_CHUNKED EVIL_BODY "\r\n"));
+    for (; !loopback_is_closed(lb); sent += 1000) {
+        assert_true(sent <= 65536);
+        assert_int_equal(loopback_get_output(lb)->len, 0);
+        loopback_send(lb, chunk, 1005);
+        loopback_send(lb, "\r\n", 2);
     }
+    answer = loopback_get_output(lb)->data;
+    assert_int_equal(COUNT(answer, "HTTP/1.1 401"), 1);
+    assert_non_null(strstr(answer, "Connection: close\r\n"));
+    loopback_free(lb);
+
+    assert_int_equal(loopback_new(f->server, &lb, NULL), 0);
+    loopback_send(lb, REFUSED_LENGTH "abc", strlen(REFUSED_LENGTH "abc"));
+    assert_int_equal(loopback_get_output(lb)->len, 0);
+    loopback_hang_up(lb);
+    answer = loopback_get_output(lb)->data;
+    assert_int_equal(COUNT(answer, "HTTP/1.1 401"), 1);
+    assert_non_null(strstr(answer, "Connection: close\r\n"));
+    loopback_free(lb);
 }
 
 static void test_answer_later(void **state)
@@ -410,9 +522,11 @@ static void test_upload(void **state)
 static void test_upload_too_long(void **state)
 {
     struct fixture *f = *state;
-    AQ_CLEANUP(aq_freep) char *answer
-        = talk(f, "POST /upload HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
-                  "2\r\nab\r\n31\r\n", 1000);
+    AQ_CLEANUP(aq_freep) char *answer = talk(f,
+                                             "POST /upload HTTP/1.1\r\n" HOST
+                                             "Transfer-Encoding: chunked\r\n\r\n"
+                                             "2\r\nab\r\n31\r\n",
+                                             1000);
 
     assert_string_equal(f->seen.data, "<ab>-27");
     assert_non_null(strstr(answer, "Connection: close\r\n"));
@@ -457,8 +571,8 @@ static int sign_guard(struct request *req, const struct route *route, void *data
 }
 
 #define DATE "Date: 2026-11-21T01:02:03.456789+00:00\r\n"
-#define AUTH(key)                                                                                  \
-    "Authorization: BackendAI signMethod=HMAC-SHA256, credential=" key                             \
+#define AUTH(key)                                                      \
+    "Authorization: BackendAI signMethod=HMAC-SHA256, credential=" key \
     ":17daad851ab0d045e614ef448de0c8cef3c8f0e3538c6ddecc6618e4c2ec1f3c\r\n"
 #define KEY "AKIAIOSFODNN7EXAMPLE"
 #define TARGET "/session/mysess1?owner_access_key=AKIAX"
@@ -472,7 +586,8 @@ static void test_signed(void **state)
         int skew_sec;
         const char *status, *slug, *msg;
     } rows[] = {
-        { "good", "GET " TARGET " HTTP/1.1\r\n" HOST1 DATE AUTH(KEY) REST "\r\n", 0, "200", "", "" },
+        { "good", "GET " TARGET " HTTP/1.1\r\n" HOST1 DATE AUTH(KEY) REST "\r\n", 0, "200", "",
+          "" },
         { "a body is not signed",
           "GET " TARGET " HTTP/1.1\r\n" HOST1 DATE AUTH(KEY) REST "Content-Length: 2\r\n\r\nhi", 0,
           "200", "", "" },
@@ -498,27 +613,30 @@ static void test_signed(void **state)
           "401", "auth-failed", "Access key not found" },
         { "other path",
           "GET /session/mysess2?owner_access_key=AKIAX HTTP/1.1\r\n" HOST1 DATE AUTH(KEY) REST
-          "\r\n", 0, "401", "auth-failed", "Signature mismatch" },
+          "\r\n",
+          0, "401", "auth-failed", "Signature mismatch" },
         { "other query",
           "GET /session/mysess1?owner_access_key=AKIAY HTTP/1.1\r\n" HOST1 DATE AUTH(KEY) REST
-          "\r\n", 0, "401", "auth-failed", "Signature mismatch" },
+          "\r\n",
+          0, "401", "auth-failed", "Signature mismatch" },
         { "other host",
           "GET " TARGET " HTTP/1.1\r\nHost: localhost:8081\r\n" DATE AUTH(KEY) REST "\r\n", 0,
           "401", "auth-failed", "Signature mismatch" },
-        { "other method", "HEAD " TARGET " HTTP/1.1\r\n" HOST1 DATE AUTH(KEY) REST "\r\n", 0,
-          "401", NULL, NULL },
+        { "other method", "HEAD " TARGET " HTTP/1.1\r\n" HOST1 DATE AUTH(KEY) REST "\r\n", 0, "401",
+          NULL, NULL },
         { "other version",
-          "GET " TARGET " HTTP/1.1\r\n" HOST1 DATE AUTH(KEY)
-          "Content-Type: text/plain\r\nX-BackendAI-Version: v6.20220615\r\n\r\n", 0, "401",
-          "auth-failed", "Signature mismatch" },
+          "GET " TARGET " HTTP/1.1\r\n" HOST1 DATE AUTH(
+              KEY) "Content-Type: text/plain\r\nX-BackendAI-Version: v6.20220615\r\n\r\n",
+          0, "401", "auth-failed", "Signature mismatch" },
         { "other content type",
-          "GET " TARGET " HTTP/1.1\r\n" HOST1 DATE AUTH(KEY)
-          "Content-Type: application/json\r\nX-BackendAI-Version: v6.20220315\r\n\r\n", 0, "401",
-          "auth-failed", "Signature mismatch" },
+          "GET " TARGET " HTTP/1.1\r\n" HOST1 DATE AUTH(
+              KEY) "Content-Type: application/json\r\nX-BackendAI-Version: v6.20220315\r\n\r\n",
+          0, "401", "auth-failed", "Signature mismatch" },
     };
     struct fixture *f = *state;
     int64_t date, now;
-    struct server_options options = { .router = f->router, .guard = sign_guard,
+    struct server_options options = { .router = f->router,
+                                      .guard = sign_guard,
                                       .guard_data = &now };
     struct server *plain = f->server;
 
@@ -545,7 +663,9 @@ int main(void)
         T(test_head_has_no_body),
         T(test_pipeline),
         T(test_refused_body_skipped),
+        T(test_refused_body_comes_first),
         T(test_refused_body_closes),
+        T(test_refused_body_without_end),
         T(test_answer_later),
         T(test_client_gone),
         T(test_upload),

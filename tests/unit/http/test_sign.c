@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -13,8 +14,10 @@
 #define HEX_POST "8b872754c363548d54b01f5a64aea2f2086253f4ad813be1261df2b58c364c6d"
 
 static const struct sign_input get = {
-    "GET",      "/session/mysess1?owner_access_key=AKIAX", DATE, "127.0.0.1:8081",
-    "text/plain", "v6.20220315", false,
+    "GET",        "/session/mysess1?owner_access_key=AKIAX",
+    DATE,         "127.0.0.1:8081",
+    "text/plain", "v6.20220315",
+    false,
 };
 static const struct sign_input post = {
     "POST", "/session", DATE, "api.example.com", "application/json", "v6.20220615", false,
@@ -146,9 +149,11 @@ static void test_round_trip(void **state)
     assert_int_equal(sign_write_headers(&get, "AKIA1", SECRET, now, 12, &out, NULL), 0);
     assert_int_equal(sign_compute(&tagged, SECRET, hex, NULL), 0);
     assert_string_not_equal(hex, HEX_GET);
-    strbuf_addf(&want, "Date: %s\r\n"
+    strbuf_addf(&want,
+                "Date: %s\r\n"
                 "Authorization: BackendAI signMethod=HMAC-SHA256, credential=AKIA1:%s\r\n"
-                "X-BackendAI-Version: v6.20220315\r\n", tagged.date, hex);
+                "X-BackendAI-Version: v6.20220315\r\n",
+                tagged.date, hex);
     assert_string_equal(out.data, want.data);
 }
 
@@ -165,8 +170,8 @@ static void test_cache(void **state)
         struct sign_claim claim = { .input = get }, other;
         char date[CLOCK_ISO_MAX], hex[SIGN_HEX_MAX];
 
-        claim.input.date = clock_format_iso(INT64_C(1800000000000000)
-                                                + i * 40 % 300 * 3600 * USEC_PER_SEC, date);
+        claim.input.date = clock_format_iso(
+            INT64_C(1800000000000000) + i * 40 % 300 * 3600 * USEC_PER_SEC, date);
         claim.input.host = hosts[i % 3];
         assert_int_equal(sign_compute(&claim.input, secrets[i / 3 % 3], hex, NULL), 0);
         for (int n = 0; n < 32; n++)
@@ -183,7 +188,7 @@ static void test_cache(void **state)
 
 static void test_replay(void **state)
 {
-    AQ_CLEANUP(replay_freep) struct replay *replay = NULL;
+    AQ_CLEANUP(replay_freep) struct http_replay *replay = NULL;
     const int64_t now = INT64_C(1800000000) * USEC_PER_SEC;
     uint8_t signature[32] = { 0 };
     struct aq_error err = { .code = 0 };
@@ -207,7 +212,8 @@ static void test_replay(void **state)
     assert_int_equal(replay_check(replay, signature, now, now - SIGN_WINDOW_USEC, &err), -EINVAL);
     /* once the window has passed there is room again */
     assert_int_equal(replay_check(replay, signature, now + 2 * SIGN_WINDOW_USEC,
-                                  now + 2 * SIGN_WINDOW_USEC, NULL), 0);
+                                  now + 2 * SIGN_WINDOW_USEC, NULL),
+                     0);
     assert_int_equal(replay_count(replay), 1);
 }
 
@@ -217,12 +223,18 @@ static void test_version(void **state)
         const char *text;
         int parse, accept;
     } rows[] = {
-        { "v6.20220615", 0, 0 },         { "v4.20181215", 0, 0 },
-        { "v9.20250722", 0, 0 },         { "v6.20220616", 0, -EINVAL },
-        { "v5.20220615", 0, -EINVAL },   { "6.20220615", -EINVAL, -EINVAL },
-        { "v6.2022061", -EINVAL, -EINVAL }, { "v6.202206150", -EINVAL, -EINVAL },
-        { "v6.20220615 ", -EINVAL, -EINVAL }, { "v.20220615", -EINVAL, -EINVAL },
-        { "v6", -EINVAL, -EINVAL },      { "", -EINVAL, -EINVAL },
+        { "v6.20220615", 0, 0 },
+        { "v4.20181215", 0, 0 },
+        { "v9.20250722", 0, 0 },
+        { "v6.20220616", 0, -EINVAL },
+        { "v5.20220615", 0, -EINVAL },
+        { "6.20220615", -EINVAL, -EINVAL },
+        { "v6.2022061", -EINVAL, -EINVAL },
+        { "v6.202206150", -EINVAL, -EINVAL },
+        { "v6.20220615 ", -EINVAL, -EINVAL },
+        { "v.20220615", -EINVAL, -EINVAL },
+        { "v6", -EINVAL, -EINVAL },
+        { "", -EINVAL, -EINVAL },
         { "v99999999999.20220615", -EINVAL, -EINVAL },
     };
     struct api_version a, b;
@@ -247,11 +259,10 @@ static void test_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors),       cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_day),           cmocka_unit_test(test_authorization),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_cache),    cmocka_unit_test(test_replay),
-        cmocka_unit_test(test_version),
+        cmocka_unit_test(test_vectors),    cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_day),        cmocka_unit_test(test_authorization),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_replay),     cmocka_unit_test(test_version),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

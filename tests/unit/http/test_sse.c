@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -8,8 +9,8 @@
 /* Events as "event|data|id|retry;" */
 static int on_event(void *data, const struct sse_event *event)
 {
-    strbuf_addf(data, "%s|%.*s|%s|%ld;", event->event, (int)event->data_len, event->data,
-                event->id, event->retry_msec);
+    strbuf_addf(data, "%s|%.*s|%s|%ld;", event->event, (int)event->data_len, event->data, event->id,
+                event->retry_msec);
     return strcmp(event->event, "stop") == 0 ? 5 : 0;
 }
 
@@ -22,8 +23,11 @@ static void test_reader(void **state)
     } rows[] = {
         { "data: one\n\n", 0, "message|one||-1;" },
         { "event: e\r\ndata: a\r\ndata:b\r\ndata:  c\r\n\r\n", 0, "e|a\nb\n c||-1;" },
-        { "\xef\xbb\xbf" "data: mark\r\rdata: cr\r\r", 0, "message|mark||-1;message|cr||-1;" },
-        { ": comment\n\nid: 7\nretry: 250\ndata\n\ndata: x\n\n", 0, "message||7|250;message|x|7|250;" },
+        { "\xef\xbb\xbf"
+          "data: mark\r\rdata: cr\r\r",
+          0, "message|mark||-1;message|cr||-1;" },
+        { ": comment\n\nid: 7\nretry: 250\ndata\n\ndata: x\n\n", 0,
+          "message||7|250;message|x|7|250;" },
         { "event: lost\n\ndata: kept\n\n", 0, "message|kept||-1;" },
         { "retry: 5x\nretry: -1\nunknown: y\ndata: {\"a\":1}\n\n", 0, "message|{\"a\":1}||-1;" },
         { "data: not ended\n", 0, "" },

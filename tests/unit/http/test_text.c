@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* URLs, queries, addresses, routes and problem documents: accepted and refused. */
 #include "testing.h"
 
@@ -154,8 +155,8 @@ static void test_url(void **state)
         assert_row(r == (rows[i].target ? 0 : -EINVAL), "%s: %d", rows[i].text, r);
         if (r == 0)
             assert_row(!strcmp(url.target, rows[i].target)
-                           && !strcmp(url.authority, rows[i].authority)
-                           && url.tls == rows[i].tls && url.address.port == rows[i].port,
+                           && !strcmp(url.authority, rows[i].authority) && url.tls == rows[i].tls
+                           && url.address.port == rows[i].port,
                        "%s: %s %s", rows[i].text, url.authority, url.target);
     }
 }
@@ -168,7 +169,10 @@ static void handler(struct request *req, void *data)
     (void)data;
 }
 
-#define ROW(method, path) { method, path, 0, handler, NULL, "doc", 0, 0 }
+#define ROW(method, path)                           \
+    {                                               \
+        method, path, 0, handler, NULL, "doc", 0, 0 \
+    }
 
 static void test_bad_routes(void **state)
 {
@@ -207,9 +211,14 @@ static void test_bad_routes(void **state)
 static void test_routes(void **state)
 {
     static const struct route rows[] = {
-        ROW(METHOD_GET, "/s/{id}/logs"), ROW(METHOD_GET, "/s/{id}"), ROW(METHOD_DELETE, "/s/{id}"),
-        ROW(METHOD_GET, "/s/_/match"),   ROW(METHOD_GET, "/"),       ROW(METHOD_POST, "/s"),
-        ROW(METHOD_PUT, "/{any}/logs/x"), ROW(METHOD_GET, "/{a}/{b}/{c}/end"),
+        ROW(METHOD_GET, "/s/{id}/logs"),
+        ROW(METHOD_GET, "/s/{id}"),
+        ROW(METHOD_DELETE, "/s/{id}"),
+        ROW(METHOD_GET, "/s/_/match"),
+        ROW(METHOD_GET, "/"),
+        ROW(METHOD_POST, "/s"),
+        ROW(METHOD_PUT, "/{any}/logs/x"),
+        ROW(METHOD_GET, "/{a}/{b}/{c}/end"),
     };
     static const struct {
         const char *path;
@@ -274,21 +283,44 @@ static void test_problem_types(void **state)
         const char *slug;
         int status;
     } rows[] = {
-        { "url-not-found", 404 }, { "object-not-found", 404 }, { "too-many-sessions-matched", 404 },
-        { "too-many-kernels", 404 }, { "method-not-allowed", 405 }, { "generic-bad-request", 400 },
-        { "invalid-api-params", 400 }, { "invalid-auth-params", 400 }, { "invalid-credentials", 400 },
-        { "rejected-by-hook", 400 }, { "session-already-exists", 400 },
-        { "vfolder-creation-failed", 400 }, { "vfolder-already-exists", 400 },
-        { "vfolder-operation-failed", 400 }, { "graphql-error", 400 }, { "quota-exceeded", 412 },
-        { "auth-failed", 401 }, { "rate-limit-exceeded", 429 }, { "generic-forbidden", 403 },
-        { "insufficient-privilege", 403 }, { "server-frozen", 503 }, { "service-unavailable", 503 },
-        { "instance-not-available", 503 }, { "not-implemented", 503 },
-        { "internal-server-error", 500 }, { "server-misconfigured", 500 },
-        { "kernel-creation-failed", 500 }, { "kernel-destruction-failed", 500 },
-        { "kernel-restart-failed", 500 }, { "kernel-execution-failed", 500 },
-        { "storage-proxy-error", 502 }, { "request-too-large", 413 }, { "head-too-large", 431 },
-        { "uri-too-long", 414 }, { "request-timeout", 408 }, { "expectation-failed", 417 },
-        { "http-version-not-supported", 505 }, { "too-many-requests", 429 },
+        { "url-not-found", 404 },
+        { "object-not-found", 404 },
+        { "too-many-sessions-matched", 404 },
+        { "too-many-kernels", 404 },
+        { "method-not-allowed", 405 },
+        { "generic-bad-request", 400 },
+        { "invalid-api-params", 400 },
+        { "invalid-auth-params", 400 },
+        { "invalid-credentials", 400 },
+        { "rejected-by-hook", 400 },
+        { "session-already-exists", 400 },
+        { "vfolder-creation-failed", 400 },
+        { "vfolder-already-exists", 400 },
+        { "vfolder-operation-failed", 400 },
+        { "graphql-error", 400 },
+        { "quota-exceeded", 412 },
+        { "auth-failed", 401 },
+        { "rate-limit-exceeded", 429 },
+        { "generic-forbidden", 403 },
+        { "insufficient-privilege", 403 },
+        { "server-frozen", 503 },
+        { "service-unavailable", 503 },
+        { "instance-not-available", 503 },
+        { "not-implemented", 503 },
+        { "internal-server-error", 500 },
+        { "server-misconfigured", 500 },
+        { "kernel-creation-failed", 500 },
+        { "kernel-destruction-failed", 500 },
+        { "kernel-restart-failed", 500 },
+        { "kernel-execution-failed", 500 },
+        { "storage-proxy-error", 502 },
+        { "request-too-large", 413 },
+        { "head-too-large", 431 },
+        { "uri-too-long", 414 },
+        { "request-timeout", 408 },
+        { "expectation-failed", 417 },
+        { "http-version-not-supported", 505 },
+        { "too-many-requests", 429 },
     };
 
     (void)state;
@@ -324,8 +356,8 @@ static void test_problem_codes(void **state)
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++)
-        assert_row(!strcmp(problem_of(&rows[i].err)->slug, rows[i].slug), "%d %s",
-                   rows[i].err.code, rows[i].slug);
+        assert_row(!strcmp(problem_of(&rows[i].err)->slug, rows[i].slug), "%d %s", rows[i].err.code,
+                   rows[i].slug);
 }
 
 #define TYPE(slug) "{\"type\":\"https://api.backend.ai/probs/" slug "\","
@@ -336,18 +368,23 @@ static void test_problem_text(void **state)
     struct aq_error err = { .code = 0 };
 
     (void)state;
-    assert_int_equal(problem_no_such(&err, "session", "no session is called '%s'", "a\"b"), -ENOENT);
+    assert_int_equal(problem_no_such(&err, "session", "no session is called '%s'", "a\"b"),
+                     -ENOENT);
     problem_write(&out, &err, NULL);
-    assert_string_equal(out.data,
-                        TYPE("object-not-found") "\"title\":\"No such session.\",\"msg\":\"no "
-                        "session is called 'a\\\"b'\",\"error_code\":\"api_read_not-found\"}");
+    assert_string_equal(
+        out.data,
+        TYPE(
+            "object-not-found") "\"title\":\"No such session.\",\"msg\":\"no "
+                                "session is called 'a\\\"b'\",\"error_code\":\"api_read_not-found\"}");
     strbuf_clear(&out);
     (void)aq_fail_field(&err, EINVAL, "name", "is required");
     problem_write(&out, &err, NULL);
-    assert_string_equal(out.data,
-                        TYPE("invalid-api-params") "\"title\":\"Missing or invalid API "
-                        "parameters.\",\"msg\":\"Input validation error\",\"data\":{\"name\":\"is "
-                        "required\"},\"error_code\":\"api_parsing_invalid-parameters\"}");
+    assert_string_equal(
+        out.data,
+        TYPE(
+            "invalid-api-params") "\"title\":\"Missing or invalid API "
+                                  "parameters.\",\"msg\":\"Input validation error\",\"data\":{\"name\":\"is "
+                                  "required\"},\"error_code\":\"api_parsing_invalid-parameters\"}");
     strbuf_clear(&out);
     (void)aq_fail(&err, EIO, "the password is hunter2");
     problem_write(&out, &err, NULL);
@@ -355,7 +392,8 @@ static void test_problem_text(void **state)
     strbuf_clear(&out);
     (void)aq_fail_kind(&err, EEXIST, "session-already-exists", "it is there");
     problem_write(&out, &err, "{\"existingSessionId\":\"x\"}");
-    assert_non_null(strstr(out.data, "\"msg\":\"it is there\",\"data\":{\"existingSessionId\":\"x\"}"));
+    assert_non_null(
+        strstr(out.data, "\"msg\":\"it is there\",\"data\":{\"existingSessionId\":\"x\"}"));
 }
 
 int main(void)

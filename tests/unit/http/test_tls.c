@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams and listeners over TLS: who is let in and who is not. */
 #include "testing.h"
 
@@ -28,8 +29,8 @@ static int make_certs(void **state)
 
 static int free_certs(void **state)
 {
-    struct cert *all[] = { &ca, &other_ca, &server_cert, &client_cert, &expired, &early, &foreign,
-                           &revoked };
+    struct cert *all[] = { &ca,      &other_ca, &server_cert, &client_cert,
+                           &expired, &early,    &foreign,     &revoked };
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(all); i++)
@@ -129,7 +130,8 @@ static void run_pair(struct pair *pair, const struct tls_options *server_tls,
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", listener_get_port(pair->listener));
     assert_int_equal(address_parse(address, 0, &to, NULL), 0);
     assert_int_equal(stream_connect(&pair->loop, &to, &options, &side_ops, &pair->client,
-                                    &pair->client.stream, NULL), 0);
+                                    &pair->client.stream, NULL),
+                     0);
     while (!is_settled(&pair->client, "from server") || !is_settled(&pair->server, "from client"))
         (void)uv_run(&pair->loop, UV_RUN_ONCE);
     stream_close(pair->client.stream);
@@ -151,9 +153,9 @@ static void test_mutual(void **state)
 {
     const struct {
         const char *what;
-        const struct cert *cert;    /* the client's */
+        const struct cert *cert; /* the client's */
         const char *ca_pem, *ca_fingerprint, *name;
-        const char *server_error;   /* part of it, or NULL if let in */
+        const char *server_error; /* part of it, or NULL if let in */
         const char *client_error;
     } rows[] = {
         { "good", &client_cert, ca.cert_pem, NULL, "127.0.0.1", NULL, NULL },
@@ -174,15 +176,20 @@ static void test_mutual(void **state)
           "IP address mismatch" },
     };
     struct tls_options server = {
-        .is_server = true, .cert_pem = server_cert.cert_pem, .key_pem = server_cert.key_pem,
-        .ca_pem = ca.cert_pem, .require_peer_cert = true, .tls13_only = true,
+        .is_server = true,
+        .cert_pem = server_cert.cert_pem,
+        .key_pem = server_cert.key_pem,
+        .ca_pem = ca.cert_pem,
+        .require_peer_cert = true,
+        .tls13_only = true,
         .check_peer = check_peer,
     };
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         struct tls_options client = {
-            .ca_pem = rows[i].ca_pem, .ca_fingerprint = rows[i].ca_fingerprint,
+            .ca_pem = rows[i].ca_pem,
+            .ca_fingerprint = rows[i].ca_fingerprint,
             .tls13_only = true,
             .cert_pem = rows[i].cert ? rows[i].cert->cert_pem : NULL,
             .key_pem = rows[i].cert ? rows[i].cert->key_pem : NULL,
@@ -216,7 +223,9 @@ static void test_mutual(void **state)
 static void test_versions(void **state)
 {
     struct tls_options server = {
-        .is_server = true, .cert_pem = server_cert.cert_pem, .key_pem = server_cert.key_pem,
+        .is_server = true,
+        .cert_pem = server_cert.cert_pem,
+        .key_pem = server_cert.key_pem,
     };
     struct tls_options client = { .skip_verify = true };
     struct pair pair;
@@ -251,7 +260,9 @@ static void test_bad_options(void **state)
         { "not a CA file", { .ca_pem = "x" } },
         { "no such file", { .ca_file = "/nonexistent" } },
         { "client certificates without a CA",
-          { .is_server = true, .cert_pem = ca.cert_pem, .key_pem = ca.key_pem,
+          { .is_server = true,
+            .cert_pem = ca.cert_pem,
+            .key_pem = ca.key_pem,
             .require_peer_cert = true } },
     };
 
@@ -273,8 +284,9 @@ static void test_insecure(void **state)
         bool insecure;
         int want;
     } rows[] = {
-        { "0.0.0.0:0", false, -EPERM },  { "0.0.0.0:0", true, 0 }, { "127.0.0.1:0", false, 0 },
-        { "127.9.9.9:0", false, 0 },     { "localhost:0", false, 0 }, { "10.0.0.1:0", false, -EPERM },
+        { "0.0.0.0:0", false, -EPERM },  { "0.0.0.0:0", true, 0 },
+        { "127.0.0.1:0", false, 0 },     { "127.9.9.9:0", false, 0 },
+        { "localhost:0", false, 0 },     { "10.0.0.1:0", false, -EPERM },
         { "[::]:0", false, -EPERM },     { "example.com:0", true, -EINVAL },
         { "127.0.0.1", false, -EINVAL }, { "nonsense::", false, -EINVAL },
     };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scene.h"
 
 #include <fcntl.h>
@@ -48,8 +49,8 @@ static void on_server_message(void *data, const char *agent_id, const struct mes
     s->at_server = msg->kernel_status.attempt;
 }
 
-static void on_server_disconnected(void *data, const char *agent_id,
-                                   const struct uuid *incarnation, bool orderly, const char *why)
+static void on_server_disconnected(void *data, const char *agent_id, const struct uuid *incarnation,
+                                   bool orderly, const char *why)
 {
     struct scene *s = data;
 
@@ -68,8 +69,8 @@ static void on_join(void *data, struct link_join *join, const struct msg_join *m
     (void)data;
     if (strcmp(msg->secret, "right") != 0)
         link_join_refuse(join, "token", "the token is used up");
-    else if (pki_issue_agent(scene_ca, msg->csr, msg->agent_id, PKI_AGENT_DAYS, &cert, NULL,
-                             &err) < 0)
+    else if (pki_issue_agent(scene_ca, msg->csr, msg->agent_id, PKI_AGENT_DAYS, &cert, NULL, &err)
+             < 0)
         link_join_refuse(join, "refused", err.text);
     else
         link_join_accept(join, cert);
@@ -100,7 +101,7 @@ static void on_stream_data(void *data, struct link_stream *stream, const char *b
     strbuf_add(stream == s->server_stream ? &s->at_server_bytes : &s->at_client_bytes, bytes, len);
 }
 
-static void on_stream_drain(void *data, struct link_stream *stream)
+static void channel_on_stream_drain(void *data, struct link_stream *stream)
 {
     struct scene *s = data;
 
@@ -123,7 +124,7 @@ static void on_stream_close(void *data, struct link_stream *stream, const struct
 const struct link_stream_ops scene_stream_ops = {
     .on_open = on_stream_open,
     .on_data = on_stream_data,
-    .on_drain = on_stream_drain,
+    .on_drain = channel_on_stream_drain,
     .on_close = on_stream_close,
 };
 
@@ -154,7 +155,8 @@ static void on_client_message(void *data, uint64_t seq, const struct message *ms
         s->opened.reuse = s->opened.reuse && !s->is_old;
         if (s->auto_stream)
             assert_int_equal(link_client_open_stream(s->client, &s->opened, &scene_stream_ops, s,
-                                                     &s->client_stream, &err), 0);
+                                                     &s->client_stream, &err),
+                             0);
     }
     if (seq && !s->no_ack)
         link_client_ack(s->client, seq);
@@ -185,21 +187,29 @@ void scene_start_server(struct scene *s, uint16_t port)
     struct aq_error err = { 0 };
 
     assert_int_equal(pki_issue_server(scene_ca, NULL, 0, 30, &cert, &key, &err), 0);
-    conf = (struct link_server_conf){ .loop = &s->loop, .host = "127.0.0.1", .port = port,
-                                      .ca = scene_ca, .cert = cert, .key = key,
+    conf = (struct link_server_conf){ .loop = &s->loop,
+                                      .host = "127.0.0.1",
+                                      .port = port,
+                                      .ca = scene_ca,
+                                      .cert = cert,
+                                      .key = key,
                                       .incarnation = uuid_random() };
     assert_row(link_server_new(&conf, &server_ops, s, &s->server, &err) == 0, "%s", err.text);
 }
 
 struct link_client *scene_start_client(struct scene *s, const char *id,
-                                        const struct link_client_ops *ops, void *data)
+                                       const struct link_client_ops *ops, void *data)
 {
-    const struct link_client_conf conf = { .loop = &s->loop, .host = "127.0.0.1",
+    const struct link_client_conf conf = { .loop = &s->loop,
+                                           .host = "127.0.0.1",
                                            .port = link_server_port(s->server),
-                                           .ca = pki_ca_cert(scene_ca), .cert = s->cert,
-                                           .key = s->key, .agent_id = id,
+                                           .ca = pki_ca_cert(scene_ca),
+                                           .cert = s->cert,
+                                           .key = s->key,
+                                           .agent_id = id,
                                            .incarnation = s->incarnation,
-                                           .retry_min_usec = 2000, .retry_max_usec = 20000 };
+                                           .retry_min_usec = 2000,
+                                           .retry_max_usec = 20000 };
     struct link_client *client = NULL;
     struct aq_error err = { 0 };
 
@@ -249,9 +259,10 @@ void scene_send_forget(struct scene *s, int n)
 
 void scene_send_status(struct scene *s, int n)
 {
-    struct message msg = { .type = MSG_KERNEL_STATUS,
-                           .kernel_status = { .kernel_id = scene_id_of(n), .attempt = n,
-                                              .state = MSG_KERNEL_RUNNING } };
+    struct message msg = {
+        .type = MSG_KERNEL_STATUS,
+        .kernel_status = { .kernel_id = scene_id_of(n), .attempt = n, .state = MSG_KERNEL_RUNNING }
+    };
     struct aq_error err = { 0 };
 
     assert_row(link_client_send(s->client, &msg, &err) == 0, "%s", err.text);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scene.h - a manager and an agent that the test plays, connected over loopback TLS */
 #ifndef AQ_TESTS_UNIT_LINK_SCENE_H
 #define AQ_TESTS_UNIT_LINK_SCENE_H
@@ -5,7 +6,7 @@
 #include "testing.h"
 
 #include "base/strbuf.h"
-#include "link/server.h"
+#include "link/server_internal.h"
 
 /* Everything both sides saw, in one place. */
 struct scene {
@@ -60,8 +61,8 @@ void scene_send_status(struct scene *s, int n);
 struct uuid scene_id_of(int n);
 
 /* Run the loop until 'condition'; a test that hangs is ended by its runner. */
-#define RUN_UNTIL(s, condition)                                                                    \
-    while (!(condition))                                                                           \
+#define RUN_UNTIL(s, condition) \
+    while (!(condition))        \
     assert_true(uv_run(&(s)->loop, UV_RUN_ONCE) || (condition))
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@ static void test_pieces(void **state)
 
         for (size_t at = 0; at < frames.len; at += step)
             assert_int_equal(exec_frames_read(&held, frames.data + at,
-                                              AQ_MIN(step, frames.len - at), collect, &seen), 0);
+                                              AQ_MIN(step, frames.len - at), collect, &seen),
+                             0);
         assert_string_equal(seen.data, "b:;o:hello;e:oh;");
         assert_int_equal(held.len, 0);
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Both ends over loopback TLS: order, resumption after a cut, refusals, fencing, joining. */
 #include "scene.h"
 
@@ -39,7 +40,7 @@ static void test_messages_flow_in_order(void **state)
     scene_done(&s);
 }
 
-/* A manager that goes away and comes back is another one: both begin anew. */
+/* A manager that goes away and comes back is another one: both begin again. */
 static void test_new_manager_begins_anew(void **state)
 {
     struct scene s;
@@ -86,7 +87,8 @@ static void *relay_run(void *data)
     struct relay *relay = data;
 
     for (;;) {
-        struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(relay->target),
+        struct sockaddr_in to = { .sin_family = AF_INET,
+                                  .sin_port = htons(relay->target),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         int in = accept(relay->listener, NULL, NULL);
         int out = socket(AF_INET, SOCK_STREAM, 0);
@@ -134,12 +136,18 @@ static void test_cuts_lose_and_repeat_nothing(void **state)
     relay_start(&relay, link_server_port(s.server));
     relay.cut_after = 40000; /* more than a TLS record, so that each connection gets on */
     assert_int_equal(pthread_create(&relay.thread, NULL, relay_run, &relay), 0);
-    assert_int_equal(link_client_new(&(struct link_client_conf){
-                                         .loop = &s.loop, .host = "127.0.0.1", .port = relay.port,
-                                         .ca = pki_ca_cert(scene_ca), .cert = s.cert, .key = s.key,
-                                         .agent_id = "node-1", .incarnation = s.incarnation,
-                                         .retry_min_usec = 2000, .retry_max_usec = 5000 },
-                                     &scene_client_ops, &s, &s.client, &err), 0);
+    assert_int_equal(link_client_new(&(struct link_client_conf){ .loop = &s.loop,
+                                                                 .host = "127.0.0.1",
+                                                                 .port = relay.port,
+                                                                 .ca = pki_ca_cert(scene_ca),
+                                                                 .cert = s.cert,
+                                                                 .key = s.key,
+                                                                 .agent_id = "node-1",
+                                                                 .incarnation = s.incarnation,
+                                                                 .retry_min_usec = 2000,
+                                                                 .retry_max_usec = 5000 },
+                                     &scene_client_ops, &s, &s.client, &err),
+                     0);
     RUN_UNTIL(&s, s.connects == 1);
     for (int i = 1; i <= 4 * MANY; i++) {
         scene_send_status(&s, i);

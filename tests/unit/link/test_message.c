@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages there and back, what is refused, and frames. */
 #include "testing.h"
 
@@ -25,7 +26,8 @@ static const struct {
     { "{\"type\":\"hereafter\",\"x\":1}", NULL },
     { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"" ID "\",\"grace_usec\":5}", NULL },
     { "{\"type\":\"kernel.create\",\"kernel_id\":\"" ID "\",\"session_id\":\"" ID
-      "\",\"attempt\":1,\"slots\":{\"cpu\":\"1\"},\"environ\":{\"A\":\"b\",\"C\":\"\"}}", NULL },
+      "\",\"attempt\":1,\"slots\":{\"cpu\":\"1\"},\"environ\":{\"A\":\"b\",\"C\":\"\"}}",
+      NULL },
     { "", "" },
     { "[]", "type" },
     { "{}", "type" },
@@ -41,17 +43,20 @@ static const struct {
       "kernel_id" },
     { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"" ID "\",\"attempt\":-1}", "attempt" },
     { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"" ID "\",\"attempt\":1.5}", "attempt" },
-    { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"" ID
-      "\",\"attempt\":99999999999999999999}", "" },
+    { "{\"type\":\"kernel.destroy\",\"kernel_id\":\"" ID "\",\"attempt\":99999999999999999999}",
+      "" },
     { "{\"type\":\"kernel.restart\",\"kernel_id\":\"" ID "\",\"attempt\":0}", "attempt" },
     { "{\"type\":\"kernel.status\",\"kernel_id\":\"" ID "\",\"attempt\":1,\"state\":\"ASLEEP\"}",
       "state" },
     { "{\"type\":\"kernel.create\",\"kernel_id\":\"" ID "\",\"session_id\":\"" ID
-      "\",\"attempt\":1,\"slots\":\"cpu\"}", "slots" },
+      "\",\"attempt\":1,\"slots\":\"cpu\"}",
+      "slots" },
     { "{\"type\":\"kernel.create\",\"kernel_id\":\"" ID "\",\"session_id\":\"" ID
-      "\",\"attempt\":1,\"slots\":{},\"environ\":{\"A=\":\"b\"}}", "environ" },
+      "\",\"attempt\":1,\"slots\":{},\"environ\":{\"A=\":\"b\"}}",
+      "environ" },
     { "{\"type\":\"kernel.create\",\"kernel_id\":\"" ID "\",\"session_id\":\"" ID
-      "\",\"attempt\":1,\"slots\":{},\"environ\":{\"A\":1}}", "environ" },
+      "\",\"attempt\":1,\"slots\":{},\"environ\":{\"A\":1}}",
+      "environ" },
     { "{\"type\":\"heartbeat\",\"incarnation\":\"" ID "\",\"seq\":1,\"kernels\":{}}", "kernels" },
     { "{\"type\":\"heartbeat\",\"incarnation\":\"" ID "\",\"seq\":1,\"kernels\":[1]}", "kernels" },
     { "{\"type\":\"heartbeat\",\"incarnation\":\"" ID "\",\"seq\":1,\"kernels\":[{}]}",
@@ -111,11 +116,18 @@ static void test_create_round_trip(void **state)
     struct msg_env environ[] = { { "PATH", "/bin" }, { "EMPTY", "" }, { "QUOTE", "a\"\n\x01" } };
     struct message msg = {
         .type = MSG_KERNEL_CREATE,
-        .kernel_create = { .kernel_id = id(), .session_id = id(), .attempt = 3,
-                           .session_type = "batch", .role = "main", .index = 1,
-                           .hostname = "main1", .slots = "{\"cpu\":\"0.5\",\"mem\":\"1024\"}",
-                           .command = "echo 'x' && exit 3", .environ = environ,
-                           .environ_count = AQ_COUNT(environ), .batch_timeout_usec = INT64_MAX,
+        .kernel_create = { .kernel_id = id(),
+                           .session_id = id(),
+                           .attempt = 3,
+                           .session_type = "batch",
+                           .role = "main",
+                           .index = 1,
+                           .hostname = "main1",
+                           .slots = "{\"cpu\":\"0.5\",\"mem\":\"1024\"}",
+                           .command = "echo 'x' && exit 3",
+                           .environ = environ,
+                           .environ_count = AQ_COUNT(environ),
+                           .batch_timeout_usec = INT64_MAX,
                            .ssh_seed = "00ff" },
     };
     struct message got;
@@ -134,16 +146,27 @@ static void test_create_round_trip(void **state)
 static void test_heartbeat_round_trip(void **state)
 {
     struct msg_kernel_status kernels[] = {
-        { .kernel_id = id(), .attempt = 1, .state = MSG_KERNEL_RUNNING,
+        { .kernel_id = id(),
+          .attempt = 1,
+          .state = MSG_KERNEL_RUNNING,
           .alloc = "{\"cpu\":{\"0\":\"1\"}}" },
-        { .kernel_id = id(), .attempt = 2, .state = MSG_KERNEL_TERMINATED, .has_exit = true,
-          .exit_code = 0, .reason = "self-terminated" },
-        { .kernel_id = id(), .attempt = 2, .state = MSG_KERNEL_ERROR,
-          .error_kind = "unsupported-resource", .error_field = "cuda.shares",
+        { .kernel_id = id(),
+          .attempt = 2,
+          .state = MSG_KERNEL_TERMINATED,
+          .has_exit = true,
+          .exit_code = 0,
+          .reason = "self-terminated" },
+        { .kernel_id = id(),
+          .attempt = 2,
+          .state = MSG_KERNEL_ERROR,
+          .error_kind = "unsupported-resource",
+          .error_field = "cuda.shares",
           .error_text = "no such slot" },
     };
     struct message msg = { .type = MSG_HEARTBEAT,
-                           .heartbeat = { .incarnation = id(), .seq = 9, .is_draining = true,
+                           .heartbeat = { .incarnation = id(),
+                                          .seq = 9,
+                                          .is_draining = true,
                                           .kernels = kernels,
                                           .kernel_count = AQ_COUNT(kernels) } };
     struct message got;
@@ -161,17 +184,25 @@ static void test_heartbeat_round_trip(void **state)
 
 static void test_statistics_round_trip(void **state)
 {
-    struct msg_metric metrics[] = { { .key = "mem", .unit = 1 }, { .key = "cuda_util", .show = 0 } };
+    struct msg_metric metrics[] = { { .key = "mem", .unit = 1 },
+                                    { .key = "cuda_util", .show = 0 } };
     struct msg_value node[] = { { 0, 0.1, 1e18 }, { 1, -3, -1 } };
     struct msg_value used[] = { { 0, 123456789012345.5, 0 } };
     struct msg_device_values devices[] = { { "GPU-1", node, 2 } };
-    struct msg_kernel_values kernels[] = { { .kernel_id = id(), .session_id = id(), .attempt = 2,
-                                             .values = used, .value_count = 1 } };
+    struct msg_kernel_values kernels[] = {
+        { .kernel_id = id(), .session_id = id(), .attempt = 2, .values = used, .value_count = 1 }
+    };
     struct message msg = { .type = MSG_STATISTICS,
-                           .statistics = { .at_usec = 5, .interval_usec = 7, .metrics = metrics,
-                                           .metric_count = 2, .node = node, .node_count = 2,
-                                           .devices = devices, .device_count = 1,
-                                           .kernels = kernels, .kernel_count = 1 } };
+                           .statistics = { .at_usec = 5,
+                                           .interval_usec = 7,
+                                           .metrics = metrics,
+                                           .metric_count = 2,
+                                           .node = node,
+                                           .node_count = 2,
+                                           .devices = devices,
+                                           .device_count = 1,
+                                           .kernels = kernels,
+                                           .kernel_count = 1 } };
     struct message got;
 
     (void)state;
@@ -217,7 +248,7 @@ static void test_bad_json_is_not_sent(void **state)
 static void test_frames(void **state)
 {
     unsigned char bytes[FRAME_HEAD_BYTES + 5];
-    struct frame frame;
+    struct link_frame frame;
 
     (void)state;
     frame_write_head(bytes, UINT64_C(0x0102030405060708), 9, 5);

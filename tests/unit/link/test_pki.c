@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cluster's certificates: made, reopened, verified, refused; join tokens. */
 #include "testing.h"
 
@@ -68,8 +69,8 @@ static void test_mixed_up_files_are_refused(void **state)
 
     (void)state;
     assert_non_null(a); /* made so that there is something to mix up */
-    assert_int_equal(fs_write_atomic(AT_FDCWD, cert, pki_ca_cert(b), strlen(pki_ca_cert(b)), 0644,
-                                     NULL), 0);
+    assert_int_equal(
+        fs_write_atomic(AT_FDCWD, cert, pki_ca_cert(b), strlen(pki_ca_cert(b)), 0644, NULL), 0);
     assert_int_equal(pki_ca_open(path, &got, &err), -EINVAL);
     assert_non_null(strstr(err.text, "does not belong"));
     assert_int_equal(fs_write_atomic(AT_FDCWD, cert, "x", 1, 0644, NULL), 0);
@@ -145,6 +146,7 @@ static void test_refused_requests(void **state)
     AQ_CLEANUP(aq_freep) char *csr = NULL;
     EVP_PKEY *rsa = EVP_RSA_gen(2048);
     X509_REQ *request = X509_REQ_new();
+    X509_NAME *other;
     BIO *bio = BIO_new(BIO_s_mem());
     struct aq_error err = { 0 };
     char *text, *cert = NULL;
@@ -164,13 +166,19 @@ static void test_refused_requests(void **state)
     request = NULL;
     bio = BIO_new_mem_buf(csr, -1);
     request = PEM_read_bio_X509_REQ(bio, NULL, NULL, NULL);
-    assert_int_equal(X509_REQ_set_version(request, 1), 1); /* the signature is over version 0 */
+    other = X509_NAME_new(); /* the signature is over another name */
+    assert_int_equal(X509_NAME_add_entry_by_txt(other, "CN", MBSTRING_UTF8,
+                                                (const unsigned char *)"m", -1, -1, 0),
+                     1);
+    assert_int_equal(X509_REQ_set_subject_name(request, other), 1);
+    X509_NAME_free(other);
     BIO_free(bio);
     bio = BIO_new(BIO_s_mem());
     assert_int_equal(PEM_write_bio_X509_REQ(bio, request), 1);
     assert_int_equal(BIO_write(bio, "", 1), 1);
     assert_true(BIO_get_mem_data(bio, &text) > 0);
     assert_int_equal(pki_issue_agent(ca, text, "n", 1, &cert, NULL, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "not signed"));
     assert_int_equal(pki_issue_agent(ca, "", "n", 1, &cert, NULL, &err), -EINVAL);
     assert_null(cert);
     BIO_free(bio);
@@ -195,9 +203,8 @@ static void test_tokens(void **state)
     assert_memory_not_equal(other.secret, token.secret, sizeof(token.secret));
     assert_int_equal(strlen(pki_token_secret(&token, secret)), 32);
     assert_int_equal(strlen(pki_token_hash(secret, hash)), 64);
-    assert_string_equal(
-        pki_token_hash("abc", hash),
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_string_equal(pki_token_hash("abc", hash),
+                        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 
     text[strlen(text) - 1] = '\0';
     assert_int_equal(pki_token_parse(text, &got, &err), -EINVAL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams beside the link: their bytes, who may open them, how they end, and their connections. */
 #include "scene.h"
 
@@ -12,7 +13,9 @@ static void open_stream(struct scene *s)
     s->client = scene_start_client(s, "node-1", &scene_client_ops, s);
     RUN_UNTIL(s, s->connects == 1);
     assert_row(link_server_open_stream(s->server, "node-1", &open, &scene_stream_ops, s,
-                                       &s->server_stream, &err) == 0, "%s", err.text);
+                                       &s->server_stream, &err)
+                   == 0,
+               "%s", err.text);
 }
 
 static void carry_bytes_both_ways(bool is_old)
@@ -87,7 +90,8 @@ static void open_next(struct scene *s, int opens)
     strbuf_clear(&s->at_server_bytes);
     strbuf_clear(&s->at_client_bytes);
     assert_int_equal(link_server_open_stream(s->server, "node-1", &open, &scene_stream_ops, s,
-                                             &s->server_stream, NULL), 0);
+                                             &s->server_stream, NULL),
+                     0);
     RUN_UNTIL(s, s->stream_opens == opens);
 }
 
@@ -151,11 +155,13 @@ static void test_idle_connection_is_looked_at_again(void **state)
     assert_int_equal(pki_cert_read(s.cert, &cert, NULL), 0);
     assert_int_equal(pki_revoke(scene_ca, cert.serial, NULL), 0);
     assert_int_equal(link_server_open_stream(s.server, "node-1", &open, &scene_stream_ops, &s,
-                                             &s.server_stream, NULL), 0);
+                                             &s.server_stream, NULL),
+                     0);
     RUN_UNTIL(&s, s.stream_closes == 2);
     assert_null(s.client_stream);
     assert_int_equal(s.stream_opens, 3); /* at the agent alone */
     assert_int_equal(s.server->idle_count, 0);
+    assert_int_equal(s.at_client_bytes.len, 0); /* a refusal is no data */
     scene_done(&s);
 }
 
@@ -170,29 +176,39 @@ static void test_stream_may_be_refused(void **state)
     open_stream(&s);
     RUN_UNTIL(&s, s.was_opened);
     msg.stream_refused = (struct msg_stream_refused){ .stream_id = s.opened.stream_id,
-                                                      .kind = "not-found", .text = "no kernel" };
+                                                      .kind = "not-found",
+                                                      .text = "no kernel" };
     assert_int_equal(link_client_send(s.client, &msg, &err), 0);
     RUN_UNTIL(&s, s.stream_closes == 1);
     assert_int_equal(s.stream_error, ENOENT);
     scene_done(&s);
 }
 
-static void test_stream_key_must_be_right(void **state)
+static void try_wrong_key(bool is_old)
 {
     struct scene s;
     struct aq_error err = { 0 };
 
-    (void)state;
     scene_init(&s);
+    s.is_old = is_old;
     open_stream(&s);
     RUN_UNTIL(&s, s.was_opened);
     s.opened_key[0] = s.opened_key[0] == 'a' ? 'b' : 'a';
-    assert_int_equal(link_client_open_stream(s.client, &s.opened, &scene_stream_ops, &s,
-                                             &s.client_stream, &err), 0);
+    assert_int_equal(
+        link_client_open_stream(s.client, &s.opened, &scene_stream_ops, &s, &s.client_stream, &err),
+        0);
     RUN_UNTIL(&s, s.stream_closes == 1);
     assert_null(s.client_stream);
     assert_non_null(s.server_stream);
+    assert_int_equal(s.at_client_bytes.len, 0); /* a refusal is no data */
     scene_done(&s);
+}
+
+static void test_stream_key_must_be_right(void **state)
+{
+    (void)state;
+    try_wrong_key(false);
+    try_wrong_key(true);
 }
 
 static void test_stream_ends_with_its_agent(void **state)

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "manager/api/decode.h"
+#include "manager/request/decode.h"
 
 struct params {
     const char *name, *tag;
@@ -55,7 +56,9 @@ static const struct {
     { "{\"name\":\"abcd\",\"name|clientSessionToken\":1}", "name|clientSessionToken" },
     { "{\"name\":\"abcd\",\"\":1}", "\"\"" },
     { "{\"name\":\"ab\\u0000cd\"}", "body" },
-    { "{\"name\":\"ab\xff""cd\"}", "body" },
+    { "{\"name\":\"ab\xff"
+      "cd\"}",
+      "body" },
     { "{\"name\":\"abcd\",\"tag\":null}", NULL },
     { "{\"name\":\"abcd\",\"tag\":[]}", "tag" },
     { "{\"name\":\"abcd\",\"reuse\":\"Yes\"}", NULL },
@@ -149,10 +152,12 @@ static void test_values(void **state)
     char id[UUID_TEXT_MAX];
 
     (void)state;
-    assert_int_equal(decode_text("{\"clientSessionToken\":\"abcd\",\"reuse\":\"off\",\"size\":\"7\","
-                                 "\"active\":true,\"id\":\"2DE2B9691D0448A6AF160BC8ADB3C831\","
-                                 "\"deps\":[\"x\",\"y\"],\"config\":{\"preopenPorts\":[2000]}}",
-                                 &arena, &params, &err), 0);
+    assert_int_equal(
+        decode_text("{\"clientSessionToken\":\"abcd\",\"reuse\":\"off\",\"size\":\"7\","
+                    "\"active\":true,\"id\":\"2DE2B9691D0448A6AF160BC8ADB3C831\","
+                    "\"deps\":[\"x\",\"y\"],\"config\":{\"preopenPorts\":[2000]}}",
+                    &arena, &params, &err),
+        0);
     assert_string_equal(params.name, "abcd");
     assert_false(params.reuse);
     assert_int_equal(params.active, MAYBE_TRUE);
@@ -227,18 +232,19 @@ static void test_describe(void **state)
     decode_describe(fields, &w);
     json = json_loads(out.data, 0, NULL);
     assert_int_equal(json_array_size(json), AQ_COUNT(fields) - 1);
-    assert_string_equal(json_string_value(json_object_get(json_array_get(json, 0), "name")), "name");
-    assert_string_equal(json_string_value(json_array_get(
-                            json_object_get(json_array_get(json, 0), "aliases"), 0)),
-                        "clientSessionToken");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(json, 0), "name")),
+                        "name");
+    assert_string_equal(
+        json_string_value(json_array_get(json_object_get(json_array_get(json, 0), "aliases"), 0)),
+        "clientSessionToken");
     assert_int_equal(json_array_size(json_object_get(json_array_get(json, 8), "fields")), 4);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),       cmocka_unit_test(test_values),
-        cmocka_unit_test(test_depth),        cmocka_unit_test(test_query),
+        cmocka_unit_test(test_bodies),   cmocka_unit_test(test_values),
+        cmocka_unit_test(test_depth),    cmocka_unit_test(test_query),
         cmocka_unit_test(test_describe),
     };
 

@@ -1,4 +1,5 @@
-/* The whole HTTP interface over a real core in a temporary folder, without sockets. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole HTTP interface over a real core in a temporary directory, without sockets. */
 #include "testing.h"
 
 #include <errno.h>
@@ -10,10 +11,13 @@
 #include "base/fs.h"
 #include "http/loopback.h"
 #include "http/sign.h"
-#include "manager/api/api.h"
-#include "manager/api/routes.h"
-#include "manager/api/session_view.h"
-#include "manager/core/parts.h"
+#include "manager/request/api.h"
+#include "manager/routes.h"
+#include "manager/view/session_view.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/nodes/inventory.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
 
 #define HOST "127.0.0.1:8081"
 #define JSON "application/json"
@@ -28,8 +32,8 @@ static const struct key admin = { "AKIAIOSFODNN7EXAMPLE",
                                   "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ROLE_SUPERADMIN };
 static const struct key domain_admin = { "AKIAHUKCHDEZGEXAMPLE",
                                          "cWbsM_vBB4CzTW7JdORRMx8SjGI3-wEXAMPLEKEY", ROLE_ADMIN };
-static const struct key user = { "AKIANABBDUSEREXAMPLE",
-                                 "C8qnIo29EZvXkPK_MXcuAakYTy4NYrxwmCEyNPlf", ROLE_USER };
+static const struct key user = { "AKIANABBDUSEREXAMPLE", "C8qnIo29EZvXkPK_MXcuAakYTy4NYrxwmCEyNPlf",
+                                 ROLE_USER };
 
 static struct fixture {
     char dir[64];
@@ -66,7 +70,8 @@ static const char *slug(const struct answer *answer)
 /* The whole answer has come, or the head of one without end. */
 static bool is_complete(const struct strbuf *out)
 {
-    const char *end = strstr(out->data, "\r\n\r\n"), *length = strcasestr(out->data, "content-length:");
+    const char *end = strstr(out->data, "\r\n\r\n"),
+               *length = strcasestr(out->data, "content-length:");
 
     if (!end)
         return false;
@@ -108,16 +113,20 @@ static struct answer exchange(const struct strbuf *request)
 static void add_signature(struct strbuf *out, const char *method, const char *target,
                           const struct key *who)
 {
-    const struct sign_input input = { .method = method, .target = target, .host = HOST,
-                                      .content_type = JSON, .version = "v9.20250722" };
+    const struct sign_input input = { .method = method,
+                                      .target = target,
+                                      .host = HOST,
+                                      .content_type = JSON,
+                                      .version = "v9.20250722" };
 
     if (who->access_key)
         assert_int_equal(sign_write_headers(&input, who->access_key, who->secret_key,
-                                            clock_realtime_usec() + f.skew_usec, 0, out, NULL), 0);
+                                            clock_realtime_usec() + f.skew_usec, 0, out, NULL),
+                         0);
 }
 
-static void build(struct strbuf *out, const char *method, const char *target,
-                  const struct key *who, const char *body)
+static void build(struct strbuf *out, const char *method, const char *target, const struct key *who,
+                  const char *body)
 {
     strbuf_addf(out, "%s %s HTTP/1.1\r\nHost: " HOST "\r\nContent-Type: " JSON "\r\n", method,
                 target);
@@ -210,7 +219,7 @@ static void fill_path(const char *path, struct strbuf *out)
 static bool is_refused(const struct answer *answer)
 {
     return strcmp(slug(answer), "auth-failed") == 0
-        || strcmp(slug(answer), "invalid-auth-params") == 0;
+           || strcmp(slug(answer), "invalid-auth-params") == 0;
 }
 
 static void check_route(const struct route *route, const struct key *who)
@@ -218,14 +227,14 @@ static void check_route(const struct route *route, const struct key *who)
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     enum api_role need = (enum api_role)(route->role & API_ROLE_MASK);
     bool may = need == API_PUBLIC
-        || (who->role >= 0 && principal_may((enum user_role)who->role, need));
+               || (who->role >= 0 && principal_may((enum user_role)who->role, need));
     struct answer answer;
 
     fill_path(route->path, &path);
     answer = call(method_name(route->method), path.data, who, "");
-    assert_row(is_refused(&answer) == !may, "%s %s as %s gives %d %s",
-               method_name(route->method), path.data, who->access_key ? who->access_key : "nobody",
-               answer.status, answer.raw.data);
+    assert_row(is_refused(&answer) == !may, "%s %s as %s gives %d %s", method_name(route->method),
+               path.data, who->access_key ? who->access_key : "nobody", answer.status,
+               answer.raw.data);
     assert_row(answer.status != 500, "%s %s: %s", method_name(route->method), path.data,
                answer.raw.data);
     answer_done(&answer);
@@ -275,7 +284,8 @@ static void test_signatures(void **state)
     expect(exchange(&request), 200, "", "the first time");
     expect(exchange(&request), 401, "auth-failed", "a replay");
     strbuf_clear(&request);
-    strbuf_adds(&request, "GET /auth/role HTTP/1.1\r\nHost: " HOST "\r\nContent-Type: " JSON "\r\n");
+    strbuf_adds(&request,
+                "GET /auth/role HTTP/1.1\r\nHost: " HOST "\r\nContent-Type: " JSON "\r\n");
     add_signature(&request, "GET", "/auth?echo=x", &user);
     strbuf_adds(&request, "\r\n");
     expect(exchange(&request), 401, "auth-failed", "signed for another path");
@@ -283,8 +293,9 @@ static void test_signatures(void **state)
 
 /* ---- bodies of POST /session ---- */
 
-#define BATCH "{\"name\":\"%s\",\"image\":\"sh\",\"type\":\"batch\",\"startupCommand\":\"true\"," \
-              "\"enqueueOnly\":true"
+#define BATCH                                                                           \
+    "{\"name\":\"%s\",\"image\":\"sh\",\"type\":\"batch\",\"startupCommand\":\"true\"," \
+    "\"enqueueOnly\":true"
 
 /* field NULL = accepted; "%s" becomes a fresh name */
 static const struct {
@@ -294,7 +305,8 @@ static const struct {
     { BATCH ",\"config\":{\"resources\":{\"cpu\":\"1\",\"mem\":\"1g\"}}}", NULL },
     { BATCH ",\"config\":{\"resources\":{\"cpu\":1,\"cuda.shares\":0}}}", NULL },
     { BATCH ",\"config\":{\"mount_ids\":[],\"mount_map\":{},\"agentList\":[],"
-            "\"preopen_ports\":null}}", NULL },
+            "\"preopen_ports\":null}}",
+      NULL },
     { BATCH ",\"config\":{\"preopen_ports\":[8080,65535]}}", NULL },
     { BATCH ",\"config\":{\"preopen_ports\":[8080,8080]}}", "preopen_ports" },
     { BATCH ",\"config\":{\"preopen_ports\":[7681]}}", "preopen_ports" },
@@ -346,8 +358,9 @@ static void test_creations(void **state)
                        "%s: %s", body, answer.raw.data);
         } else {
             assert_row(answer.status == 201, "%s: %s", body, answer.raw.data);
-            assert_row(strcmp(json_string_value(json_object_get(answer.json, "sessionName")),
-                              name) == 0, "%s", body);
+            assert_row(strcmp(json_string_value(json_object_get(answer.json, "sessionName")), name)
+                           == 0,
+                       "%s", body);
         }
         answer_done(&answer);
     }
@@ -357,8 +370,8 @@ static void test_reuse(void **state)
 {
     static const char body[] = "{\"name\":\"twice\",\"image\":\"sh\",\"enqueueOnly\":true}";
     static const char other[] = "{\"name\":\"twice\",\"image\":\"bash\",\"enqueueOnly\":true}";
-    static const char fresh[]
-        = "{\"name\":\"twice\",\"image\":\"sh\",\"enqueueOnly\":true,\"reuseIfExists\":false}";
+    static const char fresh[] =
+        "{\"name\":\"twice\",\"image\":\"sh\",\"enqueueOnly\":true,\"reuseIfExists\":false}";
     struct answer first, again;
 
     (void)state;
@@ -373,9 +386,9 @@ static void test_reuse(void **state)
     again = call("POST", "/session", &user, fresh);
     assert_int_equal(again.status, 400);
     assert_string_equal(slug(&again), "session-already-exists");
-    assert_true(json_equal(json_object_get(first.json, "sessionId"),
-                           json_object_get(json_object_get(again.json, "data"),
-                                           "existingSessionId")));
+    assert_true(
+        json_equal(json_object_get(first.json, "sessionId"),
+                   json_object_get(json_object_get(again.json, "data"), "existingSessionId")));
     answer_done(&again);
     expect(call("POST", "/session", &user, other), 400, "session-already-exists", "other image");
     expect(call("GET", "/session/twi", &user, ""), 200, "", "by a prefix");
@@ -421,7 +434,8 @@ static void test_status_lists(void **state)
         int r = session_view_read_statuses(&who, status_lists[i].text, &bits, &err);
 
         if (status_lists[i].want < 0)
-            assert_row(r == -EINVAL && strcmp(err.field, "status") == 0, "%s", status_lists[i].text);
+            assert_row(r == -EINVAL && strcmp(err.field, "status") == 0, "%s",
+                       status_lists[i].text);
         else
             assert_row(r == 0 && bits == (uint32_t)status_lists[i].want, "v%u %s gives %x",
                        status_lists[i].major, status_lists[i].text, bits);
@@ -432,7 +446,8 @@ static void test_status_lists(void **state)
 
 static void test_gql(void **state)
 {
-    static const char body[] = "{\"query\":\"query($limit:Int!, $offset:Int!, ) { "
+    static const char body[] =
+        "{\"query\":\"query($limit:Int!, $offset:Int!, ) { "
         "compute_session_list(limit:$limit, offset:$offset) { items { status name type } "
         "total_count } keypair { is_admin access_key user_id } }\","
         "\"variables\":{\"limit\":20,\"offset\":0}}";
@@ -442,7 +457,8 @@ static void test_gql(void **state)
     answer = call("POST", "/admin/gql", &user, body);
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.raw.data, "{\"data\":{\"compute_session_list\":{\"items\":["));
-    assert_non_null(strstr(answer.raw.data, "\"keypair\":{\"is_admin\":false,\"access_key\":"
+    assert_non_null(strstr(answer.raw.data,
+                           "\"keypair\":{\"is_admin\":false,\"access_key\":"
                            "\"AKIANABBDUSEREXAMPLE\",\"user_id\":\"user@lablup.com\"}}}"));
     answer_done(&answer);
     answer = call("POST", "/admin/gql", &user, "{\"query\":\"{ agents { id } }\"}");
@@ -493,8 +509,8 @@ static void save_domain(void)
 
     e->domain.name = strdup("mixed");
     e->domain.is_active = true;
-    assert_int_equal(slots_set(&e->domain.total_slots, slot_name_intern("xpu.memory", 10),
-                               1500000), 0);
+    assert_int_equal(slots_set(&e->domain.total_slots, slot_name_intern("xpu.memory", 10), 1500000),
+                     0);
     core_save(f.core, batch, on_held, &saved);
     while (!saved)
         uv_run(&f.loop, UV_RUN_ONCE);
@@ -503,15 +519,19 @@ static void save_domain(void)
 static void agent_joins(const char *slots)
 {
     const struct uuid incarnation = uuid_random();
-    struct msg_hello hello = { .protocol_min = 1, .protocol_max = 1, .agent_id = "i-late",
-                               .incarnation = incarnation, .version = "1",
-                               .architecture = "x86_64", .slots = slots };
+    struct msg_hello hello = { .protocol_min = 1,
+                               .protocol_max = 1,
+                               .agent_id = "i-late",
+                               .incarnation = incarnation,
+                               .version = "1",
+                               .architecture = "x86_64",
+                               .slots = slots };
     struct msg_welcome welcome = { 0 };
     struct aq_error err = { 0 };
     int64_t retry = 0;
 
-    assert_int_equal(agent_link_ops.on_hello(f.core, &hello, &welcome, &retry, &err), 0);
-    agent_link_ops.on_connected(f.core, "i-late", &incarnation);
+    assert_int_equal(inventory_link_ops.on_hello(f.core, &hello, &welcome, &retry, &err), 0);
+    inventory_link_ops.on_connected(f.core, "i-late", &incarnation);
 }
 
 /* "xpu.memory" is taken for bytes until an agent says that it is counted: the
@@ -520,7 +540,8 @@ static void agent_joins(const char *slots)
  */
 static void test_types_stay_for_a_request(void **state)
 {
-    static const char query[] = "{\"query\":\"{ domain(name: \\\"mixed\\\") { total_resource_slots } }\"}";
+    static const char query[] =
+        "{\"query\":\"{ domain(name: \\\"mixed\\\") { total_resource_slots } }\"}";
     AQ_CLEANUP(strbuf_donep) struct strbuf request = STRBUF_INIT;
     struct loopback *lb;
     struct answer next;
@@ -540,7 +561,8 @@ static void test_types_stay_for_a_request(void **state)
     for (int i = 0; i < 20; i++)
         uv_run(&f.loop, UV_RUN_ONCE);
     assert_false(is_complete(loopback_get_output(lb)));
-    agent_joins("{\"cpu\":[\"count\",\"1\"],\"mem\":[\"bytes\",\"1\"],\"xpu.memory\":[\"count\",\"2\"]}");
+    agent_joins(
+        "{\"cpu\":[\"count\",\"1\"],\"mem\":[\"bytes\",\"1\"],\"xpu.memory\":[\"count\",\"2\"]}");
     while (!knows("xpu.memory"))
         uv_run(&f.loop, UV_RUN_ONCE);
     assert_false(is_complete(loopback_get_output(lb)));
@@ -561,9 +583,12 @@ static void test_types_stay_for_a_request(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_roles),  cmocka_unit_test(test_signatures),
-        cmocka_unit_test(test_creations), cmocka_unit_test(test_reuse),
-        cmocka_unit_test(test_status_lists), cmocka_unit_test(test_gql),
+        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_signatures),
+        cmocka_unit_test(test_creations),
+        cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_status_lists),
+        cmocka_unit_test(test_gql),
         cmocka_unit_test(test_types_stay_for_a_request),
     };
 

@@ -1,11 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What may wait: limits of policies and users, what images need, which slots a
  * group serves; and that asking gives the answer that creating would get.
  */
 #include "world.h"
 
 #define SECOND_KEY "AKIASECONDSECONDSECO"
-#define GPU_NODE "{\"cpu\":[\"count\",\"8\"],\"mem\":[\"bytes\",\"8589934592\"]," \
-                 "\"cuda.shares\":[\"count\",\"2\"]}"
+#define GPU_NODE                                                     \
+    "{\"cpu\":[\"count\",\"8\"],\"mem\":[\"bytes\",\"8589934592\"]," \
+    "\"cuda.shares\":[\"count\",\"2\"]}"
 
 /* ---- settings ---- */
 
@@ -49,11 +51,18 @@ static void limit_user(const char *slots, int max_sessions)
     struct event_batch *batch = event_batch_new();
     struct event *e = event_batch_add(batch, EVENT_USER_SAVED, world_wall);
 
-    e->user.user = (struct user){ .id = id, .username = strdup(old->username),
-        .email = strdup(old->email), .domain = strdup(old->domain), .role = old->role,
-        .status = old->status, .groups = malloc(sizeof(struct uuid)), .group_count = 1,
-        .group_cap = 1, .total_slots = amounts(slots), .max_concurrent_sessions = max_sessions };
-    e->user.user.groups[0] = old->groups[0];
+    e->user.user = (struct user){ .id = id,
+                                  .username = strdup(old->username),
+                                  .email = strdup(old->email),
+                                  .domain = strdup(old->domain),
+                                  .role = old->role,
+                                  .status = old->status,
+                                  .project_ids = malloc(sizeof(struct uuid)),
+                                  .project_count = 1,
+                                  .project_cap = 1,
+                                  .total_slots = amounts(slots),
+                                  .max_concurrent_sessions = max_sessions };
+    e->user.user.project_ids[0] = old->project_ids[0];
     save(batch);
 }
 
@@ -63,9 +72,11 @@ static void add_second_key(void)
     struct event *e = event_batch_add(batch, EVENT_KEYPAIR_SAVED, world_wall);
 
     e->keypair = (struct keypair){ .access_key = SECOND_KEY,
-        .secret_key = "secret-secret-secret-secret-secret-secre", .is_active = true,
-        .user_id = core_find_keypair(world.core, USER_KEY)->user_id,
-        .policy = strdup("default"), .rate_limit = 30000 };
+                                   .secret_key = "secret-secret-secret-secret-secret-secre",
+                                   .is_active = true,
+                                   .user_id = core_find_keypair(world.core, USER_KEY)->user_id,
+                                   .policy = strdup("default"),
+                                   .rate_limit = 30000 };
     save(batch);
 }
 
@@ -75,9 +86,11 @@ static void add_group(const char *name)
     struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
     struct answer a = { 0 };
 
-    e->resource_group = (struct resource_group){ .name = strdup(name), .is_active = true,
-        .scheduler = strdup("fifo"), .selection = strdup("concentrated"),
-        .agent_loss_policy = strdup("wait") };
+    e->resource_group = (struct resource_group){ .name = strdup(name),
+                                                 .is_active = true,
+                                                 .scheduler = strdup("fifo"),
+                                                 .selection = strdup("concentrated"),
+                                                 .agent_loss_policy = strdup("wait") };
     save(batch);
     core_allow_resource_group(world.core, name, "default", NULL, NULL, on_answer, &a);
     settle();
@@ -90,9 +103,11 @@ struct wanted {
     const char *slots, *key, *image, *opts, *group;
     uint32_t kernels;
     int priority;
+    bool waits; /* for capacity */
 };
 
-static void on_tried(void *data, int r, const struct aq_error *err, const struct core_trial *trial)
+static void on_tried(void *data, int r, const struct aq_error *err,
+                     const struct core_dry_run *trial)
 {
     (void)trial;
     on_created(data, r, err, NULL);
@@ -101,15 +116,21 @@ static void on_tried(void *data, int r, const struct aq_error *err, const struct
 /* Ask first: the answer has to be the same, and nothing is made by it. */
 static struct answer ask(const char *name, struct wanted w)
 {
-    struct session_request req = { .name = name, .type = SESSION_BATCH,
-        .image = w.image ? w.image : "sh", .command = "true",
-        .access_key = w.key ? w.key : USER_KEY, .priority = w.priority ? w.priority : -1,
-        .cluster_size = w.kernels, .resource_opts = w.opts, .resource_group = w.group,
-        .resources = amounts(w.slots ? w.slots : "{}") };
+    struct session_request req = { .name = name,
+                                   .type = SESSION_BATCH,
+                                   .image = w.image ? w.image : "sh",
+                                   .command = "true",
+                                   .access_key = w.key ? w.key : USER_KEY,
+                                   .priority = w.priority ? w.priority : -1,
+                                   .cluster_size = w.kernels,
+                                   .resource_opts = w.opts,
+                                   .resource_group = w.group,
+                                   .constraints = { .waits_for_capacity = w.waits },
+                                   .resources = amounts(w.slots ? w.slots : "{}") };
     size_t before = world.core->sessions_by_id.count;
     struct answer tried = { 0 }, a;
 
-    core_try_session(world.core, &req, on_tried, &tried);
+    core_dry_run_session(world.core, &req, on_tried, &tried);
     settle();
     assert_true(tried.came);
     assert_int_equal(world.core->sessions_by_id.count, before);
@@ -217,15 +238,20 @@ static void all_that_is_wrong_is_said(void **state)
 
 static void join_annex(void)
 {
-    struct msg_hello hello = { .protocol_min = 1, .protocol_max = 1, .agent_id = "annex-1",
-        .incarnation = uuid_random(), .version = "1", .architecture = "x86_64",
-        .resource_group = "annex", .slots = FOUR_CPUS };
+    struct msg_hello hello = { .protocol_min = 1,
+                               .protocol_max = 1,
+                               .agent_id = "annex-1",
+                               .incarnation = uuid_random(),
+                               .version = "1",
+                               .architecture = "x86_64",
+                               .resource_group = "annex",
+                               .slots = FOUR_CPUS };
     struct msg_welcome welcome = { 0 };
     struct aq_error err;
     int64_t retry = 0;
 
-    assert_int_equal(agent_link_ops.on_hello(world.core, &hello, &welcome, &retry, &err), 0);
-    agent_link_ops.on_connected(world.core, "annex-1", &hello.incarnation);
+    assert_int_equal(inventory_link_ops.on_hello(world.core, &hello, &welcome, &retry, &err), 0);
+    inventory_link_ops.on_connected(world.core, "annex-1", &hello.incarnation);
     settle();
     agent_beats("annex-1", NULL, 0);
 }
@@ -242,7 +268,8 @@ static void a_group_has_to_serve_what_is_asked_for(void **state)
     id = must("early", (struct wanted){ .slots = gpu, .group = "annex" }); /* nobody is there yet */
     assert_int_equal(status_of(&id), SESSION_PENDING);
     join_annex();
-    refused("late", (struct wanted){ .slots = gpu, .group = "annex" }, EINVAL, "cuda.shares",
+    refused("late", (struct wanted){ .slots = gpu, .group = "annex" }, EINVAL,
+            "config.resources.cuda.shares",
             "No agent of the scaling group 'annex' has the slot 'cuda.shares'.");
     id = must("anywhere", (struct wanted){ .slots = gpu });
     assert_string_equal(core_find_session(world.core, &id)->resource_group, "default");
@@ -250,13 +277,106 @@ static void a_group_has_to_serve_what_is_asked_for(void **state)
     assert_string_equal(core_find_session(world.core, &id)->resource_group, "annex");
 }
 
+#define NINE_CPUS "{\"cpu\":\"9\"}"
+#define TOO_MANY                                                               \
+    "No agent has cpu=9: ask for 8 at most, or let it wait for such an agent " \
+    "(--wait-for-capacity)."
+
+/* Whatever has become of the only agent: it is known, and so is what it has. */
+static void what_no_agent_has_is_refused(void **state)
+{
+    static const struct wanted eight = { .slots = "{\"cpu\":\"8\"}" },
+                               nine = { .slots = NINE_CPUS };
+    struct answer a = { 0 };
+
+    (void)state;
+    (void)must("at-first", nine); /* there never was an agent */
+    agent_comes("a", GPU_NODE);
+    refused("connected", nine, EINVAL, "config.resources.cpu", TOO_MANY);
+    core_drain_agent(world.core, "a", true, NULL, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+    (void)must("drained-8", eight);
+    refused("drained", nine, EINVAL, "config.resources.cpu", TOO_MANY);
+    agent_goes("a");
+    refused("gone", nine, EINVAL, "config.resources.cpu", TOO_MANY);
+    restart_core(); /* it has not come back, and is lost before long */
+    (void)must("unseen-8", eight);
+    refused("unseen", nine, EINVAL, "config.resources.cpu", TOO_MANY);
+    pass(3600 * USEC_PER_SEC);
+    assert_int_equal(core_find_agent(world.core, "a")->status, AGENT_LOST);
+    (void)must("lost-8", eight);
+    refused("lost", nine, EINVAL, "config.resources.cpu", TOO_MANY);
+    a = (struct answer){ 0 };
+    core_remove_agent(world.core, "a", on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+    (void)must("removed", nine);
+    assert_clean();
+}
+
+/* Strictly first come, first served: what waits for capacity holds up nobody, before and after a
+ * restart, and is the first again when it fits.
+ */
+static void what_waits_for_capacity_waits_aside(void **state)
+{
+    struct uuid large, small, next;
+
+    (void)state;
+    use_options("fifo", "{}");
+    agent_comes("a", GPU_NODE);
+    large = must("large", (struct wanted){ .slots = NINE_CPUS, .waits = true });
+    small = must("small", (struct wanted){ .slots = "{\"cpu\":\"8\"}" });
+    assert_int_equal(status_of(&large), SESSION_PENDING);
+    assert_int_equal(status_of(&small), SESSION_SCHEDULED);
+    assert_waits(&large, "It waits aside");
+    restart_core();
+    agent_comes("a", GPU_NODE);
+    assert_int_equal(status_of(&large), SESSION_PENDING);
+    next = must("next", (struct wanted){ .slots = "{\"cpu\":\"8\"}" });
+    agent_comes("b", "{\"cpu\":[\"count\",\"16\"],\"mem\":[\"bytes\",\"8589934592\"]}");
+    assert_int_equal(status_of(&large), SESSION_SCHEDULED);
+    assert_int_equal(status_of(&next), SESSION_PENDING);
+    assert_clean();
+}
+
+/* The only agent that could hold the first one is drained, or has gone: those behind it start. */
+static void who_waits_for_an_agent_that_is_gone_holds_up_nobody(void **state)
+{
+    struct uuid large, small;
+    struct answer a = { 0 };
+
+    (void)state;
+    for (int is_drained = 0; is_drained < 2; is_drained++) {
+        use_options("fifo", "{}");
+        agent_comes("a", GPU_NODE);
+        agent_comes("b", "{\"cpu\":[\"count\",\"16\"],\"mem\":[\"bytes\",\"8589934592\"]}");
+        (void)must("holds", (struct wanted){ .slots = NINE_CPUS });
+        large = must("large", (struct wanted){ .slots = NINE_CPUS });
+        small = must("small", (struct wanted){ .slots = "{\"cpu\":\"8\"}" });
+        assert_int_equal(status_of(&small), SESSION_PENDING);
+        if (is_drained) {
+            core_drain_agent(world.core, "b", true, NULL, on_answer, &a);
+            settle();
+        } else {
+            agent_goes("b");
+        }
+        assert_int_equal(status_of(&small), SESSION_SCHEDULED);
+        assert_int_equal(status_of(&large), SESSION_PENDING);
+        assert_clean();
+        (void)world_end(state);
+        (void)world_begin(state);
+    }
+}
+
 static void take_images(const char *labels)
 {
     AQ_CLEANUP(aq_freep) char *text = aq_format(
-        "[{\"digest\":\"sha256:1\",\"names\":[\"docker.io/library/python:3\"],\"labels\":%s}]", labels);
+        "[{\"digest\":\"sha256:1\",\"names\":[\"docker.io/library/python:3\"],\"labels\":%s}]",
+        labels);
     struct message msg = { .type = MSG_IMAGE_LIST, .image_list = { .images = text } };
 
-    agent_link_ops.on_message(world.core, "a", &msg);
+    inventory_link_ops.on_message(world.core, "a", &msg);
     settle();
 }
 
@@ -275,16 +395,19 @@ static void images_get_what_they_need(void **state)
             "The image needs at least cpu=2, not 1.");
     refused("fat-1", (struct wanted){ .slots = "{\"cpu\":\"4\"}", .image = python }, EINVAL, "cpu",
             "The image takes at most cpu=3, not 4.");
-    refused("shm-1", (struct wanted){ .slots = "{\"mem\":\"1g\"}", .image = python,
-                                    .opts = "{\"shmem\":\"64m\"}" }, EINVAL, "mem",
-            "The image needs at least mem=1.06 GiB, not 1 GiB.");
-    refused("all-shm", (struct wanted){ .slots = "{\"mem\":\"64m\"}", .opts = "{\"shmem\":\"64m\"}" },
-            EINVAL, "resource_opts", "Shared memory (64 MiB) must be less than memory (64 MiB).");
+    refused("shm-1",
+            (struct wanted){
+                .slots = "{\"mem\":\"1g\"}", .image = python, .opts = "{\"shmem\":\"64m\"}" },
+            EINVAL, "mem", "The image needs at least mem=1.06 GiB, not 1 GiB.");
+    refused("all-shm",
+            (struct wanted){ .slots = "{\"mem\":\"64m\"}", .opts = "{\"shmem\":\"64m\"}" }, EINVAL,
+            "resource_opts", "Shared memory (64 MiB) must be less than memory (64 MiB).");
     refused("odd-shm", (struct wanted){ .opts = "{\"shmem\":\"much\"}" }, EINVAL, "resource_opts",
             "shmem is no size: \"64m\", \"1g\"");
     id = must("default", (struct wanted){ .image = python });
     assert_int_equal(slots_get(&core_find_session(world.core, &id)->kernels[0].requested,
-                               slot_name_find("cpu", 3)), 2 * AMOUNT_ONE);
+                               slot_name_find("cpu", 3)),
+                     2 * AMOUNT_ONE);
     take_images("{}");
     (void)must("lean-1", (struct wanted){ .slots = "{\"cpu\":\"1\"}", .image = python });
     assert_clean();
@@ -299,6 +422,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_that_is_wrong_is_said, world_begin, world_end),
         cmocka_unit_test_setup_teardown(a_group_has_to_serve_what_is_asked_for, world_begin,
                                         world_end),
+        cmocka_unit_test_setup_teardown(what_no_agent_has_is_refused, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(what_waits_for_capacity_waits_aside, world_begin,
+                                        world_end),
+        cmocka_unit_test_setup_teardown(who_waits_for_an_agent_that_is_gone_holds_up_nobody,
+                                        world_begin, world_end),
         cmocka_unit_test_setup_teardown(images_get_what_they_need, world_begin, world_end),
     };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Agents that come, go, lie low and come back; managers that start again. */
 #include "world.h"
 
@@ -7,9 +8,12 @@ static void set_loss_policy(const char *policy, int64_t grace_usec)
     struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
     struct answer a = { 0 };
 
-    e->resource_group = (struct resource_group){ .name = strdup("default"), .is_active = true,
-        .scheduler = strdup("fifo"), .selection = strdup("concentrated"),
-        .agent_loss_policy = strdup(policy), .agent_loss_grace_usec = grace_usec };
+    e->resource_group = (struct resource_group){ .name = strdup("default"),
+                                                 .is_active = true,
+                                                 .scheduler = strdup("fifo"),
+                                                 .selection = strdup("concentrated"),
+                                                 .agent_loss_policy = strdup(policy),
+                                                 .agent_loss_grace_usec = grace_usec };
     core_save(world.core, batch, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
@@ -47,14 +51,12 @@ static void test_first_contact(void **state)
     assert_clean();
     /* What it no longer offers stays known. */
     agent_comes("i-001", FOUR_CPUS);
-    assert_int_equal(slots_get(&core_find_agent(world.core, "i-001")->available, "cuda.shares"),
-                     0);
+    assert_int_equal(slots_get(&core_find_agent(world.core, "i-001")->available, "cuda.shares"), 0);
     assert_int_equal(slot_types_find(core_slot_types(world.core), "cuda.shares", &type), 0);
     /* Refused: another meaning of a known slot, nonsense, an unknown group. */
     assert_int_equal(agent_greets("i-002", "{\"cuda.shares\":[\"bytes\",\"1\"]}", uuid_random()),
                      -EINVAL);
-    assert_int_equal(agent_greets("i-002", "{\"cpu\":[\"count\",\"-1\"]}", uuid_random()),
-                     -EINVAL);
+    assert_int_equal(agent_greets("i-002", "{\"cpu\":[\"count\",\"-1\"]}", uuid_random()), -EINVAL);
     assert_int_equal(agent_greets("i-002", "[]", uuid_random()), -EINVAL);
     assert_int_equal(agent_greets("../i", FOUR_CPUS, uuid_random()), -EINVAL);
     assert_null(core_find_agent(world.core, "i-002"));
@@ -272,7 +274,7 @@ static void test_end_found_in_inventory(void **state)
     assert_clean();
 }
 
-/* An agent that lost its folders: the program is not there any more. */
+/* An agent that lost its directories: the program is not there any more. */
 static void test_absent(void **state)
 {
     struct uuid id;
@@ -292,8 +294,9 @@ static void test_failed_start(void **state)
     static const struct {
         const char *kind;
         bool again;
-    } rows[] = { { "command-not-found", false }, { "unsupported-resource", true },
-        { "draining", true } };
+    } rows[] = { { "command-not-found", false },
+                 { "unsupported-resource", true },
+                 { "draining", true } };
 
     (void)state;
     agent_comes("i-001", FOUR_CPUS);
@@ -402,7 +405,7 @@ static void test_drain(void **state)
     id = submit("waits-for-agent");
     assert_int_equal(status_of(&id), SESSION_PENDING);
     restart_core();
-    agent_comes("i-001", FOUR_CPUS); /* greeting anew does not undo it */
+    agent_comes("i-001", FOUR_CPUS); /* greeting again does not undo it */
     assert_int_equal(status_of(&id), SESSION_PENDING);
     a = (struct answer){ 0 };
     core_drain_agent(world.core, "i-001", false, NULL, on_answer, &a);
@@ -450,7 +453,7 @@ static void test_manager_slept(void **state)
     agent_comes("i-001", FOUR_CPUS);
     world_mono += 300 * USEC_PER_SEC;
     world_wall += 300 * USEC_PER_SEC;
-    agents_tick(world.core, world_mono);
+    liveness_tick(world.core, world_mono);
     settle();
     assert_int_equal(agent_status_of("i-001"), AGENT_ALIVE);
     world_wall += 86400 * USEC_PER_SEC; /* and a clock that is set says nothing */
@@ -494,13 +497,13 @@ static void test_hang(void **state)
 static void test_audit_finds(void **state)
 {
     struct uuid id;
-    struct live *l;
+    struct session_entry *l;
     int count = 0;
 
     (void)state;
     agent_comes("i-001", FOUR_CPUS);
     id = submit("tampered");
-    l = live_find(world.core, &id);
+    l = session_entry_find(world.core, &id);
     l->s.priority++;
     l->s.kernels[0].attempt++;
     core_audit(world.core, on_audited, &count);
@@ -515,12 +518,22 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
     static const struct CMUnitTest tests[] = {
-        TEST(test_first_contact), TEST(test_quiet_heartbeats), TEST(test_lost_wait),
+        TEST(test_first_contact),
+        TEST(test_quiet_heartbeats),
+        TEST(test_lost_wait),
         TEST(test_end_is_ordered_again),
-        TEST(test_lost_terminate), TEST(test_lost_requeue), TEST(test_manager_restarts),
-        TEST(test_end_found_in_inventory), TEST(test_absent), TEST(test_failed_start),
-        TEST(test_refusal_is_told), TEST(test_status_text),
-        TEST(test_drain), TEST(test_remove), TEST(test_manager_slept), TEST(test_hang),
+        TEST(test_lost_terminate),
+        TEST(test_lost_requeue),
+        TEST(test_manager_restarts),
+        TEST(test_end_found_in_inventory),
+        TEST(test_absent),
+        TEST(test_failed_start),
+        TEST(test_refusal_is_told),
+        TEST(test_status_text),
+        TEST(test_drain),
+        TEST(test_remove),
+        TEST(test_manager_slept),
+        TEST(test_hang),
         TEST(test_audit_finds),
     };
 

@@ -1,23 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What requests for sessions are taken and refused, alone and together, and what they wait for. */
 #include "world.h"
 
-#include "grave.h"
+#include "ended_session.h"
+#include "manager/core/commit/proposal.h"
 
 static void test_requests(void **state)
 {
-    static const struct session_request good = { .name = "good-name", .type = SESSION_BATCH,
-        .image = "sh", .command = "true", .access_key = USER_KEY, .priority = -1 };
+    static const struct session_request good = { .name = "good-name",
+                                                 .type = SESSION_BATCH,
+                                                 .image = "sh",
+                                                 .command = "true",
+                                                 .access_key = USER_KEY,
+                                                 .priority = -1 };
     struct slots negative = { 0 }, unknown = { 0 }, fraction = { 0 };
     struct session_request req;
     struct answer a;
 
-#define REFUSED(what, error, name)                                                                 \
-    do {                                                                                           \
-        req = good;                                                                                \
-        what;                                                                                      \
-        a = create(&req);                                                                          \
-        assert_row(a.r == -(error), "%s: %d %s", #what, a.r, a.err.text);                          \
-        assert_row(strcmp(a.err.field, name) == 0, "%s: %s", #what, a.err.field);                  \
+#define REFUSED(what, error, name)                                                \
+    do {                                                                          \
+        req = good;                                                               \
+        what;                                                                     \
+        a = create(&req);                                                         \
+        assert_row(a.r == -(error), "%s: %d %s", #what, a.r, a.err.text);         \
+        assert_row(strcmp(a.err.field, name) == 0, "%s: %s", #what, a.err.field); \
     } while (0)
 
     (void)state;
@@ -46,8 +52,8 @@ static void test_requests(void **state)
     REFUSED(req.environ = "{\"A\":1}", EINVAL, "environ");
     REFUSED(req.environ = "{\"A=B\":\"1\"}", EINVAL, "environ");
     REFUSED(req.resource_opts = "1", EINVAL, "resource_opts");
-    REFUSED(req.dependencies = (const char *[]){ "nobody" }; req.dependency_count = 1, ENOENT,
-            "dependencies");
+    REFUSED(req.dependencies = (const char *[]){ "nobody" };
+            req.dependency_count = 1, ENOENT, "dependencies");
     assert_int_equal(world.core->sessions_by_id.count, 0);
 
     /* The same name: the same image will do, if the caller says so. */
@@ -64,7 +70,7 @@ static void test_requests(void **state)
     assert_true(uuid_equals(&a.created.id, &core_next_session(world.core, NULL)->id));
     req.image = "other";
     assert_int_equal(create(&req).r, -EEXIST);
-    req = good; /* other people may use it */
+    req = good; /* other users may use it */
     req.access_key = ADMIN_KEY;
     assert_int_equal(create(&req).r, 0);
     slots_done(&negative);
@@ -87,13 +93,22 @@ static void on_several(void *data, int r, const struct aq_error *err,
 /* Several at once: all or none, in one commit. */
 static void test_several(void **state)
 {
-    static const struct session_request good = { .name = "first", .type = SESSION_BATCH,
-        .image = "sh", .command = "true", .access_key = USER_KEY, .priority = -1 };
+    static const struct session_request good = { .name = "first",
+                                                 .type = SESSION_BATCH,
+                                                 .image = "sh",
+                                                 .command = "true",
+                                                 .access_key = USER_KEY,
+                                                 .priority = -1 };
     static const char *const unknown[] = { "nobody" };
     struct session_request two = good, three = good;
     struct uuid taken, user;
     const struct session_request *list[SEVERAL] = { &good, &two, &three };
-    struct { const char *name, *group; const char *const *deps; int r; const char *field; } rows[] = {
+    struct {
+        const char *name, *group;
+        const char *const *deps;
+        int r;
+        const char *field;
+    } rows[] = {
         { "third", "nobody", NULL, -EINVAL, "[2].group" },
         { "third", NULL, unknown, -ENOENT, "dependencies" },
         { "taken", NULL, NULL, -EEXIST, "[2].name" },
@@ -134,8 +149,12 @@ static void test_several(void **state)
 /* Two requests of one name that are under way at once: one wins. */
 static void test_same_name_at_once(void **state)
 {
-    static const struct session_request req = { .name = "the-only-one", .type = SESSION_BATCH,
-        .image = "sh", .command = "true", .access_key = USER_KEY, .priority = -1 };
+    static const struct session_request req = { .name = "the-only-one",
+                                                .type = SESSION_BATCH,
+                                                .image = "sh",
+                                                .command = "true",
+                                                .access_key = USER_KEY,
+                                                .priority = -1 };
     struct answer first = { 0 }, second = { 0 };
 
     (void)state;
@@ -152,9 +171,14 @@ static void test_same_name_at_once(void **state)
 static void test_dependencies(void **state)
 {
     static const char *const on_first[] = { "first" };
-    struct session_request req = { .name = "second", .type = SESSION_BATCH, .image = "sh",
-        .command = "true", .access_key = USER_KEY, .priority = -1, .dependencies = on_first,
-        .dependency_count = 1 };
+    struct session_request req = { .name = "second",
+                                   .type = SESSION_BATCH,
+                                   .image = "sh",
+                                   .command = "true",
+                                   .access_key = USER_KEY,
+                                   .priority = -1,
+                                   .dependencies = on_first,
+                                   .dependency_count = 1 };
     struct answer a, b;
     struct uuid first;
 
@@ -176,8 +200,8 @@ static void test_dependencies(void **state)
     assert_int_equal(status_of(&a.created.id), SESSION_SCHEDULED);
     assert_int_equal(status_of(&b.created.id), SESSION_PENDING);
     agent_reports_exit(find_sent(MSG_KERNEL_CREATE, 1), 1);
-    assert_int_equal(grave_of(&b.created.id).status, SESSION_CANCELLED);
-    assert_string_equal(grave_of(&b.created.id).reason, "dependency-failed");
+    assert_int_equal(ended_session_read(&b.created.id).status, SESSION_CANCELLED);
+    assert_string_equal(ended_session_read(&b.created.id).reason, "dependency-failed");
     /* One that has ended well is fine, one that has not is refused. */
     req.name = "fourth";
     req.dependencies = on_first;
@@ -209,8 +233,8 @@ static void assert_refused(const struct session_request *const *list, size_t cou
 static void test_no_cycles(void **state)
 {
     static const char *const on_one[] = { "first" }, *const on_two[] = { "second" },
-                      *const on_three[] = { "third" },
-                      *const names[] = { "first", "second", "third" };
+                             *const on_three[] = { "third" },
+                             *const names[] = { "first", "second", "third" };
     struct session_request reqs[SEVERAL];
     const struct session_request *list[SEVERAL] = { &reqs[0], &reqs[1], &reqs[2] };
     char id[UUID_TEXT_MAX];
@@ -219,8 +243,12 @@ static void test_no_cycles(void **state)
 
     (void)state;
     for (int i = 0; i < SEVERAL; i++)
-        reqs[i] = (struct session_request){ .name = names[i], .type = SESSION_BATCH,
-            .image = "sh", .command = "true", .access_key = USER_KEY, .priority = -1 };
+        reqs[i] = (struct session_request){ .name = names[i],
+                                            .type = SESSION_BATCH,
+                                            .image = "sh",
+                                            .command = "true",
+                                            .access_key = USER_KEY,
+                                            .priority = -1 };
     reqs[0].dependency_count = 1;
     reqs[0].dependencies = on_one; /* itself */
     assert_refused(list, 1, -ENOENT, "dependencies");
@@ -269,24 +297,29 @@ static void test_no_cycles(void **state)
 /* What it waits for ends while something else about it is being written. */
 static void test_busy_dependent(void **state)
 {
-    struct session_request req = { .name = "second", .type = SESSION_BATCH, .image = "sh",
-        .command = "true", .access_key = USER_KEY, .priority = -1,
-        .dependencies = (const char *[]){ "first" }, .dependency_count = 1 };
+    struct session_request req = { .name = "second",
+                                   .type = SESSION_BATCH,
+                                   .image = "sh",
+                                   .command = "true",
+                                   .access_key = USER_KEY,
+                                   .priority = -1,
+                                   .dependencies = (const char *[]){ "first" },
+                                   .dependency_count = 1 };
     struct answer a;
-    struct live *l;
+    struct session_entry *l;
 
     (void)state;
     agent_comes("i-001", FOUR_CPUS);
     (void)submit("first");
     a = create(&req);
-    l = live_find(world.core, &a.created.id);
-    l->is_busy = true;
+    l = session_entry_find(world.core, &a.created.id);
+    l->proposal.is_busy = true;
     agent_reports_exit(find_sent(MSG_KERNEL_CREATE, 0), 0);
     assert_int_equal(status_of(&a.created.id), SESSION_PENDING);
-    assert_true(l->was_skipped);
-    l->is_busy = false;
-    propose(world.core, l, EVENT_SESSION_EXPLAINED)->session_change.id = l->s.id;
-    propose_flush(world.core);
+    assert_true(l->queue.was_skipped);
+    l->proposal.is_busy = false;
+    proposal_add(world.core, l, EVENT_SESSION_EXPLAINED)->session_change.id = l->s.id;
+    proposal_commit(world.core);
     settle();
     assert_int_equal(status_of(&a.created.id), SESSION_SCHEDULED);
     assert_clean();
@@ -296,12 +329,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
     static const struct CMUnitTest tests[] = {
-        TEST(test_requests),
-        TEST(test_several),
-        TEST(test_same_name_at_once),
-        TEST(test_dependencies),
-        TEST(test_no_cycles),
-        TEST(test_busy_dependent),
+        TEST(test_requests),     TEST(test_several),   TEST(test_same_name_at_once),
+        TEST(test_dependencies), TEST(test_no_cycles), TEST(test_busy_dependent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

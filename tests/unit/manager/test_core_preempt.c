@@ -1,7 +1,9 @@
-/* Preemption: who makes way for whom, what becomes of them, and that it holds
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Preemption: who is preempted for whom, what becomes of them, and that it holds
  * through restarts of the manager and agents that vanish.
  */
 #include "world.h"
+#include "manager/core/commit/proposal.h"
 
 #define USER_SCOPE "{\"preemption\":{\"enabled\":true}}"
 
@@ -18,12 +20,15 @@ struct wanted {
 static struct uuid start(struct wanted w)
 {
     struct slots slots = { .items = NULL };
-    struct session_request req = { .name = w.name, .type = w.type, .image = "sh",
-        .command = w.type == SESSION_BATCH ? "true" : NULL,
-        .access_key = w.access_key ? w.access_key : USER_KEY,
-        .priority = w.priority ? w.priority : -1,
-        .wishes = { .job_priority = w.job_priority, .is_preemptible = w.is_preemptible,
-            .is_movable = w.is_movable } };
+    struct session_request req = { .name = w.name,
+                                   .type = w.type,
+                                   .image = "sh",
+                                   .command = w.type == SESSION_BATCH ? "true" : NULL,
+                                   .access_key = w.access_key ? w.access_key : USER_KEY,
+                                   .priority = w.priority ? w.priority : -1,
+                                   .constraints = { .job_priority = w.job_priority,
+                                                    .is_preemptible = w.is_preemptible,
+                                                    .is_movable = w.is_movable } };
     struct answer a;
 
     assert_int_equal(slots_set(&slots, slot_name_intern("cpu", 3), w.cpus * AMOUNT_ONE), 0);
@@ -38,8 +43,9 @@ static struct uuid start(struct wanted w)
 static struct sent order_of(const struct uuid *session)
 {
     const struct kernel *k = &core_find_session(world.core, session)->kernels[0];
-    struct sent order = { .type = MSG_KERNEL_CREATE, .kernel_id = k->id, .session_id = *session,
-        .attempt = k->attempt };
+    struct sent order = {
+        .type = MSG_KERNEL_CREATE, .kernel_id = k->id, .session_id = *session, .attempt = k->attempt
+    };
 
     (void)snprintf(order.agent_id, sizeof(order.agent_id), "%s", k->agent_id ? k->agent_id : "");
     return order;
@@ -194,7 +200,7 @@ static void the_scope_decides_whose(void **state)
 }
 
 /* After a restart the room of who leaves is known as free: nobody else has to go. */
-static void a_restart_displaces_nobody_else(void **state)
+static void a_restart_preempts_nobody_else(void **state)
 {
     struct msg_kernel_status reports[2];
     struct sent o1, o2;
@@ -364,7 +370,7 @@ static void a_move_half_done_outlives_the_manager(void **state)
     }
 }
 
-/* The manager starts anew, "a" is there, and "moves" has ended before "b" came back; "c" is new
+/* The manager restarts, "a" is there, and "moves" has ended before "b" came back; "c" is new
  * and empty.
  */
 static struct moved end_before_b(void)
@@ -430,7 +436,7 @@ static void who_is_moved_waits_no_longer_than_for_a_lost_agent(void **state)
     assert_clean();
 }
 
-/* It ends by its user's wish while it is stopped: its new place is for others. */
+/* Its user ends it while it is stopped: its new place is for others. */
 static void who_is_moved_may_be_ended(void **state)
 {
     struct uuid late;
@@ -452,9 +458,11 @@ static void who_is_moved_may_be_ended(void **state)
 /* Where it may not be, nobody moves: not asked for, too young, not to be put back. */
 static void who_is_not_moved(void **state)
 {
-    static const char *const opts[] = { "{\"preemption\":{\"enabled\":true}}",
+    static const char *const opts[] = {
+        "{\"preemption\":{\"enabled\":true}}",
         "{\"preemption\":{\"moving\":true,\"preemption_min_runtime\":60}}",
-        "{\"preemption\":{\"moving\":true,\"mode\":\"terminate\"}}" };
+        "{\"preemption\":{\"moving\":true,\"mode\":\"terminate\"}}"
+    };
     struct moved m;
 
     for (size_t i = 0; i < AQ_COUNT(opts); i++) {
@@ -516,14 +524,15 @@ static void a_promised_place_outlives_the_manager(void **state)
         }
         use_options("fifo", MOVING);
         m = make_move();
-        assert_non_null(strstr(core_find_session(world.core, &m.wants)->status_data,
-                               "\"places\":[\"a\"]"));
+        assert_non_null(
+            strstr(core_find_session(world.core, &m.wants)->status_data, "\"places\":[\"a\"]"));
         restart_core();
         first = start((struct wanted){ "first", 1, .type = SESSION_BATCH, .priority = 20 });
         if (way == 1)
             comes_back_with("b", (const struct uuid *const[]){ &m.other }, 1);
-        comes_back_with("a", (const struct uuid *const[]){ way == 2 ? &m.stays : &m.moves,
-                                                           &m.stays }, way == 2 ? 1 : 2);
+        comes_back_with("a",
+                        (const struct uuid *const[]){ way == 2 ? &m.stays : &m.moves, &m.stays },
+                        way == 2 ? 1 : 2);
         if (way != 1)
             comes_back_with("b", (const struct uuid *const[]){ &m.other }, 1);
         assert_int_equal(status_of(&first), SESSION_PENDING);
@@ -543,8 +552,8 @@ static void a_promised_place_outlives_the_manager(void **state)
     }
 }
 
-/* Nobody made way: the manager was killed before they were told, or they were not stopped. What
- * was promised is nothing, and is decided anew.
+/* Nobody was preempted: the manager was killed before they were told, or they were not stopped. What
+ * was promised is nothing, and is decided again.
  */
 static void an_empty_promise_is_given_up(void **state)
 {
@@ -557,10 +566,10 @@ static void an_empty_promise_is_given_up(void **state)
     large = run((struct wanted){ "large", 3, .type = SESSION_BATCH });
     small = start((struct wanted){ "wants", 2, .type = SESSION_BATCH });
     pass_with("a", 4, &large, 1);
-    e = propose(world.core, live_find(world.core, &small), EVENT_SESSION_EXPLAINED);
+    e = proposal_add(world.core, session_entry_find(world.core, &small), EVENT_SESSION_EXPLAINED);
     e->session_change.id = small;
     e->session_change.status_data = strdup("{\"places\":[\"a\"]}");
-    propose_flush(world.core);
+    proposal_commit(world.core);
     settle();
     restart_core();
     comes_back_with("a", (const struct uuid *const[]){ &large }, 1);
@@ -573,13 +582,24 @@ static void an_empty_promise_is_given_up(void **state)
 
 /* ---- a cluster's day, worked out by hand ---- */
 
-#define LOW(name, job_priority) { name, 1, job_priority, true, SESSION_BATCH, NULL, 0 }
+#define LOW(name, job_priority)                             \
+    {                                                       \
+        name, 1, job_priority, true, SESSION_BATCH, NULL, 0 \
+    }
 
 /* One core each, a second apart: four on agent a, four on b, four on c. */
 static const struct wanted day_before[] = {
-    LOW("run-01", 3), LOW("run-02", 3), { "run-03", 1, 0, false, SESSION_BATCH, NULL, 0 }, LOW("run-04", 2),
-    LOW("run-05", 1), LOW("run-06", 1), LOW("run-07", 4), LOW("run-08", 9),
-    LOW("run-09", 2), { "run-10", 1, 0, true, SESSION_INTERACTIVE, NULL, 0 }, LOW("run-11", 2),
+    LOW("run-01", 3),
+    LOW("run-02", 3),
+    { "run-03", 1, 0, false, SESSION_BATCH, NULL, 0 },
+    LOW("run-04", 2),
+    LOW("run-05", 1),
+    LOW("run-06", 1),
+    LOW("run-07", 4),
+    LOW("run-08", 9),
+    LOW("run-09", 2),
+    { "run-10", 1, 0, true, SESSION_INTERACTIVE, NULL, 0 },
+    LOW("run-11", 2),
     LOW("run-12", 2),
 };
 
@@ -600,9 +620,11 @@ static const struct {
     /* a: run-01 and run-02 with 3, c three of 2 */
     { { "urgent-18", 1, 10, false, SESSION_BATCH, NULL, 70 }, "run-09 ", SESSION_PENDING },
     /* only b has two that may go: a has run-01 and run-02, which are lower */
-    { { "urgent-19", 2, 20, false, SESSION_INTERACTIVE, NULL, 70 }, "run-11 run-12 ", SESSION_PENDING },
+    { { "urgent-19", 2, 20, false, SESSION_INTERACTIVE, NULL, 70 },
+      "run-11 run-12 ",
+      SESSION_PENDING },
     { { "urgent-20", 2, 20, false, SESSION_BATCH, NULL, 70 }, "run-01 run-02 ", SESSION_PENDING },
-    /* b has run-07 (4) and run-08 (9) left: two only for whoever is above 9 */
+    /* b has run-07 (4) and run-08 (9) left: two only for sessions above 9 */
     { { "urgent-21", 2, 9, false, SESSION_BATCH, NULL, 80 }, "", SESSION_PENDING },
     { { "urgent-22", 2, 10, false, SESSION_BATCH, NULL, 90 }, "run-07 run-08 ", SESSION_PENDING },
 };
@@ -641,8 +663,8 @@ static void a_day_worked_out_by_hand(void **state)
         if (has_left[i])
             end_killed(&before[i]);
     for (size_t n = 0; n < AQ_COUNT(day); n++)
-        assert_int_equal(status_of(&ids[n]), day[n].victims[0] ? SESSION_SCHEDULED
-                                                               : SESSION_PENDING);
+        assert_int_equal(status_of(&ids[n]),
+                         day[n].victims[0] ? SESSION_SCHEDULED : SESSION_PENDING);
     for (size_t i = 0; i < AQ_COUNT(day_before); i++)
         assert_int_equal(status_of(&before[i]), has_left[i] ? SESSION_PENDING : SESSION_RUNNING);
     assert_clean();
@@ -683,7 +705,7 @@ int main(void)
         TEST(who_is_left_alone),
         TEST(who_gets_old_enough_makes_way),
         TEST(the_scope_decides_whose),
-        TEST(a_restart_displaces_nobody_else),
+        TEST(a_restart_preempts_nobody_else),
         TEST(one_that_does_not_leave_is_killed),
         TEST(a_place_on_a_lost_agent_is_given_up),
         TEST(who_preempts_may_be_cancelled),

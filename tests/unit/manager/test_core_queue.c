@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What sessions that wait are told, in which order they start, and how long they wait. */
 #include "world.h"
 
-#include "grave.h"
+#include "ended_session.h"
 
 static void test_queue_order(void **state)
 {
@@ -42,22 +43,25 @@ static void test_explain(void **state)
     pass(3 * USEC_PER_SEC); /* the row knows it too after a while */
     assert_non_null(core_find_session(world.core, &ids[0])->reason);
     assert_clean();
+    ids[1] = submit("behind"); /* the first agent decides what is too much */
     agent_comes("i-001", "{\"cpu\":[\"count\",\"0.5\"],\"mem\":[\"bytes\",\"8589934592\"]}");
-    ids[1] = submit("behind");
     strbuf_clear(&text);
     assert_int_equal(core_explain(world.core, &ids[0], &text, NULL, NULL), 0);
     assert_non_null(strstr(text.data, "cpu: missing=0.5 on i-001"));
     strbuf_clear(&text);
     assert_int_equal(core_explain(world.core, &ids[1], NULL, &text, NULL), 0);
-    assert_non_null(strstr(text.data, "no-room"));
-    assert_int_equal(core_explain(world.core, &(struct uuid){ { 1 } }, &text, NULL, NULL),
-                     -ENOENT);
+    assert_non_null(strstr(text.data, "\"no-capacity\""));
+    assert_int_equal(core_explain(world.core, &(struct uuid){ { 1 } }, &text, NULL, NULL), -ENOENT);
 }
 
 static struct uuid submit_first(const char *name)
 {
-    struct session_request req = { .name = name, .type = SESSION_BATCH, .image = "sh",
-        .command = "true", .access_key = USER_KEY, .priority = 50 };
+    struct session_request req = { .name = name,
+                                   .type = SESSION_BATCH,
+                                   .image = "sh",
+                                   .command = "true",
+                                   .access_key = USER_KEY,
+                                   .priority = 50 };
     struct answer a = create(&req);
 
     assert_int_equal(a.r, 0);
@@ -67,8 +71,12 @@ static struct uuid submit_first(const char *name)
 /* What passes made of a session is kept with it, across a restart too. */
 static void test_attempts(void **state)
 {
-    struct session_request req = { .type = SESSION_BATCH, .image = "sh", .command = "true",
-        .access_key = USER_KEY, .priority = -1, .name = "job-four" };
+    struct session_request req = { .type = SESSION_BATCH,
+                                   .image = "sh",
+                                   .command = "true",
+                                   .access_key = USER_KEY,
+                                   .priority = -1,
+                                   .name = "job-four" };
     struct uuid id, other;
     struct answer a;
 
@@ -99,21 +107,24 @@ static void test_attempts(void **state)
     assert_clean();
 }
 
-static struct core_outlook outlook_of(const struct uuid *id)
+static struct core_start_estimate outlook_of(const struct uuid *id)
 {
-    struct core_outlook outlook;
+    struct core_start_estimate estimate;
 
-    assert_int_equal(core_get_outlook(world.core, id, &outlook), 0);
-    return outlook;
+    assert_int_equal(core_get_start_estimate(world.core, id, &estimate), 0);
+    return estimate;
 }
 
 /* One of four cores each, the first until its time limit. */
 static void test_outlook(void **state)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct session_request req = { .type = SESSION_BATCH, .image = "sh", .command = "true",
-        .access_key = USER_KEY, .priority = -1 };
-    struct core_outlook outlook;
+    struct session_request req = { .type = SESSION_BATCH,
+                                   .image = "sh",
+                                   .command = "true",
+                                   .access_key = USER_KEY,
+                                   .priority = -1 };
+    struct core_start_estimate estimate;
     struct uuid ids[4];
     struct answer a;
 
@@ -135,18 +146,18 @@ static void test_outlook(void **state)
     a = create(&req);
     ids[3] = a.created.id;
     assert_int_equal(status_of(&ids[0]), SESSION_SCHEDULED);
-    outlook = outlook_of(&ids[1]);
-    assert_int_equal(outlook.position, 1);
-    assert_int_equal(outlook.length, 2);
-    assert_int_equal(outlook.start, SCHED_START_AT);
-    assert_true(outlook.starts_usec > world_wall + 3590 * USEC_PER_SEC &&
-                outlook.starts_usec <= world_wall + 3600 * USEC_PER_SEC);
-    assert_int_equal(outlook.tries, 1);
+    estimate = outlook_of(&ids[1]);
+    assert_int_equal(estimate.position, 1);
+    assert_int_equal(estimate.length, 2);
+    assert_int_equal(estimate.start, SCHED_START_AT);
+    assert_true(estimate.starts_usec > world_wall + 3590 * USEC_PER_SEC
+                && estimate.starts_usec <= world_wall + 3600 * USEC_PER_SEC);
+    assert_int_equal(estimate.tries, 3); /* with backfill, each that comes has all looked at */
     assert_int_equal(outlook_of(&ids[2]).position, 2);
     assert_int_equal(outlook_of(&ids[2]).start, SCHED_START_OPEN); /* job-1 has no limit */
     assert_int_equal(outlook_of(&ids[3]).position, 0);
-    assert_int_equal(outlook_of(&ids[3]).start, SCHED_START_RULED);
-    assert_int_equal(core_get_outlook(world.core, &ids[0], &outlook), -ENOENT);
+    assert_int_equal(outlook_of(&ids[3]).start, SCHED_START_RULED_OUT);
+    assert_int_equal(core_get_start_estimate(world.core, &ids[0], &estimate), -ENOENT);
     assert_int_equal(core_explain(world.core, &ids[2], &text, NULL, NULL), 0);
     assert_non_null(strstr(text.data, "It is number 2 of 2 that wait for room in resource group "
                                       "'default'."));
@@ -159,8 +170,12 @@ static void test_outlook(void **state)
 
 static void test_starts_at(void **state)
 {
-    struct session_request req = { .name = "later", .type = SESSION_BATCH, .image = "sh",
-        .command = "true", .access_key = USER_KEY, .priority = -1 };
+    struct session_request req = { .name = "later",
+                                   .type = SESSION_BATCH,
+                                   .image = "sh",
+                                   .command = "true",
+                                   .access_key = USER_KEY,
+                                   .priority = -1 };
     struct answer a;
 
     (void)state;
@@ -182,9 +197,12 @@ static void set_pending_timeout(int64_t usec)
     const struct resource_group *g = core_find_resource_group(world.core, "default");
     struct answer a = { 0 };
 
-    e->resource_group = (struct resource_group){ .name = strdup(g->name), .is_active = true,
-        .scheduler = strdup("fifo"), .selection = strdup("dispersed"),
-        .agent_loss_policy = strdup("wait"), .pending_timeout_usec = usec };
+    e->resource_group = (struct resource_group){ .name = strdup(g->name),
+                                                 .is_active = true,
+                                                 .scheduler = strdup("fifo"),
+                                                 .selection = strdup("dispersed"),
+                                                 .agent_loss_policy = strdup("wait"),
+                                                 .pending_timeout_usec = usec };
     core_save(world.core, batch, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
@@ -205,8 +223,8 @@ static void test_pending_timeout(void **state)
     pass(30 * USEC_PER_SEC);
     assert_int_equal(status_of(&id), SESSION_PENDING);
     pass(30 * USEC_PER_SEC);
-    assert_int_equal(grave_of(&id).status, SESSION_CANCELLED);
-    assert_string_equal(grave_of(&id).reason, "pending-timeout");
+    assert_int_equal(ended_session_read(&id).status, SESSION_CANCELLED);
+    assert_string_equal(ended_session_read(&id).reason, "pending-timeout");
     assert_clean();
 }
 
@@ -265,7 +283,7 @@ static void test_timeout_across_restarts(void **state)
     pass(20 * USEC_PER_SEC);
     assert_int_equal(status_of(&id), SESSION_PENDING); /* agents are to be heard first */
     pass(45 * USEC_PER_SEC);
-    assert_int_equal(grave_of(&id).status, SESSION_CANCELLED);
+    assert_int_equal(ended_session_read(&id).status, SESSION_CANCELLED);
     assert_clean();
 }
 

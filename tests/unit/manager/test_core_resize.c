@@ -1,10 +1,12 @@
-/* Other parts of devices for a session that runs: all of its kernels or none, whoever refuses,
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Other parts of devices for a session that runs: all of its kernels or none, whichever agent refuses,
  * goes or dies; and the limits of those that it counts for.
  */
 #include "world.h"
 
-#define TWO_GPUS "{\"cpu\":[\"count\",\"1\"],\"mem\":[\"bytes\",\"8589934592\"],"                    \
-                 "\"cuda.shares\":[\"count\",\"2\"]}"
+#define TWO_GPUS                                                     \
+    "{\"cpu\":[\"count\",\"1\"],\"mem\":[\"bytes\",\"8589934592\"]," \
+    "\"cuda.shares\":[\"count\",\"2\"]}"
 #define HALF "{\"cpu\":\"1\",\"cuda.shares\":\"0.5\",\"mem\":\"1073741824\"}"
 #define WHOLE "{\"cpu\":\"1\",\"cuda.shares\":\"1\",\"mem\":\"1073741824\"}"
 
@@ -14,8 +16,13 @@ static struct sent kernels[3]; /* their orders, by rank */
 /* One of 0.5 in each of its kernels, RUNNING; on agents a1, a2, a3 if there are several. */
 static void begin(uint32_t size)
 {
-    struct session_request req = { .name = "train", .type = SESSION_INTERACTIVE, .image = "sh",
-        .access_key = USER_KEY, .priority = -1, .cluster_size = size, .multi_node = true };
+    struct session_request req = { .name = "train",
+                                   .type = SESSION_INTERACTIVE,
+                                   .image = "sh",
+                                   .access_key = USER_KEY,
+                                   .priority = -1,
+                                   .cluster_size = size,
+                                   .multi_node = true };
     static struct answer a;
 
     for (uint32_t i = 0; i < size; i++)
@@ -37,7 +44,7 @@ static void begin(uint32_t size)
     world.sent_count = 0;
 }
 
-static void wish(int64_t shares, struct answer *a)
+static void resize_request(int64_t shares, struct answer *a)
 {
     AQ_CLEANUP(slots_donep) struct slots changes = { .items = NULL };
 
@@ -104,7 +111,7 @@ static int64_t orders_are(size_t count, bool is_trial, const char *slots)
 static int64_t try_whole(struct answer *ret)
 {
     begin(2);
-    wish(AMOUNT_ONE, ret);
+    resize_request(AMOUNT_ONE, ret);
     return orders_are(2, true, WHOLE);
 }
 
@@ -115,7 +122,7 @@ static void test_all_kernels(void **state)
 
     (void)state;
     begin(3);
-    wish(AMOUNT_ONE, &a);
+    resize_request(AMOUNT_ONE, &a);
     trial = orders_are(3, true, WHOLE);
     for (size_t i = 0; i < 3; i++) {
         rows_have(3, AMOUNT_ONE / 2); /* nothing is decided before the last can */
@@ -162,17 +169,17 @@ static void test_refused_early(void **state)
 
     (void)state;
     begin(1);
-    wish(AMOUNT_ONE, &a);
+    resize_request(AMOUNT_ONE, &a);
     refuses_as(0, MSG_KERNEL_CREATING, orders_are(1, true, WHOLE));
     assert_true(a.came);
     assert_int_equal(a.r, -EINVAL);
     rows_have(1, AMOUNT_ONE / 2);
-    wish(AMOUNT_ONE, &a);
+    resize_request(AMOUNT_ONE, &a);
     assert_false(a.came);
     assert_clean();
 }
 
-/* What an agent was prepared for before is no answer to a later wish. */
+/* What an agent was prepared for before is no answer to a later request. */
 static void test_former_answer(void **state)
 {
     static struct answer first, second;
@@ -180,13 +187,13 @@ static void test_former_answer(void **state)
 
     (void)state;
     begin(2);
-    wish(AMOUNT_ONE, &first);
+    resize_request(AMOUNT_ONE, &first);
     trial = orders_are(2, true, WHOLE);
     refuses(1, trial);
     assert_int_equal(first.r, -EINVAL);
     world.sent_count = 0;
     pass(USEC_PER_SEC);
-    wish(AMOUNT_ONE, &second);
+    resize_request(AMOUNT_ONE, &second);
     other = orders_are(2, true, WHOLE);
     assert_int_not_equal(other, trial);
     says(0, HALF, WHOLE, trial);
@@ -221,7 +228,7 @@ static void test_manager_dies_before(void **state)
         assert_int_equal(agent_greets(kernels[i].agent_id, TWO_GPUS, uuid_random()), 0);
         agent_beats(kernels[i].agent_id, &report, 1);
     }
-    (void)orders_are(2, false, HALF); /* nobody wishes it any more */
+    (void)orders_are(2, false, HALF); /* nobody wants it any more */
     assert_clean();
 }
 
@@ -260,14 +267,14 @@ static void test_agent_goes(void **state)
     assert_int_equal(a.r, -ENOTCONN);
     (void)orders_are(1, false, HALF); /* the one that is there */
     rows_have(2, AMOUNT_ONE / 2);
-    wish(AMOUNT_ONE, &a);
+    resize_request(AMOUNT_ONE, &a);
     assert_int_equal(a.r, -ENOTCONN);
     assert_int_equal(world.sent_count, 0);
     agent_comes("a3", TWO_GPUS);
     assert_clean();
 }
 
-/* What is decided is done, whoever is away meanwhile. */
+/* What is decided is done, even if an agent is away meanwhile. */
 static void test_agent_goes_after(void **state)
 {
     struct msg_kernel_status report;
@@ -339,7 +346,7 @@ static void test_degraded(void **state)
     agent_reports_exit(&kernels[1], 0);
     assert_int_equal(status_of(&session), SESSION_RUNNING_DEGRADED);
     world.sent_count = 0;
-    wish(AMOUNT_ONE, &a);
+    resize_request(AMOUNT_ONE, &a);
     trial = orders_are(1, true, WHOLE);
     says(0, HALF, WHOLE, trial);
     (void)orders_are(1, false, WHOLE);
@@ -352,9 +359,15 @@ static void test_degraded(void **state)
 
 static void test_no_wish(void **state)
 {
-    static const struct { int64_t shares; int want; const char *field; } rows[] = {
-        { 0, -EINVAL, "cuda.shares" }, { -1, -EINVAL, "cuda.shares" },
-        { 3 * AMOUNT_ONE, -EINVAL, "cuda.shares" }, { AMOUNT_INFINITE, -EINVAL, "cuda.shares" },
+    static const struct {
+        int64_t shares;
+        int want;
+        const char *field;
+    } rows[] = {
+        { 0, -EINVAL, "cuda.shares" },
+        { -1, -EINVAL, "cuda.shares" },
+        { 3 * AMOUNT_ONE, -EINVAL, "cuda.shares" },
+        { AMOUNT_INFINITE, -EINVAL, "cuda.shares" },
         { AMOUNT_ONE / 2, 0, "" },
     };
     static struct answer a, other;
@@ -362,15 +375,15 @@ static void test_no_wish(void **state)
     (void)state;
     begin(2);
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
-        wish(rows[i].shares, &a);
+        resize_request(rows[i].shares, &a);
         assert_true(a.came);
         assert_row(a.r == rows[i].want && strcmp(a.err.field, rows[i].field) == 0, "%zu: %d %s: %s",
                    i, a.r, a.err.field, a.err.text);
         assert_int_equal(world.sent_count, 0);
     }
-    wish(AMOUNT_ONE, &a);
+    resize_request(AMOUNT_ONE, &a);
     assert_false(a.came);
-    wish(AMOUNT_ONE, &other); /* one at a time */
+    resize_request(AMOUNT_ONE, &other); /* one at a time */
     assert_int_equal(other.r, -EINVAL);
     assert_string_equal(other.err.field, "session");
     assert_int_equal(terminate(&session, true).r, 0);
@@ -391,12 +404,13 @@ static void test_limits(void **state)
     core_save(world.core, batch, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
-    wish(AMOUNT_ONE, &a);
+    resize_request(AMOUNT_ONE, &a);
     assert_int_equal(a.r, -EDQUOT);
-    assert_string_equal(a.err.text, "its keypair may hold 1.5 cuda.shares and holds 1; 1 more would "
-                                    "be too much");
+    assert_string_equal(a.err.text,
+                        "its keypair may hold 1.5 cuda.shares and holds 1; 1 more would "
+                        "be too much");
     assert_int_equal(world.sent_count, 0);
-    wish(AMOUNT_ONE * 3 / 4, &a);
+    resize_request(AMOUNT_ONE * 3 / 4, &a);
     (void)orders_are(2, true, "{\"cpu\":\"1\",\"cuda.shares\":\"0.75\",\"mem\":\"1073741824\"}");
     assert_int_equal(terminate(&session, true).r, 0);
     assert_true(a.came);
@@ -427,12 +441,19 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
     const struct CMUnitTest tests[] = {
-        TEST(test_all_kernels),    TEST(test_one_cannot),      TEST(test_refused_early),
-        TEST(test_former_answer),  TEST(test_manager_dies_before),
-        TEST(test_manager_dies_after), TEST(test_agent_goes),
-        TEST(test_agent_goes_after), TEST(test_nobody_answers),
-        TEST(test_session_ends),   TEST(test_degraded),
-        TEST(test_no_wish),        TEST(test_limits),
+        TEST(test_all_kernels),
+        TEST(test_one_cannot),
+        TEST(test_refused_early),
+        TEST(test_former_answer),
+        TEST(test_manager_dies_before),
+        TEST(test_manager_dies_after),
+        TEST(test_agent_goes),
+        TEST(test_agent_goes_after),
+        TEST(test_nobody_answers),
+        TEST(test_session_ends),
+        TEST(test_degraded),
+        TEST(test_no_wish),
+        TEST(test_limits),
         TEST(test_agent_cannot_any_more),
     };
 

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starts that fail or never end: tried again, elsewhere first, and given up in
- * the end; whoever holds up others for too long lets them pass. The counts hold
+ * the end; a session that blocks others for too long lets them pass. The counts hold
  * through restarts of the manager.
  */
 #include "world.h"
@@ -60,7 +61,8 @@ static void refused_again_and_again(void **state)
         assert_int_equal(order.attempt, i + 1);
         if (i == 2) {
             assert_int_equal(core_explain(world.core, &id, &text, NULL, NULL), 0);
-            assert_non_null(strstr(text.data, "Its start has failed 3 times; it is tried again in"));
+            assert_non_null(
+                strstr(text.data, "Its start has failed 3 times; it is tried again in"));
             assert_non_null(strstr(text.data, "given up when 6 tries have failed"));
             assert_non_null(strstr(text.data, "Agent 'a' could not start it: no"));
         }
@@ -149,11 +151,13 @@ static void some_failures_are_final(void **state)
 
 static void pulls(const struct sent *order, const char *image_state)
 {
-    struct message msg = { .type = MSG_IMAGE_STATUS, .image_status = {
-        .session_id = order->session_id, .kernel_id = order->kernel_id, .image = "big",
-        .state = image_state } };
+    struct message msg = { .type = MSG_IMAGE_STATUS,
+                           .image_status = { .session_id = order->session_id,
+                                             .kernel_id = order->kernel_id,
+                                             .image = "big",
+                                             .state = image_state } };
 
-    agent_link_ops.on_message(world.core, order->agent_id, &msg);
+    inventory_link_ops.on_message(world.core, order->agent_id, &msg);
     settle();
 }
 
@@ -173,7 +177,9 @@ static void an_image_that_never_comes(void **state)
     struct uuid id;
 
     (void)state;
-    use_options("fifo", NAMED("\"check-precondition.timeout\":20,\"check-precondition.max_retry_count\":2"));
+    use_options(
+        "fifo",
+        NAMED("\"check-precondition.timeout\":20,\"check-precondition.max_retry_count\":2"));
     agent_comes("a", FOUR_CPUS);
     id = submit("patient");
     for (size_t i = 0; i < 3; i++) {
@@ -255,8 +261,12 @@ static void a_start_that_never_ends(void **state)
 
 static struct uuid wants(const char *name, int cpus, int priority)
 {
-    struct session_request req = { .name = name, .type = SESSION_BATCH, .image = "sh",
-        .command = "true", .access_key = USER_KEY, .priority = priority };
+    struct session_request req = { .name = name,
+                                   .type = SESSION_BATCH,
+                                   .image = "sh",
+                                   .command = "true",
+                                   .access_key = USER_KEY,
+                                   .priority = priority };
     struct answer a;
 
     assert_int_equal(slots_set(&req.resources, slot_name_intern("cpu", 3), cpus * AMOUNT_ONE), 0);
@@ -358,8 +368,10 @@ static void refused(const char *opts, const char *names)
 
 static void settings_that_cannot_be(void **state)
 {
-    struct resource_group g = { .scheduler_opts = (char[])
-        { NAMED("\"start-sessions.max_retry_count\":0,\"schedule-sessions.timeout\":1.5") } };
+    struct resource_group g = {
+        .scheduler_opts = (char[]){ NAMED(
+            "\"start-sessions.max_retry_count\":0,\"schedule-sessions.timeout\":1.5") }
+    };
     struct core_scheduling s;
 
     (void)state;
@@ -383,18 +395,12 @@ static void settings_that_cannot_be(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(refused_again_and_again),
-        TEST(a_restart_keeps_the_count),
-        TEST(who_runs_has_a_clean_record),
-        TEST(some_failures_are_final),
-        TEST(an_image_that_never_comes),
-        TEST(an_image_that_takes_hours),
-        TEST(a_start_that_never_ends),
-        TEST(who_holds_up_others_is_lowered),
-        TEST(nobody_falls_below_zero),
-        TEST(waiting_expires),
-        TEST(a_blocker_is_looked_at_again),
-        cmocka_unit_test(settings_that_cannot_be),
+        TEST(refused_again_and_again),      TEST(a_restart_keeps_the_count),
+        TEST(who_runs_has_a_clean_record),  TEST(some_failures_are_final),
+        TEST(an_image_that_never_comes),    TEST(an_image_that_takes_hours),
+        TEST(a_start_that_never_ends),      TEST(who_holds_up_others_is_lowered),
+        TEST(nobody_falls_below_zero),      TEST(waiting_expires),
+        TEST(a_blocker_is_looked_at_again), cmocka_unit_test(settings_that_cannot_be),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

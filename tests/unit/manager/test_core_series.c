@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Coarse series of what was used: they are kept for 31 days. */
 #include "world.h"
 
-#include "store/statistics.h"
+#include "store/series.h"
+#include "manager/core/statistics/series.h"
 
 #define OWNER "agent:node1"
 #define MANY 600 /* more than one turn removes */
@@ -17,7 +19,9 @@ static int64_t date(const char *text)
 static int add_rows(struct store_tx *tx, void *data, struct aq_error *err)
 {
     static const char *const starts[] = {
-        "2025-10-21T03:14:59.999999Z", "2025-10-21T03:15:00Z", "2025-10-21T03:15:00.000001Z",
+        "2025-10-21T03:14:59.999999Z",
+        "2025-10-21T03:15:00Z",
+        "2025-10-21T03:15:00.000001Z",
         "2025-11-21T02:45:00Z",
     };
     struct series_row row = { .owner = OWNER, .data = "{}" };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fair share: what was used is known, decays, weighs, survives restarts, and
  * decides who is next. The clock is the test's, so sums are exact.
  */
@@ -10,8 +11,12 @@
 static struct uuid start(const char *name, const char *key, int cpus)
 {
     struct slots slots = { .items = NULL };
-    struct session_request req = { .name = name, .type = SESSION_BATCH, .image = "sh",
-        .command = "true", .access_key = key, .priority = -1 };
+    struct session_request req = { .name = name,
+                                   .type = SESSION_BATCH,
+                                   .image = "sh",
+                                   .command = "true",
+                                   .access_key = key,
+                                   .priority = -1 };
     struct answer a;
 
     assert_int_equal(slots_set(&slots, slot_name_intern("cpu", 3), cpus * AMOUNT_ONE), 0);
@@ -156,7 +161,7 @@ static void it_counts_half_after_a_week(void **state)
     assert_near(row_of(CORE_FAIR_USER, USER_KEY).usage, 0);
 }
 
-/* Two users want all of it again and again; whoever used less is next. */
+/* Two users want all of it again and again; the one who used less is next. */
 static void who_used_less_is_next(void **state)
 {
     struct uuid ids[6];
@@ -207,8 +212,8 @@ static void weights_decide_too(void **state)
 
 static void refused(const char *opts, const char *names)
 {
-    struct resource_group g = { .scheduler = (char *)(uintptr_t)"fair-share",
-        .scheduler_opts = (char *)(uintptr_t)opts };
+    struct resource_group g = { .scheduler = (char *)(uintptr_t) "fair-share",
+                                .scheduler_opts = (char *)(uintptr_t)opts };
     struct aq_error err;
 
     assert_int_equal(core_check_scheduling(&g, &err), -EINVAL);
@@ -236,12 +241,9 @@ static void settings_that_cannot_be(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_used_is_known),
-        TEST(what_was_used_before_counts),
-        TEST(it_counts_half_after_a_week),
-        TEST(who_used_less_is_next),
-        TEST(weights_decide_too),
-        TEST(settings_that_cannot_be),
+        TEST(what_is_used_is_known),       TEST(what_was_used_before_counts),
+        TEST(it_counts_half_after_a_week), TEST(who_used_less_is_next),
+        TEST(weights_decide_too),          TEST(settings_that_cannot_be),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All metrics of one owner, and rows of a series. */
 #include "testing.h"
 
@@ -90,8 +91,14 @@ static void test_rows(void **state)
 }
 
 static const char *const bad_rows[] = {
-    "", "[]", "{\"mem\":1}", "{\"mem\":[1,0,1,10,30,40]}", "{\"mem\":[7,0,1,10,30,40,2]}",
-    "{\"mem\":[1,3,1,10,30,40,2]}", "{\"mem\":[1,0,99,10,30,40,2]}", "{\"mem\":[1,0,1,1,1,1,0]}",
+    "",
+    "[]",
+    "{\"mem\":1}",
+    "{\"mem\":[1,0,1,10,30,40]}",
+    "{\"mem\":[7,0,1,10,30,40,2]}",
+    "{\"mem\":[1,3,1,10,30,40,2]}",
+    "{\"mem\":[1,0,99,10,30,40,2]}",
+    "{\"mem\":[1,0,1,1,1,1,0]}",
 };
 
 static void test_bad_rows(void **state)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Samples and what is derived from them. */
 #include "testing.h"
 
@@ -9,11 +10,11 @@ static const struct {
     int decimals;
     const char *text;
 } numbers[] = {
-    { 0, 3, "0" },           { -0.0, 3, "0" },          { -0.0001, 3, "0" },
-    { 1.5, 3, "1.5" },       { 100, 3, "100" },         { 1000, 2, "1000" },
-    { 0.0625, 3, "0.062" },  { 0.1875, 3, "0.188" },    { 2.0 / 3, 3, "0.667" },
-    { 50, 2, "50" },         { 12.345678, 2, "12.35" }, { 1e15, 3, "1000000000000000" },
-    { -2.5, 3, "-2.5" },     { 10, 0, "10" },           { 0.9996, 3, "1" },
+    { 0, 3, "0" },          { -0.0, 3, "0" },          { -0.0001, 3, "0" },
+    { 1.5, 3, "1.5" },      { 100, 3, "100" },         { 1000, 2, "1000" },
+    { 0.0625, 3, "0.062" }, { 0.1875, 3, "0.188" },    { 2.0 / 3, 3, "0.667" },
+    { 50, 2, "50" },        { 12.345678, 2, "12.35" }, { 1e15, 3, "1000000000000000" },
+    { -2.5, 3, "-2.5" },    { 10, 0, "10" },           { 0.9996, 3, "1" },
 };
 
 static void test_numbers(void **state)
@@ -22,8 +23,9 @@ static void test_numbers(void **state)
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(numbers); i++)
-        assert_row(strcmp(metric_format(numbers[i].value, numbers[i].decimals, buf),
-                          numbers[i].text) == 0, "%s is %s", numbers[i].text, buf);
+        assert_row(
+            strcmp(metric_format(numbers[i].value, numbers[i].decimals, buf), numbers[i].text) == 0,
+            "%s is %s", numbers[i].text, buf);
     assert_true(strlen(metric_format(-1.7e308, 3, buf)) < METRIC_NUMBER_MAX - 1);
 }
 
@@ -31,39 +33,67 @@ static const struct {
     const char *what;
     struct metric_kind kind;
     double capacity;
-    struct { double value; int sec; } samples[4];
+    struct {
+        double value;
+        int sec;
+    } samples[4];
     const char *text;
 } rows[] = {
-    { "a gauge without capacity", { "a", METRIC_BYTES, METRIC_VALUE, METRIC_MAX }, -1,
+    { "a gauge without capacity",
+      { "a", METRIC_BYTES, METRIC_VALUE, METRIC_MAX },
+      -1,
       { { 7, 1 }, { 3, 2 } },
       "{\"current\":\"3\",\"capacity\":null,\"pct\":\"0.00\",\"unit_hint\":\"bytes\","
       "\"stats.max\":\"7\"}" },
-    { "more than there is", { "a", METRIC_BYTES, METRIC_VALUE, 0 }, 1000, { { 10000000, 1 } },
+    { "parts of bytes",
+      { "a", METRIC_BYTES, METRIC_VALUE, METRIC_MAX },
+      10.75,
+      { { 7.75, 1 }, { 3.25, 2 } },
+      "{\"current\":\"3\",\"capacity\":\"11\",\"pct\":\"27.27\",\"unit_hint\":\"bytes\","
+      "\"stats.max\":\"8\"}" },
+    { "more than there is",
+      { "a", METRIC_BYTES, METRIC_VALUE, 0 },
+      1000,
+      { { 10000000, 1 } },
       "{\"current\":\"10000000\",\"capacity\":\"1000\",\"pct\":\"1000000\","
       "\"unit_hint\":\"bytes\"}" },
-    { "a rate", { "cpu_util", METRIC_PERCENT, METRIC_RATE, METRIC_AVG | METRIC_MAX }, 1000,
+    { "a rate",
+      { "cpu_util", METRIC_PERCENT, METRIC_RATE, METRIC_AVG | METRIC_MAX },
+      1000,
       { { 1000, 1 }, { 1500, 2 } },
       "{\"current\":\"500\",\"capacity\":\"1000\",\"pct\":\"50\",\"unit_hint\":\"percent\","
       "\"stats.max\":\"500\",\"stats.avg\":\"500\"}" },
-    { "the first sample of a rate", { "cpu_util", METRIC_PERCENT, METRIC_RATE, METRIC_MAX }, 1000,
+    { "the first sample of a rate",
+      { "cpu_util", METRIC_PERCENT, METRIC_RATE, METRIC_MAX },
+      1000,
       { { 1000, 1 } },
       "{\"current\":\"0\",\"capacity\":\"1000\",\"pct\":\"0\",\"unit_hint\":\"percent\","
       "\"stats.max\":\"0\"}" },
-    { "a difference", { "cpu_util", METRIC_MSEC, METRIC_DIFF, 0 }, 1000,
+    { "a difference",
+      { "cpu_util", METRIC_MSEC, METRIC_DIFF, 0 },
+      1000,
       { { 100, 1 }, { 4100, 6 } },
       "{\"current\":\"4000\",\"capacity\":\"5000\",\"pct\":\"80\",\"unit_hint\":\"msec\"}" },
-    { "the first sample of a difference", { "cpu_util", METRIC_MSEC, METRIC_DIFF, 0 }, 1000,
+    { "the first sample of a difference",
+      { "cpu_util", METRIC_MSEC, METRIC_DIFF, 0 },
+      1000,
       { { 100, 1 } },
       "{\"current\":\"0\",\"capacity\":\"0\",\"pct\":\"0.00\",\"unit_hint\":\"msec\"}" },
-    { "a counter with its rate", { "io_read", METRIC_BYTES, METRIC_VALUE, METRIC_PER_SEC }, -1,
+    { "a counter with its rate",
+      { "io_read", METRIC_BYTES, METRIC_VALUE, METRIC_PER_SEC },
+      -1,
       { { 100, 1 }, { 200, 3 } },
       "{\"current\":\"200\",\"capacity\":null,\"pct\":\"0.00\",\"unit_hint\":\"bytes\","
       "\"stats.rate\":\"50\"}" },
-    { "a counter that began anew", { "io_read", METRIC_BYTES, METRIC_VALUE, METRIC_PER_SEC }, -1,
+    { "a counter that began anew",
+      { "io_read", METRIC_BYTES, METRIC_VALUE, METRIC_PER_SEC },
+      -1,
       { { 500, 1 }, { 50, 2 } },
       "{\"current\":\"50\",\"capacity\":null,\"pct\":\"0.00\",\"unit_hint\":\"bytes\","
       "\"stats.rate\":\"0\"}" },
-    { "all of it", { "a", METRIC_CELSIUS, METRIC_VALUE, METRIC_STATS_ALL }, 120,
+    { "all of it",
+      { "a", METRIC_CELSIUS, METRIC_VALUE, METRIC_STATS_ALL },
+      120,
       { { 60, 1 }, { 30, 2 }, { 90, 4 } },
       "{\"current\":\"90\",\"capacity\":\"120\",\"pct\":\"75\",\"unit_hint\":\"Celsius\","
       "\"stats.min\":\"30\",\"stats.max\":\"90\",\"stats.avg\":\"60\",\"stats.rate\":\"30\"}" },
@@ -122,8 +152,10 @@ static void test_sums(void **state)
 static void test_keys(void **state)
 {
     static const char *const good[] = { "a", "cpu_util", "cuda0_mem" };
-    static const char *const bad[] = { "", "_a", "0a", "A", "a-b", "a b", "ä",
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" };
+    static const char *const bad[] = {
+        "",    "_a",  "0a", "A",
+        "a-b", "a b", "ä",  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+    };
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(good); i++)

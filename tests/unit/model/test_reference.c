@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of images: what they mean, what is refused, what an administrator admits. */
 #include "testing.h"
 
@@ -37,7 +38,9 @@ static const struct {
     { "a:", NULL },
     { "a:-x", NULL },
     { "a:x y", NULL },
-    { "a@sha256:" "0123", NULL },
+    { "a@sha256:"
+      "0123",
+      NULL },
     { "a@sha512:" HEX, NULL },
     { "a@", NULL },
     { "-a", NULL },
@@ -77,8 +80,7 @@ static void test_names(void **state)
             assert_row(r == -EINVAL && strcmp(err.field, "image") == 0, "'%s'", names[i].text);
             continue;
         }
-        assert_row(strcmp(ref.text, names[i].canonical) == 0, "'%s': %s", names[i].text,
-                   ref.text);
+        assert_row(strcmp(ref.text, names[i].canonical) == 0, "'%s': %s", names[i].text, ref.text);
         reference_done(&ref);
     }
 }
@@ -110,7 +112,7 @@ static const struct {
     bool admitted;
 } rules[] = {
     { "python", { "*" }, true },
-        { "python", { NULL }, false },
+    { "python", { NULL }, false },
     { "python", { "host" }, false },
     { "python", { "docker.io/library" }, true },
     { "python", { "docker.io/library/python" }, true },

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Failures of steps: which of the three, and what follows */
 #include "testing.h"
 
@@ -22,11 +23,17 @@ static void test_classify(void **state)
         { "one attempt left", { 0, 5 }, { RETRY_START, 4, false }, 0, RETRY_NEED_RETRY },
         { "as many as allowed", { 0, 5 }, { RETRY_START, 5, false }, 0, RETRY_GIVE_UP },
         { "more than allowed", { 0, 5 }, { RETRY_START, 6, false }, 0, RETRY_GIVE_UP },
-        { "enough, and too late: enough", { SEC, 5 }, { RETRY_START, 5, false }, 2 * SEC,
+        { "enough, and too late: enough",
+          { SEC, 5 },
+          { RETRY_START, 5, false },
+          2 * SEC,
           RETRY_GIVE_UP },
         { "the last was a skip", { 0, 5 }, { RETRY_START, 5, true }, 0, RETRY_NEED_RETRY },
         { "a skip, and too late", { SEC, 5 }, { RETRY_START, 5, true }, 2 * SEC, RETRY_EXPIRED },
-        { "failures of another step", { 0, 5 }, { RETRY_PRECONDITION, 5, false }, 0,
+        { "failures of another step",
+          { 0, 5 },
+          { RETRY_PRECONDITION, 5, false },
+          0,
           RETRY_NEED_RETRY },
         { "to the microsecond", { SEC, 0 }, { RETRY_NONE, 0, false }, SEC, RETRY_NEED_RETRY },
         { "too late", { SEC, 0 }, { RETRY_NONE, 0, false }, SEC + 1, RETRY_EXPIRED },
@@ -34,11 +41,13 @@ static void test_classify(void **state)
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++)
-        assert_row(retry_classify(&rows[i].limits, RETRY_START, &rows[i].last, 7,
-                                  7 + rows[i].age_usec) == rows[i].want, "%s", rows[i].why);
+        assert_row(
+            retry_classify(&rows[i].limits, RETRY_START, &rows[i].last, 7, 7 + rows[i].age_usec)
+                == rows[i].want,
+            "%s", rows[i].why);
 }
 
-/* Five fail; the sixth time is given up, and the count begins anew behind another step. */
+/* Five fail; the sixth time is given up, and the count starts from zero behind another step. */
 static void test_count(void **state)
 {
     static const struct retry_limits limits = { 0, 5 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Service ports: what images and sessions may say, and the form that clients read. */
 #include "testing.h"
 
@@ -92,8 +93,8 @@ static const struct {
     const char *json, *summary, *why;
 } opened[] = {
     { "[]", "web http 8080", NULL },
-    { "[9000,1024,65535]", "web http 8080; 9000 preopen 9000; 1024 preopen 1024; 65535 preopen 65535",
-      NULL },
+    { "[9000,1024,65535]",
+      "web http 8080; 9000 preopen 9000; 1024 preopen 1024; 65535 preopen 65535", NULL },
     { "[8080]", NULL, "8080 is already used by 'web'" },
     { "[9000,9000]", NULL, "already used by '9000'" },
     { "[1023]", NULL, "1023 must be larger than 1023" },
@@ -158,16 +159,16 @@ static void test_written_form(void **state)
     services_mark_endpoints(&services, "other,web,we");
     text = text_of(&services, outside);
     assert_string_equal(text,
-        "[{\"name\":\"web\",\"protocol\":\"http\",\"container_ports\":[8080,8081],"
-        "\"host_ports\":[30000,30001],\"is_inference\":true},"
-        "{\"name\":\"9000\",\"protocol\":\"preopen\",\"container_ports\":[9000],"
-        "\"host_ports\":[30002],\"is_inference\":false}]");
+                        "[{\"name\":\"web\",\"protocol\":\"http\",\"container_ports\":[8080,8081],"
+                        "\"host_ports\":[30000,30001],\"is_inference\":true},"
+                        "{\"name\":\"9000\",\"protocol\":\"preopen\",\"container_ports\":[9000],"
+                        "\"host_ports\":[30002],\"is_inference\":false}]");
     free(text);
     services.count = 1;
     text = text_of(&services, NULL);
     assert_string_equal(text,
-        "[{\"name\":\"web\",\"protocol\":\"http\",\"container_ports\":[8080,8081],"
-        "\"host_ports\":[],\"is_inference\":true}]");
+                        "[{\"name\":\"web\",\"protocol\":\"http\",\"container_ports\":[8080,8081],"
+                        "\"host_ports\":[],\"is_inference\":true}]");
     free(text);
 }
 
@@ -198,10 +199,8 @@ static void test_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_opened),
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_written_form),
+        cmocka_unit_test(test_labels),   cmocka_unit_test(test_opened),
+        cmocka_unit_test(test_too_many), cmocka_unit_test(test_written_form),
         cmocka_unit_test(test_own),
     };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slots. The 'source' column names the vector of Backend.AI's own behaviour
  * that a row repeats, or says why a row differs from it.
  */
@@ -213,8 +214,7 @@ static void test_amount_format(void **state)
         assert_string_equal(slot_amount_humanize(amount, type, buf), format_rows[i].human);
         assert_string_equal(slot_amount_short(amount, type, buf), format_rows[i].brief);
         if (amount >= 0) {
-            assert_int_equal(slot_amount_parse(buf, strlen(buf), type, true, "x", &again, NULL),
-                             0);
+            assert_int_equal(slot_amount_parse(buf, strlen(buf), type, true, "x", &again, NULL), 0);
             assert_row(again == amount, "%s: the short form reads back", format_rows[i].source);
         }
     }
@@ -232,8 +232,8 @@ static struct slots make(const char *text)
         bool negative = amount[0] == '-';
 
         text += used;
-        assert_int_equal(slot_amount_parse(amount + negative, strlen(amount + negative),
-                                           SLOT_COUNT, true, name, &value, NULL),
+        assert_int_equal(slot_amount_parse(amount + negative, strlen(amount + negative), SLOT_COUNT,
+                                           true, name, &value, NULL),
                          0);
         assert_int_equal(slots_set(&s, name, negative ? -value : value), 0);
     }
@@ -288,8 +288,7 @@ static void test_pairs(void **state)
         assert_row(slots_le(&b, &a) == pair_rows[i].ge, "%s", source);
         assert_row(slots_eq(&a, &b) == (pair_rows[i].le && pair_rows[i].ge), "%s", source);
         check_operation(slots_add, pair_rows[i].a, pair_rows[i].b, pair_rows[i].sum, source);
-        check_operation(slots_sub, pair_rows[i].a, pair_rows[i].b, pair_rows[i].difference,
-                        source);
+        check_operation(slots_sub, pair_rows[i].a, pair_rows[i].b, pair_rows[i].difference, source);
     }
 }
 
@@ -327,7 +326,7 @@ static void test_types(void **state)
     enum slot_type type;
 
     (void)state;
-    request = slot_types_ref(first); /* a request begins */
+    request = slot_types_ref(first);                                   /* a request begins */
     second = slot_types_merge(first, "cuda.shares", SLOT_COUNT, &err); /* an agent joins */
     assert_non_null(second);
     assert_int_equal(slot_types_count(second), 3);
@@ -417,8 +416,8 @@ static void test_json(void **state)
 
         if (!json_rows[i].want) {
             assert_row(r == -EINVAL, "%s: %d", json_rows[i].source, r);
-            assert_row(strcmp(err.field, json_rows[i].field) == 0, "%s: '%s'",
-                       json_rows[i].source, err.field);
+            assert_row(strcmp(err.field, json_rows[i].field) == 0, "%s: '%s'", json_rows[i].source,
+                       err.field);
             assert_int_equal(slots_get(&s, "before"), AMOUNT_ONE);
             continue;
         }
@@ -506,8 +505,8 @@ static void test_random(void **state)
         assert_int_equal(slots_copy(&sum, &a), 0);
         assert_int_equal(slots_add(&sum, &b), 0);
         for (size_t j = 0; j < sum.count; j++)
-            assert_int_equal(sum.items[j].amount, slots_get(&a, sum.items[j].name)
-                                                      + slots_get(&b, sum.items[j].name));
+            assert_int_equal(sum.items[j].amount,
+                             slots_get(&a, sum.items[j].name) + slots_get(&b, sum.items[j].name));
         assert_int_equal(slots_sub(&sum, &b), 0);
         assert_true(slots_eq(&sum, &a));
         assert_int_equal(slots_eq(&a, &b), slots_le(&a, &b) && slots_le(&b, &a));
@@ -570,12 +569,12 @@ static void test_full_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_amount_parse),
+        cmocka_unit_test(test_names),         cmocka_unit_test(test_amount_parse),
         cmocka_unit_test(test_amount_format), cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_sets),      cmocka_unit_test(test_types),
-        cmocka_unit_test(test_json),      cmocka_unit_test(test_humanize),
-        cmocka_unit_test(test_normalize), cmocka_unit_test(test_policy),
-        cmocka_unit_test(test_random),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_sets),          cmocka_unit_test(test_types),
+        cmocka_unit_test(test_json),          cmocka_unit_test(test_humanize),
+        cmocka_unit_test(test_normalize),     cmocka_unit_test(test_policy),
+        cmocka_unit_test(test_random),        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_full_table),
     };
 

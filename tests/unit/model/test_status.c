@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
 
 #include "model/agent.h"
 #include "model/event.h"
-#include "model/people.h"
+#include "model/accounts.h"
 #include "model/session.h"
 #include "model/status.h"
 
@@ -36,30 +37,25 @@ static const struct {
     enum kernel_status from, to;
     bool want;
 } kernel_rows[] = {
-    { KERNEL_PENDING, KERNEL_SCHEDULED, true },
-    { KERNEL_PENDING, KERNEL_CANCELLED, true },
-    { KERNEL_PENDING, KERNEL_RUNNING, false },
-    { KERNEL_SCHEDULED, KERNEL_RUNNING, true },
-    { KERNEL_SCHEDULED, KERNEL_PENDING, true },
-    { KERNEL_RUNNING, KERNEL_RESTARTING, true },
+    { KERNEL_PENDING, KERNEL_SCHEDULED, true },    { KERNEL_PENDING, KERNEL_CANCELLED, true },
+    { KERNEL_PENDING, KERNEL_RUNNING, false },     { KERNEL_SCHEDULED, KERNEL_RUNNING, true },
+    { KERNEL_SCHEDULED, KERNEL_PENDING, true },    { KERNEL_RUNNING, KERNEL_RESTARTING, true },
     { KERNEL_RUNNING, KERNEL_PENDING, true }, /* given to another agent */
-    { KERNEL_RUNNING, KERNEL_SCHEDULED, false },
-    { KERNEL_TERMINATING, KERNEL_TERMINATED, true },
-    { KERNEL_TERMINATING, KERNEL_RUNNING, false },
-    { KERNEL_TERMINATING, KERNEL_PENDING, false },
+    { KERNEL_RUNNING, KERNEL_SCHEDULED, false },   { KERNEL_TERMINATING, KERNEL_TERMINATED, true },
+    { KERNEL_TERMINATING, KERNEL_RUNNING, false }, { KERNEL_TERMINATING, KERNEL_PENDING, false },
 };
 
 static void test_may_follow(void **state)
 {
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(session_rows); i++)
-        assert_row(session_status_may_follow(session_rows[i].from, session_rows[i].to) ==
-                       session_rows[i].want,
+        assert_row(session_status_may_follow(session_rows[i].from, session_rows[i].to)
+                       == session_rows[i].want,
                    "%s -> %s", session_status_name(session_rows[i].from),
                    session_status_name(session_rows[i].to));
     for (size_t i = 0; i < AQ_COUNT(kernel_rows); i++)
-        assert_row(kernel_status_may_follow(kernel_rows[i].from, kernel_rows[i].to) ==
-                       kernel_rows[i].want,
+        assert_row(kernel_status_may_follow(kernel_rows[i].from, kernel_rows[i].to)
+                       == kernel_rows[i].want,
                    "%s -> %s", kernel_status_name(kernel_rows[i].from),
                    kernel_status_name(kernel_rows[i].to));
 }
@@ -94,8 +90,8 @@ static void test_deadlines(void **state)
     (void)state;
     for (int s = 0; s < SESSION_STATUS_COUNT; s++) {
         struct status_deadline d = session_deadline(s);
-        bool lasting = s == SESSION_PENDING || s == SESSION_RUNNING ||
-                       s == SESSION_RUNNING_DEGRADED || session_is_terminal(s);
+        bool lasting = s == SESSION_PENDING || s == SESSION_RUNNING || s == SESSION_RUNNING_DEGRADED
+                       || session_is_terminal(s);
 
         assert_row((d.after_usec == 0) == lasting, "%s", session_status_name(s));
         if (d.after_usec) {
@@ -108,7 +104,7 @@ static void test_deadlines(void **state)
 static void test_holding(void **state)
 {
     static const enum kernel_status not_holding[] = { KERNEL_PENDING, KERNEL_TERMINATED,
-        KERNEL_ERROR, KERNEL_CANCELLED };
+                                                      KERNEL_ERROR, KERNEL_CANCELLED };
     int count = 0;
 
     (void)state;
@@ -169,9 +165,22 @@ static void test_checks(void **state)
         const char *name;
         bool ok;
     } names[] = {
-        { "test", true }, { "a.b-c_d", true }, { "__init__", true }, { "1234", true },
-        { "abc", false }, { "", false }, { "-abc", false }, { "abc-", false }, { ".abc", false },
-        { "ab c", false }, { "ab\nc", false }, { "s\xc3\xa9" "ance", false }, { "a/bc", false },
+        { "test", true },
+        { "a.b-c_d", true },
+        { "__init__", true },
+        { "1234", true },
+        { "ab", true },
+        { "a", false },
+        { "", false },
+        { "-abc", false },
+        { "abc-", false },
+        { ".abc", false },
+        { "ab c", false },
+        { "ab\nc", false },
+        { "s\xc3\xa9"
+          "ance",
+          false },
+        { "a/bc", false },
         { "0123456789012345678901234567890123456789012345678901234567890123", true },
         { "01234567890123456789012345678901234567890123456789012345678901234", false },
     };
@@ -179,8 +188,14 @@ static void test_checks(void **state)
         const char *id;
         bool ok;
     } ids[] = {
-        { "i-001", true }, { "n", true }, { "node1.example.org", true }, { "", false },
-        { ".hidden", false }, { "-x", false }, { "a/b", false }, { "a b", false },
+        { "i-001", true },
+        { "n", true },
+        { "node1.example.org", true },
+        { "", false },
+        { ".hidden", false },
+        { "-x", false },
+        { "a/b", false },
+        { "a b", false },
         { "01234567890123456789012345678901234567890123456789012345678901234", false },
     };
 
@@ -197,7 +212,7 @@ static void test_checks(void **state)
 }
 
 /* What apply took is zeroed; what it did not take, the batch frees (the
- * address sanitizer is the judge).
+ * address sanitizer decides).
  */
 static void test_batch(void **state)
 {
@@ -221,8 +236,9 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_may_follow), cmocka_unit_test(test_terminal),
-        cmocka_unit_test(test_deadlines), cmocka_unit_test(test_holding),
-        cmocka_unit_test(test_names), cmocka_unit_test(test_checks), cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_deadlines),  cmocka_unit_test(test_holding),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_batch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

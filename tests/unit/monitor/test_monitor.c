@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static void add(struct folder *f, const char *text)
     strbuf_add(&f->program, text, strlen(text) + 1);
 }
 
-/* A folder whose program is "/bin/sh -c COMMAND". */
+/* A directory whose program is "/bin/sh -c COMMAND". */
 static int folder_new(void **state)
 {
     struct folder *f = calloc(1, sizeof(*f));
@@ -66,7 +67,8 @@ static void put_program(struct folder *f)
     char path[96];
 
     (void)snprintf(path, sizeof(path), "%s/program", f->path);
-    assert_int_equal(fs_write_atomic(AT_FDCWD, path, f->program.data, f->program.len, 0600, NULL), 0);
+    assert_int_equal(fs_write_atomic(AT_FDCWD, path, f->program.data, f->program.len, 0600, NULL),
+                     0);
 }
 
 static void put_shell(struct folder *f, const char *command)
@@ -224,8 +226,9 @@ static void test_what_cannot_start(void **state)
 
 static void test_bad_programs(void **state)
 {
-    static const char *const rows[] = { "arg=relative", "colour=red", "uid=-1", "uid=x", "timeout_usec=9e9",
-                                        "rlimit_shoe=1", "rlimit_as=", "no equals", "uid=4294967295" };
+    static const char *const rows[] = { "arg=relative", "colour=red",       "uid=-1",
+                                        "uid=x",        "timeout_usec=9e9", "rlimit_shoe=1",
+                                        "rlimit_as=",   "no equals",        "uid=4294967295" };
     char reason[40];
 
     (void)state;
@@ -299,8 +302,9 @@ static void test_descendants_end(void **state)
     AQ_CLEANUP(aq_freep) char *pids = NULL;
     char reason[40];
 
-    put_shell(f, "for i in 1 2 3; do setsid sh -c 'trap \"\" TERM; echo $$ >> pids; sleep 1000' & done;"
-                 "while [ $(wc -l < pids) -lt 3 ]; do sleep 0.01; done; exit 5");
+    put_shell(
+        f, "for i in 1 2 3; do setsid sh -c 'trap \"\" TERM; echo $$ >> pids; sleep 1000' & done;"
+           "while [ $(wc -l < pids) -lt 3 ]; do sleep 0.01; done; exit 5");
     assert_int_equal(wait_monitor(start_monitor(f)), 0);
     assert_int_equal(read_exit(f, reason), 5);
     pids = read_text(f, "pids");
@@ -446,6 +450,141 @@ static void test_terminal(void **state)
     aq_closep(&fd);
 }
 
+/* ---- standard input ---- */
+
+/* True if the monitor takes our input. */
+static bool feed(int fd)
+{
+    char answer = 0;
+
+    assert_int_equal(send(fd, "N", 1, 0), 1);
+    return recv(fd, &answer, 1, 0) == 1 && answer == MONITOR_FED;
+}
+
+/* What the programs below wait for. */
+static void say_go(const struct folder *f)
+{
+    char path[96];
+
+    (void)snprintf(path, sizeof(path), "%s/go", f->path);
+    assert_int_equal(fs_write_atomic(AT_FDCWD, path, "", 0, 0600, NULL), 0);
+}
+
+/* Nothing is lost, and no more is taken than a slow program leaves room for. */
+static void test_input_arrives_whole(void **state)
+{
+    enum { PACKETS = 300 };
+    struct folder *f = *state;
+    char packet[MONITOR_MESSAGE_MAX] = "I";
+    AQ_CLEANUP(aq_freep) char *log = NULL;
+    char reason[40];
+    int fd, sent = 0;
+    pid_t monitor;
+
+    memset(packet + 1, 'x', sizeof(packet) - 1);
+    add(f, "input=1000");
+    put_shell(f, "while [ ! -e go ]; do sleep 0.01; done; wc -c");
+    monitor = start_monitor(f);
+    fd = connect_monitor(f);
+    assert_true(feed(fd));
+    for (struct pollfd room = { .fd = fd, .events = POLLOUT }; poll(&room, 1, 300) == 1; sent++)
+        assert_int_equal(send(fd, packet, sizeof(packet), 0), sizeof(packet));
+    assert_true(sent > 0 && sent < PACKETS);
+    say_go(f);
+    for (; sent < PACKETS; sent++)
+        assert_int_equal(send(fd, packet, sizeof(packet), 0), sizeof(packet));
+    assert_int_equal(send(fd, "D", 1, 0), 1);
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_int_equal(read_exit(f, reason), 0);
+    log = read_text(f, "log");
+    assert_int_equal(atoi(log), PACKETS * (MONITOR_MESSAGE_MAX - 1));
+    aq_closep(&fd);
+}
+
+static void test_input_ends_with_its_client(void **state)
+{
+    struct folder *f = *state;
+    AQ_CLEANUP(aq_freep) char *log = NULL;
+    char reason[40];
+    pid_t monitor;
+    int fd, other;
+
+    add(f, "input=1000");
+    put_shell(f, "cat; echo over; exit 5");
+    monitor = start_monitor(f);
+    fd = connect_monitor(f);
+    assert_true(feed(fd));
+    other = connect_monitor(f);
+    assert_false(feed(other)); /* one gives it */
+    assert_int_equal(send(fd, "Iwords ", 7, 0), 7);
+    aq_closep(&fd);
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_int_equal(read_exit(f, reason), 5);
+    log = read_text(f, "log");
+    assert_string_equal(log, "words over\n");
+    aq_closep(&other);
+}
+
+/* A program that has closed it, or has ended, is no reason to stop or to die. */
+static void test_input_need_not_be_read(void **state)
+{
+    struct folder *f = *state;
+    char packet[MONITOR_MESSAGE_MAX] = "I", reason[40];
+    pid_t monitor;
+    int fd;
+
+    add(f, "input=1000");
+    put_shell(f, "exec </dev/null; while [ ! -e go ]; do sleep 0.01; done; exit 6");
+    monitor = start_monitor(f);
+    fd = connect_monitor(f);
+    assert_true(feed(fd));
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(send(fd, packet, sizeof(packet), 0), sizeof(packet));
+    say_go(f);
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_int_equal(read_exit(f, reason), 6);
+    aq_closep(&fd);
+}
+
+static void test_input_is_not_waited_for_for_ever(void **state)
+{
+    struct folder *f = *state;
+    AQ_CLEANUP(aq_freep) char *log = NULL;
+    pid_t monitor;
+    int fd;
+
+    add(f, "input=1");
+    put_shell(f, "cat; echo over; while [ ! -e go ]; do sleep 0.01; done");
+    monitor = start_monitor(f);
+    fd = connect_monitor(f);
+    assert_int_equal(send(fd, "A", 1, 0), 1);
+    expect_output(fd, "over\n");
+    assert_false(feed(fd)); /* too late */
+    say_go(f);
+    assert_int_equal(wait_monitor(monitor), 0);
+    log = read_text(f, "log");
+    assert_string_equal(log, "over\n");
+    aq_closep(&fd);
+}
+
+static void test_input_is_empty_unless_asked_for(void **state)
+{
+    struct folder *f = *state;
+    AQ_CLEANUP(aq_freep) char *log = NULL;
+    pid_t monitor;
+    int fd;
+
+    put_shell(f, "cat; while [ ! -e go ]; do sleep 0.01; done; echo over");
+    monitor = start_monitor(f);
+    fd = connect_monitor(f);
+    assert_false(feed(fd));
+    say_go(f);
+    assert_int_equal(wait_monitor(monitor), 0);
+    log = read_text(f, "log");
+    assert_string_equal(log, "over\n");
+    aq_closep(&fd);
+}
+
 /* The given connection is enough, until it ends. */
 static void test_socket_comes_when_needed(void **state)
 {
@@ -496,12 +635,23 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, folder_new, folder_end)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exit_codes), cmocka_unit_test(test_bad_programs),
-        TEST(test_what_cannot_start),      TEST(test_runs_at_most_once),
-        TEST(test_killed_monitor),         TEST(test_descendants_end),
-        TEST(test_terminate),              TEST(test_timeout),
-        TEST(test_grace_of_descendants),   TEST(test_grace_ends),
-        TEST(test_log_is_bounded),         TEST(test_terminal),
+        cmocka_unit_test(test_exit_codes),
+        cmocka_unit_test(test_bad_programs),
+        TEST(test_what_cannot_start),
+        TEST(test_runs_at_most_once),
+        TEST(test_killed_monitor),
+        TEST(test_descendants_end),
+        TEST(test_terminate),
+        TEST(test_timeout),
+        TEST(test_grace_of_descendants),
+        TEST(test_grace_ends),
+        TEST(test_log_is_bounded),
+        TEST(test_terminal),
+        TEST(test_input_arrives_whole),
+        TEST(test_input_ends_with_its_client),
+        TEST(test_input_need_not_be_read),
+        TEST(test_input_is_not_waited_for_for_ever),
+        TEST(test_input_is_empty_unless_asked_for),
         TEST(test_socket_comes_when_needed),
         TEST(test_second_monitor_is_refused),
     };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -18,9 +19,18 @@ static int parse(char *const *words, struct options *ret, struct aq_error *err)
 
 static void test_all(void **state)
 {
-    char *words[] = { (char *)"--socket", (char *)"3", (char *)"--report", (char *)"4",
-                      (char *)"--uid", (char *)"1000", (char *)"--gid", (char *)"1001",
-                      (char *)"--groups", (char *)"5,44", (char *)"--tty", (char *)"30x120",
+    char *words[] = { (char *)"--socket",
+                      (char *)"3",
+                      (char *)"--report",
+                      (char *)"4",
+                      (char *)"--uid",
+                      (char *)"1000",
+                      (char *)"--gid",
+                      (char *)"1001",
+                      (char *)"--groups",
+                      (char *)"5,44",
+                      (char *)"--tty",
+                      (char *)"30x120",
                       NULL };
     struct options o;
 
@@ -63,11 +73,11 @@ static void test_program(void **state)
 static void test_refused(void **state)
 {
     static char *const rows[][2] = {
-        { (char *)"--socket", (char *)"2" },      { (char *)"--socket", (char *)"x" },
-        { (char *)"--uid", (char *)"-1" },        { (char *)"--uid", (char *)"4294967295" },
-        { (char *)"--gid", (char *)"1 " },        { (char *)"--tty", (char *)"24" },
-        { (char *)"--tty", (char *)"0x80" },      { (char *)"--tty", (char *)"24x99999" },
-        { (char *)"--groups", (char *)"1,,2" },   { (char *)"--cwd", (char *)"relative" },
+        { (char *)"--socket", (char *)"2" },       { (char *)"--socket", (char *)"x" },
+        { (char *)"--uid", (char *)"-1" },         { (char *)"--uid", (char *)"4294967295" },
+        { (char *)"--gid", (char *)"1 " },         { (char *)"--tty", (char *)"24" },
+        { (char *)"--tty", (char *)"0x80" },       { (char *)"--tty", (char *)"24x99999" },
+        { (char *)"--groups", (char *)"1,,2" },    { (char *)"--cwd", (char *)"relative" },
         { (char *)"--oom-score", (char *)"1001" }, { (char *)"--colour", (char *)"red" },
         { (char *)"--check", (char *)"relative" }, { (char *)"--ssh", (char *)"relative" },
         { (char *)"--home", (char *)"/alone" },

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Real processes: the runner in a child, as a subreaper instead of as PID 1. */
 #include "testing.h"
 
@@ -59,8 +60,14 @@ static int scene_end(void **state)
 
 static void run_checked(struct scene *s, bool tty, const char *check, char **argv)
 {
-    struct options o = { .socket = s->listener, .report = s->report, .argv = argv, .tty = tty,
-                         .rows = 24, .cols = 80, .cwd = s->folder, .check = check };
+    struct options o = { .socket = s->listener,
+                         .report = s->report,
+                         .argv = argv,
+                         .tty = tty,
+                         .rows = 24,
+                         .cols = 80,
+                         .cwd = s->folder,
+                         .check = check };
     int pair[2];
 
     assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
@@ -151,8 +158,9 @@ static int connect_runner(const struct scene *s, struct runner_hello *hello)
 static int start_exec(const struct scene *s, uint8_t flags, const char *const *argv)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf packet = STRBUF_INIT;
-    struct runner_exec head = { .type = RUNNER_EXEC, .flags = flags, .rows = 33, .cols = 99,
-                                .envc = 1 };
+    struct runner_exec head = {
+        .type = RUNNER_EXEC, .flags = flags, .rows = 33, .cols = 99, .envc = 1
+    };
     struct runner_hello hello;
     int fd = connect_runner(s, &hello);
 
@@ -197,12 +205,16 @@ static int await_rest(int fd, bool is_started, struct strbuf *output, struct str
 
         assert_true(got > 0);
         switch (packet[0]) {
-        case RUNNER_STARTED: is_started = true; break;
+        case RUNNER_STARTED:
+            is_started = true;
+            break;
         case RUNNER_OUTPUT:
             assert_true(is_started);
             strbuf_add(output, packet + 1, (size_t)got - 1);
             break;
-        case RUNNER_ERRORS: strbuf_add(errors, packet + 1, (size_t)got - 1); break;
+        case RUNNER_ERRORS:
+            strbuf_add(errors, packet + 1, (size_t)got - 1);
+            break;
         case RUNNER_ENDED:
             memcpy(&ended, packet, sizeof(ended));
             assert_int_equal(recv(fd, packet, 1, 0), 0);
@@ -214,7 +226,8 @@ static int await_rest(int fd, bool is_started, struct strbuf *output, struct str
             strbuf_adds(errors, failed.text);
             aq_closep(&fd);
             return -failed.code;
-        default: fail_msg("packet '%c'", packet[0]);
+        default:
+            fail_msg("packet '%c'", packet[0]);
         }
     }
 }
@@ -250,8 +263,8 @@ static void test_exit_codes(void **state)
         if (rows[i].output)
             assert_string_equal(output.data, rows[i].output);
         report = read_report(one);
-        assert_int_equal(report.status, rows[i].code > 128 ? rows[i].code - 128
-                                                           : rows[i].code << 8);
+        assert_int_equal(report.status,
+                         rows[i].code > 128 ? rows[i].code - 128 : rows[i].code << 8);
         assert_true(report.code == 0 && report.started_usec > 0 && report.max_rss_bytes > 0
                     && report.ended_usec >= report.started_usec);
         (void)scene_end(&one);
@@ -326,8 +339,8 @@ static void test_check(void **state)
 
         assert_int_equal(scene_new((void **)&one), 0);
         (void)snprintf(path, sizeof(path), "%s/check", one->folder);
-        assert_int_equal(fs_write_quick(AT_FDCWD, path, rows[i].script, strlen(rows[i].script),
-                                        0700, NULL), 0);
+        assert_int_equal(
+            fs_write_quick(AT_FDCWD, path, rows[i].script, strlen(rows[i].script), 0700, NULL), 0);
         run_checked(one, false, path, argv);
         assert_row(await_end(one, &output) == rows[i].exit_code, "%s", rows[i].script);
         if (rows[i].text) {
@@ -523,8 +536,9 @@ static void test_terminal_of_the_program(void **state)
     struct runner_hello hello;
     int fd;
 
-    run_shell(s, true, "stty -echo; echo started; read line; echo read: $line; stty size; "
-                       "read line; exit 4");
+    run_shell(s, true,
+              "stty -echo; echo started; read line; echo read: $line; stty size; "
+              "read line; exit 4");
     await_output(s, "started");
     fd = connect_runner(s, &hello);
     assert_true(hello.tty && hello.pid > 1 && !hello.is_idle);
@@ -558,12 +572,12 @@ static void test_bad_packets(void **state)
         const char *bytes;
         size_t len;
     } rows[] = {
-        { "E", 1 }, /* cut off */
-        { "E\0\0\0\0\0\1\0\0\0", 10 }, /* an argument that is not there */
-        { "E\0\0\0\0\0\0\0\1\0x\0\0", 13 }, /* a variable without a value */
-        { "E\0\0\0\0\0\0\0\0\0x\0", 12 }, /* a relative folder */
+        { "E", 1 },                          /* cut off */
+        { "E\0\0\0\0\0\1\0\0\0", 10 },       /* an argument that is not there */
+        { "E\0\0\0\0\0\0\0\1\0x\0\0", 13 },  /* a variable without a value */
+        { "E\0\0\0\0\0\0\0\0\0x\0", 12 },    /* a relative directory */
         { "E\0\0\0\0\0\0\0\0\0/\0/\0", 14 }, /* more than announced */
-        { "E\0\0\0\0\0\377\377\0\0", 10 }, /* too many */
+        { "E\0\0\0\0\0\377\377\0\0", 10 },   /* too many */
     };
     struct scene *s = *state;
     struct runner_hello hello;
@@ -591,8 +605,9 @@ static void test_not_dumpable(void **state)
     AQ_CLEANUP(strbuf_donep) struct strbuf output = STRBUF_INIT;
 
     /* The runner's descriptors are root's own; those of what it runs are not closed off. */
-    run_shell(s, false, "stat -c %u /proc/$PPID/fd; ls /proc/self/fd | wc -l; "
-                        "setpriv --reuid 65534 --clear-groups ls /proc/$PPID/fd 2>&1");
+    run_shell(s, false,
+              "stat -c %u /proc/$PPID/fd; ls /proc/self/fd | wc -l; "
+              "setpriv --reuid 65534 --clear-groups ls /proc/$PPID/fd 2>&1");
     (void)await_end(s, &output);
     assert_true(strncmp(output.data, "0\n4\n", 4) == 0); /* 0 to 2 and that of ls */
     assert_non_null(strstr(output.data, "Permission denied"));

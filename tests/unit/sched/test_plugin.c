@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plug-ins: the example does what it says, and whatever one gets wrong, the
  * built-in rule takes over.
  */
@@ -14,7 +15,8 @@ static const char *wrong_path(const char *name)
 {
     static char path[512];
 
-    (void)snprintf(path, sizeof(path), "%s/sched-wrong-%s.so", getenv("ALIQUOT_TEST_PLUGINS"), name);
+    (void)snprintf(path, sizeof(path), "%s/sched-wrong-%s.so", getenv("ALIQUOT_TEST_PLUGINS"),
+                   name);
     return path;
 }
 
@@ -24,8 +26,8 @@ static void use(const char *path)
     const struct selector_ops *selector;
     struct aq_error err = { 0 };
 
-    if (sched_plugin_load(path, &sequencer, NULL, &err) < 0 ||
-        sched_plugin_load(path, NULL, &selector, &err) < 0)
+    if (sched_plugin_load(path, &sequencer, NULL, &err) < 0
+        || sched_plugin_load(path, NULL, &selector, &err) < 0)
         fail_msg("%s", err.text);
     begin(sequencer, selector);
 }
@@ -79,14 +81,17 @@ static void test_example_chooses(void **state)
 }
 
 /* Twenty sessions, each of a core, on i-1 (of 8, 3 used), i-2 (of 8, 5 used), i-3 (of 32, 8 used)
- * and i-4 (of 16, none used). The example goes for the fullest that the session's wish allows.
+ * and i-4 (of 16, none used). The example goes for the fullest that the session's constraints allow.
  */
 static void test_chooses_among_the_wished_for(void **state)
 {
     static const char *const light[] = { "i-3", "i-4" }, *const first[] = { "i-1" },
-                     *const last[] = { "i-4" };
-    static const struct { const char *free, *capacity; } agents[] = { { "cpu=5", "cpu=8" },
-        { "cpu=3", "cpu=8" }, { "cpu=24", "cpu=32" }, { "cpu=16", "cpu=16" } };
+                             *const last[] = { "i-4" };
+    static const struct {
+        const char *free, *capacity;
+    } agents[] = {
+        { "cpu=5", "cpu=8" }, { "cpu=3", "cpu=8" }, { "cpu=24", "cpu=32" }, { "cpu=16", "cpu=16" }
+    };
 
     (void)state;
     use(getenv("ALIQUOT_SCHEDULER_PLUGIN"));
@@ -98,23 +103,25 @@ static void test_chooses_among_the_wished_for(void **state)
     }
     for (int i = 0; i < 20; i++) {
         struct sched_session *s = limited("cpu=1", 1 + i);
-        const char *const *wished[] = { NULL, light, first, last, NULL };
+        const char *const *designated[] = { NULL, light, first, last, NULL };
 
-        s->designated = wished[i % 5];
+        s->designated = designated[i % 5];
         s->designated_count = i % 5 == 0 || i % 5 == 4 ? 0 : i % 5 == 1 ? 2 : 1;
         s->designated_strict = i % 5 != 2; /* rather i-1 */
-        if (i % 5 == 4) { /* its group keeps apart */
+        if (i % 5 == 4) {                  /* its group keeps apart */
             s->group = "apart";
             s->grouping = SCHED_SPREAD;
         }
     }
     run_at(0);
-    /* nobody wishes: i-2 (3 left), then i-1, then i-3; two of them: i-3 is 9/32 full, i-4 empty,
+    /* no constraints: i-2 (3 left), then i-1, then i-3; two of them: i-3 is 9/32 full, i-4 empty,
      * so i-3, also when i-4 has 1, 2 and 3 of 16 (9/32 to 11/32 against at most 4/16);
      * apart: the fullest without a member: i-2, i-1, i-3, i-4
      */
-    assert_string_equal(places(), "i-2 i-3 i-1 i-4 i-2 " "i-2 i-3 i-1 i-4 i-1 "
-                                  "i-1 i-3 i-1 i-4 i-3 " "i-3 i-3 i-3 i-4 i-4");
+    assert_string_equal(places(), "i-2 i-3 i-1 i-4 i-2 "
+                                  "i-2 i-3 i-1 i-4 i-1 "
+                                  "i-1 i-3 i-1 i-4 i-3 "
+                                  "i-3 i-3 i-3 i-4 i-4");
     end();
 }
 
@@ -187,7 +194,7 @@ static void copy(const char *from, const char *to)
     assert_int_equal(fclose(out), 0);
 }
 
-/* Only from the folder that was set, and only what nobody else can write. */
+/* Only from the directory that was set, and only what nobody else can write. */
 static void test_never_from_strangers(void **state)
 {
     char dir[] = "/tmp/aliquot-plugins-XXXXXX", file[64];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What holds for every pass: by enumeration of small clusters against a search
  * of all assignments, and on random large ones.
  */
@@ -10,7 +11,8 @@ struct kind {
 };
 
 static const struct kind kinds[] = { { 1, { 1, 0 } }, { 1, { 2, 0 } }, { 1, { 3, 0 } },
-    { 2, { 1, 1 } }, { 2, { 1, 2 } }, { 2, { 2, 1 } }, { 2, { 2, 2 } }, { 2, { 1, 3 } } };
+                                     { 2, { 1, 1 } }, { 2, { 1, 2 } }, { 2, { 2, 1 } },
+                                     { 2, { 2, 2 } }, { 2, { 1, 3 } } };
 
 /* Is there any assignment of the kernels? */
 static bool can_be(const int free[2], const struct kind *k)
@@ -94,7 +96,8 @@ static void test_every_small_cluster(void **state)
 static void random_queue(const struct sequencer_ops *sequencer, const struct selector_ops *selector)
 {
     static const char *const requests[] = { "cpu=1", "cpu=2 cuda.shares=0.3",
-        "cpu=1 cuda.shares=0.6", "cpu=2 cuda.shares=1", "cpu=4 cuda.shares=2" };
+                                            "cpu=1 cuda.shares=0.6", "cpu=2 cuda.shares=1",
+                                            "cpu=4 cuda.shares=2" };
 
     begin(sequencer, selector);
     for (int a = 0; a < 4; a++) {
@@ -135,8 +138,10 @@ static void assert_capacity(void)
 
 static void test_capacity_and_strict_order(void **state)
 {
-    static const struct selector_ops *const selectors[] = { &sched_concentrated, &sched_dispersed,
-        &sched_round_robin, &sched_bin_packing, &sched_high_performance, &sched_fragmentation };
+    static const struct selector_ops *const selectors[] = {
+        &sched_concentrated, &sched_dispersed,        &sched_round_robin,
+        &sched_bin_packing,  &sched_high_performance, &sched_fragmentation
+    };
 
     (void)state;
     srand(7);
@@ -159,7 +164,7 @@ static void test_capacity_and_strict_order(void **state)
     }
 }
 
-/* As long as there is room for whoever comes next, no two owners that both want
+/* As long as there is resources for the next one, no two owners that both want
  * more are further apart than one session.
  */
 static void test_drf_equal(void **state)
@@ -225,7 +230,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_small_cluster),
-        cmocka_unit_test(test_capacity_and_strict_order), cmocka_unit_test(test_drf_equal),
+        cmocka_unit_test(test_capacity_and_strict_order),
+        cmocka_unit_test(test_drf_equal),
         cmocka_unit_test(test_same_decisions),
     };
 

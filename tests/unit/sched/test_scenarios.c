@@ -1,4 +1,5 @@
-/* Twenty sessions and more for each validator, wish and preemption mode, with
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Twenty sessions and more for each validator, constraint and preemption mode, with
  * the outcome written down by hand.
  */
 #include "world.h"
@@ -18,7 +19,10 @@ static void test_concurrency(void **state)
         begin(&sched_fifo, &sched_concentrated);
         (void)agent("a", "cpu=64");
         world.accounts[0] = (struct sched_account){ .kind = (enum sched_account_kind)kind,
-            .name = "x", .used = own(""), .max_sessions = 7, .sessions = 2 };
+                                                    .name = "x",
+                                                    .used = own(""),
+                                                    .max_sessions = 7,
+                                                    .sessions = 2 };
         world.snap.account_count = 1;
         for (int i = 0; i < 24; i++)
             session("cpu=1")->accounts[kind] = i % 3 == 2 ? SCHED_NO_ACCOUNT : 0;
@@ -41,7 +45,9 @@ static void test_quota(void **state)
         begin(&sched_fifo, &sched_concentrated);
         (void)agent("a", "cpu=64");
         world.accounts[0] = (struct sched_account){ .kind = (enum sched_account_kind)kind,
-            .name = "x", .limits = own("cpu=11"), .used = own("cpu=1") };
+                                                    .name = "x",
+                                                    .limits = own("cpu=11"),
+                                                    .used = own("cpu=1") };
         world.snap.account_count = 1;
         for (int i = 0; i < 21; i++)
             session(i % 3 == 0 ? "cpu=1" : i % 3 == 1 ? "cpu=2" : "cpu=3")->accounts[kind] = 0;
@@ -78,8 +84,9 @@ static void test_reserved_starts(void **state)
 static void test_dependencies(void **state)
 {
     static const struct session_dependency on[4] = { { .ended = false },
-        { .ended = true, .result = RESULT_SUCCESS }, { .ended = false },
-        { .ended = true, .result = RESULT_FAILURE } };
+                                                     { .ended = true, .result = RESULT_SUCCESS },
+                                                     { .ended = false },
+                                                     { .ended = true, .result = RESULT_FAILURE } };
 
     (void)state;
     begin(&sched_fifo, &sched_concentrated);
@@ -98,9 +105,9 @@ static void test_dependencies(void **state)
     end();
 }
 
-/* ---- wishes ---- */
+/* ---- placement constraints ---- */
 
-/* All wish for b, which takes six; every second one would go elsewhere. */
+/* All ask for b, which takes six; every second one would go elsewhere. */
 static void test_designated(void **state)
 {
     static const char *const b[] = { "b" };
@@ -121,17 +128,17 @@ static void test_designated(void **state)
     end();
 }
 
-/* Of each five the middle three wish for b or d; turns are taken there, too. */
+/* Of each five the middle three ask for b or d; turns are taken there, too. */
 static void test_turns_among_the_wished_for(void **state)
 {
-    static const char *const wished[] = { "b", "d" };
+    static const char *const designated[] = { "b", "d" };
 
     (void)state;
     begin(&sched_fifo, &sched_round_robin);
     for (char id[] = "a"; id[0] <= 'd'; id[0]++)
         (void)agent(id, "cpu=16");
     for (int i = 0; i < 20; i++) {
-        session("cpu=1")->designated = wished;
+        session("cpu=1")->designated = designated;
         world.sessions[i].designated_count = i % 5 == 0 || i % 5 == 4 ? 0 : 2;
         world.sessions[i].designated_strict = true;
     }
@@ -142,7 +149,10 @@ static void test_turns_among_the_wished_for(void **state)
 
 static void test_groups(void **state)
 {
-    static const struct { enum sched_grouping grouping; const char *places; } rows[] = {
+    static const struct {
+        enum sched_grouping grouping;
+        const char *places;
+    } rows[] = {
         { SCHED_SPREAD, "a b c a b c a b c a b c a b c a b c a b" },
         { SCHED_PACK, "a a a a a a a a b b b b b b b b c c c c" },
     };
@@ -170,7 +180,10 @@ static void test_groups(void **state)
  */
 static void test_preemption_modes(void **state)
 {
-    static const struct { enum sched_victims order; const char *victims; } rows[] = {
+    static const struct {
+        enum sched_victims order;
+        const char *victims;
+    } rows[] = {
         { SCHED_OLDEST, "1 2 3 4 5 6 7 8" },
         { SCHED_NEWEST, "20 19 18 17" },
         { SCHED_FEWEST, "14 15 16 17" },
@@ -182,8 +195,8 @@ static void test_preemption_modes(void **state)
         char text[128] = "";
 
         begin(&sched_fifo, &sched_concentrated);
-        world.snap.options.preemption
-            = (struct sched_preemption){ .enabled = true, .order = rows[r].order };
+        world.snap.options.preemption = (struct sched_preemption){ .enabled = true,
+                                                                   .order = rows[r].order };
         (void)agent("a", "cpu=0");
         for (int i = 0; i < 20; i++) {
             struct sched_session *v = runs("a", i < 10 ? "cpu=1" : "cpu=2", i, 0);
@@ -205,11 +218,10 @@ static void test_preemption_modes(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_concurrency), cmocka_unit_test(test_quota),
+        cmocka_unit_test(test_concurrency),     cmocka_unit_test(test_quota),
         cmocka_unit_test(test_reserved_starts), cmocka_unit_test(test_dependencies),
-        cmocka_unit_test(test_designated),
-        cmocka_unit_test(test_turns_among_the_wished_for), cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_preemption_modes),
+        cmocka_unit_test(test_designated),      cmocka_unit_test(test_turns_among_the_wished_for),
+        cmocka_unit_test(test_groups),          cmocka_unit_test(test_preemption_modes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

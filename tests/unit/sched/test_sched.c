@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scheduler against tables: placements, order, refusals, explanations.
  *
  * Slots are written "cpu=4 mem=4096 cuda.shares=0.5"; mem in bytes.
@@ -27,7 +28,8 @@ static struct slots parse(const char *text)
         name = slot_name_intern(word, strlen(word));
         assert_non_null(name);
         assert_int_equal(slot_amount_parse(value, strlen(value), slot_type_guess(word), true, name,
-                                           &amount, NULL), 0);
+                                           &amount, NULL),
+                         0);
         assert_int_equal(slots_set(&slots, name, amount), 0);
     }
     return slots;
@@ -71,9 +73,11 @@ static const struct slots *own(const char *text)
 static void begin(const struct selector_ops *selector)
 {
     bench = (struct bench){ .types = slot_types_new() };
-    bench.snap = (struct sched_snapshot){
-        .options = { .sequencer = &sched_fifo, .selector = { .ops = selector } },
-        .agents = bench.agents, .sessions = bench.sessions, .accounts = bench.accounts };
+    bench.snap = (struct sched_snapshot){ .options = { .sequencer = &sched_fifo,
+                                                       .selector = { .ops = selector } },
+                                          .agents = bench.agents,
+                                          .sessions = bench.sessions,
+                                          .accounts = bench.accounts };
 }
 
 static void end(void)
@@ -98,9 +102,13 @@ static struct sched_session *session(const char *request)
 
     bench.kernels[bench.kernel_count] = own(request);
     *s = (struct sched_session){ .id = { { (uint8_t)(bench.snap.session_count + 1) } },
-        .row = (int64_t)++bench.snap.session_count, .type = SESSION_BATCH, .priority = 10,
-        .single_node = true, .kernels = &bench.kernels[bench.kernel_count++], .kernel_count = 1,
-        .accounts = SCHED_NO_ACCOUNTS };
+                                 .row = (int64_t)++bench.snap.session_count,
+                                 .type = SESSION_BATCH,
+                                 .priority = 10,
+                                 .single_node = true,
+                                 .kernels = &bench.kernels[bench.kernel_count++],
+                                 .kernel_count = 1,
+                                 .accounts = SCHED_NO_ACCOUNTS };
     return s;
 }
 
@@ -151,47 +159,118 @@ static const struct {
     const char *agents[4][2];
     const char *concentrated, *dispersed;
 } selections[] = {
-    { "low, medium, high", cpu_mem, 2, "cpu=1 mem=2048",
-      { { "low", "cpu=2 mem=4096" }, { "medium", "cpu=4 mem=8192" }, { "high", "cpu=6 mem=12288" } },
-      "low", "high" },
-    { "a full one is passed over", cpu_mem, 2, "cpu=1 mem=2048",
+    { "low, medium, high",
+      cpu_mem,
+      2,
+      "cpu=1 mem=2048",
+      { { "low", "cpu=2 mem=4096" },
+        { "medium", "cpu=4 mem=8192" },
+        { "high", "cpu=6 mem=12288" } },
+      "low",
+      "high" },
+    { "a full one is passed over",
+      cpu_mem,
+      2,
+      "cpu=1 mem=2048",
       { { "low", "cpu=0 mem=0" }, { "medium", "cpu=4 mem=8192" }, { "high", "cpu=6 mem=12288" } },
-      "medium", "high" },
-    { "work without GPU stays off GPU nodes", cpu_mem, 2, "cpu=2 mem=4096 cuda.shares=0",
+      "medium",
+      "high" },
+    { "work without GPU stays off GPU nodes",
+      cpu_mem,
+      2,
+      "cpu=2 mem=4096 cuda.shares=0",
       { { "gpu", "cpu=4 mem=8192 cuda.shares=4" }, { "cpu-only", "cpu=4 mem=8192" } },
-      "cpu-only", "cpu-only" },
-    { "also when the GPU node is fuller", cpu_mem, 2, "cpu=1 mem=1024",
-      { { "g", "cpu=2 mem=4096 cuda.shares=4" }, { "h", "cpu=8 mem=16384" } }, "h", "h" },
-    { "memory first", mem_cpu, 2, "cpu=1 mem=1024",
-      { { "a", "cpu=14 mem=2048" }, { "b", "cpu=2 mem=12288" } }, "a", "b" },
-    { "cpu first", cpu_mem, 2, "cpu=1 mem=1024",
-      { { "a", "cpu=14 mem=2048" }, { "b", "cpu=2 mem=12288" } }, "b", "a" },
-    { "busy and free GPU nodes", cpu_mem, 2, "cpu=2 mem=4096 cuda.shares=1",
+      "cpu-only",
+      "cpu-only" },
+    { "also when the GPU node is fuller",
+      cpu_mem,
+      2,
+      "cpu=1 mem=1024",
+      { { "g", "cpu=2 mem=4096 cuda.shares=4" }, { "h", "cpu=8 mem=16384" } },
+      "h",
+      "h" },
+    { "memory first",
+      mem_cpu,
+      2,
+      "cpu=1 mem=1024",
+      { { "a", "cpu=14 mem=2048" }, { "b", "cpu=2 mem=12288" } },
+      "a",
+      "b" },
+    { "cpu first",
+      cpu_mem,
+      2,
+      "cpu=1 mem=1024",
+      { { "a", "cpu=14 mem=2048" }, { "b", "cpu=2 mem=12288" } },
+      "b",
+      "a" },
+    { "busy and free GPU nodes",
+      cpu_mem,
+      2,
+      "cpu=2 mem=4096 cuda.shares=1",
       { { "busy", "cpu=8 mem=16384 cuda.shares=2" }, { "free", "cpu=12 mem=24576 cuda.shares=6" } },
-      "busy", "free" },
-    { "GPUs first, by device name", cuda_cpu_mem, 3, "cpu=1 mem=2048 cuda.shares=0.5",
+      "busy",
+      "free" },
+    { "GPUs first, by device name",
+      cuda_cpu_mem,
+      3,
+      "cpu=1 mem=2048 cuda.shares=0.5",
       { { "low-gpu", "cpu=14 mem=28672 cuda.shares=1" },
         { "high-gpu", "cpu=2 mem=4096 cuda.shares=3" } },
-      "low-gpu", "high-gpu" },
-    { "the fewest idle accelerators", cpu_mem, 2, "cpu=4 mem=8192 cuda.shares=0 tpu.device=0",
+      "low-gpu",
+      "high-gpu" },
+    { "the fewest idle accelerators",
+      cpu_mem,
+      2,
+      "cpu=4 mem=8192 cuda.shares=0 tpu.device=0",
       { { "gpu-agent", "cpu=8 mem=16384 cuda.shares=4" },
-        { "tpu-agent", "cpu=12 mem=24576 tpu.device=3" }, { "cpu-agent", "cpu=16 mem=32768" } },
-      "cpu-agent", "cpu-agent" },
-    { "a used-up accelerator is not idle", cpu_mem, 2, "cpu=1 mem=1024",
+        { "tpu-agent", "cpu=12 mem=24576 tpu.device=3" },
+        { "cpu-agent", "cpu=16 mem=32768" } },
+      "cpu-agent",
+      "cpu-agent" },
+    { "a used-up accelerator is not idle",
+      cpu_mem,
+      2,
+      "cpu=1 mem=1024",
       { { "used-up", "cpu=2 mem=2048 cuda.shares=0" }, { "plain", "cpu=4 mem=4096" } },
-      "used-up", "plain" },
-    { "two agents", cpu_mem, 2, "cpu=1 mem=1024",
-      { { "agent-1", "cpu=1 mem=2048" }, { "agent-2", "cpu=7 mem=14336" } }, "agent-1",
+      "used-up",
+      "plain" },
+    { "two agents",
+      cpu_mem,
+      2,
+      "cpu=1 mem=1024",
+      { { "agent-1", "cpu=1 mem=2048" }, { "agent-2", "cpu=7 mem=14336" } },
+      "agent-1",
       "agent-2" },
-    { "ties go by id", cpu_mem, 2, "cpu=1 mem=1024",
-      { { "zebra", "cpu=4 mem=8192" }, { "alpha", "cpu=4 mem=8192" }, { "beta", "cpu=4 mem=8192" } },
-      "alpha", "alpha" },
-    { "without a priority list, by name", NULL, 0, "cpu=1 mem=1024",
-      { { "a", "cpu=4 mem=8192" }, { "b", "cpu=2 mem=16384" } }, "b", "a" },
-    { "nothing has that slot", cpu_mem, 2, "cpu=1 rocm.device=1",
-      { { "a", "cpu=4 mem=8192" } }, "", "" },
-    { "a fraction short", cpu_mem, 2, "cpu=1 cuda.shares=0.500001",
-      { { "a", "cpu=4 cuda.shares=0.5" } }, "", "" },
+    { "ties go by id",
+      cpu_mem,
+      2,
+      "cpu=1 mem=1024",
+      { { "zebra", "cpu=4 mem=8192" },
+        { "alpha", "cpu=4 mem=8192" },
+        { "beta", "cpu=4 mem=8192" } },
+      "alpha",
+      "alpha" },
+    { "without a priority list, by name",
+      NULL,
+      0,
+      "cpu=1 mem=1024",
+      { { "a", "cpu=4 mem=8192" }, { "b", "cpu=2 mem=16384" } },
+      "b",
+      "a" },
+    { "nothing has that slot",
+      cpu_mem,
+      2,
+      "cpu=1 rocm.device=1",
+      { { "a", "cpu=4 mem=8192" } },
+      "",
+      "" },
+    { "a fraction short",
+      cpu_mem,
+      2,
+      "cpu=1 cuda.shares=0.500001",
+      { { "a", "cpu=4 cuda.shares=0.5" } },
+      "",
+      "" },
 };
 
 static void test_selection(void **state)
@@ -206,9 +285,10 @@ static void test_selection(void **state)
                 (void)agent(selections[i].agents[a][0], selections[i].agents[a][1]);
             (void)session(selections[i].request);
             run();
-            assert_row(strcmp(place_of(0), way ? selections[i].dispersed
-                                               : selections[i].concentrated) == 0,
-                       "%s: %s", selections[i].name, place_of(0));
+            assert_row(
+                strcmp(place_of(0), way ? selections[i].dispersed : selections[i].concentrated)
+                    == 0,
+                "%s: %s", selections[i].name, place_of(0));
             end();
         }
 }
@@ -365,7 +445,8 @@ static void test_dependencies(void **state)
         struct session_dependency a, b;
         enum sched_verdict want;
     } rows[] = {
-        { { .ended = true, .result = RESULT_SUCCESS }, { .ended = true, .result = RESULT_SUCCESS },
+        { { .ended = true, .result = RESULT_SUCCESS },
+          { .ended = true, .result = RESULT_SUCCESS },
           SCHED_PLACED },
         { { .ended = true, .result = RESULT_SUCCESS }, { .ended = false }, SCHED_DEPENDENCY },
         { { .ended = false }, { .ended = true, .result = RESULT_FAILURE }, SCHED_DOOMED },
@@ -415,10 +496,15 @@ static void test_limits(void **state)
         for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
             begin(&sched_concentrated);
             (void)agent("i-001", "cpu=16 mem=65536 cuda.shares=4");
-            bench.accounts[0] = (struct sched_account){ .kind = kind, .name = "x",
-                .limits = rows[i].limits ? own(rows[i].limits) : NULL, .used = own(rows[i].used),
-                .missing_is_zero = rows[i].missing_is_zero,
-                .max_sessions = rows[i].max_sessions, .sessions = rows[i].sessions };
+            bench.accounts[0] = (struct sched_account){ .kind = kind,
+                                                        .name = "x",
+                                                        .limits = rows[i].limits
+                                                                      ? own(rows[i].limits)
+                                                                      : NULL,
+                                                        .used = own(rows[i].used),
+                                                        .missing_is_zero = rows[i].missing_is_zero,
+                                                        .max_sessions = rows[i].max_sessions,
+                                                        .sessions = rows[i].sessions };
             bench.snap.account_count = 1;
             session(rows[i].request)->accounts[kind] = 0;
             run();
@@ -434,8 +520,9 @@ static void test_limits_within_a_pass(void **state)
     (void)state;
     begin(&sched_concentrated);
     (void)agent("i-001", "cpu=16");
-    bench.accounts[0] = (struct sched_account){ .name = "x", .limits = own("cpu=4"),
-        .used = own(""), .max_sessions = 2 };
+    bench.accounts[0] = (struct sched_account){
+        .name = "x", .limits = own("cpu=4"), .used = own(""), .max_sessions = 2
+    };
     bench.snap.account_count = 1;
     session("cpu=1")->accounts[SCHED_KEYPAIR] = 0;
     session("cpu=4")->accounts[SCHED_KEYPAIR] = 0;
@@ -507,8 +594,8 @@ static void test_failed_agent(void **state)
 static void test_mixed_nodes(void **state)
 {
     static const char *const requests[] = { "cpu=2 mem=1024 cuda.shares=0 rocm.devices=1",
-        "cpu=1 mem=2048 cuda.shares=0.5 rocm.devices=0",
-        "cpu=1 mem=1024 cuda.shares=0 rocm.devices=0" };
+                                            "cpu=1 mem=2048 cuda.shares=0.5 rocm.devices=0",
+                                            "cpu=1 mem=1024 cuda.shares=0 rocm.devices=0" };
     static const char *const want[] = { "", "i-gpu", "i-cpu" };
 
     (void)state;
@@ -585,18 +672,20 @@ static void test_explanations(void **state)
 
     begin(&sched_concentrated);
     (void)agent("x", "cpu=8");
-    bench.accounts[0] = (struct sched_account){ .kind = SCHED_GROUP, .name = "g",
-        .limits = own("cpu=10"), .used = own("cpu=7") };
+    bench.accounts[0] = (struct sched_account){
+        .kind = SCHED_PROJECT, .name = "g", .limits = own("cpu=10"), .used = own("cpu=7")
+    };
     bench.snap.account_count = 1;
-    session("cpu=4")->accounts[SCHED_GROUP] = 0;
+    session("cpu=4")->accounts[SCHED_PROJECT] = 0;
     EXPLAINED("quota", "Your group resource quota is exceeded.",
               "- cpu: used 7 + requested 4 > limit 10");
     end();
 
     begin(&sched_concentrated);
     (void)agent("x", "cpu=8");
-    bench.accounts[0] = (struct sched_account){ .name = "k", .used = own(""), .max_sessions = 3,
-        .sessions = 3 };
+    bench.accounts[0] = (struct sched_account){
+        .name = "k", .used = own(""), .max_sessions = 3, .sessions = 3
+    };
     bench.snap.account_count = 1;
     session("cpu=4")->accounts[SCHED_KEYPAIR] = 0;
     EXPLAINED("concurrency", "You cannot run more than 3 concurrent sessions");
@@ -627,12 +716,12 @@ static void test_random(void **state)
     unsigned seed = 42;
 
     (void)state;
-    print_message("seed %u\n", seed);
+    print_message("# seed %u\n", seed);
     srand(seed);
     for (int round = 0; round < 300; round++) {
         struct sched_result first;
         int64_t held[AGENTS_MAX] = { 0 };
-        char text[64], ids[AGENTS_MAX][8];
+        char text[64], ids[AGENTS_MAX][16];
 
         begin(round % 2 ? &sched_dispersed : &sched_concentrated);
         for (int a = 0; a < 1 + rand() % AGENTS_MAX; a++) {
@@ -669,13 +758,13 @@ static void test_random(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_selection), cmocka_unit_test(test_within_a_pass),
-        cmocka_unit_test(test_blocking), cmocka_unit_test(test_not_blocking),
-        cmocka_unit_test(test_reserved), cmocka_unit_test(test_dependencies),
-        cmocka_unit_test(test_limits), cmocka_unit_test(test_limits_within_a_pass),
-        cmocka_unit_test(test_clusters), cmocka_unit_test(test_failed_agent),
+        cmocka_unit_test(test_selection),   cmocka_unit_test(test_within_a_pass),
+        cmocka_unit_test(test_blocking),    cmocka_unit_test(test_not_blocking),
+        cmocka_unit_test(test_reserved),    cmocka_unit_test(test_dependencies),
+        cmocka_unit_test(test_limits),      cmocka_unit_test(test_limits_within_a_pass),
+        cmocka_unit_test(test_clusters),    cmocka_unit_test(test_failed_agent),
         cmocka_unit_test(test_mixed_nodes), cmocka_unit_test(test_explanations),
-        cmocka_unit_test(test_names), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_names),       cmocka_unit_test(test_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Worked examples of Backend.AI's schedulers that the other files do not hold,
  * and its defects, which are not to come back.
  *
@@ -10,8 +11,8 @@
  * it does not need, where we count what is really left.
  *
  * Defects that are tested elsewhere: the largest session taken for a share and
- * one blocker behind another (test_order.c), work that can never run
- * (test_time.c), what depends on work that failed (test_sched.c, the manager).
+ * one blocker behind another (test_queue_order.c), work that can never run
+ * (test_backfill.c), what depends on work that failed (test_sched.c, the manager).
  */
 #include "world.h"
 
@@ -93,60 +94,107 @@ static const struct {
     size_t priority_count;
     const char *request, *agents[3][2], *place;
 } selections[] = {
-    { "legacy keeps work without GPU off GPU nodes", &sched_legacy, cpu_mem, 2,
+    { "legacy keeps work without GPU off GPU nodes",
+      &sched_legacy,
+      cpu_mem,
+      2,
       "cpu=2 mem=4096 cuda.shares=0",
-      { { "gpu", "cpu=4 mem=8192 cuda.shares=4" }, { "no-gpu", "cpu=4 mem=8192" } }, "no-gpu" },
-    { "also where the other is fuller", &sched_concentrated, cpu_mem, 2,
+      { { "gpu", "cpu=4 mem=8192 cuda.shares=4" }, { "no-gpu", "cpu=4 mem=8192" } },
+      "no-gpu" },
+    { "also where the other is fuller",
+      &sched_concentrated,
+      cpu_mem,
+      2,
       "cpu=1 mem=1073741824 cuda.shares=0",
-      { { "g", "cpu=2 mem=4294967296 cuda.shares=4" }, { "h", "cpu=8 mem=4294967296" } }, "h" },
-    { "a GPU slot named in full, packed", &sched_concentrated, in_full, 4,
+      { { "g", "cpu=2 mem=4294967296 cuda.shares=4" }, { "h", "cpu=8 mem=4294967296" } },
+      "h" },
+    { "a GPU slot named in full, packed",
+      &sched_concentrated,
+      in_full,
+      4,
       "cpu=1 mem=2048 cuda.shares=0.5",
       { { "low-gpu", "cpu=14 mem=28672 cuda.shares=1" },
         { "high-gpu", "cpu=2 mem=4096 cuda.shares=3" } },
       "low-gpu" },
-    { "a GPU slot named in full, legacy", &sched_legacy, in_full, 4,
+    { "a GPU slot named in full, legacy",
+      &sched_legacy,
+      in_full,
+      4,
       "cpu=1 mem=2048 cuda.shares=0.5",
       { { "low-gpu", "cpu=14 mem=28672 cuda.shares=1" },
         { "high-gpu", "cpu=2 mem=4096 cuda.shares=3" } },
       "high-gpu" },
-    { "any device named in full", &sched_legacy, in_full, 4, "cpu=1 mem=1024 custom.accelerator=1",
+    { "any device named in full",
+      &sched_legacy,
+      in_full,
+      4,
+      "cpu=1 mem=1024 custom.accelerator=1",
       { { "poor", "cpu=16 mem=32768 custom.accelerator=1" },
         { "rich", "cpu=4 mem=8192 custom.accelerator=8" } },
       "rich" },
-    { "two kinds that are not wanted are more than one", &sched_concentrated, cpu_mem, 2,
+    { "two kinds that are not wanted are more than one",
+      &sched_concentrated,
+      cpu_mem,
+      2,
       "cpu=1 mem=1024 cuda.shares=0 tpu.device=0",
       { { "a-both", "cpu=4 mem=4096 cuda.shares=4 tpu.device=2" },
         { "b-one", "cpu=8 mem=8192 cuda.shares=0 tpu.device=2" } },
       "b-one" },
-    { "none where all is used up", &sched_concentrated, cpu_mem, 2,
+    { "none where all is used up",
+      &sched_concentrated,
+      cpu_mem,
+      2,
       "cpu=1 mem=1024 cuda.shares=0 tpu.device=0",
       { { "a-one", "cpu=4 mem=4096 cuda.shares=4 tpu.device=0" },
         { "b-none", "cpu=8 mem=8192 cuda.shares=0 tpu.device=0" } },
       "b-none" },
-    { "what the list lacks goes by name: cuda.shares before mem", &sched_concentrated, cpu_first, 1,
+    { "what the list lacks goes by name: cuda.shares before mem",
+      &sched_concentrated,
+      cpu_first,
+      1,
       "cpu=1 mem=1024 tpu.device=1 cuda.shares=1",
       { { "a", "cpu=8 mem=4096 cuda.shares=4 tpu.device=1" },
         { "b", "cpu=8 mem=8192 cuda.shares=2 tpu.device=2" } },
       "b" },
-    { "what the list lacks goes by name: mem before tpu", &sched_concentrated, cpu_first, 1,
+    { "what the list lacks goes by name: mem before tpu",
+      &sched_concentrated,
+      cpu_first,
+      1,
       "cpu=1 mem=1024 tpu.device=1 cuda.shares=1",
       { { "a", "cpu=8 mem=8192 cuda.shares=2 tpu.device=1" },
         { "b", "cpu=8 mem=4096 cuda.shares=2 tpu.device=2" } },
       "b" },
 
-    { "the card that nobody uses is counted third", &sched_legacy, cpu_mem, 2,
+    { "the card that nobody uses is counted third",
+      &sched_legacy,
+      cpu_mem,
+      2,
       "cpu=1 mem=2048 cuda.shares=0",
-      { { "partly", "cpu=8 mem=16384 cuda.shares=2" }, { "unused", "cpu=8 mem=16384 cuda.shares=4" } },
+      { { "partly", "cpu=8 mem=16384 cuda.shares=2" },
+        { "unused", "cpu=8 mem=16384 cuda.shares=4" } },
       "unused" },
-    { "any device by its name", &sched_legacy, custom_first, 3, "cpu=1 mem=1024 custom.accelerator=1",
+    { "any device by its name",
+      &sched_legacy,
+      custom_first,
+      3,
+      "cpu=1 mem=1024 custom.accelerator=1",
       { { "poor", "cpu=16 mem=32768 custom.accelerator=1" },
         { "rich", "cpu=4 mem=8192 custom.accelerator=8" } },
       "rich" },
-    { "legacy takes the most that is left", &sched_legacy, cpu_mem, 2, "cpu=1 mem=1024",
-      { { "low", "cpu=2 mem=4096" }, { "high", "cpu=12 mem=24576" } }, "high" },
-    { "GPUs count before CPU without being named in full", &sched_concentrated, devices_first, 5,
+    { "legacy takes the most that is left",
+      &sched_legacy,
+      cpu_mem,
+      2,
+      "cpu=1 mem=1024",
+      { { "low", "cpu=2 mem=4096" }, { "high", "cpu=12 mem=24576" } },
+      "high" },
+    { "GPUs count before CPU without being named in full",
+      &sched_concentrated,
+      devices_first,
+      5,
       "cpu=1 mem=1024 cuda.shares=1",
-      { { "a", "cpu=2 mem=2048 cuda.shares=4" }, { "b", "cpu=8 mem=8192 cuda.shares=1" } }, "b" },
+      { { "a", "cpu=2 mem=2048 cuda.shares=4" }, { "b", "cpu=8 mem=8192 cuda.shares=1" } },
+      "b" },
 };
 
 static void test_selections(void **state)
@@ -290,15 +338,18 @@ static void test_limit_of_the_domain(void **state)
     (void)state;
     begin(&sched_fifo, &sched_concentrated);
     (void)agent("a", "cpu=8 cuda.shares=8");
-    world.accounts[0] = (struct sched_account){ .kind = SCHED_GROUP, .name = "g", .limits = own(""),
-        .used = own("cuda.shares=2") };
-    world.accounts[1] = (struct sched_account){ .kind = SCHED_DOMAIN, .name = "d",
-        .limits = own("cuda.shares=2"), .used = own("cuda.shares=2") };
+    world.accounts[0] = (struct sched_account){
+        .kind = SCHED_PROJECT, .name = "g", .limits = own(""), .used = own("cuda.shares=2")
+    };
+    world.accounts[1] = (struct sched_account){ .kind = SCHED_DOMAIN,
+                                                .name = "d",
+                                                .limits = own("cuda.shares=2"),
+                                                .used = own("cuda.shares=2") };
     world.snap.account_count = 2;
     for (int i = 0; i < 2; i++) {
         struct sched_session *s = session(i ? "cpu=1" : "cpu=1 cuda.shares=0.5");
 
-        s->accounts[SCHED_GROUP] = 0;
+        s->accounts[SCHED_PROJECT] = 0;
         s->accounts[SCHED_DOMAIN] = 1;
     }
     run_at(0);
@@ -314,8 +365,9 @@ static void test_limit_of_nothing(void **state)
     (void)state;
     begin(&sched_fifo, &sched_concentrated);
     (void)agent("a", "cpu=8");
-    world.accounts[0] = (struct sched_account){ .name = "k", .limits = own("cpu=0"),
-        .used = own("") };
+    world.accounts[0] = (struct sched_account){ .name = "k",
+                                                .limits = own("cpu=0"),
+                                                .used = own("") };
     world.snap.account_count = 1;
     session("cpu=1")->accounts[SCHED_KEYPAIR] = 0;
     run_at(0);
@@ -357,7 +409,8 @@ static void test_shortfall_of_the_designated(void **state)
     assert_non_null(strstr(text.data, "no agents passed the 'resource' filter"));
     assert_non_null(strstr(text.data, "cpu: missing=2 on small"));
     world.sessions[0].designated = gone;
-    assert_int_equal(sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL), SCHED_NO_ROOM);
+    assert_int_equal(sched_explain(&world.snap, 0, &world.arena, &text, NULL, NULL),
+                     SCHED_NO_CAPACITY);
     assert_non_null(strstr(text.data, "no agents passed the 'designated' filter"));
     end();
 }
@@ -431,16 +484,23 @@ static void test_order_is_by_creation(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fixture), cmocka_unit_test(test_mixed_agents),
-        cmocka_unit_test(test_selections), cmocka_unit_test(test_same_again),
-        cmocka_unit_test(test_groups), cmocka_unit_test(test_kernels_max),
-        cmocka_unit_test(test_architecture), cmocka_unit_test(test_failed_agent_of_another),
-        cmocka_unit_test(test_bands), cmocka_unit_test(test_drf_heavy_and_light),
-        cmocka_unit_test(test_limit_of_the_domain), cmocka_unit_test(test_limit_of_nothing),
+        cmocka_unit_test(test_fixture),
+        cmocka_unit_test(test_mixed_agents),
+        cmocka_unit_test(test_selections),
+        cmocka_unit_test(test_same_again),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_kernels_max),
+        cmocka_unit_test(test_architecture),
+        cmocka_unit_test(test_failed_agent_of_another),
+        cmocka_unit_test(test_bands),
+        cmocka_unit_test(test_drf_heavy_and_light),
+        cmocka_unit_test(test_limit_of_the_domain),
+        cmocka_unit_test(test_limit_of_nothing),
         cmocka_unit_test(test_lifo_in_bands),
         cmocka_unit_test(test_shortfall_of_the_designated),
         cmocka_unit_test(test_designated_is_not_overcommitted),
-        cmocka_unit_test(test_retries_of_gangs), cmocka_unit_test(test_order_is_by_creation),
+        cmocka_unit_test(test_retries_of_gangs),
+        cmocka_unit_test(test_order_is_by_creation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

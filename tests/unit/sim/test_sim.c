@@ -1,24 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Experiments and replays on clusters small enough to know the outcome. */
 #include "testing.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 
-#include "sim/chart.h"
-#include "sim/experiment.h"
+#include "sim/svg_chart.h"
+#include "sim/arrival_experiment.h"
 #include "sim/options.h"
 #include "sim/replay.h"
 
 static struct trace_node node(const char *name, uint32_t gpus)
 {
-    return (struct trace_node){ .name = name, .cpu_milli = 96000, .memory_mib = 100000,
-        .gpus = gpus, .model = "G2" };
+    return (struct trace_node){
+        .name = name, .cpu_milli = 96000, .memory_mib = 100000, .gpus = gpus, .model = "G2"
+    };
 }
 
 static struct trace_task task(uint32_t gpus, uint32_t milli, int64_t created, int64_t duration)
 {
-    return (struct trace_task){ .name = "t", .cpu_milli = 1000, .memory_mib = 1, .gpus = gpus,
-        .gpu_milli = milli, .created_sec = created, .duration_sec = duration, .priority = 10 };
+    return (struct trace_task){ .name = "t",
+                                .cpu_milli = 1000,
+                                .memory_mib = 1,
+                                .gpus = gpus,
+                                .gpu_milli = milli,
+                                .created_sec = created,
+                                .duration_sec = duration,
+                                .priority = 10 };
 }
 
 /* ---- arrival ---- */
@@ -28,20 +36,22 @@ static double allocate(struct trace_node *n, size_t nodes, struct trace_task *t,
 {
     struct trace_nodes ns = { n, nodes };
     struct trace_tasks ts = { t, tasks };
-    struct experiment e = { &ns, &ts, 1.3, NULL };
-    struct experiment_result result;
+    struct arrival_experiment e = { &ns, &ts, 1.3, NULL };
+    struct arrival_experiment_result result;
     struct aq_error err = { 0 };
 
     assert_int_equal(policy_find(policy, &e.policy, &err), 0);
-    assert_row(experiment_run(&e, seed, &result, &err) == 0, "%s: %s", policy, err.text);
+    assert_row(arrival_experiment_run(&e, seed, &result, &err) == 0, "%s: %s", policy, err.text);
     assert_true(result.placed <= result.arrived);
     return result.gpu_allocation_pct;
 }
 
-static const char *const policies[] = { "random", "bestfit", "fgd", "fragmentation",
-    "concentrated", "dispersed", "legacy", "roundrobin", "bin-packing", "high-performance" };
+static const char *const policies[] = { "random",          "bestfit",      "fgd",
+                                        "fragmentation",   "concentrated", "dispersed",
+                                        "legacy",          "roundrobin",   "bin-packing",
+                                        "high-performance" };
 
-/* Tasks that fill GPUs without rest fill them all, whoever chooses. */
+/* Tasks that fill GPUs without rest fill them all under every policy. */
 static void test_full(void **state)
 {
     struct trace_node nodes[] = { node("a", 8), node("b", 8) };
@@ -84,13 +94,13 @@ static void test_models(void **state)
 static void test_same_seed(void **state)
 {
     struct trace_node nodes[] = { node("a", 8), node("b", 4), node("c", 2) };
-    struct trace_task tasks[] = { task(1, 300, 0, 1), task(2, 1000, 0, 1), task(1, 700, 0, 1),
-        task(1, 1000, 0, 1), task(0, 0, 0, 1), task(1, 500, 0, 1) };
+    struct trace_task tasks[] = { task(1, 300, 0, 1),  task(2, 1000, 0, 1), task(1, 700, 0, 1),
+                                  task(1, 1000, 0, 1), task(0, 0, 0, 1),    task(1, 500, 0, 1) };
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(policies); i++)
-        assert_true(allocate(nodes, 3, tasks, 6, policies[i], 7) ==
-                    allocate(nodes, 3, tasks, 6, policies[i], 7));
+        assert_true(allocate(nodes, 3, tasks, 6, policies[i], 7)
+                    == allocate(nodes, 3, tasks, 6, policies[i], 7));
 }
 
 static void test_node_twice(void **state)
@@ -99,12 +109,12 @@ static void test_node_twice(void **state)
     struct trace_task tasks[] = { task(1, 1000, 0, 1) };
     struct trace_nodes ns = { nodes, 2 };
     struct trace_tasks ts = { tasks, 1 };
-    struct experiment e = { &ns, &ts, 1.3, &sched_fragmentation };
-    struct experiment_result result;
+    struct arrival_experiment e = { &ns, &ts, 1.3, &sched_fragmentation };
+    struct arrival_experiment_result result;
     struct aq_error err = { 0 };
 
     (void)state;
-    assert_int_equal(experiment_run(&e, 1, &result, &err), -22);
+    assert_int_equal(arrival_experiment_run(&e, 1, &result, &err), -22);
     assert_non_null(strstr(err.text, "'a' is there twice"));
 }
 
@@ -116,8 +126,10 @@ static struct replay_result replay(struct trace_task *t, size_t count, const cha
     struct trace_node nodes[] = { node("a", 4) };
     struct trace_nodes ns = { nodes, 1 };
     struct trace_tasks ts = { t, count };
-    struct replay r = { &ns, &ts, { .load = 0.01 }, &sched_concentrated, sched_find_sequencer(order), backfill,
-        retries };
+    struct replay r = {
+        &ns,      &ts,    { .load = 0.01 }, &sched_concentrated, sched_find_sequencer(order),
+        backfill, retries
+    };
     struct replay_result result;
     struct aq_error err = { 0 };
 
@@ -131,7 +143,7 @@ static struct replay_result replay(struct trace_task *t, size_t count, const cha
 static void test_orders(void **state)
 {
     struct trace_task tasks[] = { task(3, 1000, 0, 100), task(4, 1000, 10, 50),
-        task(1, 1000, 20, 60), task(1, 1000, 30, 200) };
+                                  task(1, 1000, 20, 60), task(1, 1000, 30, 200) };
     struct replay_result r;
 
     (void)state;
@@ -154,7 +166,7 @@ static void test_orders(void **state)
 static void test_left_out(void **state)
 {
     struct trace_task tasks[] = { task(8, 1000, 0, 100), task(1, 1000, -1, -1),
-        task(1, 1000, 5, 10) };
+                                  task(1, 1000, 5, 10) };
     struct replay_result r = replay(tasks, 3, "fifo", false, 0);
 
     (void)state;
@@ -169,24 +181,24 @@ static void test_left_out(void **state)
 static void test_drawn(void **state)
 {
     struct trace_task tasks[] = { task(1, 1000, 0, 100), task(2, 1000, 7, 1000000),
-        task(8, 1000, 0, 5), task(1, 500, -1, -1) };
+                                  task(8, 1000, 0, 5), task(1, 500, -1, -1) };
     struct trace_node nodes[] = { node("a", 4), node("b", 4) };
     struct trace_nodes ns = { nodes, 2 };
     struct trace_tasks ts = { tasks, 4 };
-    struct load_spec spec = { .load = 0.5, .draw = 1000, .longest_sec = 300 };
-    struct load load, again;
+    struct workload_spec spec = { .load = 0.5, .draw = 1000, .longest_sec = 300 };
+    struct workload load, again;
     double work = 0;
 
     (void)state;
-    assert_int_equal(load_make(&ns, &ts, &spec, 7, &load, NULL), 0);
-    assert_int_equal(load_make(&ns, &ts, &spec, 7, &again, NULL), 0);
+    assert_int_equal(workload_make(&ns, &ts, &spec, 7, &load, NULL), 0);
+    assert_int_equal(workload_make(&ns, &ts, &spec, 7, &again, NULL), 0);
     assert_int_equal(load.count, 1000);
     assert_int_equal(load.left_out, 2);
     assert_int_equal(load.nodes.count, 2);
     for (size_t i = 0; i < load.count; i++) {
         const struct arrival *a = &load.arrivals[i];
 
-        assert_true(a->task < 2 && a->owner < LOAD_USERS);
+        assert_true(a->task < 2 && a->owner < WORKLOAD_USERS);
         assert_int_equal(a->duration_sec, a->task ? 300 : 100);
         assert_true(i == 0 || a->at_sec >= load.arrivals[i - 1].at_sec);
         work += a->task ? 600 : 100;
@@ -195,11 +207,11 @@ static void test_drawn(void **state)
     assert_true(load.arrivals[999].at_sec > work / 8 / 0.5 * 0.9);
     assert_true(load.arrivals[500].at_sec > work / 8 / 0.5 * 0.4);
     assert_memory_equal(load.arrivals, again.arrivals, load.count * sizeof(*load.arrivals));
-    load_done(&load);
-    load_done(&again);
+    workload_done(&load);
+    workload_done(&again);
     spec.draw = 1;
-    assert_int_equal(load_make(&ns, &(struct trace_tasks){ &tasks[3], 1 }, &spec, 7, &load, NULL),
-                     -22);
+    assert_int_equal(
+        workload_make(&ns, &(struct trace_tasks){ &tasks[3], 1 }, &spec, 7, &load, NULL), -22);
 }
 
 /* ---- options and drawings ---- */
@@ -232,7 +244,7 @@ static void test_options(void **state)
 {
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(commands); i++) {
-        char text[256], *argv[32] = { (char *)(uintptr_t)"aliquot-sim" }, *rest = NULL;
+        char text[256], *argv[32] = { (char *)(uintptr_t) "aliquot-sim" }, *rest = NULL;
         int argc = 1, r;
         struct sim_options o;
         struct aq_error err = { 0 };
@@ -252,10 +264,10 @@ static void test_chart(void **state)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     static const double x[] = { 0, 70 }, y[] = { 0, 35 };
-    struct chart chart = { "a < b & c", "x", "y", { { "line", x, y, 2 } }, 1 };
+    struct svg_chart chart = { "a < b & c", "x", "y", { { "line", x, y, 2 } }, 1 };
 
     (void)state;
-    chart_write(&chart, 1, &out);
+    svg_chart_write(&chart, 1, &out);
     assert_non_null(strstr(out.data, "a &lt; b &amp; c"));
     assert_non_null(strstr(out.data, ">100<")); /* 70 is rounded up */
     assert_non_null(strstr(out.data, "points=\"70.0,310.0 434.0,121.0\""));
@@ -265,11 +277,11 @@ static void test_chart(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full), cmocka_unit_test(test_devices), cmocka_unit_test(test_models),
-        cmocka_unit_test(test_same_seed), cmocka_unit_test(test_node_twice),
-        cmocka_unit_test(test_orders), cmocka_unit_test(test_left_out),
-        cmocka_unit_test(test_drawn),
-        cmocka_unit_test(test_options), cmocka_unit_test(test_chart),
+        cmocka_unit_test(test_full),       cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_models),     cmocka_unit_test(test_same_seed),
+        cmocka_unit_test(test_node_twice), cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_left_out),   cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_options),    cmocka_unit_test(test_chart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading traces: tables of what is accepted and what is refused. */
 #include "testing.h"
 
@@ -5,7 +6,8 @@
 
 #include "sim/trace.h"
 
-#define TASKS "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,scheduled_time,deletion_time\n"
+#define TASKS \
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,scheduled_time,deletion_time\n"
 #define NODES "sn,cpu_milli,memory_mib,gpu,model\n"
 
 static void test_nodes(void **state)
@@ -29,7 +31,7 @@ static void test_tasks(void **state)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     static const char text[] = TASKS "p,8000,512,1,460,T4|P100,100,110,200\n"
-                               "q,8000.9,512,4,500,,,,\nr,1,1,0,0,,7,,9\n";
+                                     "q,8000.9,512,4,500,,,,\nr,1,1,0,0,,7,,9\n";
     struct trace_tasks tasks;
 
     (void)state;
@@ -96,8 +98,10 @@ static void test_file(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodes), cmocka_unit_test(test_tasks),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_file),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

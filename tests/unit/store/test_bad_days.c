@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kills, full disks, locks and damage: what was acknowledged stays, and the
  * store says what is wrong.
  */
@@ -9,8 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "store/read.h"
-#include "store/tx.h"
+#include "store/query.h"
+#include "store/transaction.h"
 
 /* ---- SIGKILL in the middle of commits ---- */
 
@@ -219,8 +220,10 @@ static void test_locked(void **state)
     struct event_batch *batch = event_batch_new();
     struct aq_error err = { 0 };
 
-    assert_int_equal(sql_open(&sql_sqlite, &(struct sql_conf){ .where = b->path,
-                     .cache_bytes = 65536 }, &other, NULL), 0);
+    assert_int_equal(sql_open(&sql_sqlite,
+                              &(struct sql_conf){ .where = b->path, .cache_bytes = 65536 }, &other,
+                              NULL),
+                     0);
     assert_int_equal(sql_run_script(other, "BEGIN IMMEDIATE", NULL), 0);
     (void)add_session(batch, b, "locked-out", 1);
     assert_int_equal(bench_commit(b, batch, &err), -EBUSY);
@@ -309,8 +312,7 @@ static void test_audit_finds(void **state)
         strbuf_clear(&findings);
         assert_int_equal(store_call(b->store, tamper, &t, NULL), -ECANCELED);
         assert_row(t.found > 0, "%s", rows[i].damage);
-        assert_row(strstr(findings.data, rows[i].finding), "%s: %s", rows[i].damage,
-                   findings.data);
+        assert_row(strstr(findings.data, rows[i].finding), "%s: %s", rows[i].damage, findings.data);
     }
 }
 

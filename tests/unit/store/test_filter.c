@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The filter and order mini language: what is accepted becomes which SQL. */
 #include "testing.h"
 
@@ -48,24 +49,65 @@ static const struct {
     { "size<1 | size<2 & size<3", "(((s.size < ?) OR (s.size < ?)) AND (s.size < ?))", "1 2 3 " },
     { "size<1 & size<2 | size<3 & size<4",
       "((((s.size < ?) AND (s.size < ?)) OR (s.size < ?)) AND (s.size < ?))", "1 2 3 4 " },
-    { "size<1 & (size<2 | size<3)", "((s.size < ?) AND ((s.size < ?) OR (s.size < ?)))",
-      "1 2 3 " },
+    { "size<1 & (size<2 | size<3)", "((s.size < ?) AND ((s.size < ?) OR (s.size < ?)))", "1 2 3 " },
     { " \t name == \"a\" \n", "((s.name = ?))", "'a' " },
     { "size == 9223372036854775807", "((s.size = ?))", "9223372036854775807 " },
 };
 
 static const char *const refused[] = {
-    "", " ", "name", "name ==", "name = \"a\"", "== \"a\"", "\"a\" == name", "name == a",
-    "name == \"a", "name == \"a\\\"", "name == \"a\" &", "name == \"a\" && size > 1",
-    "(name == \"a\"", "name == \"a\")", "secret == \"a\"", "s.name == \"a\"", "Name == \"a\"",
-    "name == 1", "name == true", "size == \"1\"", "size == true", "size == 1.5", "size == 1e3",
-    "size == 9223372036854775808", "size == -", "size == null1", "size > null", "size like \"1\"",
-    "created_at == 5", "created_at == \"yesterday\"", "created_at like \"2026%\"",
-    "id == \"xyz\"", "id == \"2de2b969\"", "is_active == 1", "is_active like \"t\"",
-    "name in []", "name in \"a\"", "name in [\"a\"", "name in [\"a\",]", "name in [[\"a\"]]",
-    "name like 5", "name like null", "name ilike \"%%%%%%%%%%%%%%%%%\"", "name == \"a\"; DROP",
-    "name == 'a'", "name == \"a\" name == \"b\"", "!", "()", "name isnot", "name not null",
-    "1 == 1", "name == ?", "name -- \"a\"",
+    "",
+    " ",
+    "name",
+    "name ==",
+    "name = \"a\"",
+    "== \"a\"",
+    "\"a\" == name",
+    "name == a",
+    "name == \"a",
+    "name == \"a\\\"",
+    "name == \"a\" &",
+    "name == \"a\" && size > 1",
+    "(name == \"a\"",
+    "name == \"a\")",
+    "secret == \"a\"",
+    "s.name == \"a\"",
+    "Name == \"a\"",
+    "name == 1",
+    "name == true",
+    "size == \"1\"",
+    "size == true",
+    "size == 1.5",
+    "size == 1e3",
+    "size == 9223372036854775808",
+    "size == -",
+    "size == null1",
+    "size > null",
+    "size like \"1\"",
+    "created_at == 5",
+    "created_at == \"yesterday\"",
+    "created_at like \"2026%\"",
+    "id == \"xyz\"",
+    "id == \"2de2b969\"",
+    "is_active == 1",
+    "is_active like \"t\"",
+    "name in []",
+    "name in \"a\"",
+    "name in [\"a\"",
+    "name in [\"a\",]",
+    "name in [[\"a\"]]",
+    "name like 5",
+    "name like null",
+    "name ilike \"%%%%%%%%%%%%%%%%%\"",
+    "name == \"a\"; DROP",
+    "name == 'a'",
+    "name == \"a\" name == \"b\"",
+    "!",
+    "()",
+    "name isnot",
+    "name not null",
+    "1 == 1",
+    "name == ?",
+    "name -- \"a\"",
 };
 
 static char *compile(const char *text, struct aq_error *err)
@@ -141,10 +183,10 @@ static void test_limits(void **state)
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
-        AQ_CLEANUP(aq_freep) char *good =
-            repeat(rows[i].head, rows[i].item, rows[i].good, rows[i].tail);
-        AQ_CLEANUP(aq_freep) char *bad =
-            repeat(rows[i].head, rows[i].item, rows[i].bad, rows[i].tail);
+        AQ_CLEANUP(aq_freep) char *good = repeat(rows[i].head, rows[i].item, rows[i].good,
+                                                 rows[i].tail);
+        AQ_CLEANUP(aq_freep) char *bad = repeat(rows[i].head, rows[i].item, rows[i].bad,
+                                                rows[i].tail);
         struct aq_error err = { 0 };
         AQ_CLEANUP(aq_freep) char *got = compile(good, &err);
         AQ_CLEANUP(aq_freep) char *none = compile(bad, NULL);
@@ -163,8 +205,15 @@ static void test_order(void **state)
         { "+name", "s.name ASC" },
         { "-created_at, name,+size", "s.created DESC, s.name ASC, s.size ASC" },
         { " - name ", "s.name DESC" },
-        { "", NULL }, { ",", NULL }, { "name,", NULL }, { "name size", NULL }, { "secret", NULL },
-        { "name DESC", NULL }, { "--name", NULL }, { "s.name", NULL }, { "1", NULL },
+        { "", NULL },
+        { ",", NULL },
+        { "name,", NULL },
+        { "name size", NULL },
+        { "secret", NULL },
+        { "name DESC", NULL },
+        { "--name", NULL },
+        { "s.name", NULL },
+        { "1", NULL },
         { "name,name,name,name,name,name,name,name,name", NULL },
     };
 

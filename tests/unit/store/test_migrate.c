@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The schema: made from nothing, kept, refused when it is not ours. */
 #include "store_testing.h"
 
@@ -21,8 +22,10 @@ static struct sql *open_empty(void)
 {
     struct sql *db = NULL;
 
-    assert_int_equal(sql_open(&sql_sqlite, &(struct sql_conf){ .where = ":memory:",
-                     .cache_bytes = 65536 }, &db, NULL), 0);
+    assert_int_equal(sql_open(&sql_sqlite,
+                              &(struct sql_conf){ .where = ":memory:", .cache_bytes = 65536 }, &db,
+                              NULL),
+                     0);
     return db;
 }
 
@@ -94,14 +97,22 @@ static void test_ours(void **state)
         assert_int_equal(strlen(store_migrations[i].checksum), 64);
     }
     bench_close(b);
-    assert_int_equal(sql_open(&sql_sqlite, &(struct sql_conf){ .where = b->path,
-                     .cache_bytes = 65536 }, &db, NULL), 0);
-    assert_int_equal(sql_run_script(db, "UPDATE schema_migrations SET checksum = 'x' WHERE"
-                                        " number = 1", NULL), 0);
+    assert_int_equal(sql_open(&sql_sqlite,
+                              &(struct sql_conf){ .where = b->path, .cache_bytes = 65536 }, &db,
+                              NULL),
+                     0);
+    assert_int_equal(sql_run_script(db,
+                                    "UPDATE schema_migrations SET checksum = 'x' WHERE"
+                                    " number = 1",
+                                    NULL),
+                     0);
     assert_int_equal(store_open(&conf, &store, &err), -EUCLEAN);
     assert_null(store);
-    assert_int_equal(sql_run_script(db, "INSERT INTO schema_migrations VALUES"
-                                        " (9999, '9999_later', 'x', 1)", NULL), 0);
+    assert_int_equal(sql_run_script(db,
+                                    "INSERT INTO schema_migrations VALUES"
+                                    " (9999, '9999_later', 'x', 1)",
+                                    NULL),
+                     0);
     assert_true(store_open(&conf, &store, &err) < 0);
     assert_null(store);
 }

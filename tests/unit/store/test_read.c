@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists, look-ups, and who sees what. */
 #include "store_testing.h"
 
+#include "base/clock.h"
 #include "store/fixture.h"
 #include "store/password.h"
-#include "store/read.h"
+#include "store/query.h"
 #include "store/token.h"
 
 /* Run a query function on a reader and hand its page over. */
@@ -109,7 +111,7 @@ static void test_sessions(void **state)
         { { .access_key = "AKIANOBODYNOBODYNOBO" }, "", 0 },
         { { .user_id = &b->user_id }, "gamma delta beta alpha", 4 },
         { { .user_id = &b->user_id, .statuses = live }, "delta beta alpha", 3 },
-        { { .group_id = &b->user_id }, "", 0 },
+        { { .project_id = &b->user_id }, "", 0 },
         { { .domain = "default", .resource_group = "default" }, "gamma delta beta alpha", 4 },
         { { .domain = "other" }, "", 0 },
         { { .name = "beta" }, "beta", 1 },
@@ -126,8 +128,9 @@ static void test_sessions(void **state)
         { { .filter = "image == \"python:3.9\" & tag == \"night\"", .limit = 1 }, "gamma", 4 },
         { { .filter = "result == \"failure\"" }, "gamma", 1 },
         { { .filter = "terminated_at is null", .statuses = live }, "delta beta alpha", 3 },
-        { { .filter = "user_email == \"ann@example.org\" & group_name == \"default\"",
-            .limit = 1 }, "gamma", 4 },
+        { { .filter = "user_email == \"ann@example.org\" & group_name == \"default\"", .limit = 1 },
+          "gamma",
+          4 },
         { { .filter = "status_info == \"user-requested\"" }, "gamma", 1 },
     };
 
@@ -139,6 +142,65 @@ static void test_sessions(void **state)
         assert_row(strcmp(got, rows[i].want) == 0, "%zu: '%s', not '%s'", i, got, rows[i].want);
         assert_row(total == rows[i].total, "%zu: total %lld", i, (long long)total);
     }
+}
+
+/* Status events of a session that no agent could start, ending at that time. */
+static void add_error(struct event_batch *batch, const struct bench *b, const char *name,
+                      int64_t at_usec)
+{
+    const struct uuid id = add_session(batch, b, name, 1)->id;
+
+    add_status(batch, &id, SESSION_PENDING, SESSION_SCHEDULED, 0, NULL);
+    add_status(batch, &id, SESSION_SCHEDULED, SESSION_TERMINATING, 1, REASON_FAILED_TO_CREATE);
+    add_status(batch, &id, SESSION_TERMINATING, SESSION_ERROR, 2, NULL)->at_usec = at_usec;
+}
+
+static void dismiss(struct bench *b, const struct uuid *id)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_SESSION_DISMISSED, 1);
+
+    e->session_change.id = *id;
+    assert_int_equal(bench_commit(b, batch, NULL), 0);
+}
+
+/* Default lists have errors for a day, or until they are dismissed; others for ever. */
+static void test_errors(void **state)
+{
+    const uint32_t usual = 1u << SESSION_PENDING | 1u << SESSION_ERROR;
+    const char *key = "AKIAAAAAAAAAAAAAAAAA";
+    struct bench *b = *state;
+    struct request r = { .list = store_list_sessions, .query = { .name = "fresh" } };
+    struct event_batch *batch = event_batch_new();
+    const int64_t now = clock_realtime_usec(), hour = 3600 * USEC_PER_SEC;
+
+    add_session(batch, b, "lives", 1);
+    add_error(batch, b, "old", now - 25 * hour);
+    add_error(batch, b, "fresh", now - 23 * hour);
+    assert_int_equal(bench_commit(b, batch, NULL), 0);
+    assert_string_equal(list_of(b, (struct store_query){ .statuses = usual }, NULL), "fresh lives");
+    assert_int_equal(ask(b, &r), 0);
+    assert_int_equal(r.page->sessions[0].dismissed_usec, 0);
+    for (int i = 0; i < 2; i++)
+        dismiss(b, &r.page->sessions[0].session.id);
+    assert_string_equal(list_of(b, (struct store_query){ .statuses = usual }, NULL), "lives");
+    assert_string_equal(
+        list_of(b, (struct store_query){ .statuses = usual, .access_key = key }, NULL), "lives");
+    assert_string_equal(list_of(b, (struct store_query){ .statuses = 1u << SESSION_ERROR }, NULL),
+                        "fresh old");
+    assert_string_equal(
+        list_of(b, (struct store_query){ .statuses = usual | 1u << SESSION_TERMINATED }, NULL),
+        "fresh old lives");
+    assert_string_equal(list_of(b, (struct store_query){ 0 }, NULL), "fresh old lives");
+    assert_int_equal(ask(b, &r), 0);
+    assert_int_equal(r.page->sessions[0].dismissed_usec, 1);
+    assert_int_equal(r.page->sessions[0].session.status, SESSION_ERROR);
+    r.query = (struct store_query){ .name = "lives" };
+    assert_int_equal(ask(b, &r), 0);
+    dismiss(b, &r.page->sessions[0].session.id); /* it is no error: nothing changes */
+    assert_int_equal(ask(b, &r), 0);
+    assert_int_equal(r.page->sessions[0].dismissed_usec, 0);
+    store_page_free(r.page);
 }
 
 static void test_refused_queries(void **state)
@@ -176,8 +238,9 @@ static void test_kernels(void **state)
     assert_int_equal(r.page->sessions[0].kernel_count, 2);
     assert_string_equal(r.page->sessions[0].kernels[0].kernel.role, "main");
     assert_string_equal(r.page->sessions[0].kernels[1].kernel.role, "sub");
-    assert_int_equal(slots_get(&r.page->sessions[0].kernels[1].kernel.requested,
-                               slot_name_find("cpu", 3)), 1000000);
+    assert_int_equal(
+        slots_get(&r.page->sessions[0].kernels[1].kernel.requested, slot_name_find("cpu", 3)),
+        1000000);
     assert_string_equal(r.page->sessions[0].user_email, "ann@example.org");
     ids[0] = r.page->sessions[0].session.id;
     r.list = store_list_kernels;
@@ -192,8 +255,8 @@ static void test_kernels(void **state)
 static void test_find(void **state)
 {
     struct bench *b = *state;
-    struct request r = { .list = store_list_sessions, .query = { .name = "beta",
-                         .with_kernels = true } };
+    struct request r = { .list = store_list_sessions,
+                         .query = { .name = "beta", .with_kernels = true } };
     char id[UUID_TEXT_MAX], kernel[UUID_TEXT_MAX], shout[UUID_TEXT_MAX];
     const struct {
         const char *text;
@@ -229,6 +292,32 @@ static void test_find(void **state)
         assert_row(ask(b, &r) == 0, "%zu: %s", i, r.err.text);
         assert_row(strcmp(names(r.page), rows[i].want) == 0, "%zu: %s", i, names(r.page));
     }
+    store_page_free(r.page);
+}
+
+/* What begins an id may be the name of another session: that one is meant. */
+static void test_name_goes_before_prefix_of_id(void **state)
+{
+    struct bench *b = *state;
+    struct event_batch *batch = event_batch_new();
+    struct request r = { .list = store_list_sessions, .query = { .name = "beta" } };
+    char name[UUID_TEXT_MAX];
+
+    add_four(b);
+    assert_int_equal(ask(b, &r), 0);
+    (void)uuid_format(&r.page->sessions[0].session.id, name);
+    name[4] = '\0';
+    r.find = name;
+    r.query.name = NULL;
+    assert_int_equal(ask(b, &r), 0);
+    assert_string_equal(names(r.page), "beta");
+    (void)add_session(batch, b, name, 1);
+    assert_int_equal(bench_commit(b, batch, NULL), 0);
+    assert_int_equal(ask(b, &r), 0);
+    assert_string_equal(names(r.page), name);
+    name[3] = '\0'; /* too short for an id */
+    assert_int_equal(ask(b, &r), 0);
+    assert_int_equal(strlen(names(r.page)), 4); /* by the beginning of its name */
     store_page_free(r.page);
 }
 
@@ -278,18 +367,21 @@ static void test_agents(void **state)
     store_page_free(r.page);
 }
 
-/* ---- people ---- */
+/* ---- accounts ---- */
 
-static void test_people(void **state)
+static void test_accounts(void **state)
 {
     struct bench *b = *state;
     struct request r = { .list = store_list_users };
+    struct event_batch *batch;
+    struct event *e;
 
     assert_int_equal(ask(b, &r), 0);
     assert_int_equal(r.page->count, 1);
-    assert_int_equal(r.page->users[0].user.group_count, 1);
+    assert_int_equal(r.page->users[0].user.project_count, 1);
     assert_int_equal(r.page->users[0].created_usec, 1000);
-    r.query = (struct store_query){ .group_id = &b->group_id, .is_active = 1,
+    r.query = (struct store_query){ .project_id = &b->project_id,
+                                    .is_active = 1,
                                     .filter = "role == \"USER\" & email ilike \"ANN%\"" };
     assert_int_equal(ask(b, &r), 0);
     assert_int_equal(r.page->count, 1);
@@ -302,22 +394,32 @@ static void test_people(void **state)
     assert_int_equal(r.page->count, 1);
     assert_string_equal(r.page->keypairs[0].user_email, "ann@example.org");
     assert_string_equal(r.page->keypairs[0].keypair.secret_key, "");
-    r.list = store_list_groups;
+    assert_int_equal(r.page->keypairs[0].used_usec, 0);
+    batch = event_batch_new();
+    e = event_batch_add(batch, EVENT_KEYPAIR_USED, 77);
+    (void)strcpy(e->keypair.access_key, r.page->keypairs[0].keypair.access_key);
+    e = event_batch_add(batch, EVENT_KEYPAIR_USED, 78);
+    (void)strcpy(e->keypair.access_key, "AKIAGONE"); /* removed meanwhile */
+    assert_int_equal(bench_commit(b, batch, NULL), 0);
+    assert_int_equal(ask(b, &r), 0);
+    assert_int_equal(r.page->keypairs[0].used_usec, 77);
+    r.list = store_list_projects;
     r.query = (struct store_query){ .user_id = &b->user_id };
     assert_int_equal(ask(b, &r), 0);
     assert_int_equal(r.page->count, 1);
-    assert_int_equal(slots_get(&r.page->groups[0].total_slots, slot_name_find("cpu", 3)),
+    assert_int_equal(slots_get(&r.page->projects[0].project.total_slots, slot_name_find("cpu", 3)),
                      AMOUNT_INFINITE);
     r.query = (struct store_query){ 0 };
     r.list = store_list_domains;
     assert_int_equal(ask(b, &r), 0);
-    assert_string_equal(r.page->domains[0].name, "default");
+    assert_string_equal(r.page->domains[0].domain.name, "default");
+    assert_int_equal(r.page->domains[0].created_usec, 1000);
     r.list = store_list_policies;
     assert_int_equal(ask(b, &r), 0);
-    assert_int_equal(r.page->policies[0].max_pending_sessions, 7);
+    assert_int_equal(r.page->policies[0].policy.max_pending_sessions, 7);
     r.list = store_list_resource_groups;
     assert_int_equal(ask(b, &r), 0);
-    assert_int_equal(r.page->resource_groups[0].agent_loss_grace_usec, 9);
+    assert_int_equal(r.page->resource_groups[0].resource_group.agent_loss_grace_usec, 9);
     store_page_free(r.page);
 }
 
@@ -338,8 +440,8 @@ static int log_in(struct store_tx *tx, void *data, struct aq_error *err)
         char hash[PASSWORD_HASH_MAX] = "x";
         struct uuid id;
 
-        assert_row(store_find_login(tx, rows[i].domain, rows[i].email, &id, hash, err) == 0,
-                   "%zu", i);
+        assert_row(store_find_login(tx, rows[i].domain, rows[i].email, &id, hash, err) == 0, "%zu",
+                   i);
         assert_row((strcmp(hash, "$argon2id$something") == 0) == rows[i].found, "%zu", i);
         assert_row(rows[i].found || !hash[0], "%zu", i);
     }
@@ -351,18 +453,19 @@ static int allow(struct store_tx *tx, void *data, struct aq_error *err)
     const struct bench *b = data;
     struct store_page *page = NULL;
     struct uuid other = uuid_random();
-    char group[UUID_TEXT_MAX];
+    char project[UUID_TEXT_MAX];
 
-    assert_int_equal(resource_group_allow(tx, "default", ALLOW_GROUP,
-                                          uuid_format(&b->group_id, group), err), 0);
-    assert_int_equal(resource_group_allow(tx, "default", ALLOW_GROUP, group, err), 0);
+    assert_int_equal(resource_group_allow(tx, "default", ALLOW_PROJECT,
+                                          uuid_format(&b->project_id, project), err),
+                     0);
+    assert_int_equal(resource_group_allow(tx, "default", ALLOW_PROJECT, project, err), 0);
     assert_int_equal(resource_group_allow(tx, "none", ALLOW_DOMAIN, "default", err), -ENOENT);
-    assert_int_equal(store_list_allowed_resource_groups(tx, "default", &b->group_id, NULL, &page,
-                                                        err), 0);
+    assert_int_equal(
+        store_list_allowed_resource_groups(tx, "default", &b->project_id, NULL, &page, err), 0);
     assert_int_equal(page->count, 1);
     store_page_free(page);
-    assert_int_equal(store_list_allowed_resource_groups(tx, "default", &other, "AKIA", &page,
-                                                        err), 0);
+    assert_int_equal(store_list_allowed_resource_groups(tx, "default", &other, "AKIA", &page, err),
+                     0);
     assert_int_equal(page->count, 0);
     store_page_free(page);
     return 0;
@@ -467,8 +570,9 @@ static int use_tokens(struct store_tx *tx, void *data, struct aq_error *err)
 {
     const unsigned char hash[TOKEN_HASH_SIZE] = { 1 }, bound[TOKEN_HASH_SIZE] = { 2 },
                         unknown[TOKEN_HASH_SIZE] = { 3 };
-    struct agent_cert cert = { .serial = "0a1b", .agent_id = "i-1", .issued_usec = 1,
-                               .expires_usec = 100 };
+    struct agent_cert cert = {
+        .serial = "0a1b", .agent_id = "i-1", .issued_usec = 1, .expires_usec = 100
+    };
     int revoked = 0;
 
     (void)data;
@@ -521,12 +625,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_sessions, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_errors, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_refused_queries, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_kernels, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_find, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_name_goes_before_prefix_of_id, bench_setup,
+                                        bench_teardown),
         cmocka_unit_test_setup_teardown(test_many_matches, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_agents, bench_setup, bench_teardown),
-        cmocka_unit_test_setup_teardown(test_people, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_accounts, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_login_and_access, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_reader_refuses, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_dev, setup_empty, bench_teardown),

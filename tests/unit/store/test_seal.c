@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets at rest: sealed, bound to their row, and their key file guarded. */
 #include "store_testing.h"
 
@@ -37,7 +38,7 @@ static void test_seal(void **state)
         assert_row(seal_reveal(seal, "row", sealed, len, text, NULL) < 0, "%zu bytes", len);
 }
 
-/* The same for ever of one purpose; of another, or another key file, something else. */
+/* The same forever of one purpose; of another, or another key file, something else. */
 static void test_derived(void **state)
 {
     struct bench *b = *state;

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commit, load and refuse: what goes in comes out, and nothing half. */
 #include "store_testing.h"
 
 #include <sys/stat.h>
 
-#include "store/read.h"
-#include "store/tx.h"
+#include "store/query.h"
+#include "store/transaction.h"
 
 /* The text of a batch's events must be that of a load after the commit. */
 static void check_round_trip(struct bench *b, struct event_batch *batch, const char *before)
@@ -73,12 +74,19 @@ static void test_saved_again(void **state)
     e = event_batch_add(batch, EVENT_DOMAIN_SAVED, 2);
     e->domain = (struct domain){ .name = strdup("default") };
     e = event_batch_add(batch, EVENT_USER_SAVED, 2);
-    e->user.user = (struct user){ .id = b->user_id, .username = strdup("ann2"),
-        .email = strdup("ann2@example.org"), .full_name = strdup("Ann"),
-        .domain = strdup("default"), .role = ROLE_SUPERADMIN, .status = USER_INACTIVE };
+    e->user.user = (struct user){ .id = b->user_id,
+                                  .username = strdup("ann2"),
+                                  .email = strdup("ann2@example.org"),
+                                  .full_name = strdup("Ann"),
+                                  .domain = strdup("default"),
+                                  .role = ROLE_SUPERADMIN,
+                                  .status = USER_INACTIVE };
     e = event_batch_add(batch, EVENT_KEYPAIR_SAVED, 2);
     e->keypair = (struct keypair){ .access_key = "AKIAAAAAAAAAAAAAAAAA",
-        .user_id = b->user_id, .is_admin = true, .policy = strdup("default"), .rate_limit = 1 };
+                                   .user_id = b->user_id,
+                                   .is_admin = true,
+                                   .policy = strdup("default"),
+                                   .rate_limit = 1 };
     (void)add_agent(batch, "i-1");
     e = add_agent(batch, "i-1");
     free(e->agent.addr);
@@ -91,7 +99,8 @@ static void test_saved_again(void **state)
     dump = bench_dump(b);
     assert_non_null(strstr(dump, "slot cuda.shares count\n"));
     assert_non_null(strstr(dump, "domain default active=0\n"));
-    assert_non_null(strstr(dump, " ann2 ann2@example.org Ann default superadmin inactive sessions=0\n"));
+    assert_non_null(
+        strstr(dump, " ann2 ann2@example.org Ann default superadmin inactive sessions=0\n"));
     assert_non_null(strstr(dump, "AKIAAAAAAAAAAAAAAAAA secret-secret-secret-secret-secret-secre "));
     assert_non_null(strstr(dump, " 0 1 default 1\n"));
     assert_non_null(strstr(dump, "agent i-1 LOST"));
@@ -198,8 +207,10 @@ static void test_life(void **state)
 static int add_creations(struct store_tx *tx, void *data, struct aq_error *err)
 {
     (void)data;
-    return sql_run_script(tx->db, "INSERT INTO session_history SELECT seq, -1, 1, created_at,"
-                                  " 'PENDING', NULL FROM sessions", err);
+    return sql_run_script(tx->db,
+                          "INSERT INTO session_history SELECT seq, -1, 1, created_at,"
+                          " 'PENDING', NULL FROM sessions",
+                          err);
 }
 
 static void test_creation_in_history(void **state)
@@ -330,7 +341,7 @@ static void test_many_pieces(void **state)
     assert_int_equal(calls.refused, 1);
 }
 
-/* The log begins anew again and again, whoever brings it to the file. */
+/* The log is restarted again and again, whichever thread makes the checkpoint. */
 static void test_log_is_tidied(void **state)
 {
     struct bench *b = *state;
@@ -556,7 +567,7 @@ static void test_bad_references(void **state)
     struct session *s = add_session(batch, b, "lost", 1);
     struct uuid id, kernel;
 
-    s->group_id = uuid_random();
+    s->project_id = uuid_random();
     assert_int_equal(bench_commit(b, batch, NULL), -ENOENT);
     batch = event_batch_new();
     s = add_session(batch, b, "held", 1);

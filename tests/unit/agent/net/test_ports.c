@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "testing.h"
 
 #include <errno.h>
@@ -63,7 +64,7 @@ static void test_by_number(void **state)
     assert_int_equal(take(&ports), 102);
     assert_int_equal(take(&ports), 0);
     ports_give(&ports, 101);
-    ports_give(&ports, 101); /* again: nothing */
+    ports_give(&ports, 101);                     /* again: nothing */
     assert_true(ports_take_number(&ports, 101)); /* whatever its rest */
     ports_give(&ports, 101);
     now += 60;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin that misbehaves as the name of its settings file says. */
 #include <errno.h>
 #include <math.h>
@@ -72,11 +73,14 @@ static void close_it(void *self)
 static void tell_device(const struct aq_accelerator_out *out, const char *id, const char *slot,
                         int64_t amount)
 {
-    out->device(out->data, &(struct aq_accelerator_device){ .id = id, .slot = slot, .amount = amount,
-                                                            .numa_node = -1,
-                                                            .quantum = is("whole-quantum")  ? 250000
-                                                                       : is("much-quantum") ? 3000000
-                                                                                            : 0 });
+    out->device(out->data,
+                &(struct aq_accelerator_device){ .id = id,
+                                                 .slot = slot,
+                                                 .amount = amount,
+                                                 .numa_node = -1,
+                                                 .quantum = is("whole-quantum")  ? 250000
+                                                            : is("much-quantum") ? 3000000
+                                                                                 : 0 });
 }
 
 static void tell_many(const struct aq_accelerator_out *out, int count)
@@ -102,16 +106,18 @@ static int describe(void *self, const struct aq_accelerator_out *out)
         (void)raise(SIGABRT);
     if (!is("no-identity"))
         out->identity(out->data, &(struct aq_accelerator_identity){
-                                     .key = is("bad-key") ? "Bad Key" : is("cpu-key") ? "cpu" : "bad",
+                                     .key = is("bad-key")   ? "Bad Key"
+                                            : is("cpu-key") ? "cpu"
+                                                            : "bad",
                                      .name = is("bad-text") ? "\xff\x01\xfe" : "Bad" });
     if (is("two-identities"))
         out->identity(out->data, &(struct aq_accelerator_identity){ .key = "bad2" });
-    out->slot(out->data, &(struct aq_accelerator_slot){
-                             .name = is("foreign-slot") ? "cuda.device"
-                                     : is("bad-slot")   ? "bad.x y"
-                                                        : "bad.device",
-                             .type = is("bad-type") ? 9 : AQ_ACCELERATOR_COUNT,
-                             .quantum = is("much-quantum") ? 250000 : 0 });
+    out->slot(out->data,
+              &(struct aq_accelerator_slot){ .name = is("foreign-slot") ? "cuda.device"
+                                                     : is("bad-slot")   ? "bad.x y"
+                                                                        : "bad.device",
+                                             .type = is("bad-type") ? 9 : AQ_ACCELERATOR_COUNT,
+                                             .quantum = is("much-quantum") ? 250000 : 0 });
     if (is("slot-twice"))
         out->slot(out->data, &(struct aq_accelerator_slot){ .name = "bad.device" });
     if (is("thousands"))
@@ -119,9 +125,14 @@ static int describe(void *self, const struct aq_accelerator_out *out)
     else if (is("too-many"))
         tell_many(out, 9000);
     else
-        tell_device(out, is("bad-id") ? "a:b" : is("no-id") ? NULL : "one",
+        tell_device(out,
+                    is("bad-id")  ? "a:b"
+                    : is("no-id") ? NULL
+                                  : "one",
                     is("unknown-slot") ? "bad.other" : "bad.device",
-                    is("negative") ? -1 : is("fraction") ? 1500000 : 1000000);
+                    is("negative")   ? -1
+                    : is("fraction") ? 1500000
+                                     : 1000000);
     if (is("duplicate"))
         tell_device(out, "one", "bad.device", 1000000);
     if (is("vanish") && calls == 1)
@@ -132,7 +143,8 @@ static int describe(void *self, const struct aq_accelerator_out *out)
 static void need(const struct aq_accelerator_out *out, uint32_t kind, const char *name,
                  const char *value)
 {
-    out->need(out->data, &(struct aq_accelerator_need){ .kind = kind, .name = name, .value = value });
+    out->need(out->data,
+              &(struct aq_accelerator_need){ .kind = kind, .name = name, .value = value });
 }
 
 static int attach(void *self, const struct aq_accelerator_grant *grants, size_t count,
@@ -160,16 +172,22 @@ static int measure(void *self, const struct aq_accelerator_target *targets, size
     if (is("measure-target")) {
         for (uint32_t i = 0; i <= count; i++)
             out->metric(out->data, &(struct aq_accelerator_metric){
-                                       .key = "bad_mem", .target = i, .capacity = -1,
+                                       .key = "bad_mem",
+                                       .target = i,
+                                       .capacity = -1,
                                        .value = i < count ? (double)targets[i].pid_count : 0 });
         return 0;
     }
-    out->metric(out->data, &(struct aq_accelerator_metric){ .key = is("foreign-metric")
-                                                                       ? "cuda_util" : "bad_util",
-                                                            .device = "one",
-                                                            .target = AQ_ACCELERATOR_NO_TARGET,
-                                                            .value = is("nan") ? NAN : 5,
-                                                            .capacity = 100 });
+    out->metric(out->data,
+                &(struct aq_accelerator_metric){
+                    .key = is("foreign-metric") ? "cuda_util" : "bad_util",
+                    .device = "one",
+                    .target = AQ_ACCELERATOR_NO_TARGET,
+                    .unit = is("bytes") ? AQ_ACCELERATOR_UNIT_BYTES : AQ_ACCELERATOR_UNIT_COUNT,
+                    .value = is("nan")     ? NAN
+                             : is("bytes") ? 5.7
+                                           : 5,
+                    .capacity = is("bytes") ? 100.25 : 100 });
     return 0;
 }
 

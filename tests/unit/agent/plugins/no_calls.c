@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin that lacks what it must have. */
 #include "aliquot/accelerator.h"
 

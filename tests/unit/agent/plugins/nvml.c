@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A libnvidia-ml.so.1 with what the simulated card lacks: slices, and faults.
  *
  * Three GPUs; the second is in MIG mode with two slices. The file that
@@ -230,7 +231,8 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *event, uns
     if (xid < 0 || xid == told)
         return NVML_ERROR_TIMEOUT;
     told = xid;
-    *event = (nvmlEventData_t){ .device = handle_of(&gpus[0]), .eventType = NVML_EVENT_XID_CRITICAL,
+    *event = (nvmlEventData_t){ .device = handle_of(&gpus[0]),
+                                .eventType = NVML_EVENT_XID_CRITICAL,
                                 .eventData = (unsigned long long)xid };
     return NVML_SUCCESS;
 }

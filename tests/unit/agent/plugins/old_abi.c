@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin of another version of the interface. */
 #include "aliquot/accelerator.h"
 

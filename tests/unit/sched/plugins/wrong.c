@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plug-in of the scheduler that is wrong in the way WRONG says. */
 #include "aliquot/scheduler.h"
 

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which plugins to load, from the settings and what the machine shows. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "accel/protocol.h"
+#include "agent/accel/accel_internal.h"
+#include "base/installed.h"
+#include "base/vec.h"
+
+/* What "auto" loads once the machine has the file. */
+static const struct {
+    const char *name, *sign;
+} known[] = {
+    { "cuda", "/dev/nvidiactl" },
+    { "rocm", "/dev/kfd" },
+};
+
+void plugin_choice_done(struct plugin_choice *plugin_choice)
+{
+    free(plugin_choice->name);
+    free(plugin_choice->path);
+    free(plugin_choice->config);
+    free(plugin_choice->sign);
+}
+
+void plugin_choices_done(struct plugin_choices *plugin_choices)
+{
+    for (size_t i = 0; i < plugin_choices->count; i++)
+        plugin_choice_done(&plugin_choices->items[i]);
+    free(plugin_choices->items);
+    *plugin_choices = (struct plugin_choices){ .items = NULL };
+}
+
+/* "FOLDER/NAME" if it is there, else NULL. */
+static char *find_in(const char *directory, const char *name)
+{
+    char *path = aq_format("%s/%s", directory, name);
+
+    if (path && access(path, R_OK) == 0)
+        return path;
+    free(path);
+    return NULL;
+}
+
+static char *find_plugin(const struct settings *settings, const char *name)
+{
+    AQ_CLEANUP(aq_freep) char *file = aq_format("aliquot-accel-%s.so", name);
+
+    if (!file)
+        return NULL;
+    return settings->accel_library ? find_in(settings->accel_library, file) : installed_find(file);
+}
+
+char *plugin_choice_find_helper(const struct settings *settings)
+{
+    char *found = settings->accel_helper ? strdup(settings->accel_helper)
+                                         : installed_find("aliquot-accel");
+
+    return found ? found : strdup("aliquot-accel");
+}
+
+/* Takes over the texts; NULL among those that must be there: memory is short. */
+static int plugin_choice_add(struct plugin_choices *plugin_choices,
+                             struct plugin_choice plugin_choice, struct aq_error *err)
+{
+    if (!plugin_choice.name || !plugin_choice.path
+        || !vec_grow(&plugin_choices->items, &plugin_choices->cap, plugin_choices->count + 1,
+                     sizeof(plugin_choice))) {
+        plugin_choice_done(&plugin_choice);
+        return aq_fail_oom(err);
+    }
+    plugin_choices->items[plugin_choices->count++] = plugin_choice;
+    return 0;
+}
+
+/* FOLDER/NAME.toml if it is there. */
+static char *usual_config(const struct settings *settings, const char *name)
+{
+    AQ_CLEANUP(aq_freep) char *file = aq_format("%s.toml", name);
+
+    return settings->accel_directory && file ? find_in(settings->accel_directory, file) : NULL;
+}
+
+/* "NAME", "/PATH.so", each with ":CONFIG". */
+static int add_named(const struct settings *settings, const char *text,
+                     struct plugin_choices *plugin_choices, struct aq_error *err)
+{
+    const char *colon = strchr(text, ':'), *slash;
+    AQ_CLEANUP(aq_freep) char *name = strndup(text, colon ? (size_t)(colon - text) : strlen(text));
+    AQ_CLEANUP(aq_freep) char *path = NULL;
+
+    if (!name)
+        return aq_fail_oom(err);
+    slash = strrchr(name, '/');
+    path = slash ? strdup(name) : find_plugin(settings, name);
+    if (!path)
+        return aq_fail_field(
+            err, EINVAL, "accelerators.plugins",
+            "accelerators.plugins: there is no plugin '%s' (aliquot-accel-%s.so)%s%s", name, name,
+            settings->accel_library ? " in " : "",
+            settings->accel_library ? settings->accel_library : "");
+    return plugin_choice_add(plugin_choices,
+                             (struct plugin_choice){ .name = strdup(slash ? slash + 1 : name),
+                                                     .path = AQ_TAKE(path),
+                                                     .config = colon
+                                                                   ? strdup(colon + 1)
+                                                                   : usual_config(settings, name) },
+                             err);
+}
+
+static bool plugin_choice_is_known(const char *name, size_t len)
+{
+    for (size_t i = 0; i < AQ_COUNT(known); i++)
+        if (strlen(known[i].name) == len && strncmp(known[i].name, name, len) == 0)
+            return true;
+    return false;
+}
+
+/* A file of the settings' directory that belongs to no other plugin describes a
+ * kind of device for the generic one.
+ */
+static int add_described(const struct settings *settings, struct plugin_choices *plugin_choices,
+                         struct aq_error *err)
+{
+    struct dirent **names = NULL;
+    int count = settings->accel_directory
+                    ? scandir(settings->accel_directory, &names, NULL, alphasort)
+                    : 0,
+        r = 0;
+
+    for (int i = 0; i < count; i++) {
+        size_t len = strlen(names[i]->d_name);
+        char *path;
+
+        if (r == 0 && len > 5 && strcmp(names[i]->d_name + len - 5, ".toml") == 0
+            && names[i]->d_name[0] != '.' && !plugin_choice_is_known(names[i]->d_name, len - 5)
+            && (path = find_plugin(settings, "generic")))
+            r = plugin_choice_add(
+                plugin_choices,
+                (struct plugin_choice){
+                    .name = strndup(names[i]->d_name, len - 5),
+                    .path = path,
+                    .config = aq_format("%s/%s", settings->accel_directory, names[i]->d_name) },
+                err);
+        free(names[i]);
+    }
+    free(names);
+    return r;
+}
+
+static int add_auto(const struct settings *settings, struct plugin_choices *plugin_choices,
+                    struct aq_error *err)
+{
+    const char *root = getenv(ACCEL_ROOT_VARIABLE);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(known); i++) {
+        char *path = find_plugin(settings, known[i].name);
+
+        if (path) /* else it is not installed */
+            r = plugin_choice_add(plugin_choices,
+                                  (struct plugin_choice){
+                                      .name = strdup(known[i].name),
+                                      .path = path,
+                                      .config = usual_config(settings, known[i].name),
+                                      .sign = aq_format("%s%s", root ? root : "", known[i].sign) },
+                                  err);
+    }
+    return r < 0 ? r : add_described(settings, plugin_choices, err);
+}
+
+int plugin_choices_make(const struct settings *settings, struct plugin_choices *ret,
+                        struct aq_error *err)
+{
+    struct plugin_choices plugin_choices = { .items = NULL };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < settings->accel_plugins.count; i++) {
+        const char *text = settings->accel_plugins.items[i];
+
+        r = strcmp(text, "auto") == 0 ? add_auto(settings, &plugin_choices, err)
+                                      : add_named(settings, text, &plugin_choices, err);
+    }
+    if (r == 0 && settings->accel_mock) {
+        AQ_CLEANUP(aq_freep) char *text = aq_format("mock:%s", settings->accel_mock);
+
+        r = text ? add_named(settings, text, &plugin_choices, err) : aq_fail_oom(err);
+    }
+    if (r < 0)
+        plugin_choices_done(&plugin_choices);
+    else
+        *ret = plugin_choices;
+    return r;
+}

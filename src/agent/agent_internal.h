@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_internal.h - the state of the agent, shared by its files
+ *
+ * agent.c owns the whole and speaks with the manager; kernel.c is the life of
+ * one kernel, devices.c that of its devices; recover.c finds kernels again at
+ * the start; streams.c serves logs and terminals; metrics/ takes samples;
+ * image_commands.c pulls and removes images; log_retention.c limits the logs of ended
+ * kernels.
+ */
+#ifndef AQ_AGENT_AGENT_INTERNAL_H
+#define AQ_AGENT_AGENT_INTERNAL_H
+
+#include "agent/accel/accel.h"
+#include "agent/agent.h"
+#include "agent/disk/disk_worker.h"
+#include "agent/gpu/gpu.h"
+#include "agent/image/image.h"
+#include "agent/net/net.h"
+#include "agent/resources/resources.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "link/link.h"
+
+#define KERNELS_MAX 10000 /* with a directory; so that the inventory fits into a message */
+
+/* A message that is acknowledged only when what it asks for is durable. */
+struct receipt {
+    struct list link;
+    uint64_t seq;
+};
+
+/* What is left of forgotten kernels, oldest first. */
+struct retained_logs {
+    struct retained_log *items;
+    size_t first, count, cap;
+    int64_t bytes;
+};
+
+/* end_kernels.c */
+struct agent_shutdown {
+    agent_ended_fn on_done;
+    int64_t give_up_usec, ended_usec; /* monotonic; 0 = some have not ended */
+};
+
+struct agent_daemon {
+    uv_loop_t *loop;
+    const struct settings *settings;
+    struct runtime *runtime;    /* of processes of the node */
+    struct runtime *containers; /* NULL = none, and why not */
+    const char *no_containers;
+    char *notes; /* for administrators: what is weaker here than it could be */
+    struct images *images;
+    struct net *net;        /* of containers; NULL = they have none */
+    struct ssh *ssh;        /* server of containers; NULL = they have none */
+    struct gpu *gpu;        /* slices of containers; NULL without containers */
+    struct list image_jobs; /* image_commands.c */
+    const struct agent_events *events;
+    void *data;
+    int lock;
+    uid_t uid; /* of programs; (uid_t)-1 = our own */
+    gid_t gid;
+    struct uuid incarnation;
+    int64_t started_usec;
+    struct accel *accel;
+    struct resources resources;
+    struct claims *claims;
+    struct disk_worker *disk;
+    struct link_client *link;
+    struct map kernels;   /* 16 bytes of id -> struct local_kernel */
+    struct list receipts; /* in order of seq */
+    uint64_t last_seq;    /* of the newest message that was dealt with */
+    struct list streams;  /* streams.c */
+    struct retained_logs retained_logs;
+    struct stats_collector *stats;  /* metrics/stats_collector.h; NULL = none are taken */
+    struct metrics_server *metrics; /* NULL = not served */
+    uv_timer_t heartbeat;
+    uv_timer_t shutdown_poll;
+    struct agent_shutdown shutdown;
+    int64_t heartbeat_usec, heartbeat_seq;
+    bool is_draining, is_rejected, was_ready;
+    bool is_closing;      /* kernels run on, with what they hold */
+    bool has_new_devices; /* that the manager has not been told of */
+    bool has_strays;      /* kernels hold what is not offered any more */
+};
+
+/* ---- agent.c ---- */
+
+void agent_send(struct agent_daemon *agent, const struct message *msg);
+/* Hold back the acknowledgement of a message; agent_settle() lets it go. */
+struct receipt *agent_receipt(struct agent_daemon *agent, uint64_t seq);
+void agent_settle(struct agent_daemon *agent, struct receipt *receipt);
+
+/* ---- recover.c ---- */
+
+/* Every directory below kernels/ becomes a kernel again. */
+int recover_all(struct agent_daemon *agent, struct aq_error *err);
+
+/* ---- streams.c ---- */
+
+void streams_open(struct agent_daemon *agent, const struct msg_stream_open *open);
+void streams_control(struct agent_daemon *agent, const struct msg_stream_control *control);
+/* The attempt has ended: no more output will come. */
+void streams_kernel_ended(struct agent_daemon *agent, const struct uuid *kernel_id);
+void streams_free(struct agent_daemon *agent);
+
+/* ---- image_commands.c ---- */
+
+void image_commands_handle(struct agent_daemon *agent, const struct msg_image_command *command);
+/* Tell the manager which images are here. */
+void image_commands_list(struct agent_daemon *agent);
+/* How far the image of a kernel has come; call as often as you like. */
+void image_commands_progress(struct agent_daemon *agent, const struct uuid *session_id,
+                             const struct uuid *kernel_id, const char *image,
+                             const struct image_progress *progress, int64_t *told_usec);
+void image_commands_start(struct agent_daemon *agent);
+void image_commands_free(struct agent_daemon *agent);
+
+/* ---- log_retention.c ---- */
+
+int log_retention_load(struct agent_daemon *agent, struct aq_error *err);
+void log_retention_add(struct agent_daemon *agent, const struct uuid *id, int64_t bytes);
+void log_retention_done(struct retained_logs *kept);
+
+#endif

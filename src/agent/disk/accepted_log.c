@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* accepted_log.c - the durable log of the commands this node has accepted */
+#include "agent/disk/accepted_log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/disk/disk_worker.h"
+#include "agent/runtime/exit_file.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "monitor/protocol.h"
+
+#define ACCEPTED_MAX (64u << 20)
+#define LINES_MAX 65536 /* of kernels that are gone, before the file is rewritten */
+#define BOOT_MAX 64
+
+struct accepted_log {
+    char *state, *path;
+    int fd;
+    struct map attempts; /* 16 bytes of id -> the attempt as a number */
+    size_t lines;
+    struct strbuf noted; /* lines that are not in the file yet */
+    bool is_torn;        /* the file's end is not known */
+    char boot[BOOT_MAX];
+};
+
+static int64_t accepted_log_get(const struct accepted_log *a, const struct uuid *id)
+{
+    return (int64_t)(intptr_t)map_get(&a->attempts, id->bytes, sizeof(id->bytes));
+}
+
+static int accepted_log_set(struct accepted_log *a, const struct uuid *id, int64_t attempt)
+{
+    if (attempt)
+        return map_set(&a->attempts, id->bytes, sizeof(id->bytes), (void *)(intptr_t)attempt);
+    (void)map_remove(&a->attempts, id->bytes, sizeof(id->bytes));
+    return 0;
+}
+
+static struct uuid id_at(const struct accepted_log *a, size_t i)
+{
+    struct uuid id;
+
+    memcpy(id.bytes, a->attempts.entries[i].key, sizeof(id.bytes));
+    return id;
+}
+
+static void accepted_log_add_line(struct strbuf *out, const struct uuid *id, int64_t attempt)
+{
+    char text[UUID_TEXT_MAX];
+
+    strbuf_addf(out, "%s %" PRId64 "\n", uuid_format(id, text), attempt);
+}
+
+/* ---- the file ---- */
+
+/* One file with what is known, in place of the former one. */
+static int write_anew(struct accepted_log *a, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int r, fd;
+
+    strbuf_addf(&text, "%s\n", a->boot);
+    for (size_t i = 0; i < a->attempts.count; i++) {
+        const struct uuid id = id_at(a, i);
+
+        accepted_log_add_line(&text, &id, accepted_log_get(a, &id));
+    }
+    if (!strbuf_ok(&text))
+        return aq_fail_oom(err);
+    r = fs_write_atomic(AT_FDCWD, a->path, text.data, text.len, 0600, err);
+    if (r < 0)
+        return r;
+    AQ_FAULT("agent.accepted.begun");
+    fd = open(a->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (fd < 0)
+        return aq_fail_errno(err, "open '%s'", a->path);
+    aq_closep(&a->fd);
+    a->fd = fd;
+    a->lines = a->attempts.count;
+    a->is_torn = false;
+    strbuf_clear(&a->noted);
+    return 0;
+}
+
+static int accepted_log_append(struct accepted_log *a, bool durable, struct aq_error *err)
+{
+    int r = fs_write_all(a->fd, a->noted.data, a->noted.len);
+
+    AQ_FAULT("agent.accepted.written");
+    if (r == 0 && durable && fdatasync(a->fd) < 0)
+        r = -errno;
+    if (r < 0) {
+        a->is_torn = true;
+        return aq_fail(err, -r, "write '%s': %s", a->path, strerror(-r));
+    }
+    strbuf_clear(&a->noted);
+    return 0;
+}
+
+int accepted_log_note(struct accepted_log *accepted, const struct uuid *id, int64_t attempt,
+                      struct aq_error *err)
+{
+    accepted_log_add_line(&accepted->noted, id, attempt);
+    accepted->lines++;
+    if (accepted_log_set(accepted, id, attempt) < 0 || !strbuf_ok(&accepted->noted))
+        return aq_fail_oom(err);
+    return 0;
+}
+
+int accepted_log_write(struct accepted_log *accepted, bool durable, struct aq_error *err)
+{
+    if (accepted->is_torn || accepted->lines > LINES_MAX + 2 * accepted->attempts.count)
+        return write_anew(accepted, err);
+    return accepted->noted.len ? accepted_log_append(accepted, durable, err) : 0;
+}
+
+/* Lines that are no such are skipped: the last one may lack its end. */
+static int accepted_log_read_line(struct accepted_log *a, char *line)
+{
+    char *space = strchr(line, ' '), *end;
+    struct uuid id;
+    long long attempt;
+
+    if (!space)
+        return 0;
+    *space = '\0';
+    attempt = strtoll(space + 1, &end, 10);
+    if (uuid_parse(line, &id) < 0 || *end || attempt < 0
+        || (attempt && attempt < accepted_log_get(a, &id)))
+        return 0;
+    return accepted_log_set(a, &id, attempt);
+}
+
+/* True in 'ret_was_reboot' if the file is of another run of the machine. */
+static int accepted_log_read_file(struct accepted_log *a, bool *ret_was_reboot,
+                                  struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char *at, *end;
+    int r = fs_read(AT_FDCWD, a->path, ACCEPTED_MAX, &text, err);
+
+    if (r == -ENOENT)
+        return 0;
+    for (at = text.data; r == 0 && (end = strchr(at, '\n')); at = end + 1) {
+        *end = '\0';
+        if (at == text.data)
+            *ret_was_reboot = strcmp(at, a->boot) != 0;
+        else if (accepted_log_read_line(a, at) < 0)
+            r = aq_fail_oom(err);
+    }
+    return r;
+}
+
+static int read_boot(char boot[BOOT_MAX], struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int r = fs_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", BOOT_MAX, &text, err);
+
+    if (r == 0)
+        (void)snprintf(boot, BOOT_MAX, "%.*s", (int)strcspn(text.data, "\n"), text.data);
+    return r;
+}
+
+/* ---- the directories ---- */
+
+static char *kernel_path(const struct accepted_log *a, const struct uuid *id)
+{
+    char text[UUID_TEXT_MAX];
+
+    return aq_format("%s/kernels/%s", a->state, uuid_format(id, text));
+}
+
+/* A directory whose command was not noted: a process of the agent was killed in between. */
+static int accepted_log_add_directory(struct accepted_log *a, const struct uuid *id)
+{
+    AQ_CLEANUP(aq_freep) char *kernel = kernel_path(a, id);
+    AQ_CLEANUP(aq_freep) char *runs = kernel ? aq_format("%s/run", kernel) : NULL;
+    int64_t newest = runs ? AQ_MAX(disk_worker_newest_attempt(runs), 1) : 0;
+
+    if (!runs)
+        return -ENOMEM;
+    return newest > accepted_log_get(a, id) ? accepted_log_set(a, id, newest) : 0;
+}
+
+static int add_directories(struct accepted_log *a, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *kernels = aq_format("%s/kernels", a->state);
+    DIR *dir = kernels ? opendir(kernels) : NULL;
+    struct dirent *entry;
+    int r = 0;
+
+    if (!dir)
+        return kernels ? aq_fail_errno(err, "open '%s'", kernels) : aq_fail_oom(err);
+    while (r == 0 && (entry = readdir(dir))) {
+        struct uuid id;
+
+        if (uuid_parse(entry->d_name, &id) == 0)
+            r = accepted_log_add_directory(a, &id);
+    }
+    (void)closedir(dir);
+    return r < 0 ? aq_fail(err, -r, "kernels: %s", strerror(-r)) : 0;
+}
+
+/* The agent was restarted, not the machine: what has no directory is forgotten. */
+static void drop_forgotten(struct accepted_log *a)
+{
+    for (size_t i = a->attempts.count; i-- > 0;) {
+        const struct uuid id = id_at(a, i);
+        AQ_CLEANUP(aq_freep) char *kernel = kernel_path(a, &id);
+
+        if (kernel && access(kernel, F_OK) < 0)
+            (void)accepted_log_set(a, &id, 0);
+    }
+}
+
+static int accepted_log_conclude(struct accepted_log *a, const struct uuid *id,
+                                 struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *kernel = kernel_path(a, id);
+    AQ_CLEANUP(aq_freep) char *run = kernel ? aq_format("%s/run/%" PRId64, kernel,
+                                                        accepted_log_get(a, id))
+                                            : NULL;
+    AQ_CLEANUP(aq_freep) char *path = run ? aq_format("%s/exit.json", run) : NULL;
+    int r;
+
+    if (!path || exit_file_write(id, MONITOR_LOST, "the machine was restarted", &text) < 0)
+        return aq_fail_oom(err);
+    if (exit_file_is_of(run, id))
+        return 0;
+    r = fs_mkdirs(run, 0700, err);
+    return r < 0 ? r : fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err);
+}
+
+/* Nothing that was requested before still runs or may be started. */
+static int conclude_all(struct accepted_log *a, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = open(a->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = 0;
+
+    if (a->attempts.count)
+        log_warning("the machine was restarted; kernels it ended at most: %zu", a->attempts.count);
+    for (size_t i = 0; r == 0 && i < a->attempts.count; i++) {
+        const struct uuid id = id_at(a, i);
+
+        r = accepted_log_conclude(a, &id, err);
+    }
+    if (r == 0 && (fd < 0 || syncfs(fd) < 0))
+        r = aq_fail_errno(err, "sync '%s'", a->state);
+    return r;
+}
+
+int accepted_log_open(const char *state, struct accepted_log **ret, struct aq_error *err)
+{
+    struct accepted_log *a = calloc(1, sizeof(*a));
+    bool was_reboot = false;
+    int r;
+
+    if (!a)
+        return aq_fail_oom(err);
+    a->fd = -1;
+    strbuf_init(&a->noted);
+    a->state = strdup(state);
+    a->path = aq_format("%s/accepted", state);
+    r = a->state && a->path ? read_boot(a->boot, err) : aq_fail_oom(err);
+    if (r == 0)
+        r = accepted_log_read_file(a, &was_reboot, err);
+    if (r == 0)
+        r = add_directories(a, err);
+    if (r == 0 && was_reboot)
+        r = conclude_all(a, err);
+    else if (r == 0)
+        drop_forgotten(a);
+    if (r == 0)
+        r = write_anew(a, err);
+    if (r < 0)
+        accepted_log_free(a);
+    else
+        *ret = a;
+    return r;
+}
+
+void accepted_log_free(struct accepted_log *accepted)
+{
+    if (!accepted)
+        return;
+    strbuf_done(&accepted->noted);
+    map_done(&accepted->attempts);
+    aq_closep(&accepted->fd);
+    free(accepted->path);
+    free(accepted->state);
+    free(accepted);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image_record.c - one image of the store in memory */
+#include "agent/image/image_record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/image/images_internal.h"
+#include "base/clock.h"
+
+struct handle {
+    struct image image; /* first: what the world sees */
+    struct image_record *record;
+    char *reference;
+    unsigned refs;
+};
+
+/* What a program in the node's own root could read or talk to although it is
+ * none of its business, should it be allowed to as the user that it runs as.
+ */
+static const char *const host_hidden[] = {
+    "/boot",        "/etc/aliquot",     "/etc/gshadow",     "/etc/gshadow-", "/etc/shadow",
+    "/etc/shadow-", "/etc/ssh",         "/etc/ssl/private", "/etc/sudoers",  "/etc/sudoers.d",
+    "/root",        "/var/lib/aliquot", "/var/log",         "/var/spool",
+};
+
+struct image_record *image_record_new(void)
+{
+    struct image_record *record = calloc(1, sizeof(*record));
+
+    if (!record || !(record->hidden = calloc(1, sizeof(*record->hidden)))) {
+        free(record);
+        return NULL;
+    }
+    record->refs = 1;
+    return record;
+}
+
+void image_record_unref(struct image_record *record)
+{
+    if (!record || --record->refs)
+        return;
+    for (size_t i = 0; i < record->lower_count; i++)
+        free(record->lowers[i]);
+    free(record->lowers);
+    free(record->hidden);
+    free(record->digest);
+    free(record->stamp);
+    image_config_done(&record->config);
+    free(record);
+}
+
+/* A hint for the garbage collector of the next process; losing it is no harm. */
+static void mark_used(struct image_record *record)
+{
+    record->used_usec = clock_realtime_usec();
+    if (record->stamp)
+        (void)utimensat(AT_FDCWD, record->stamp, NULL, 0);
+}
+
+struct image *image_record_hold(struct image_record *record, const char *reference)
+{
+    struct handle *handle = calloc(1, sizeof(*handle));
+
+    if (!handle || !(handle->reference = strdup(reference))) {
+        free(handle);
+        return NULL;
+    }
+    handle->refs = 1;
+    handle->record = record;
+    handle->image = (struct image){
+        .reference = handle->reference,
+        .digest = record->digest,
+        .lowers = (const char *const *)record->lowers,
+        .lower_count = record->lower_count,
+        .hidden = record->hidden,
+        .config = &record->config,
+        .size_bytes = record->size_bytes,
+    };
+    record->refs++;
+    if (record->holds++ == 0)
+        images_use_changed(record->images);
+    mark_used(record);
+    return &handle->image;
+}
+
+bool image_has(const struct image *image, const char *path)
+{
+    for (size_t i = 0; i < image->lower_count; i++) {
+        AQ_CLEANUP(aq_freep) char *below = aq_format("%s%s", image->lowers[i], path);
+
+        /* a link may point to where it only leads inside: being there is enough */
+        if (below && faccessat(AT_FDCWD, below, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct image *image_ref(struct image *image)
+{
+    ((struct handle *)image)->refs++;
+    return image;
+}
+
+void image_unref(struct image *image)
+{
+    struct handle *handle = (struct handle *)image;
+
+    if (!image || --handle->refs)
+        return;
+    if (--handle->record->holds == 0)
+        images_use_changed(handle->record->images);
+    mark_used(handle->record);
+    image_record_unref(handle->record);
+    free(handle->reference);
+    free(handle);
+}
+
+static int image_record_hide(struct image_record *record, const char *state)
+{
+    size_t count = AQ_COUNT(host_hidden);
+
+    free(record->hidden);
+    record->hidden = calloc(count + 2, sizeof(*record->hidden));
+    if (!record->hidden)
+        return -ENOMEM;
+    memcpy(record->hidden, host_hidden, sizeof(host_hidden));
+    record->hidden[count] = state;
+    return 0;
+}
+
+int image_record_new_local(const struct reference *ref, const char *state,
+                           struct image_record **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(image_record_unrefp) struct image_record *record = image_record_new();
+    bool is_host = ref->form == REFERENCE_HOST;
+
+    if (!record || !(record->lowers = calloc(1, sizeof(*record->lowers)))
+        || !(record->lowers[0] = strdup(is_host ? "/" : ref->path))
+        || (is_host && image_record_hide(record, state) < 0))
+        return aq_fail_oom(err);
+    record->lower_count = 1;
+    *ret = AQ_TAKE(record);
+    return 0;
+}
+
+const char *image_phase_name(enum image_phase phase)
+{
+    static const char *const names[] = { "resolving", "fetching", "unpacking" };
+
+    return names[phase];
+}

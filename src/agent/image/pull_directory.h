@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pull_directory.h - the directory of a pull on disk; used by worker threads
+ *
+ * The directory of a pull is an OCI layout that skopeo fills. A layer that is
+ * unpacked already gets a placeholder of the blob's size there (a hole with
+ * mode 0), so that skopeo, which asks only whether a blob is there, does not
+ * fetch it again.
+ */
+#ifndef AQ_AGENT_IMAGE_PULL_DIRECTORY_H
+#define AQ_AGENT_IMAGE_PULL_DIRECTORY_H
+
+#include "agent/image/manifest.h"
+
+struct pull_layer {
+    char digest[DIGEST_TEXT_MAX]; /* of the blob */
+    int64_t size_bytes;
+    bool is_here; /* unpacked */
+};
+
+struct pull_directory {
+    char *path;
+    struct pull_layer *layers;
+    size_t layer_count;
+};
+
+/* Make the directory, remove halves of blobs, put placeholders. *ret_missing:
+ * bytes to be fetched. -ENOSPC if they and 'keep_free' do not fit, and then
+ * *ret_missing is set too.
+ */
+int pull_directory_prepare(const struct pull_directory *directory, int64_t keep_free,
+                           int64_t *ret_missing, struct aq_error *err);
+
+/* Bytes of blobs that are there, also of those that are being fetched. */
+int64_t pull_directory_measure(const struct pull_directory *directory);
+
+/* "FOLDER/blobs/sha256/HEX"; caller frees. */
+char *pull_directory_blob_path(const struct pull_directory *directory, const char *digest);
+
+/* Remove a blob that is not what it should be. */
+void pull_directory_remove_blob(const struct pull_directory *directory, const char *digest);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bootstrap.c - did the script that runs before a kernel's program fail? */
+#include "agent/kernel/bootstrap.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "monitor/log_ring.h"
+
+#define READ_MAX 4096
+#define LINES_MAX 5
+#define SHOWN_MAX 1000 /* bytes of these lines */
+
+/* The last READ_MAX bytes of the log. */
+static void bootstrap_read_log(const char *run_directory, struct strbuf *out)
+{
+    AQ_CLEANUP(aq_closep) int directory = open(run_directory, O_DIRECTORY | O_CLOEXEC);
+    AQ_CLEANUP(aq_closep) int fd = -1;
+    struct log_ring ring = { .directory = directory };
+    struct stat st;
+
+    if (directory >= 0)
+        fd = openat(directory, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return;
+    ring.fd = fd;
+    ring.len = (uint64_t)st.st_size;
+    log_ring_tail(&ring, READ_MAX, out);
+}
+
+/* Where the line begins, which something in the background may have written behind; NULL. */
+static char *bootstrap_find_line(struct strbuf *log, int exit_code)
+{
+    char line[sizeof(BOOTSTRAP_FAILED_LINE) + 12], *found = NULL;
+    size_t len = (size_t)snprintf(line, sizeof(line), BOOTSTRAP_FAILED_LINE "%d", exit_code);
+
+    for (char *at = log->data; at && (at = strstr(at, line)); at += len)
+        if (at[len] == '\n' || at[len] == '\r') /* a terminal's lines end in both */
+            found = at;
+    return found;
+}
+
+/* The last lines of the text, without what a terminal has beside letters. */
+static void bootstrap_add_lines(const char *text, size_t len, struct strbuf *why)
+{
+    size_t from = len, lines = 0;
+
+    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+        len--;
+    for (from = len; from > 0 && len - from < SHOWN_MAX; from--)
+        if (text[from - 1] == '\n' && ++lines == LINES_MAX)
+            break;
+    strbuf_adds(why, len > from ? "; its last lines:\n" : ", without output");
+    for (; from < len; from++)
+        if ((unsigned char)text[from] >= ' ' || text[from] == '\n' || text[from] == '\t')
+            strbuf_addc(why, text[from]);
+}
+
+bool bootstrap_has_failed(const char *run_directory, int exit_code, struct strbuf *why)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf log = STRBUF_INIT;
+    const char *line;
+
+    bootstrap_read_log(run_directory, &log);
+    if (!strbuf_ok(&log) || !(line = bootstrap_find_line(&log, exit_code)))
+        return false;
+    strbuf_addf(why, "the bootstrap script failed with exit status %d", exit_code);
+    bootstrap_add_lines(log.data, (size_t)(line - log.data), why);
+    return true;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* container_spec.c - the container of a kernel, from its create command and its image */
+#include "agent/kernel/container_spec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/kernel/kernel_spec.h"
+#include "agent/kernel/services.h"
+#include "agent/ssh/ssh.h"
+#include "model/session.h"
+#include "model/slot.h"
+
+#define LABEL_PREFIX "ai.backend."
+#define CLOCK_FILES 2
+#define LABEL_CORE_NAMES LABEL_PREFIX "envs.corecount"
+
+/* ---- which way it runs ---- */
+
+int container_is_wanted(const struct agent_daemon *agent, const char *image, bool *ret,
+                        struct aq_error *err)
+{
+    const char *driver = agent->settings->driver;
+    bool is_process = !image || strcmp(image, IMAGE_OF_PROCESSES) == 0;
+
+    if (strcmp(driver, "process") == 0) {
+        *ret = false;
+        return 0;
+    }
+    if (is_process && strcmp(driver, "container") == 0)
+        return aq_fail_as(err, ENOTSUP, "no-processes", "image",
+                          "this node runs containers only; name an image");
+    if (!is_process && !agent->containers)
+        return aq_fail_as(err, ENOTSUP, "no-containers", "image",
+                          "this node runs no containers: %.200s; there, 'aliquot doctor "
+                          "containers' says what to do",
+                          agent->no_containers);
+    *ret = !is_process;
+    return 0;
+}
+
+/* ---- what is in the image ---- */
+
+const char *container_find_shell(const struct image *image)
+{
+    static const char *const shells[][2] = { { "/bin/bash", "/usr/bin/bash" },
+                                             { "/bin/sh", "/usr/bin/sh" } };
+
+    for (size_t i = 0; i < AQ_COUNT(shells); i++)
+        if (image_has(image, shells[i][0]) || image_has(image, shells[i][1]))
+            return shells[i][0];
+    return NULL;
+}
+
+/* ---- what it gets ---- */
+
+static bool is_usable_core(const char *id)
+{
+    cpu_set_t allowed;
+    int core = atoi(id);
+
+    CPU_ZERO(&allowed);
+    return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && core >= 0 && core < CPU_SETSIZE
+           && CPU_ISSET(core, &allowed);
+}
+
+/* The cores of the grant; NULL if any of them is not a real one, as where an
+ * administrator offers more cores than there are.
+ */
+static const char *list_cores(const struct alloc_grant *grant, struct arena *arena)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf list = STRBUF_INIT;
+    const char *cpu = slot_name_intern("cpu", 3);
+
+    for (size_t i = 0; i < grant->count; i++) {
+        const struct grant_item *item = &grant->items[i];
+
+        if (item->slot_name != cpu)
+            continue;
+        if (!is_usable_core(item->device_id))
+            return NULL;
+        strbuf_addf(&list, "%s%s", list.len ? "," : "", item->device_id);
+    }
+    return list.len && strbuf_ok(&list) ? arena_strdup(arena, list.data) : NULL;
+}
+
+/* {"shmem": "1g"} or {"shmem": 1073741824} */
+static int read_shm(const struct msg_kernel_create *create, int64_t usual, int64_t *ret,
+                    struct aq_error *err)
+{
+    json_t *opts = create->resource_opts ? json_loads(create->resource_opts, 0, NULL) : NULL;
+    const json_t *shm = json_object_get(opts, "shmem");
+    const char *text = json_string_value(shm);
+    int r = 0;
+
+    *ret = json_is_integer(shm) ? json_integer_value(shm) : usual;
+    if (text)
+        r = slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "mem", ret, err);
+    else if (shm && !json_is_integer(shm) && !json_is_null(shm))
+        r = -EINVAL;
+    json_decref(opts);
+    if (r < 0 || *ret < 0)
+        return aq_fail_field(err, EINVAL, "resource_opts", "shmem is no size: \"64m\", \"1g\"");
+    return 0;
+}
+
+/* Of an image's labels only those that are meant for us: OCI runtimes obey annotations. */
+static bool is_passed_on(const char *key, const struct container_pair *own, size_t own_count)
+{
+    if (strncmp(key, LABEL_PREFIX, strlen(LABEL_PREFIX)) != 0)
+        return false;
+    for (size_t i = 0; i < own_count; i++)
+        if (strcmp(own[i].key, key) == 0)
+            return false;
+    return true;
+}
+
+/* Whose container it is, and what its image says. */
+static int add_labels(const struct local_kernel *k, const struct msg_kernel_create *create,
+                      const struct image_config *image, struct arena *arena,
+                      struct container_spec *c, struct aq_error *err)
+{
+    const struct agent_daemon *agent = k->agent;
+    char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
+    const struct container_pair own[] = {
+        { "ai.backend.kernel-id", arena_strdup(arena, uuid_format(&create->kernel_id, kernel)) },
+        { "ai.backend.session-id", arena_strdup(arena, uuid_format(&create->session_id, session)) },
+        { "ai.backend.agent-id", agent->settings->id },
+        { "ai.backend.owner", agent->settings->id },
+        { "ai.backend.owner-user-id", create->user_id },
+        { "ai.backend.owner-project-id", create->group_id },
+        { "ai.backend.internal.block-service-ports", "0" },
+        { SERVICE_LABEL, services_label(k, arena) },
+    };
+    size_t given = image ? image->label_count : 0;
+    struct container_pair *labels = arena_array(arena, AQ_COUNT(own) + given, sizeof(*labels));
+
+    if (!labels || !own[0].value || !own[1].value)
+        return aq_fail_oom(err);
+    c->id = own[0].value;
+    c->labels = labels;
+    for (size_t i = 0; i < AQ_COUNT(own); i++)
+        if (own[i].value)
+            labels[c->label_count++] = own[i];
+    for (size_t i = 0; i < given; i++)
+        if (is_passed_on(image->labels[i].key, own, AQ_COUNT(own)))
+            labels[c->label_count++] = (struct container_pair){ image->labels[i].key,
+                                                                image->labels[i].value };
+    return 0;
+}
+
+/* Files of the node that say what time it is where the node is. */
+static size_t add_clock(struct container_mount *mounts)
+{
+    static const char *const paths[CLOCK_FILES] = { "/etc/localtime", "/etc/timezone" };
+    struct stat st;
+    size_t n = 0;
+
+    for (size_t i = 0; i < CLOCK_FILES; i++)
+        if (stat(paths[i], &st) == 0 && S_ISREG(st.st_mode))
+            mounts[n++] = (struct container_mount){ .source = paths[i], .target = paths[i] };
+    return n;
+}
+
+struct container_mount *container_mounts(const struct local_kernel *k, const char *config,
+                                         size_t more, struct arena *arena, size_t *ret_count)
+{
+    const struct accel_attachment *attachment = &k->attachment;
+    size_t n = 0, most = attachment->mount_count + CLOCK_FILES + 1 + more;
+    struct container_mount *mounts = arena_array(arena, most, sizeof(*mounts));
+
+    if (!mounts)
+        return NULL;
+    mounts[n++] = (struct container_mount){ .source = config, .target = CONTAINER_CONFIG };
+    n += add_clock(mounts + n);
+    for (size_t i = 0; i < attachment->mount_count; i++)
+        mounts[n++] = (struct container_mount){ .source = attachment->mounts[i].source,
+                                                .target = attachment->mounts[i].target,
+                                                .may_write = attachment->mounts[i].may_write };
+    *ret_count = n;
+    return mounts;
+}
+
+/* The server; and where the image does not say which shells may be logged in to, a list. */
+static size_t add_ssh(const struct local_kernel *k, const char *config, struct arena *arena,
+                      struct container_mount *mounts)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" SSH_SHELLS, config);
+    const char *shells = path ? arena_strdup(arena, path) : NULL;
+    size_t n = ssh_mounts(k->agent->ssh, mounts);
+
+    if (shells && !image_has(k->image, "/etc/shells"))
+        mounts[n++] = (struct container_mount){ .source = shells, .target = "/etc/shells" };
+    return n;
+}
+
+static int add_mounts(const struct local_kernel *k, const struct net_info *network,
+                      const char *config, struct arena *arena, struct container_spec *c,
+                      struct aq_error *err)
+{
+    size_t n;
+    struct container_mount *mounts = container_mounts(k, config, 3 + GPU_MOUNTS + SSH_MOUNTS_MAX,
+                                                      arena, &n);
+
+    if (!mounts)
+        return aq_fail_oom(err);
+    if (network) {
+        mounts[n++] = (struct container_mount){ .source = network->hosts_path,
+                                                .target = "/etc/hosts" };
+        mounts[n++] = (struct container_mount){ .source = network->resolv_path,
+                                                .target = "/etc/resolv.conf" };
+    }
+    if (k->slice)
+        n += gpu_slice_mounts(k->slice, mounts + n);
+    if (services_have_ssh(k))
+        n += add_ssh(k, config, arena, mounts + n);
+    c->mounts = mounts;
+    c->mount_count = n;
+    return 0;
+}
+
+static int container_add_devices(const struct accel_attachment *attachment, struct arena *arena,
+                                 struct container_spec *c, struct aq_error *err)
+{
+    struct container_device *devices = arena_array(arena, attachment->node_count + 1,
+                                                   sizeof(*devices));
+
+    if (!devices)
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < attachment->node_count; i++) {
+        const struct accel_node *node = &attachment->nodes[i];
+
+        devices[i] = (struct container_device){ .source = node->source,
+                                                .target = node->target,
+                                                .may_read = node->may_read,
+                                                .may_write = node->may_write,
+                                                .may_mknod = node->may_mknod };
+    }
+    c->devices = devices;
+    c->device_count = attachment->node_count;
+    c->groups = attachment->groups;
+    c->group_count = attachment->group_count;
+    return 0;
+}
+
+static int add_hooks(const struct accel_attachment *attachment, struct arena *arena,
+                     struct container_spec *c, struct aq_error *err)
+{
+    struct container_hook *hooks = arena_array(arena, attachment->hook_count + 1, sizeof(*hooks));
+
+    if (!hooks)
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < attachment->hook_count; i++) {
+        const struct accel_hook *hook = &attachment->hooks[i];
+
+        hooks[i] = (struct container_hook){
+            .path = hook->path, .args = hook->args, .env = hook->env, .timeout = hook->timeout
+        };
+    }
+    c->hooks = hooks;
+    c->hook_count = attachment->hook_count;
+    return 0;
+}
+
+/* ---- the program in it ---- */
+
+/* Whole ones, rounded up: what programs make threads by. */
+static int64_t count_cores(const struct local_kernel *k)
+{
+    int64_t micro = slots_get(&k->slots, slot_name_intern("cpu", 3));
+
+    return micro > AMOUNT_ONE ? micro / AMOUNT_ONE + (micro % AMOUNT_ONE != 0) : 1;
+}
+
+static int specify_program(const struct local_kernel *k, const struct msg_kernel_create *create,
+                           const struct image *image, struct arena *arena, struct runtime_spec *ret,
+                           struct aq_error *err)
+{
+    static const char *const none[] = { NULL };
+    const struct kernel_spec_context place = {
+        .settings = k->agent->settings,
+        .attachment = &k->attachment,
+        .work = CONTAINER_WORK,
+        .shell = container_find_shell(image),
+        .environ = image->config && image->config->env
+                       ? (const char *const *)(uintptr_t)image->config->env
+                       : none,
+        .core_names = image->config ? image_config_label(image->config, LABEL_CORE_NAMES) : NULL,
+        .cores = count_cores(k),
+        .service_ports = image->config ? image_config_label(image->config, SERVICE_LABEL) : NULL,
+        .preopen_ports = services_opened(k, arena),
+    };
+    AQ_CLEANUP(aq_freep) char *cwd = aq_format("%s%s%s", CONTAINER_WORK, create->cwd ? "/" : "",
+                                               create->cwd ? create->cwd : "");
+    int r = kernel_spec_argv(create, &place, arena, &ret->argv, err);
+
+    if (r < 0)
+        return r;
+    ret->envp = kernel_spec_environ(create, &place, arena);
+    ret->cwd = cwd ? arena_strdup(arena, cwd) : NULL;
+    ret->tty = kernel_spec_has_terminal(create) && ret->argv[0] != NULL;
+    ret->input = kernel_spec_has_input(create);
+    return ret->envp && ret->cwd ? 0 : aq_fail_oom(err);
+}
+
+int container_specify(const struct local_kernel *k, const struct msg_kernel_create *create,
+                      const struct image *image, const char *scratch, const char *config,
+                      struct arena *arena, struct container_spec *c, struct runtime_spec *ret,
+                      struct aq_error *err)
+{
+    const struct net_info *network = k->is_connected ? net_get_info(k->network) : NULL;
+    const struct settings *settings = k->agent->settings;
+    int r;
+
+    *c = (struct container_spec){
+        .hostname = create->hostname ? create->hostname : "main1",
+        .layers = image->lowers,
+        .layer_count = image->lower_count,
+        .hidden = image->hidden,
+        .scratch = scratch,
+        .network = network ? network->namespace_path : NULL,
+        .sysfs = network ? network->sys_path : NULL,
+        .cpus = list_cores(&k->grant, arena),
+        .cpu_micro = slots_get(&k->slots, slot_name_intern("cpu", 3)),
+        .check = k->slice ? GPU_PROBE_INSIDE : NULL,
+        .home_from = services_have_ssh(k) ? CONTAINER_CONFIG "/home" : NULL,
+        .ssh = services_have_ssh(k) ? SSH_INSIDE : NULL,
+        .uid = (uid_t)settings->container_uid,
+        .gid = (gid_t)settings->container_gid,
+    };
+    r = specify_program(k, create, image, arena, ret, err);
+    if (r == 0)
+        r = read_shm(create, settings->shm_bytes, &c->shm_bytes, err);
+    if (r == 0)
+        r = add_labels(k, create, image->config, arena, c, err);
+    if (r == 0)
+        r = add_mounts(k, network, config, arena, c, err);
+    if (r == 0)
+        r = container_add_devices(&k->attachment, arena, c, err);
+    if (r == 0)
+        r = add_hooks(&k->attachment, arena, c, err);
+    if (r < 0)
+        return r;
+    ret->processes_max = (uint64_t)settings->container_processes_max;
+    ret->files_max = (uint64_t)settings->container_files_max;
+    ret->container = c;
+    ret->kept = k->slice ? gpu_slice_kept(k->slice) : NULL;
+    return 0;
+}

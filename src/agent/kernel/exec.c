@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exec.c - runs a command in a kernel's container over a stream, or gives its program input
+ * (link/exec.h)
+ */
+#include "agent/kernel/exec.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "agent/runtime/runner_client.h"
+#include "link/exec.h"
+
+struct exec {
+    struct runner_command *command;
+    const struct exec_ops *ops;
+    void *data;
+    struct strbuf held; /* a frame that is not whole yet */
+    int full;           /* of the frames of one call: 1 = the command's input is */
+};
+
+/* ---- from the command ---- */
+
+static void exec_put(struct exec *e, enum exec_type type, const void *bytes, size_t len)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
+
+    exec_frame_add(&frame, type, bytes, len);
+    if (strbuf_ok(&frame) && e->ops->on_bytes(e->data, frame.data, frame.len))
+        runner_command_pause(e->command, true);
+}
+
+static void exec_on_started(void *data)
+{
+    exec_put(data, EXEC_STARTED, NULL, 0);
+}
+
+static void exec_on_output(void *data, bool is_errors, const char *bytes, size_t len)
+{
+    exec_put(data, is_errors ? EXEC_ERRORS : EXEC_OUTPUT, bytes, len);
+}
+
+static void exec_on_drain(void *data)
+{
+    struct exec *e = data;
+
+    e->ops->on_drain(e->data);
+}
+
+static void exec_on_ended(void *data, int status)
+{
+    int signum = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    const unsigned char bytes[] = {
+        (unsigned char)(signum ? 128 + signum : WEXITSTATUS(status)),
+        (unsigned char)signum,
+    };
+    struct exec *e = data;
+
+    exec_put(e, EXEC_ENDED, bytes, sizeof(bytes));
+    e->ops->on_end(e->data);
+}
+
+void exec_add_failure(struct strbuf *out, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf bytes = STRBUF_INIT;
+    const char *kind = err->code == ENOENT ? "no-such-program"
+                       : err->kind         ? err->kind
+                                           : "exec-failed";
+
+    strbuf_add(&bytes, kind, strlen(kind) + 1);
+    strbuf_adds(&bytes, err->text);
+    exec_frame_add(out, EXEC_FAILED, bytes.data, bytes.len);
+}
+
+static void exec_on_failed(void *data, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
+    struct exec *e = data;
+
+    exec_add_failure(&frame, err);
+    if (strbuf_ok(&frame))
+        (void)e->ops->on_bytes(e->data, frame.data, frame.len);
+    e->ops->on_end(e->data);
+}
+
+/* ---- to the command ---- */
+
+static int exec_on_frame(void *data, enum exec_type type, const char *bytes, size_t len)
+{
+    struct exec *e = data;
+    int r = 0;
+
+    if (type == EXEC_INPUT)
+        r = runner_command_input(e->command, bytes, len);
+    else if (type == EXEC_END_INPUT)
+        runner_command_end_input(e->command);
+    e->full |= r == 1;
+    return r < 0 && r != -EPIPE ? r : 0; /* one that has ended needs no input */
+}
+
+int exec_take(struct exec *exec, const char *bytes, size_t len)
+{
+    int r;
+
+    exec->full = 0;
+    r = exec_frames_read(&exec->held, bytes, len, exec_on_frame, exec);
+    return r < 0 ? r : exec->full;
+}
+
+void exec_resume(struct exec *exec)
+{
+    runner_command_pause(exec->command, false);
+}
+
+void exec_resize(struct exec *exec, uint16_t rows, uint16_t cols)
+{
+    runner_command_resize(exec->command, rows, cols);
+}
+
+void exec_signal(struct exec *exec, int signum)
+{
+    runner_command_signal(exec->command, signum);
+}
+
+/* ---- the start ---- */
+
+/* What the JSON text says; strings are borrowed from 'json'. */
+struct exec_wanted {
+    json_t *json;
+    const char **argv;
+    char **envp;
+    struct runner_command_spec spec;
+};
+
+static void wanted_done(struct exec_wanted *w)
+{
+    for (size_t i = 0; i < w->spec.envc; i++)
+        free(w->envp[i]);
+    free(w->envp);
+    free(w->argv);
+    json_decref(w->json);
+}
+
+static int read_argv(struct exec_wanted *w, struct aq_error *err)
+{
+    const json_t *list = json_object_get(w->json, "argv"), *word;
+    size_t i;
+
+    w->argv = calloc(json_array_size(list) + 1, sizeof(*w->argv));
+    if (!w->argv)
+        return aq_fail_oom(err);
+    json_array_foreach((json_t *)list, i, word) {
+        if (!json_is_string(word))
+            return aq_fail_field(err, EINVAL, "argv", "an argument is no text");
+        w->argv[w->spec.argc++] = json_string_value(word);
+    }
+    w->spec.argv = w->argv;
+    return 0;
+}
+
+static int read_env(struct exec_wanted *w, struct aq_error *err)
+{
+    json_t *env = json_object_get(w->json, "env"), *value;
+    const char *name;
+
+    w->envp = calloc(json_object_size(env) + 1, sizeof(*w->envp));
+    if (!w->envp)
+        return aq_fail_oom(err);
+    json_object_foreach(env, name, value) {
+        if (!json_is_string(value) || !name[0] || strchr(name, '='))
+            return aq_fail_field(err, EINVAL, "env", "a variable is no text");
+        w->envp[w->spec.envc] = aq_format("%s=%s", name, json_string_value(value));
+        if (!w->envp[w->spec.envc])
+            return aq_fail_oom(err);
+        w->spec.envc++;
+    }
+    w->spec.envp = (const char *const *)w->envp;
+    return 0;
+}
+
+static int read_wanted(const struct msg_stream_open *open, struct exec_wanted *w,
+                       struct aq_error *err)
+{
+    int r;
+
+    w->json = json_loads(open->command ? open->command : "{}", 0, NULL);
+    if (!json_is_object(w->json))
+        return aq_fail_field(err, EINVAL, "command", "the command is no JSON object");
+    w->spec = (struct runner_command_spec){
+        .cwd = json_string_value(json_object_get(w->json, "cwd")),
+        .tty = open->tty,
+        .has_input = open->input,
+        .rows = (uint16_t)AQ_MIN(open->rows, UINT16_MAX),
+        .cols = (uint16_t)AQ_MIN(open->cols, UINT16_MAX),
+    };
+    r = read_argv(w, err);
+    return r < 0 ? r : read_env(w, err);
+}
+
+int exec_new(struct runtime_kernel *run, const struct msg_stream_open *open,
+             const struct exec_ops *ops, void *data, struct exec **ret, struct aq_error *err)
+{
+    static const struct runner_command_ops command_ops = {
+        .on_started = exec_on_started,
+        .on_output = exec_on_output,
+        .on_drain = exec_on_drain,
+        .on_ended = exec_on_ended,
+        .on_failed = exec_on_failed,
+    };
+    struct exec *e = calloc(1, sizeof(*e));
+    struct exec_wanted wanted = { .json = NULL };
+    int r;
+
+    if (!e)
+        return aq_fail_oom(err);
+    strbuf_init(&e->held);
+    e->ops = ops;
+    e->data = data;
+    r = read_wanted(open, &wanted, err);
+    if (r == 0)
+        r = strcmp(open->kind, "input") == 0
+                ? runtime_feed(run, &command_ops, e, &e->command, err)
+                : runtime_exec(run, &wanted.spec, &command_ops, e, &e->command, err);
+    wanted_done(&wanted);
+    if (r < 0)
+        exec_free(e);
+    else
+        *ret = e;
+    return r;
+}
+
+void exec_free(struct exec *exec)
+{
+    if (!exec)
+        return;
+    runner_command_free(exec->command);
+    strbuf_done(&exec->held);
+    free(exec);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel.c - the states of one kernel, and the next step from each */
+#include "agent/kernel/kernel_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/kernel/bootstrap.h"
+#include "agent/kernel/devices.h"
+#include "agent/kernel/kernel_spec.h"
+#include "agent/kernel/prerequisites.h"
+#include "agent/stat/kernel_stat.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "model/session.h"
+#include "monitor/protocol.h"
+
+/* ---- the table ---- */
+
+struct local_kernel *kernel_find(struct agent_daemon *agent, const struct uuid *id)
+{
+    return map_get(&agent->kernels, id->bytes, sizeof(id->bytes));
+}
+
+struct local_kernel *kernel_add(struct agent_daemon *agent, const struct uuid *id)
+{
+    struct local_kernel *k = calloc(1, sizeof(*k));
+
+    if (!k || map_set(&agent->kernels, id->bytes, sizeof(id->bytes), k) < 0) {
+        free(k);
+        return NULL;
+    }
+    k->agent = agent;
+    k->id = *id;
+    k->state = MSG_KERNEL_CREATING;
+    k->at_usec = clock_realtime_usec();
+    return k;
+}
+
+void kernel_drop(struct local_kernel *k)
+{
+    (void)map_remove(&k->agent->kernels, k->id.bytes, sizeof(k->id.bytes));
+    kernel_stop_resizing(k);
+    devices_release(k);
+    prerequisites_release(k);
+    kernel_stat_free(k->stat);
+    runtime_release(k->run);
+    free(k->image_name);
+    free(k->user_id);
+    free(k->project_id);
+    free(k->hostname);
+    free(k->preopen_ports);
+    free(k->service_ports);
+    slots_done(&k->slots);
+    free(k->alloc);
+    free(k->slots_text);
+    free(k->reason);
+    free(k->error_field);
+    free(k->error_text);
+    free(k->limit_violations);
+    free(k);
+}
+
+bool kernel_is_final(const struct local_kernel *k)
+{
+    return k->state == MSG_KERNEL_TERMINATED || k->state == MSG_KERNEL_ERROR;
+}
+
+/* ---- reports ---- */
+
+void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret)
+{
+    *ret = (struct msg_kernel_status){
+        .kernel_id = k->id,
+        .session_id = k->session_id,
+        .attempt = k->attempt,
+        .state = k->state,
+        .reason = k->reason,
+        .has_exit = k->has_exit,
+        .exit_code = k->exit_code,
+        .alloc = k->alloc,
+        .slots = k->slots_text,
+        .service_ports = k->service_ports,
+        .error_kind = k->error_kind,
+        .error_field = k->error_field,
+        .error_text = k->error_text,
+        .limit_violation = k->limit_violations,
+        .at_usec = k->at_usec,
+    };
+    kernel_describe_resizing(k, ret);
+}
+
+void kernel_report(const struct local_kernel *k)
+{
+    struct message msg = { .type = MSG_KERNEL_STATUS };
+
+    kernel_describe(k, &msg.kernel_status);
+    agent_send(k->agent, &msg);
+}
+
+void kernel_enter(struct local_kernel *k, enum msg_kernel_state state, int64_t at_usec)
+{
+    k->state = state;
+    k->at_usec = at_usec ? at_usec : clock_realtime_usec();
+    kernel_report(k);
+}
+
+void kernel_set_text(char **place, const char *text)
+{
+    free(*place);
+    *place = text && text[0] ? strdup(text) : NULL; /* for users: absent if memory is short */
+}
+
+void kernel_note_error(struct local_kernel *k, const struct aq_error *err)
+{
+    k->error_kind = err->kind ? err->kind : REASON_FAILED_TO_CREATE;
+    kernel_set_text(&k->error_field, err->field);
+    kernel_set_text(&k->error_text, err->text);
+    if (!k->reason)
+        kernel_set_text(&k->reason, REASON_FAILED_TO_CREATE);
+}
+
+/* ---- its life ---- */
+
+int kernel_take_spec(struct local_kernel *k, const struct msg_kernel_create *create,
+                     struct aq_error *err)
+{
+    struct slots slots = { .items = NULL };
+    int r = kernel_spec_check(create, err);
+
+    if (r == 0)
+        r = slots_from_text(create->slots, strlen(create->slots), NULL, &slots, err);
+    if (r < 0)
+        return r;
+    slots_done(&k->slots);
+    k->slots = slots;
+    kernel_set_text(&k->image_name, create->image);
+    kernel_set_text(&k->hostname, create->hostname);
+    kernel_set_text(&k->preopen_ports, create->preopen_ports);
+    k->is_main = !create->role || strcmp(create->role, "main") == 0;
+    kernel_set_text(&k->user_id, create->user_id);
+    kernel_set_text(&k->project_id, create->group_id);
+    k->session_id = create->session_id;
+    k->has_ssh_seed = create->ssh_seed != NULL;
+    k->is_interactive = create->session_type && strcmp(create->session_type, "interactive") == 0;
+    k->has_bootstrap = create->bootstrap != NULL;
+    k->is_batch = create->session_type && strcmp(create->session_type, "batch") == 0;
+    return 0;
+}
+
+static void on_running(void *data, int64_t started_usec)
+{
+    struct local_kernel *k = data;
+
+    AQ_FAULT("agent.running.seen");
+    if (!k->is_attached) /* an agent before us started it */
+        prerequisites_adopt_slice(k);
+    if (k->state == MSG_KERNEL_CREATING && k->run_attempt == k->attempt)
+        kernel_enter(k, MSG_KERNEL_RUNNING, started_usec);
+}
+
+static void kernel_on_ended(void *data, const struct runtime_exit *exit)
+{
+    kernel_end(data, exit);
+}
+
+const struct runtime_events kernel_run_events = { .on_running = on_running,
+                                                  .on_ended = kernel_on_ended };
+
+/* ---- shutdown ---- */
+
+/* What the manager calls it. */
+static const char *kernel_reason_of(const struct local_kernel *k, const struct runtime_exit *exit)
+{
+    if (strcmp(exit->reason, MONITOR_TERMINATED) == 0)
+        return k->reason ? k->reason : REASON_USER_REQUESTED;
+    if (strcmp(exit->reason, MONITOR_TIMEOUT) == 0)
+        return REASON_TASK_TIMEOUT;
+    if (strcmp(exit->reason, MONITOR_OUT_OF_MEMORY) == 0)
+        return REASON_OUT_OF_MEMORY;
+    if (strcmp(exit->reason, MONITOR_LOST) == 0)
+        return REASON_MONITOR_LOST;
+    if (strcmp(exit->reason, MONITOR_NOT_STARTED) == 0)
+        return REASON_FAILED_TO_START;
+    if (!k->is_batch)
+        return REASON_SELF_TERMINATED;
+    return exit->has_code && exit->code == 0 ? REASON_TASK_FINISHED : REASON_TASK_FAILED;
+}
+
+/* A program that failed, or was ended by a signal, after its slice of a GPU was full. */
+static bool was_gpu_full(const struct local_kernel *k, const struct runtime_exit *exit,
+                         struct strbuf *why)
+{
+    bool has_failed = strcmp(exit->reason, MONITOR_SIGNALLED) == 0
+                      || (strcmp(exit->reason, MONITOR_EXITED) == 0 && exit->code != 0);
+
+    return has_failed && k->slice && gpu_slice_was_full(k->slice, why);
+}
+
+/* It ended before its program was started, by the script that comes first. */
+static bool has_bootstrap_failed(const struct local_kernel *k, const struct runtime_exit *exit,
+                                 struct strbuf *why)
+{
+    AQ_CLEANUP(aq_freep) char *directory = NULL;
+
+    if (!k->has_bootstrap || strcmp(exit->reason, MONITOR_EXITED) != 0 || exit->code == 0)
+        return false;
+    directory = disk_worker_run_path(k->agent->disk, &k->id,
+                                     k->run_attempt ? k->run_attempt : k->attempt);
+    return directory && bootstrap_has_failed(directory, exit->code, why);
+}
+
+static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *exit)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf why = STRBUF_INIT;
+    bool never_ran = strcmp(exit->reason, MONITOR_NOT_STARTED) == 0;
+    const char *reason = has_bootstrap_failed(k, exit, &why) ? REASON_BOOTSTRAP_FAILED
+                         : was_gpu_full(k, exit, &why)       ? REASON_GPU_OUT_OF_MEMORY
+                                                             : kernel_reason_of(k, exit);
+
+    if (reason != k->reason)
+        kernel_set_text(&k->reason, reason);
+    k->has_exit = exit->has_code;
+    k->exit_code = exit->code;
+    if (never_ran && !k->error_kind)
+        k->error_kind = REASON_FAILED_TO_START;
+    if (strcmp(reason, REASON_BOOTSTRAP_FAILED) == 0)
+        k->error_kind = REASON_BOOTSTRAP_FAILED;
+    if (!k->error_text)
+        kernel_set_text(&k->error_text, why.len ? why.data : exit->text);
+    devices_release(k);
+    prerequisites_release(k);
+    kernel_stat_free(AQ_TAKE(k->stat));
+    kernel_enter(k, never_ran || k->is_unreadable ? MSG_KERNEL_ERROR : MSG_KERNEL_TERMINATED,
+                 exit->ended_usec);
+    AQ_FAULT("agent.exit.reported");
+}
+
+void kernel_end(struct local_kernel *k, const struct runtime_exit *exit)
+{
+    bool was_older = k->run && k->run_attempt < k->attempt;
+
+    streams_kernel_ended(k->agent, &k->id);
+    if (!was_older)
+        kernel_conclude(k, exit);
+    runtime_release(AQ_TAKE(k->run));
+    k->run_attempt = 0;
+    if (was_older && k->state == MSG_KERNEL_RESTARTING)
+        kernel_enter(k, MSG_KERNEL_CREATING, 0);
+    if (was_older)
+        kernel_step(k);
+}
+
+static void on_concluded(void *data, const struct disk_job *job, const struct aq_error *err)
+{
+    const struct runtime_exit exit = { .reason = job->reason, .text = job->text };
+    struct local_kernel *k = kernel_find(data, &job->id);
+
+    if (!k || !k->is_concluding)
+        return;
+    k->is_concluding = false;
+    if (err->code)
+        log_error("the end of a kernel is not recorded: %s", err->text);
+    kernel_end(k, &exit);
+}
+
+/* It ends and was never started: say so in its directory first, so that no later
+ * process of the agent starts it. 'reason' is static.
+ */
+static void end_unstarted(struct local_kernel *k, const char *reason, const char *text)
+{
+    struct disk_job job = { .action = DISK_CONCLUDE,
+                            .id = k->id,
+                            .attempt = k->attempt,
+                            .reason = reason,
+                            .text = strdup(text),
+                            .on_done = on_concluded,
+                            .data = k->agent };
+    struct aq_error err = { 0 };
+
+    if (k->is_concluding) {
+        free(job.text);
+        return;
+    }
+    k->is_concluding = job.text && disk_worker_add(k->agent->disk, &job, &err) == 0;
+    if (!k->is_concluding)
+        log_error("memory is short: the end of a kernel waits");
+}
+
+void kernel_fail(struct local_kernel *k, const struct aq_error *err)
+{
+    kernel_note_error(k, err);
+    end_unstarted(k, MONITOR_NOT_STARTED, err->text);
+}
+
+/* What spec.json says becomes what is wanted. */
+static int take_saved_spec(struct local_kernel *k, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "spec.json");
+    struct message msg;
+    int r = path ? kernel_spec_read(path, &msg, err) : aq_fail_oom(err);
+
+    if (r < 0)
+        return r;
+    r = kernel_take_spec(k, &msg.kernel_create, err);
+    message_done(&msg);
+    return r < 0 ? r : devices_ensure(k, err);
+}
+
+/* Its devices first, then the program. */
+static void kernel_begin(struct local_kernel *k)
+{
+    struct aq_error err = { 0 };
+    bool is_new = !k->is_described && !k->is_attached && !k->attaching && !k->is_describing;
+    int r = is_new ? take_saved_spec(k, &err) : 0;
+
+    if (r == 0 && !k->is_described)
+        r = devices_prepare(k, &err);
+    if (r == 0 && !k->is_described)
+        r = prerequisites_prepare(k, &err);
+    if (r == -EINPROGRESS)
+        return;
+    if (r == 0)
+        r = kernel_launch(k, &err);
+    if (r < 0)
+        kernel_fail(k, &err);
+}
+
+void kernel_step(struct local_kernel *k)
+{
+    if (kernel_is_final(k) || k->agent->is_rejected)
+        return;
+    if (k->run && (k->wants_end || k->run_attempt < k->attempt))
+        runtime_terminate(k->run, k->grace_usec);
+    else if (k->run || !k->is_saved)
+        return;
+    else if (k->wants_end)
+        end_unstarted(k, MONITOR_TERMINATED, "ended before it was started");
+    else if (!k->is_concluding)
+        kernel_begin(k);
+}
+
+int kernel_adopt(struct local_kernel *k, int64_t attempt, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *directory = disk_worker_run_path(k->agent->disk, &k->id, attempt);
+    int r;
+
+    if (!directory)
+        return aq_fail_oom(err);
+    r = runtime_adopt(k->is_container ? k->agent->containers : k->agent->runtime, directory,
+                      &kernel_run_events, k, &k->run, err);
+    if (r == 0)
+        k->run_attempt = attempt;
+    return r;
+}

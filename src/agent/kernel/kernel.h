@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel.h - one kernel on this node, from the command to forgetting it
+ *
+ *   create -> (devices, directory durable) -> CREATING -> RUNNING -> TERMINATED
+ *                                             |    TERMINATING ^  | forget -> gone
+ *                                             +-> ERROR           +
+ *
+ * Level-triggered: kernel_step() looks at what is wanted (attempt, end) and
+ * at what is (directory, running attempt) and does the next thing. Every change
+ * of state is reported; the same facts are in each heartbeat.
+ */
+#ifndef AQ_AGENT_KERNEL_KERNEL_H
+#define AQ_AGENT_KERNEL_KERNEL_H
+
+#include "agent/agent_internal.h"
+#include "link/message.h"
+
+struct local_kernel {
+    struct agent_daemon *agent;
+    struct uuid id, session_id;
+    int64_t attempt;     /* wanted, as in spec.json once is_saved */
+    int64_t run_attempt; /* of 'run' */
+    enum msg_kernel_state state;
+    bool is_batch;
+    bool has_bootstrap; /* a script runs before its program */
+    bool is_container;
+    char *image_name;                    /* as requested; NULL = none */
+    struct image_request *image_request; /* the image is on its way */
+    int64_t image_told_usec;             /* monotonic: the manager was told how far it is */
+    struct image *image;                 /* of a container: held until its end */
+    struct gpu_slice *slice;             /* what holds it to its parts of GPUs; NULL = none */
+    struct net_endpoint *network;        /* as well */
+    bool is_connected;                   /* the network is there */
+    char *hostname;                      /* as requested; NULL = none */
+    char *preopen_ports;                 /* JSON, as requested; NULL = none */
+    bool is_main;                        /* of its session: it has the image's services */
+    bool has_ssh_seed;                   /* its session is one that has SSH */
+    bool is_interactive;
+    char *service_ports; /* JSON of what is published, for reports; NULL = nothing */
+    bool is_saved;       /* the command of 'attempt' is durable */
+    bool is_described;   /* and so is what the runtime starts */
+    bool is_unreadable;  /* spec.json is damaged: it can only end */
+    bool wants_end;
+    bool is_concluding; /* its end before the start is being recorded */
+    int64_t grace_usec;
+    char *reason; /* of the end; NULL = none yet */
+    struct slots slots;
+    char *user_id, *project_id;         /* of its owner, as requested; NULL = not said */
+    struct kernel_stat *stat;           /* what it is measured by; NULL = not open */
+    struct alloc_grant grant;           /* count 0 = nothing held */
+    struct accel_attachment attachment; /* what its devices need, if is_attached; devices.h */
+    struct accel_call *attaching;       /* the plugins are being asked */
+    bool is_describing;                 /* and what they said is being written */
+    bool is_attached;
+    char *alloc;      /* JSON of the latest grant, for reports */
+    char *slots_text; /* JSON of what it holds, if that has parts of GPUs; NULL = not told */
+    struct resizing *resizing; /* other amounts that it is to hold, or may; resize.c */
+    struct runtime_kernel *run;
+    bool has_exit;
+    int exit_code;
+    const char *error_kind; /* static */
+    char *error_field, *error_text;
+    char *limit_violations;  /* limit_violation.c: what was found of this attempt; NULL = nothing */
+    int64_t at_usec;         /* when 'state' began */
+    struct receipt *receipt; /* of the message whose command is being saved */
+};
+
+struct local_kernel *kernel_find(struct agent_daemon *agent, const struct uuid *id);
+/* A kernel in the table; NULL if memory is short. */
+struct local_kernel *kernel_add(struct agent_daemon *agent, const struct uuid *id);
+/* Out of the table; its directory stays. */
+void kernel_drop(struct local_kernel *k);
+
+/* Take slots, type and ids from a command. */
+int kernel_take_spec(struct local_kernel *k, const struct msg_kernel_create *create,
+                     struct aq_error *err);
+/* Do the next thing. */
+void kernel_step(struct local_kernel *k);
+/* It cannot be started. */
+void kernel_fail(struct local_kernel *k, const struct aq_error *err);
+/* The config files of its directory as command and devices decide them, into 'job'. */
+int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_create *create,
+                           struct disk_job *job, struct aq_error *err);
+/* Take up a directory that was found; 'attempt' of its run directories. */
+int kernel_adopt(struct local_kernel *k, int64_t attempt, struct aq_error *err);
+/* ---- resize.c ---- */
+
+/* What it holds goes into reports from now on, if it can change. */
+void kernel_tell_slots(struct local_kernel *k);
+/* It ends, or its next attempt begins: it keeps what it has. */
+void kernel_stop_resizing(struct local_kernel *k);
+/* What the map holds for it beside k->grant; NULL = nothing. */
+const struct alloc_grant *kernel_reserved(const struct local_kernel *k);
+/* What it could hold, if that is certain, into a report. */
+void kernel_describe_resizing(const struct local_kernel *k, struct msg_kernel_status *ret);
+/* A former process of the agent had made certain that it could hold other amounts: go on
+ * with that. After its devices are known.
+ */
+void kernel_recover_resizing(struct local_kernel *k);
+
+/* ---- kernel.c ---- */
+
+/* Its attempt has ended; reported. */
+void kernel_end(struct local_kernel *k, const struct runtime_exit *exit);
+
+void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret);
+void kernel_report(const struct local_kernel *k);
+bool kernel_is_final(const struct local_kernel *k);
+
+/* ---- commands of the manager ---- */
+
+void kernel_on_create(struct agent_daemon *agent, uint64_t seq,
+                      const struct msg_kernel_create *create);
+void kernel_on_destroy(struct agent_daemon *agent, const struct msg_kernel_destroy *destroy);
+void kernel_on_restart(struct agent_daemon *agent, uint64_t seq,
+                       const struct msg_kernel_restart *restart);
+void kernel_on_resize(struct agent_daemon *agent, const struct msg_kernel_resize *resize);
+void kernel_on_forget(struct agent_daemon *agent, const struct msg_kernel_forget *forget);
+
+#endif

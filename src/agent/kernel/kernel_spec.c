@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_spec.c - checks and keeps a kernel.create message; command line and environment from it */
+#include "agent/kernel/kernel_spec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/kernel/bootstrap.h"
+#include "alloc/resource_txt.h"
+#include "base/fs.h"
+#include "base/vec.h"
+
+#define SPEC_MAX (4u << 20)
+
+/* Below the work directory: relative, and never upwards. */
+static bool is_inner_path(const char *path)
+{
+    if (path[0] == '/')
+        return false;
+    for (const char *at = path; at; at = strchr(at, '/')) {
+        at += *at == '/';
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+            return false;
+    }
+    return true;
+}
+
+int kernel_spec_check(const struct msg_kernel_create *create, struct aq_error *err)
+{
+    if (create->cwd && !is_inner_path(create->cwd))
+        return aq_fail_field(err, EINVAL, "cwd", "'%s' is not below the work folder", create->cwd);
+    return 0;
+}
+
+int kernel_spec_write(const struct msg_kernel_create *create, int64_t attempt, char **ret,
+                      struct aq_error *err)
+{
+    struct message msg = { .type = MSG_KERNEL_CREATE, .kernel_create = *create };
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int r;
+
+    msg.kernel_create.attempt = attempt;
+    r = message_encode(&msg, &text, err);
+    if (r < 0)
+        return r;
+    *ret = strbuf_steal(&text);
+    return *ret ? 0 : aq_fail_oom(err);
+}
+
+int kernel_spec_read(const char *path, struct message *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct message msg;
+    int r = fs_read(AT_FDCWD, path, SPEC_MAX, &text, err);
+
+    if (r == 0)
+        r = message_decode(text.data, text.len, &msg, err);
+    if (r < 0)
+        return r;
+    if (msg.type != MSG_KERNEL_CREATE) {
+        message_done(&msg);
+        return aq_fail(err, EINVAL, "'%s' does not hold an order", path);
+    }
+    *ret = msg;
+    return 0;
+}
+
+static int tell_mounts(const struct kernel_spec_resources *held, struct arena *arena,
+                       struct resource_txt *file, struct aq_error *err)
+{
+    struct resource_mount *told = arena_array(arena, held->mount_count + 1, sizeof(*told));
+
+    if (!told)
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < held->mount_count; i++) {
+        const struct container_mount *m = &held->mounts[i];
+
+        if (!strpbrk(m->source, ",:") && !strpbrk(m->target, ",:"))
+            told[file->mount_count++] = (struct resource_mount){
+                .source = m->source, .target = m->target, .perm = m->may_write ? "rw" : "ro"
+            };
+    }
+    file->mounts = told;
+    return 0;
+}
+
+int kernel_spec_write_resource(const struct kernel_spec_resources *held,
+                               const struct slot_types *types, char **ret, struct aq_error *err)
+{
+    struct resource_txt file = { .scratch_bytes = held->scratch_bytes,
+                                 .slots = *held->slots,
+                                 .grant = *held->grant,
+                                 .pairs = held->attachment->pairs,
+                                 .pair_count = held->attachment->pair_count,
+                                 .container_id = held->container_id };
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    int r = tell_mounts(held, &arena, &file, err);
+
+    if (r == 0)
+        r = resource_txt_write(&file, types, &text, err);
+    if (r < 0)
+        return r;
+    *ret = strbuf_steal(&text);
+    return *ret ? 0 : aq_fail_oom(err);
+}
+
+struct kernel_spec_context kernel_spec_host_context(const struct settings *settings,
+                                                    const char *work,
+                                                    const struct accel_attachment *attachment)
+{
+    const char *shell = settings->shell                  ? settings->shell
+                        : access("/bin/bash", X_OK) == 0 ? "/bin/bash"
+                                                         : "/bin/sh";
+
+    return (struct kernel_spec_context){
+        .settings = settings, .work = work, .shell = shell, .attachment = attachment
+    };
+}
+
+/* ---- arguments ---- */
+
+/* One word of a command into 'out'; where the next begins, NULL = not without a shell. */
+static const char *take_word(const char *at, struct strbuf *out)
+{
+    while (*at && !strchr(" \t\n", *at)) {
+        const char *end;
+
+        if (strchr("|&;<>()$`*?[#~!{}", *at))
+            return NULL;
+        if (*at == '\\' && at[1]) {
+            strbuf_addc(out, at[1]);
+            at += 2;
+        } else if (*at == '\'' || *at == '"') {
+            end = strchr(at + 1, *at);
+            if (!end || (*at == '"' && memchr(at, '$', (size_t)(end - at))))
+                return NULL;
+            strbuf_add(out, at + 1, (size_t)(end - at - 1));
+            at = end + 1;
+        } else {
+            strbuf_addc(out, *at++);
+        }
+    }
+    return at + strspn(at, " \t\n");
+}
+
+static int split_command(const char *command, struct arena *arena, const char *const **ret,
+                         struct aq_error *err)
+{
+    const char **argv = arena_array(arena, strlen(command) / 2 + 2, sizeof(*argv));
+    const char *at = command + strspn(command, " \t\n");
+    size_t count = 0;
+
+    while (argv && *at) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf word = STRBUF_INIT;
+
+        at = take_word(at, &word);
+        if (!at)
+            return aq_fail_kind(err, ENOTSUP, "no-shell",
+                                "the image has no shell, which '%.100s' needs", command);
+        argv[count] = strbuf_ok(&word) ? arena_strdup(arena, word.data) : NULL;
+        if (!argv[count++])
+            return aq_fail_oom(err);
+    }
+    if (!argv)
+        return aq_fail_oom(err);
+    *ret = argv;
+    return 0;
+}
+
+bool kernel_spec_has_terminal(const struct msg_kernel_create *create)
+{
+    return !create->command || (create->input && strcmp(create->input, KERNEL_INPUT_TERMINAL) == 0);
+}
+
+bool kernel_spec_has_input(const struct msg_kernel_create *create)
+{
+    return create->command && create->input && strcmp(create->input, KERNEL_INPUT_STREAM) == 0;
+}
+
+int kernel_spec_argv(const struct msg_kernel_create *create,
+                     const struct kernel_spec_context *place, struct arena *arena,
+                     const char *const **ret, struct aq_error *err)
+{
+    const char **argv = arena_array(arena, 7, sizeof(*argv));
+    size_t n = 0;
+
+    if (!argv)
+        return aq_fail_oom(err);
+    *ret = argv;
+    if (!place->shell && create->bootstrap)
+        return aq_fail_as(err, ENOTSUP, "no-shell", "bootstrap",
+                          "the image has no shell, which a bootstrap script needs");
+    if (!place->shell)
+        return create->command ? split_command(create->command, arena, ret, err) : 0;
+    if (!create->command && !create->bootstrap) {
+        argv[0] = place->shell;
+        argv[1] = "-l";
+        return 0;
+    }
+    argv[n++] = "/bin/sh";
+    argv[n++] = "-c";
+    if (!create->bootstrap) {
+        argv[n++] = create->command;
+        return 0;
+    }
+    argv[n++] = create->command ? BOOTSTRAP_COMMAND "exec /bin/sh -c \"$2\""
+                                : BOOTSTRAP_COMMAND "exec \"$2\" -l";
+    argv[n++] = "sh";
+    argv[n++] = create->bootstrap;
+    argv[n++] = create->command ? create->command : place->shell;
+    return 0;
+}
+
+/* ---- environment ---- */
+
+struct environ {
+    struct arena *arena;
+    const char **items; /* in a growing array, moved to the arena at the end */
+    size_t count, cap;
+    bool failed;
+};
+
+static void kernel_spec_set_variable(struct environ *env, const char *name, const char *value)
+{
+    size_t name_len = strlen(name), value_len = strlen(value), at = 0;
+    char *item = arena_alloc(env->arena, name_len + value_len + 2);
+
+    if (!item || !vec_grow(&env->items, &env->cap, env->count + 2, sizeof(*env->items))) {
+        env->failed = true;
+        return;
+    }
+    memcpy(item, name, name_len);
+    item[name_len] = '=';
+    memcpy(item + name_len + 1, value, value_len + 1);
+    while (at < env->count && strncmp(env->items[at], item, name_len + 1) != 0)
+        at++;
+    env->items[at] = item;
+    env->count += at == env->count;
+    env->items[env->count] = NULL;
+}
+
+/* NULL if it is not set. */
+static const char *kernel_spec_get_variable(const struct environ *env, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < env->count; i++)
+        if (strncmp(env->items[i], name, len) == 0 && env->items[i][len] == '=')
+            return env->items[i] + len + 1;
+    return NULL;
+}
+
+static void set_optional(struct environ *env, const char *name, const char *value)
+{
+    if (value)
+        kernel_spec_set_variable(env, name, value);
+}
+
+static void kernel_spec_set_number(struct environ *env, const char *name, int64_t value)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%" PRId64, value);
+    kernel_spec_set_variable(env, name, text);
+}
+
+static void kernel_spec_set_defaults(struct environ *env, const struct msg_kernel_create *create,
+                                     const struct kernel_spec_context *place)
+{
+    const char *lang = place->environ ? NULL : getenv("LANG"), *user = place->settings->user;
+
+    kernel_spec_set_variable(env, "PATH",
+                             "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    kernel_spec_set_variable(env, "LANG", lang ? lang : "C.UTF-8");
+    for (const char *const *item = place->environ; item && *item; item++) {
+        AQ_CLEANUP(aq_freep) char *name = strndup(*item, strcspn(*item, "="));
+
+        if (name && (*item)[strlen(name)] == '=')
+            kernel_spec_set_variable(env, name, *item + strlen(name) + 1);
+    }
+    kernel_spec_set_variable(env, "HOME", place->work);
+    set_optional(env, "SHELL", place->shell);
+    user = user && !place->environ ? user : "work";
+    kernel_spec_set_variable(env, "USER", user);
+    kernel_spec_set_variable(env, "LOGNAME", user);
+    if (kernel_spec_has_terminal(create))
+        kernel_spec_set_variable(env, "TERM", "xterm-256color");
+}
+
+static void kernel_spec_set_groups(struct environ *env, const struct accel_attachment *attachment)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    for (size_t i = 0; i < attachment->group_count; i++)
+        strbuf_addf(&text, "%s%u", i ? "," : "", (unsigned)attachment->groups[i]);
+    if (text.len)
+        kernel_spec_set_variable(env, "ADDITIONAL_GIDS", text.data);
+}
+
+/* OMP_NUM_THREADS and the like, as the image names them. */
+static void set_cores(struct environ *env, const struct kernel_spec_context *place)
+{
+    for (const char *at = place->core_names; at && *(at += strspn(at, ", "));) {
+        AQ_CLEANUP(aq_freep) char *name = strndup(at, strcspn(at, ", "));
+
+        if (name)
+            kernel_spec_set_number(env, name, place->cores);
+        at += strcspn(at, ", ");
+    }
+}
+
+/* What images made for Backend.AI start their programs by. */
+static void set_container(struct environ *env, const struct kernel_spec_context *place)
+{
+    kernel_spec_set_number(env, "LOCAL_USER_ID", place->settings->container_uid);
+    kernel_spec_set_number(env, "LOCAL_GROUP_ID", place->settings->container_gid);
+    kernel_spec_set_groups(env, place->attachment);
+}
+
+/* Directories of libraries come after those that the image or the user wants. */
+static void set_attached(struct environ *env, const struct resource_pair *pair)
+{
+    const char *before = strcmp(pair->key, "LD_LIBRARY_PATH") == 0
+                             ? kernel_spec_get_variable(env, pair->key)
+                             : NULL;
+    AQ_CLEANUP(aq_freep) char *both = before && before[0] ? aq_format("%s:%s", before, pair->value)
+                                                          : NULL;
+
+    kernel_spec_set_variable(env, pair->key, both ? both : pair->value);
+}
+
+static void kernel_spec_set_identity(struct environ *env, const struct msg_kernel_create *create,
+                                     const struct kernel_spec_context *place)
+{
+    char kernel[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
+
+    (void)uuid_format(&create->kernel_id, kernel);
+    kernel_spec_set_variable(env, "BACKENDAI_KERNEL_ID", kernel);
+    kernel_spec_set_variable(env, "BACKENDAI_SESSION_ID",
+                             uuid_format(&create->session_id, session));
+    set_optional(env, "BACKENDAI_SESSION_NAME", create->session_name);
+    set_optional(env, "BACKENDAI_ACCESS_KEY", create->access_key);
+    set_optional(env, "BACKENDAI_USER_UUID", create->user_id);
+    set_optional(env, "BACKENDAI_USER_EMAIL", create->user_email);
+    set_optional(env, "BACKENDAI_USER_NAME", create->user_name);
+    set_optional(env, "BACKENDAI_KERNEL_IMAGE", create->image);
+    kernel_spec_set_number(env, "BACKENDAI_CLUSTER_SIZE",
+                           create->cluster_size ? create->cluster_size : 1);
+    set_optional(env, "BACKENDAI_CLUSTER_REPLICAS", create->replicas);
+    set_optional(env, "BACKENDAI_CLUSTER_HOSTS", create->hosts);
+    set_optional(env, "BACKENDAI_CLUSTER_HOST", create->hostname);
+    set_optional(env, "BACKENDAI_CLUSTER_ROLE", create->role);
+    kernel_spec_set_number(env, "BACKENDAI_CLUSTER_IDX", create->index);
+    kernel_spec_set_number(env, "BACKENDAI_CLUSTER_LOCAL_RANK", create->rank);
+    kernel_spec_set_variable(env, "BACKENDAI_PREOPEN_PORTS",
+                             place->preopen_ports ? place->preopen_ports : "");
+    kernel_spec_set_variable(env, "BACKENDAI_SERVICE_PORTS",
+                             place->service_ports ? place->service_ports : "");
+    if (create->session_type && strcmp(create->session_type, "batch") == 0)
+        kernel_spec_set_variable(env, "_BACKEND_BATCH_MODE", "1");
+    kernel_spec_set_variable(env, "ALIQUOT_KERNEL_ID", kernel);
+}
+
+const char *const *kernel_spec_environ(const struct msg_kernel_create *create,
+                                       const struct kernel_spec_context *place, struct arena *arena)
+{
+    struct environ env = { .arena = arena };
+    const char **kept;
+
+    kernel_spec_set_defaults(&env, create, place);
+    set_cores(&env, place);
+    for (size_t i = 0; i < create->environ_count; i++)
+        kernel_spec_set_variable(&env, create->environ[i].name, create->environ[i].value);
+    for (size_t i = 0; i < place->attachment->environ_count; i++)
+        set_attached(&env, &place->attachment->environ[i]);
+    kernel_spec_set_identity(&env, create, place);
+    if (place->environ)
+        set_container(&env, place);
+    kept = env.failed ? NULL : arena_array(arena, env.count + 1, sizeof(*kept));
+    if (kept)
+        memcpy(kept, env.items, env.count * sizeof(*kept));
+    free(env.items);
+    return kept;
+}
+
+char *kernel_spec_write_environ(const char *const *variables)
+{
+    struct strbuf text = STRBUF_INIT;
+
+    for (; *variables; variables++)
+        strbuf_addf(&text, "%s\n", *variables);
+    return strbuf_steal(&text);
+}

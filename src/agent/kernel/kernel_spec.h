@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_spec.h - checks and keeps a kernel.create message; command line and environment from it
+ *
+ * The command is kept as it came, in spec.json. Its environment becomes, later
+ * ones winning: a few defaults, what the user asked for, what its accelerators
+ * need, and the variables that programs made for Backend.AI look for.
+ */
+#ifndef AQ_AGENT_KERNEL_KERNEL_SPEC_H
+#define AQ_AGENT_KERNEL_KERNEL_SPEC_H
+
+#include "agent/accel/accel.h"
+#include "agent/runtime/container.h"
+#include "agent/settings/settings.h"
+#include "alloc/grant.h"
+#include "base/arena.h"
+#include "link/message.h"
+#include "model/slot.h"
+
+/* What the agent itself checks: -EINVAL with the member as field. */
+int kernel_spec_check(const struct msg_kernel_create *create, struct aq_error *err);
+
+/* The text of spec.json with this attempt; caller frees. */
+int kernel_spec_write(const struct msg_kernel_create *create, int64_t attempt, char **ret,
+                      struct aq_error *err);
+/* Read spec.json; message_done() when done with it. */
+int kernel_spec_read(const char *path, struct message *ret, struct aq_error *err);
+
+/* What a kernel got, for its resource.txt; borrowed. */
+struct kernel_spec_resources {
+    const struct slots *slots;
+    const struct alloc_grant *grant;
+    const struct accel_attachment *attachment;
+    const char *container_id;             /* NULL = a process of the node */
+    int64_t scratch_bytes;                /* what it may write; 0 = no limit */
+    const struct container_mount *mounts; /* those with ',' or ':' in a path cannot be told */
+    size_t mount_count;
+};
+
+/* The text of config/resource.txt; caller frees. */
+int kernel_spec_write_resource(const struct kernel_spec_resources *held,
+                               const struct slot_types *types, char **ret, struct aq_error *err);
+
+/* Where a program runs: what argv and environment depend on beside the command. */
+struct kernel_spec_context {
+    const struct settings *settings;
+    const char *work;           /* absolute path of the work directory, as the program sees it */
+    const char *shell;          /* of interactive kernels, and for commands; NULL = there is none */
+    const char *const *environ; /* of the image, NULL-terminated; NULL = no container */
+    const char *core_names;     /* variables that tell the number of cores, "A,B"; NULL = none */
+    int64_t cores;
+    const char *service_ports;                 /* label of the image; NULL = none */
+    const char *preopen_ports;                 /* "8888,9000"; NULL = none */
+    const struct accel_attachment *attachment; /* of its devices */
+};
+
+/* The place of a process of the node. */
+struct kernel_spec_context kernel_spec_host_context(const struct settings *settings,
+                                                    const char *work,
+                                                    const struct accel_attachment *attachment);
+
+/* Whether its program gets a terminal, or else an input that is passed on to it. */
+bool kernel_spec_has_terminal(const struct msg_kernel_create *create);
+bool kernel_spec_has_input(const struct msg_kernel_create *create);
+
+/* NULL-terminated, in the arena. Without a shell a command is taken apart by
+ * blanks and quotes alone, and an interactive kernel has nothing to run:
+ * argv[0] is NULL. -ENOTSUP for what needs a shell, -ENOMEM.
+ */
+int kernel_spec_argv(const struct msg_kernel_create *create,
+                     const struct kernel_spec_context *place, struct arena *arena,
+                     const char *const **ret, struct aq_error *err);
+/* NULL if memory is short. */
+const char *const *kernel_spec_environ(const struct msg_kernel_create *create,
+                                       const struct kernel_spec_context *place,
+                                       struct arena *arena);
+
+/* The text of config/environ.txt; caller frees; NULL if memory is short. */
+char *kernel_spec_write_environ(const char *const *variables);
+
+#endif

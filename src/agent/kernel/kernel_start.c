@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_start.c - what a kernel's program is to be, as its command, devices and image decide,
+ * and its start
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/kernel/container_spec.h"
+#include "agent/kernel/kernel_internal.h"
+#include "agent/kernel/kernel_spec.h"
+#include "agent/runtime/oci.h"
+#include "agent/ssh/ssh.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fs.h"
+
+#define TIMEOUT_GRACE_USEC (10 * USEC_PER_SEC)
+
+/* The paths of the kernel's directories; NULL if memory is short. */
+struct places {
+    char *work, *cwd, *run, *spec, *config, *environ, *scratch;
+};
+
+static void places_done(struct places *places)
+{
+    free(places->work);
+    free(places->cwd);
+    free(places->run);
+    free(places->spec);
+    free(places->config);
+    free(places->environ);
+    free(places->scratch);
+}
+
+/* Is there a limit to what containers write? */
+static bool has_limited_scratch(const struct agent_daemon *agent)
+{
+    return agent->containers && runtime_oci_host(agent->containers)->scratch_template;
+}
+
+static int places_init(struct places *places, const struct local_kernel *k, struct aq_error *err)
+{
+    const struct agent_daemon *agent = k->agent;
+    bool is_limited = has_limited_scratch(agent);
+    const struct disk_worker *disk = agent->disk;
+
+    *places = (struct places){
+        .work = disk_worker_kernel_path(disk, &k->id, "work"),
+        .run = disk_worker_run_path(disk, &k->id, k->attempt),
+        .spec = disk_worker_kernel_path(disk, &k->id, "spec.json"),
+        .config = disk_worker_kernel_path(disk, &k->id, "config"),
+        .environ = disk_worker_kernel_path(disk, &k->id, "config/environ.txt"),
+        .scratch = disk_worker_kernel_path(disk, &k->id, is_limited ? "scratch.img" : "scratch")
+    };
+    return places->work && places->run && places->spec && places->config && places->environ
+                   && places->scratch
+               ? 0
+               : aq_fail_oom(err);
+}
+
+/* What a process of the node is to be; borrows from all its arguments. */
+static int specify(const struct local_kernel *k, const struct msg_kernel_create *create,
+                   struct places *places, struct arena *arena, struct runtime_spec *ret,
+                   struct aq_error *err)
+{
+    const struct agent_daemon *agent = k->agent;
+    const struct settings *settings = agent->settings;
+    const struct kernel_spec_context place = kernel_spec_host_context(settings, places->work,
+                                                                      &k->attachment);
+
+    places->cwd = aq_format("%s%s%s", places->work, create->cwd ? "/" : "",
+                            create->cwd ? create->cwd : "");
+    *ret = (struct runtime_spec){
+        .envp = kernel_spec_environ(create, &place, arena),
+        .cwd = places->cwd,
+        .tty = kernel_spec_has_terminal(create),
+        .input = kernel_spec_has_input(create),
+        .has_ids = agent->uid != (uid_t)-1,
+        .uid = agent->uid,
+        .gid = agent->gid,
+        .processes_max = (uint64_t)settings->processes_max,
+        .files_max = (uint64_t)settings->files_max,
+    };
+    return ret->envp && ret->cwd ? kernel_spec_argv(create, &place, arena, &ret->argv, err)
+                                 : aq_fail_oom(err);
+}
+
+/* What is the same for all. */
+static void specify_limits(const struct local_kernel *k, const struct msg_kernel_create *create,
+                           const struct places *places, struct runtime_spec *spec)
+{
+    spec->directory = places->run;
+    spec->timeout_usec = create->batch_timeout_usec;
+    spec->grace_usec = TIMEOUT_GRACE_USEC;
+    spec->log_max = (uint64_t)k->agent->settings->log_bytes;
+    spec->memory_bytes = (uint64_t)slots_get(&k->slots, slot_name_intern("mem", 3));
+}
+
+static int write_ssh(const struct local_kernel *k, const struct msg_kernel_create *create,
+                     const char *config, struct aq_error *err)
+{
+    const struct ssh_files files = { .config = config,
+                                     .seed = create->ssh_seed,
+                                     .hostname = k->hostname ? k->hostname : "main1",
+                                     .hosts = create->hosts };
+
+    return ssh_write_files(&files, err);
+}
+
+/* The image is here: write down what its program is told, and start it. */
+static int start_container(struct local_kernel *k, const struct msg_kernel_create *create,
+                           struct places *places, struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct container_spec container;
+    struct runtime_spec spec = { .directory = NULL };
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+    int r = container_specify(k, create, k->image, places->scratch, places->config, &arena,
+                              &container, &spec, err);
+
+    if (r < 0)
+        return r;
+    specify_limits(k, create, places, &spec);
+    text = kernel_spec_write_environ(spec.envp);
+    r = text ? fs_overwrite(AT_FDCWD, places->environ, text, strlen(text), 0644, err)
+             : aq_fail_oom(err);
+    if (r == 0 && container.ssh)
+        r = write_ssh(k, create, places->config, err);
+    return r < 0 ? r
+                 : runtime_start(k->agent->containers, &spec, &kernel_run_events, k, &k->run, err);
+}
+
+static int kernel_start_process(struct local_kernel *k, const struct msg_kernel_create *create,
+                                struct places *places, struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct runtime_spec spec;
+    int r = specify(k, create, places, &arena, &spec, err);
+
+    if (r < 0)
+        return r;
+    specify_limits(k, create, places, &spec);
+    return runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err);
+}
+
+/* Start what spec.json says. */
+static int kernel_start_from_spec(struct local_kernel *k, struct places *places,
+                                  struct aq_error *err)
+{
+    struct message msg;
+    int r = kernel_spec_read(places->spec, &msg, err);
+
+    if (r < 0)
+        return r;
+    r = k->is_container ? start_container(k, &msg.kernel_create, places, err)
+                        : kernel_start_process(k, &msg.kernel_create, places, err);
+    message_done(&msg);
+    return r;
+}
+
+/* The command is durable, and it has its devices or gets them now. */
+int kernel_launch(struct local_kernel *k, struct aq_error *err)
+{
+    AQ_CLEANUP(places_done) struct places places = { .work = NULL };
+    struct runtime_spec spec = { .is_described = true };
+    int r = places_init(&places, k, err);
+
+    if (r < 0)
+        return r;
+    AQ_FAULT("agent.start.before");
+    spec.directory = places.run;
+    r = k->is_described
+            ? runtime_start(k->agent->runtime, &spec, &kernel_run_events, k, &k->run, err)
+            : kernel_start_from_spec(k, &places, err);
+    if (r == 0)
+        k->run_attempt = k->attempt;
+    AQ_FAULT("agent.start.done");
+    return r;
+}
+
+/* ---- its files ---- */
+
+static int write_resource(const struct local_kernel *k, const char *config, char **ret,
+                          struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    const struct agent_daemon *agent = k->agent;
+    char id[UUID_TEXT_MAX];
+    struct kernel_spec_resources held = {
+        .slots = &k->slots,
+        .grant = &k->grant,
+        .attachment = &k->attachment,
+        .container_id = k->is_container ? uuid_format(&k->id, id) : NULL,
+        .scratch_bytes = k->is_container && has_limited_scratch(agent)
+                             ? agent->settings->scratch_bytes
+                             : 0,
+    };
+
+    if (k->is_container
+        && !(held.mounts = container_mounts(k, config, 0, &arena, &held.mount_count)))
+        return aq_fail_oom(err);
+    return kernel_spec_write_resource(&held, agent->resources.types, ret, err);
+}
+
+/* The files of a kernel's directory, as far as the command decides them. */
+int kernel_describe_config(struct local_kernel *k, const struct msg_kernel_create *create,
+                           struct disk_job *job, struct aq_error *err)
+{
+    AQ_CLEANUP(places_done) struct places places = { .work = NULL };
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct runtime_spec spec;
+    int r = places_init(&places, k, err);
+
+    if (r == 0 && !k->is_container)
+        r = specify(k, create, &places, &arena, &spec, err);
+    if (r == 0 && job->action != DISK_DESCRIBE && job->action != DISK_INTEND)
+        r = kernel_spec_write(create, k->attempt, &job->spec, err);
+    if (r == 0 && k->grant.count)
+        r = write_resource(k, places.config, &job->resource, err);
+    if (r < 0 || k->is_container)
+        return r; /* the rest depends on the image */
+    specify_limits(k, create, &places, &spec);
+    if (!(job->environ = kernel_spec_write_environ(spec.envp)))
+        return aq_fail_oom(err);
+    return job->action == DISK_CREATE && k->is_attached
+               ? runtime_describe(k->agent->runtime, &spec, &job->program, err)
+               : 0;
+}

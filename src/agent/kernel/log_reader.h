@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_reader.h - reads a kernel's output from its log files, and follows it
+ *
+ * Reads the two halves of the ring that a monitor keeps (monitor/protocol.h)
+ * in the order they were written, and on request goes on as the program
+ * writes. Belongs to the thread of the loop.
+ */
+#ifndef AQ_AGENT_KERNEL_LOG_READER_H
+#define AQ_AGENT_KERNEL_LOG_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/error.h"
+
+struct log_reader;
+
+struct log_reader_ops {
+    /* False: enough for now, log_reader_resume() goes on. */
+    bool (*on_bytes)(void *data, const char *bytes, size_t len);
+    void (*on_end)(void *data); /* all was read; then log_reader_free() */
+};
+
+/* Read the directory's log: the last 'tail_lines' lines (0 = all that is kept),
+ * then its growth if 'follow'. -ENOENT without a log. Callbacks come from the
+ * loop, never from this call.
+ */
+int log_reader_new(uv_loop_t *loop, const char *directory, int64_t tail_lines, bool follow,
+                   const struct log_reader_ops *ops, void *data, struct log_reader **ret,
+                   struct aq_error *err);
+
+void log_reader_resume(struct log_reader *reader);
+
+/* The program has ended: what is there now is all. */
+void log_reader_finish(struct log_reader *reader);
+
+/* NULL is fine. */
+void log_reader_free(struct log_reader *reader);
+
+#endif

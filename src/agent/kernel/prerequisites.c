@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prerequisites.c - what a container needs to start: image, network, GPU slices */
+#include "agent/kernel/prerequisites.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/kernel/container_spec.h"
+#include "agent/kernel/devices.h"
+#include "agent/kernel/services.h"
+#include "base/fault.h"
+#include "base/fs.h"
+#include "base/log.h"
+
+/* Which image a kernel has, should its name mean another one when the agent is
+ * started again. No flush: what loses it has ended the container, too.
+ */
+static void note_image(const struct local_kernel *k)
+{
+    AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "image");
+    struct aq_error err = { 0 };
+
+    if (path && !k->image->digest)
+        (void)unlink(path);
+    else if (path
+             && fs_write_quick(AT_FDCWD, path, k->image->digest, strlen(k->image->digest), 0600,
+                               &err)
+                    < 0)
+        log_warning("%s", err.text);
+}
+
+static int find_image(struct local_kernel *k, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "image");
+    AQ_CLEANUP(strbuf_donep) struct strbuf digest = STRBUF_INIT;
+    bool is_noted = path && fs_read(AT_FDCWD, path, DIGEST_TEXT_MAX, &digest, NULL) == 0;
+
+    return images_find(k->agent->images, is_noted ? digest.data : k->image_name, &k->image, err);
+}
+
+static void on_image_ready(void *data, struct image *image)
+{
+    struct local_kernel *k = data;
+
+    k->image_request = NULL;
+    k->image = image;
+    note_image(k);
+    AQ_FAULT("agent.container.image");
+    kernel_step(k);
+}
+
+static void on_image_failed(void *data, const struct aq_error *err)
+{
+    struct local_kernel *k = data;
+
+    k->image_request = NULL;
+    kernel_fail(k, err);
+}
+
+static void on_image_progress(void *data, const struct image_progress *progress)
+{
+    struct local_kernel *k = data;
+
+    image_commands_progress(k->agent, &k->session_id, &k->id, k->image_name, progress,
+                            &k->image_told_usec);
+}
+
+static const struct image_events image_events = { .on_progress = on_image_progress,
+                                                  .on_ready = on_image_ready,
+                                                  .on_failed = on_image_failed };
+
+static int want_image(struct local_kernel *k, struct aq_error *err)
+{
+    if (k->image_request)
+        return 0;
+    return images_get(k->agent->images, k->image_name, NULL, IMAGE_PULL_MISSING, &image_events, k,
+                      &k->image_request, err);
+}
+
+static void agent_prepare_on_connected(void *data, const struct aq_error *err)
+{
+    struct local_kernel *k = data;
+
+    if (err) {
+        kernel_fail(k, err);
+        return;
+    }
+    k->is_connected = true;
+    services_note(k);
+    kernel_step(k);
+}
+
+static int want_network(struct local_kernel *k, const struct services *services,
+                        struct aq_error *err)
+{
+    const struct net_request request = { .kernel_id = k->id,
+                                         .session_id = k->session_id,
+                                         .hostname = k->hostname ? k->hostname : "main1",
+                                         .ports = services->ports,
+                                         .port_count = services->port_count };
+
+    return k->network
+               ? 0
+               : net_open(k->agent->net, &request, agent_prepare_on_connected, k, &k->network, err);
+}
+
+/* Repeated for every attempt: what the plugins said last counts. */
+static int want_slice(struct local_kernel *k, struct aq_error *err)
+{
+    int r = 0;
+
+    gpu_slice_close(AQ_TAKE(k->slice));
+    if (gpu_is_needed(&k->attachment))
+        r = gpu_check_image(k->image, err);
+    if (r == -ENOTSUP && k->agent->settings->gpu_unenforced) {
+        log_warning("nothing holds a kernel to its part of a GPU: %s", err->text);
+        *err = (struct aq_error){ 0 };
+        return 0;
+    }
+    if (r < 0 || !gpu_is_needed(&k->attachment))
+        return r;
+    r = gpu_slice_open(k->agent->gpu, &k->id, &k->attachment, k->image, &k->slice, err);
+    kernel_tell_slots(k);
+    return r;
+}
+
+int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
+{
+    struct services services;
+    int r = container_is_wanted(k->agent, k->image_name, &k->is_container, err);
+
+    if (r < 0 || !k->is_container)
+        return r;
+    if (!k->image) {
+        r = want_image(k, err);
+        return r < 0 ? r : -EINPROGRESS;
+    }
+    r = services_find(k, &services, err);
+    if (r < 0)
+        return r;
+    if (k->agent->net && !k->is_connected) {
+        r = want_network(k, &services, err);
+        return r < 0 ? r : -EINPROGRESS;
+    }
+    return want_slice(k, err);
+}
+
+void prerequisites_adopt_slice(struct local_kernel *k)
+{
+    AQ_CLEANUP(aq_freep) char *directory = NULL;
+    struct aq_error err = { 0 };
+    int r;
+
+    if (!k->is_container || k->slice || !k->agent->gpu)
+        return;
+    directory = disk_worker_run_path(k->agent->disk, &k->id, k->run_attempt);
+    r = directory ? gpu_slice_adopt(k->agent->gpu, &k->id, directory, &k->slice, &err) : -ENOMEM;
+    if (r < 0 && r != -ENOENT)
+        log_warning("new processes of a kernel get no device memory kernel=%s: %s",
+                    uuid_format(&k->id, (char[UUID_TEXT_MAX]){ 0 }), err.text);
+    kernel_tell_slots(k);
+    devices_resize(k);
+}
+
+void prerequisites_adopt(struct local_kernel *k)
+{
+    struct aq_error err = { 0 };
+
+    (void)container_is_wanted(k->agent, k->image_name, &k->is_container, &err);
+    if (!k->is_container)
+        return;
+    if (find_image(k, &err) < 0)
+        log_info("the image of a kernel is pulled again if the kernel restarts: %s", err.text);
+    if (k->agent->net && net_adopt(k->agent->net, &k->id, &k->network, &err) == 0)
+        k->is_connected = true;
+    services_note(k);
+}
+
+void prerequisites_release(struct local_kernel *k)
+{
+    if (k->image_request)
+        images_cancel(AQ_TAKE(k->image_request));
+    image_unref(AQ_TAKE(k->image));
+    if (k->agent->is_closing)
+        gpu_slice_leave(AQ_TAKE(k->slice));
+    else
+        gpu_slice_close(AQ_TAKE(k->slice));
+    if (k->network && !k->agent->is_closing)
+        net_close(AQ_TAKE(k->network), NULL, NULL);
+    k->is_connected = false;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* services.c - the ports that a kernel publishes on its node */
+#include "agent/kernel/services.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/kernel/container_spec.h"
+#include "agent/ssh/ssh.h"
+#include "base/log.h"
+
+int services_check(const struct local_kernel *k, struct aq_error *err)
+{
+    struct services opened = { .count = 0 };
+    int r = k->preopen_ports ? services_add_preopen(&opened, k->preopen_ports, err) : 0;
+
+    if (r < 0 || !opened.count)
+        return r;
+    if (!k->is_container)
+        return aq_fail_as(err, ENOTSUP, "no-container", "preopen_ports",
+                          "a process of the node has the node's own ports; only containers can "
+                          "have ports opened: name an image");
+    if (!k->agent->net)
+        return aq_fail_as(err, ENOTSUP, "no-network", "preopen_ports",
+                          "containers of this node have no network, so no port can be opened");
+    return 0;
+}
+
+static const char *image_label(const struct local_kernel *k, const char *key)
+{
+    return k->image && k->image->config ? image_config_label(k->image->config, key) : NULL;
+}
+
+/* Logging in takes a shell. */
+bool services_have_ssh(const struct local_kernel *k)
+{
+    return k->agent->ssh && k->agent->net && k->has_ssh_seed && container_find_shell(k->image);
+}
+
+static int agent_services_find(const struct local_kernel *k, bool with_ssh, struct services *ret,
+                               struct aq_error *err)
+{
+    const char *label = k->is_main ? image_label(k, SERVICE_LABEL) : NULL;
+    const char *endpoints = image_label(k, SERVICE_ENDPOINT_LABEL);
+    struct services found = { .count = 0 };
+    int r = label ? services_add_label(&found, label, err) : 0;
+
+    if (r == 0 && endpoints)
+        services_mark_endpoints(&found, endpoints);
+    if (r == 0 && k->preopen_ports)
+        r = services_add_preopen(&found, k->preopen_ports, err);
+    if (r < 0)
+        return r;
+    if (with_ssh)
+        (void)services_add_own(&found, "sshd", "tcp", SSH_PORT);
+    *ret = found;
+    return 0;
+}
+
+int services_find(const struct local_kernel *k, struct services *ret, struct aq_error *err)
+{
+    return agent_services_find(k, k->is_interactive && services_have_ssh(k), ret, err);
+}
+
+/* Of a network that may be an earlier agent's. */
+static bool publishes_ssh(const struct net_info *info)
+{
+    for (size_t i = 0; i < info->port_count; i++)
+        if (info->ports[i].inside == SSH_PORT)
+            return true;
+    return false;
+}
+
+/* The node's port of each; false if the network has not the same ports. */
+static bool find_outside(const struct services *services, const struct net_info *info,
+                         uint16_t *ret)
+{
+    if (info->port_count != services->port_count)
+        return false;
+    for (size_t i = 0; i < services->port_count; i++) {
+        if (info->ports[i].inside != services->ports[i])
+            return false;
+        ret[i] = info->ports[i].outside;
+    }
+    return true;
+}
+
+void services_note(struct local_kernel *k)
+{
+    _Static_assert(SERVICE_PORTS_MAX <= NET_PORTS_MAX, "a network can publish all of them");
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    uint16_t outside[SERVICE_PORTS_MAX];
+    struct aq_error err = { 0 };
+    struct services services;
+
+    if (!k->is_connected || !k->image)
+        return;
+    if (agent_services_find(k, publishes_ssh(net_get_info(k->network)), &services, &err) < 0
+        || !find_outside(&services, net_get_info(k->network), outside)) {
+        log_warning("the ports of a kernel are not told: %s",
+                    err.code ? err.text : "its image has changed");
+        return;
+    }
+    if (!services.count)
+        return;
+    services_write(&services, outside, &w);
+    free(k->service_ports);
+    k->service_ports = strbuf_steal(&text); /* not told if memory is short */
+}
+
+const char *services_opened(const struct local_kernel *k, struct arena *arena)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct services opened = { .count = 0 };
+
+    if (!k->preopen_ports || services_add_preopen(&opened, k->preopen_ports, NULL) < 0)
+        return NULL;
+    for (size_t i = 0; i < opened.count; i++)
+        strbuf_addf(&text, "%s%s", i ? "," : "", opened.items[i].name);
+    return text.len && strbuf_ok(&text) ? arena_strdup(arena, text.data) : NULL;
+}
+
+const char *services_label(const struct local_kernel *k, struct arena *arena)
+{
+    const char *label = image_label(k, SERVICE_LABEL);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct services opened = { .count = 0 };
+
+    if (k->preopen_ports && services_add_preopen(&opened, k->preopen_ports, NULL) < 0)
+        return NULL;
+    strbuf_adds(&text, label ? label : "");
+    for (size_t i = 0; i < opened.count; i++)
+        strbuf_addf(&text, "%s%s:preopen:%s", text.len ? "," : "", opened.items[i].name,
+                    opened.items[i].name);
+    return text.len && strbuf_ok(&text) ? arena_strdup(arena, text.data) : NULL;
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* streams.c - logs, terminals and commands of kernels over connections of their own */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/kernel/exec.h"
+#include "agent/kernel/kernel.h"
+#include "agent/kernel/log_reader.h"
+#include "base/fault.h"
+#include "base/log.h"
+
+#define LOG_WAIT_MSEC 100 /* between looks for a log that a starting kernel will have */
+
+struct served {
+    struct list link;
+    struct agent_daemon *agent;
+    struct uuid kernel_id;
+    struct link_stream *stream; /* NULL once closed */
+    uv_timer_t timer;           /* waiting for a log; its closing frees all this */
+    /* logs */
+    struct log_reader *reader;
+    int64_t tail_lines;
+    bool follow;
+    /* terminals */
+    bool is_terminal;
+    struct runtime_terminal *terminal;
+    uint16_t rows, cols;
+    /* commands */
+    char *opened;                      /* the message's description of it, until it runs */
+    bool is_exec, is_feed, tty, input; /* a feed is the input of the program alone */
+    struct exec *exec;
+};
+
+static void streams_on_timer_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* The stream itself is closed by the caller. */
+static void served_free(struct served *s)
+{
+    list_remove(&s->link);
+    log_reader_free(s->reader);
+    runtime_detach(s->terminal);
+    exec_free(s->exec);
+    free(s->opened);
+    uv_close((uv_handle_t *)&s->timer, streams_on_timer_closed);
+}
+
+static void streams_close_stream(struct served *s)
+{
+    link_stream_close(AQ_TAKE(s->stream));
+    served_free(s);
+}
+
+static void streams_reject(struct agent_daemon *agent, const struct msg_stream_open *open,
+                           const char *kind, const char *text)
+{
+    const struct message msg = {
+        .type = MSG_STREAM_REFUSED,
+        .stream_refused = { .stream_id = open->stream_id, .kind = kind, .text = text },
+    };
+
+    agent_send(agent, &msg);
+}
+
+/* ---- logs ---- */
+
+static bool on_log_bytes(void *data, const char *bytes, size_t len)
+{
+    struct served *s = data;
+
+    return link_stream_write(s->stream, bytes, len) == 0;
+}
+
+static void streams_on_log_end(void *data)
+{
+    streams_close_stream(data);
+}
+
+static const struct log_reader_ops log_ops = { .on_bytes = on_log_bytes,
+                                               .on_end = streams_on_log_end };
+
+static char *newest_below(const char *directory)
+{
+    int64_t attempt = directory ? disk_worker_newest_attempt(directory) : 0;
+
+    return attempt ? aq_format("%s/%" PRId64, directory, attempt) : NULL;
+}
+
+/* Where the newest output is: the run directory, or what is kept of it. A kernel
+ * that is just being forgotten has its directory still, or the kept one already.
+ */
+static char *find_log(struct agent_daemon *agent, const struct uuid *id, bool *ret_is_live)
+{
+    const struct local_kernel *k = kernel_find(agent, id);
+    AQ_CLEANUP(aq_freep) char *runs = NULL;
+    AQ_CLEANUP(aq_freep) char *kept = NULL;
+    char *found;
+
+    *ret_is_live = k && !kernel_is_final(k);
+    if (k)
+        return disk_worker_run_path(agent->disk, id, k->run_attempt ? k->run_attempt : k->attempt);
+    runs = disk_worker_kernel_path(agent->disk, id, "run");
+    found = newest_below(runs);
+    if (found)
+        return found;
+    kept = disk_worker_log_path(agent->disk, id);
+    return newest_below(kept);
+}
+
+static void streams_on_timer(uv_timer_t *timer);
+
+static int streams_open_log(struct served *s, bool *ret_is_live)
+{
+    AQ_CLEANUP(aq_freep) char *directory = find_log(s->agent, &s->kernel_id, ret_is_live);
+
+    if (!directory)
+        return -ENOENT;
+    return log_reader_new(s->agent->loop, directory, s->tail_lines, s->follow && *ret_is_live,
+                          &log_ops, s, &s->reader, NULL);
+}
+
+static void serve_log(struct served *s)
+{
+    bool is_live;
+    int r = streams_open_log(s, &is_live);
+
+    if (r == -ENOENT && !is_live)
+        r = streams_open_log(s, &is_live); /* it was moved between the look and the opening */
+    if (r == -ENOENT && is_live && s->follow)
+        (void)uv_timer_start(&s->timer, streams_on_timer, LOG_WAIT_MSEC, 0);
+    else if (r < 0)
+        streams_close_stream(s); /* it has written nothing */
+}
+
+static void streams_on_timer(uv_timer_t *timer)
+{
+    serve_log(timer->data);
+}
+
+/* ---- terminals ---- */
+
+static void streams_on_output(void *data, const char *bytes, size_t len)
+{
+    struct served *s = data;
+
+    if (link_stream_write(s->stream, bytes, len) == 1)
+        runtime_pause(s->terminal, true);
+}
+
+static void on_terminal_closed(void *data)
+{
+    streams_close_stream(data);
+}
+
+static void serve_terminal(struct served *s)
+{
+    static const struct runtime_terminal_ops ops = {
+        .on_output = streams_on_output,
+        .on_closed = on_terminal_closed,
+    };
+    struct local_kernel *k = kernel_find(s->agent, &s->kernel_id);
+    struct aq_error err = { 0 };
+
+    if (!k || !k->run || runtime_attach(k->run, &ops, s, &s->terminal, &err) < 0)
+        streams_close_stream(s);
+    else if (s->rows && s->cols)
+        runtime_resize(s->terminal, s->rows, s->cols);
+}
+
+/* ---- commands ---- */
+
+static bool on_exec_bytes(void *data, const char *bytes, size_t len)
+{
+    struct served *s = data;
+
+    return link_stream_write(s->stream, bytes, len) == 1;
+}
+
+static void on_exec_drain(void *data)
+{
+    struct served *s = data;
+
+    link_stream_pause(s->stream, false);
+}
+
+static void on_exec_end(void *data)
+{
+    streams_close_stream(data);
+}
+
+static int start_exec(struct served *s, struct aq_error *err)
+{
+    static const struct exec_ops ops = {
+        .on_bytes = on_exec_bytes,
+        .on_drain = on_exec_drain,
+        .on_end = on_exec_end,
+    };
+    const struct msg_stream_open open = { .kind = s->is_feed ? "input" : "exec",
+                                          .command = s->opened,
+                                          .tty = s->tty,
+                                          .input = s->input,
+                                          .rows = s->rows,
+                                          .cols = s->cols };
+    struct local_kernel *k = kernel_find(s->agent, &s->kernel_id);
+
+    if (!k || !k->run)
+        return aq_fail(err, ENOTCONN, "this kernel does not run");
+    return exec_new(k->run, &open, &ops, s, &s->exec, err);
+}
+
+static void serve_exec(struct served *s)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
+    struct aq_error err = { 0 };
+
+    if (start_exec(s, &err) == 0)
+        return;
+    exec_add_failure(&frame, &err);
+    if (strbuf_ok(&frame))
+        (void)link_stream_write(s->stream, frame.data, frame.len);
+    streams_close_stream(s);
+}
+
+static void take_exec(struct served *s, const char *bytes, size_t len)
+{
+    int r = exec_take(s->exec, bytes, len);
+
+    if (r < 0)
+        streams_close_stream(s);
+    else if (r == 1)
+        link_stream_pause(s->stream, true);
+}
+
+/* ---- the stream's side ---- */
+
+static void streams_on_open(void *data, struct link_stream *stream)
+{
+    struct served *s = data;
+
+    (void)stream;
+    AQ_FAULT("agent.stream.opened");
+    if (s->is_terminal)
+        serve_terminal(s);
+    else if (s->is_exec)
+        serve_exec(s);
+    else
+        serve_log(s);
+}
+
+static void streams_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+{
+    struct served *s = data;
+
+    (void)stream;
+    if (s->terminal)
+        runtime_input(s->terminal, bytes, len);
+    else if (s->exec)
+        take_exec(s, bytes, len);
+}
+
+static void streams_on_drain(void *data, struct link_stream *stream)
+{
+    struct served *s = data;
+
+    (void)stream;
+    if (s->reader)
+        log_reader_resume(s->reader);
+    if (s->terminal)
+        runtime_pause(s->terminal, false);
+    if (s->exec)
+        exec_resume(s->exec);
+}
+
+static void streams_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct served *s = data;
+
+    (void)stream;
+    if (err)
+        log_debug("a stream ended: %s", err->text);
+    s->stream = NULL;
+    served_free(s);
+}
+
+static const struct link_stream_ops stream_ops = {
+    .on_open = streams_on_open,
+    .on_data = streams_on_data,
+    .on_drain = streams_on_drain,
+    .on_close = streams_on_close,
+};
+
+/* Refusals that need no connection: a reason, or NULL. */
+static const char *reason_against(struct agent_daemon *agent, const struct msg_stream_open *open,
+                                  const char **ret_kind)
+{
+    const struct local_kernel *k = kernel_find(agent, &open->kernel_id);
+    AQ_CLEANUP(aq_freep) char *log = NULL;
+    bool is_live;
+
+    *ret_kind = "not-found";
+    if (strcmp(open->kind, "pty") == 0 || strcmp(open->kind, "exec") == 0
+        || strcmp(open->kind, "input") == 0)
+        return k && k->run ? NULL : "this kernel does not run";
+    if (strcmp(open->kind, "logs") == 0) {
+        log = find_log(agent, &open->kernel_id, &is_live);
+        return log ? NULL : "this node has no logs of this kernel any more";
+    }
+    *ret_kind = "unknown-kind";
+    return "this agent does not know this kind of stream";
+}
+
+void streams_open(struct agent_daemon *agent, const struct msg_stream_open *open)
+{
+    const char *kind, *reason = reason_against(agent, open, &kind);
+    struct served *s = reason ? NULL : calloc(1, sizeof(*s));
+    struct aq_error err = { 0 };
+
+    if (s && open->command && !(s->opened = strdup(open->command))) {
+        free(s);
+        s = NULL;
+    }
+    if (!s) {
+        streams_reject(agent, open, kind, reason ? reason : "the agent's memory is short");
+        return;
+    }
+    s->agent = agent;
+    s->kernel_id = open->kernel_id;
+    s->is_terminal = strcmp(open->kind, "pty") == 0;
+    s->is_feed = strcmp(open->kind, "input") == 0;
+    s->is_exec = s->is_feed || strcmp(open->kind, "exec") == 0;
+    s->tty = open->tty;
+    s->input = open->input;
+    s->tail_lines = open->tail_lines;
+    s->follow = open->follow;
+    s->rows = (uint16_t)AQ_MIN(open->rows, UINT16_MAX);
+    s->cols = (uint16_t)AQ_MIN(open->cols, UINT16_MAX);
+    s->timer.data = s;
+    (void)uv_timer_init(agent->loop, &s->timer);
+    list_add(&agent->streams, &s->link);
+    if (link_client_open_stream(agent->link, open, &stream_ops, s, &s->stream, &err) < 0) {
+        streams_reject(agent, open, "refused", err.text);
+        served_free(s);
+    }
+}
+
+static void control_one(struct served *s, const struct msg_stream_control *control)
+{
+    const struct local_kernel *k = kernel_find(s->agent, &s->kernel_id);
+    uint16_t rows = (uint16_t)AQ_MIN(control->rows, UINT16_MAX);
+    uint16_t cols = (uint16_t)AQ_MIN(control->cols, UINT16_MAX);
+    int signum = (int)AQ_MIN(control->signal, 64);
+
+    if (rows && cols && s->terminal)
+        runtime_resize(s->terminal, rows, cols);
+    else if (rows && cols)
+        exec_resize(s->exec, rows, cols);
+    if (signum && s->exec)
+        exec_signal(s->exec, signum);
+    else if (signum && k && k->run)
+        runtime_signal(k->run, signum);
+}
+
+void streams_control(struct agent_daemon *agent, const struct msg_stream_control *control)
+{
+    LIST_FOREACH(it, &agent->streams) {
+        struct served *s = LIST_ENTRY(it, struct served, link);
+
+        if ((!s->terminal && !s->exec)
+            || !uuid_equals(link_stream_id(s->stream), &control->stream_id))
+            continue;
+        control_one(s, control);
+        return;
+    }
+}
+
+void streams_kernel_ended(struct agent_daemon *agent, const struct uuid *kernel_id)
+{
+    LIST_FOREACH(it, &agent->streams) {
+        struct served *s = LIST_ENTRY(it, struct served, link);
+
+        if (!uuid_equals(&s->kernel_id, kernel_id))
+            continue;
+        if (s->reader)
+            log_reader_finish(s->reader);
+        if (s->terminal || s->is_exec)
+            streams_close_stream(s);
+    }
+}
+
+void streams_free(struct agent_daemon *agent)
+{
+    LIST_FOREACH(it, &agent->streams)
+        streams_close_stream(LIST_ENTRY(it, struct served, link));
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nft_rules.c - the text of our nftables table */
+#include "agent/net/nft_rules.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+int nft_rules_parse_target(const char *text, struct nft_rules_target *ret, struct aq_error *err)
+{
+    const char *colon = strchr(text, ':');
+    char range[RANGE_TEXT_MAX] = "";
+    struct nft_rules_target target = { .port = 0 };
+    char *end = NULL;
+    int r;
+
+    if (colon) {
+        unsigned long port = strtoul(colon + 1, &end, 10);
+
+        if (colon[1] < '0' || colon[1] > '9' || *end || port == 0 || port > UINT16_MAX)
+            return aq_fail(err, EINVAL, "'%s': the port must be 1 to 65535", text);
+        target.port = (uint16_t)port;
+    }
+    (void)snprintf(range, sizeof(range), "%.*s",
+                   (int)(colon ? (size_t)(colon - text) : strlen(text)), text);
+    r = range_parse(range, &target.range, err);
+    if (r == 0)
+        *ret = target;
+    return r;
+}
+
+void nft_rules_add_removal(struct strbuf *out, const char *tag)
+{
+    strbuf_addf(out, "table inet aliquot_%s\ndelete table inet aliquot_%s\n", tag, tag);
+}
+
+/* A jump to where packets of other interfaces, which the node would not have
+ * forwarded without us, end.
+ */
+static void add_guard(struct strbuf *out, const struct nft_rules_table *table)
+{
+    if (!table->guarded_count)
+        return;
+    strbuf_adds(out, "    iifname { ");
+    for (size_t i = 0; i < table->guarded_count; i++)
+        strbuf_addf(out, "%s\"%s\"", i ? ", " : "", table->guarded[i]);
+    strbuf_adds(out, " } ct state { new, invalid, untracked } ct status & dnat != dnat drop\n");
+}
+
+static void add_sets(struct strbuf *out)
+{
+    strbuf_adds(out, "  set dns { type ipv4_addr; }\n"
+                     "  set denied { type ipv4_addr; flags interval; auto-merge; }\n"
+                     "  set allowed { type ipv4_addr; flags interval; auto-merge; }\n"
+                     "  set allowed_ports { type ipv4_addr . inet_service; flags interval; }\n"
+                     "  set mates { type ipv4_addr . ipv4_addr; }\n"
+                     "  map published { type inet_service : ipv4_addr . inet_service; }\n");
+}
+
+static void add_filters(struct strbuf *out, const struct nft_rules_table *table)
+{
+    const char *tag = table->tag;
+
+    /* what claims to come from elsewhere, or another family, goes nowhere */
+    strbuf_addf(out,
+                "  chain source {\n"
+                "    type filter hook prerouting priority raw; policy accept;\n"
+                "    iifname \"aq%s-*\" meta nfproto ipv6 drop\n"
+                "    iifname \"aq%s-*\" fib saddr . iif oif missing drop\n"
+                "  }\n",
+                tag, tag);
+    strbuf_addf(out,
+                "  chain to_node {\n"
+                "    type filter hook input priority filter; policy accept;\n"
+                "    iifname \"aq%s-*\" goto kernels_to_node\n"
+                "  }\n"
+                "  chain kernels_to_node {\n"
+                "    ct state established,related accept\n"
+                "    ip daddr @dns meta l4proto { tcp, udp } th dport 53 accept\n"
+                "    reject with icmpx type admin-prohibited\n"
+                "  }\n",
+                tag);
+    strbuf_addf(out,
+                "  chain through {\n"
+                "    type filter hook forward priority filter; policy accept;\n"
+                "    iifname \"aq%s-*\" goto out_of_kernels\n"
+                "    oifname \"aq%s-*\" goto into_kernels\n",
+                tag, tag);
+    add_guard(out, table);
+    strbuf_addf(out,
+                "  }\n"
+                "  chain out_of_kernels {\n"
+                "    ct state established,related accept\n"
+                "    oifname \"aq%s-*\" ip saddr . ip daddr @mates accept\n"
+                "    oifname \"aq*\" reject with icmpx type admin-prohibited\n"
+                "    ip daddr @dns meta l4proto { tcp, udp } th dport 53 accept\n"
+                "    ip daddr @allowed accept\n"
+                "    meta l4proto { tcp, udp } ip daddr . th dport @allowed_ports accept\n"
+                "    ip daddr @denied reject with icmpx type admin-prohibited\n"
+                "    accept\n"
+                "  }\n",
+                tag);
+    strbuf_adds(out, "  chain into_kernels {\n"
+                     "    ct state established,related accept\n"
+                     "    iifname \"aq*\" drop\n"
+                     "    ct status dnat accept\n"
+                     "    drop\n"
+                     "  }\n");
+}
+
+static void add_translation(struct strbuf *out, const struct nft_rules_table *table)
+{
+    char slice[RANGE_TEXT_MAX];
+
+    (void)range_format(&table->subnet, slice);
+    strbuf_addf(out,
+                "  chain publish {\n"
+                "    type nat hook prerouting priority dstnat; policy accept;\n"
+                "    fib daddr type local meta l4proto tcp "
+                "dnat ip to tcp dport map @published\n"
+                "  }\n"
+                "  chain publish_here {\n"
+                "    type nat hook output priority -100; policy accept;\n"
+                "    fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto tcp "
+                "dnat ip to tcp dport map @published\n"
+                "  }\n"
+                "  chain outward {\n"
+                "    type nat hook postrouting priority srcnat; policy accept;\n"
+                "    ip saddr %s oifname != \"aq*\" masquerade\n"
+                "  }\n",
+                slice);
+}
+
+void nft_rules_add_table(struct strbuf *out, const struct nft_rules_table *table)
+{
+    nft_rules_add_removal(out, table->tag);
+    strbuf_addf(out, "table inet aliquot_%s {\n", table->tag);
+    add_sets(out);
+    add_filters(out, table);
+    add_translation(out, table);
+    strbuf_adds(out, "}\n");
+}
+
+/* A socket at any address or at the interface's, of a listener or of a
+ * connection, is what "wildcard" can be said of; without one the rule ends.
+ */
+void nft_rules_add_loopback(struct strbuf *out, const char *link, const uint16_t *ports,
+                            size_t count)
+{
+    strbuf_addf(out,
+                "table ip aliquot {\n"
+                "  chain to_loopback {\n"
+                "    socket wildcard { 0, 1 } return\n"
+                "    dnat to 127.0.0.1\n"
+                "  }\n"
+                "  chain services {\n"
+                "    type nat hook prerouting priority dstnat; policy accept;\n"
+                "    iifname \"%s\" tcp dport { ",
+                link);
+    for (size_t i = 0; i < count; i++)
+        strbuf_addf(out, "%s%u", i ? ", " : "", ports[i]);
+    strbuf_adds(out, " } goto to_loopback\n"
+                     "  }\n"
+                     "}\n");
+}
+
+/* ---- what changes ---- */
+
+static void nft_rules_begin(struct strbuf *out, const char *tag, const char *kind, const char *name)
+{
+    strbuf_addf(out, "flush %s inet aliquot_%s %s\n", kind, tag, name);
+}
+
+static void add_element(struct strbuf *out, const char *tag, const char *name, const char *value)
+{
+    strbuf_addf(out, "add element inet aliquot_%s %s { %s }\n", tag, name, value);
+}
+
+static void add_dns(struct strbuf *out, const char *tag, const struct nft_rules_sets *sets)
+{
+    char address[INET_ADDRSTRLEN];
+
+    nft_rules_begin(out, tag, "set", "dns");
+    for (size_t i = 0; i < sets->dns_count; i++)
+        add_element(out, tag, "dns", address_format(sets->dns[i], address));
+}
+
+static void add_targets(struct strbuf *out, const char *tag, const struct nft_rules_sets *sets)
+{
+    char text[RANGE_TEXT_MAX], with_port[RANGE_TEXT_MAX + 8];
+
+    nft_rules_begin(out, tag, "set", "denied");
+    for (size_t i = 0; i < sets->denied_count; i++)
+        add_element(out, tag, "denied", range_format(&sets->denied[i], text));
+    nft_rules_begin(out, tag, "set", "allowed");
+    nft_rules_begin(out, tag, "set", "allowed_ports");
+    for (size_t i = 0; i < sets->allowed_count; i++) {
+        const struct nft_rules_target *target = &sets->allowed[i];
+
+        (void)range_format(&target->range, text);
+        (void)snprintf(with_port, sizeof(with_port), "%s . %u", text, target->port);
+        if (target->port)
+            add_element(out, tag, "allowed_ports", with_port);
+        else
+            add_element(out, tag, "allowed", text);
+    }
+}
+
+static void nft_rules_add_peers(struct strbuf *out, const char *tag,
+                                const struct nft_rules_sets *sets)
+{
+    char a[INET_ADDRSTRLEN], b[INET_ADDRSTRLEN];
+
+    nft_rules_begin(out, tag, "set", "mates");
+    for (size_t i = 0; i < sets->peers_count; i++) {
+        (void)address_format(sets->peers[i].a, a);
+        (void)address_format(sets->peers[i].b, b);
+        strbuf_addf(out, "add element inet aliquot_%s mates { %s . %s, %s . %s }\n", tag, a, b, b,
+                    a);
+    }
+}
+
+static void add_published(struct strbuf *out, const char *tag, const struct nft_rules_sets *sets)
+{
+    char address[INET_ADDRSTRLEN];
+
+    nft_rules_begin(out, tag, "map", "published");
+    for (size_t i = 0; i < sets->published_count; i++) {
+        const struct nft_rules_published *p = &sets->published[i];
+
+        strbuf_addf(out, "add element inet aliquot_%s published { %u : %s . %u }\n", tag,
+                    p->outside, address_format(p->address, address), p->inside);
+    }
+}
+
+void nft_rules_add_sets(struct strbuf *out, const char *tag, const struct nft_rules_sets *sets)
+{
+    add_dns(out, tag, sets);
+    add_targets(out, tag, sets);
+    nft_rules_add_peers(out, tag, sets);
+    add_published(out, tag, sets);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image_registries.c - the lists of [image] in agent.toml: allowed images, mirrors, registries without TLS
+ */
+#include "agent/settings/image_registries.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "model/reference.h"
+
+#define REGISTRY_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:/[]"
+
+/* ---- checking ---- */
+
+/* "HOST[:PORT][/PATH]" */
+static bool image_registries_is_valid(const char *text, size_t len)
+{
+    return len > 0 && text[0] != '/' && text[0] != ':' && strspn(text, REGISTRY_CHARS) >= len
+           && !memmem(text, len, "//", 2);
+}
+
+static int check_insecure(const char *value, struct aq_error *err)
+{
+    if (image_registries_is_valid(value, strlen(value)))
+        return 0;
+    return aq_fail_field(err, EINVAL, "image.insecure",
+                         "image.insecure: '%.80s' is not the address of a registry, such as "
+                         "registry.example:5000",
+                         value);
+}
+
+static int check_mirror(const char *value, struct aq_error *err)
+{
+    const char *equals = strchr(value, '=');
+
+    if (equals && image_registries_is_valid(value, (size_t)(equals - value))
+        && image_registries_is_valid(equals + 1, strlen(equals + 1)))
+        return 0;
+    return aq_fail_field(err, EINVAL, "image.mirrors",
+                         "image.mirrors: '%.80s' is not REGISTRY=MIRROR, such as "
+                         "docker.io=mirror.example:5000",
+                         value);
+}
+
+static int check_allow(const char *value, struct aq_error *err)
+{
+    struct aq_error why = { 0 };
+
+    if (reference_check_pattern(value, &why) == 0)
+        return 0;
+    return aq_fail_field(err, EINVAL, "image.allow", "image.allow: %s", why.text);
+}
+
+static int check_each(const struct conf_list *list, int (*check)(const char *, struct aq_error *),
+                      struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < list->count; i++)
+        r = check(list->items[i], err);
+    return r;
+}
+
+int image_registries_check(const struct settings *settings, struct aq_error *err)
+{
+    int r = check_each(&settings->image_allow, check_allow, err);
+
+    if (r == 0)
+        r = check_each(&settings->image_mirrors, check_mirror, err);
+    return r < 0 ? r : check_each(&settings->image_insecure, check_insecure, err);
+}
+
+/* ---- registries.conf ---- */
+
+static bool is_insecure(const struct settings *settings, const char *name, size_t len)
+{
+    for (size_t i = 0; i < settings->image_insecure.count; i++) {
+        const char *item = settings->image_insecure.items[i];
+
+        if (strlen(item) == len && memcmp(item, name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Is this the registry, before its "="? */
+static bool image_registries_is_mirror_of(const char *mirror, const char *name, size_t len)
+{
+    return strncmp(mirror, name, len) == 0 && mirror[len] == '=';
+}
+
+/* Is the registry among the first 'count' mirrors'? */
+static bool image_registries_is_before(const struct settings *settings, size_t count,
+                                       const char *name, size_t len)
+{
+    for (size_t i = 0; i < count; i++)
+        if (image_registries_is_mirror_of(settings->image_mirrors.items[i], name, len))
+            return true;
+    return false;
+}
+
+static void write_registry(const struct settings *settings, const char *name, size_t len,
+                           struct strbuf *out)
+{
+    strbuf_addf(out, "\n[[registry]]\nprefix = \"%.*s\"\nlocation = \"%.*s\"\ninsecure = %s\n",
+                (int)len, name, (int)len, name,
+                is_insecure(settings, name, len) ? "true" : "false");
+    for (size_t i = 0; i < settings->image_mirrors.count; i++) {
+        const char *mirror = settings->image_mirrors.items[i];
+
+        if (!image_registries_is_mirror_of(mirror, name, len))
+            continue;
+        mirror += len + 1;
+        strbuf_addf(out, "[[registry.mirror]]\nlocation = \"%s\"\ninsecure = %s\n", mirror,
+                    is_insecure(settings, mirror, strlen(mirror)) ? "true" : "false");
+    }
+}
+
+void image_registries_write(const struct settings *settings, struct strbuf *out)
+{
+    const struct conf_list *mirrors = &settings->image_mirrors;
+    const struct conf_list *insecure = &settings->image_insecure;
+
+    if (mirrors->count || insecure->count)
+        strbuf_adds(out, "unqualified-search-registries = []\n");
+    for (size_t i = 0; i < insecure->count; i++)
+        if (!image_registries_is_before(settings, mirrors->count, insecure->items[i],
+                                        strlen(insecure->items[i])))
+            write_registry(settings, insecure->items[i], strlen(insecure->items[i]), out);
+    for (size_t i = 0; i < mirrors->count; i++) {
+        size_t len = strcspn(mirrors->items[i], "=");
+
+        if (!image_registries_is_before(settings, i, mirrors->items[i], len))
+            write_registry(settings, mirrors->items[i], len, out);
+    }
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net_settings.c - network settings (net/net.h) from agent.toml */
+#include "agent/settings/net_settings.h"
+
+#include <errno.h>
+
+/* NULL-terminated; NULL if memory is short. */
+static const char *const *texts_of(const struct conf_list *list, struct arena *arena)
+{
+    const char **texts = arena_array(arena, list->count + 1, sizeof(*texts));
+
+    for (size_t i = 0; texts && i < list->count; i++)
+        texts[i] = list->items[i];
+    return texts;
+}
+
+int net_settings_fill(struct net_settings *ret, const struct settings *settings,
+                      const char *identity, struct arena *arena, struct aq_error *err)
+{
+    const struct settings *s = settings;
+
+    *ret = (struct net_settings){
+        .identity = identity,
+        .run_dir = s->run,
+        .pool = s->network_pool,
+        .dns = texts_of(&s->network_dns, arena),
+        .denied = texts_of(&s->network_deny, arena),
+        .allowed = texts_of(&s->network_allow, arena),
+        .port_min = (uint16_t)s->port_min,
+        .port_max = (uint16_t)s->port_max,
+        .port_rest_usec = s->port_rest_usec,
+    };
+    if (!identity || !ret->dns || !ret->denied || !ret->allowed)
+        return aq_fail_oom(err);
+    return 0;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings.c - the settings of an agent (agent.toml) */
+#include "agent/settings/settings.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/settings/image_registries.h"
+#include "agent/net/net.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "model/agent.h"
+
+#define AT(member) offsetof(struct settings, member)
+#define DAY_USEC (INT64_C(86400) * USEC_PER_SEC)
+
+const struct conf_item settings_items[] = {
+    { "", "state", CONF_PATH, AT(state), NULL, 0, 0, 0,
+      "Folder of certificates, kernels and logs; $ALIQUOT_STATE_DIR/agent by default" },
+    { "", "id", CONF_STR, AT(id), NULL, 0, 0, 0, "Name of this node; the host's name by default" },
+    { "", "log-level", CONF_STR, AT(log_level), "info", 0, 0, 0, "error, warning, info or debug" },
+
+    { "manager", "address", CONF_LISTEN, AT(manager), NULL, 0, 0, 0,
+      "Where the manager's agent link listens; as joined by default" },
+    { "manager", "heartbeat", CONF_DURATION, AT(heartbeat_usec), NULL, 0, 60 * USEC_PER_SEC, 0,
+      "Interval of reports; 0 leaves it to the manager" },
+
+    { "node", "region", CONF_STR, AT(region), NULL, 0, 0, 0, "Shown to administrators" },
+    { "node", "resource-group", CONF_STR, AT(resource_group), NULL, 0, 0, 0,
+      "Resource group that this node belongs to" },
+    { "node", "address", CONF_STR, AT(address), NULL, 0, 0, 0, "Address to show for this node" },
+
+    { "resource", "cpus", CONF_INT, AT(cpus), NULL, 0, 4096, 0,
+      "Number of cores to offer; 0 offers those that the agent may use" },
+    { "resource", "mem", CONF_SIZE, AT(memory_bytes), NULL, 0, 0, 0,
+      "Memory to offer; 0 offers what machine and cgroup allow" },
+    { "resource", "reserved-cpu", CONF_INT, AT(reserved_cpu), "0", 0, 4096, 0,
+      "Cores kept for the node itself" },
+    { "resource", "reserved-mem", CONF_SIZE, AT(reserved_memory_bytes), "512m", 0, 0, 0,
+      "Memory kept for the node itself" },
+    { "resource", "cpu-overcommit-factor", CONF_INT, AT(cpu_factor), "1", 1, 10, 0,
+      "How often each core is offered" },
+    { "resource", "mem-overcommit-factor", CONF_INT, AT(memory_factor), "1", 1, 10, 0,
+      "How often the memory is offered" },
+    { "resource", "allocation-mode", CONF_STR, AT(offer_mode), NULL, 0, 0, 0,
+      "exclusive (the default): no other agent of this machine offers the same; shared: others may; "
+      "auto-split: this is one of several equal parts" },
+    { "resource", "part", CONF_STR, AT(offer_part), NULL, 0, 0, 0,
+      "K/N: with auto-split, this is the K-th of N agents" },
+    { "resource", "cores", CONF_LIST, AT(offer_cores), NULL, 0, 0, 0,
+      "Only these cores, as 0-3,8; all by default" },
+    { "resource", "devices", CONF_LIST, AT(offer_devices), NULL, 0, 0, 0,
+      "Only these accelerators, as cuda/GPU-1, rocm/* or cuda.shares/GPU-2=0.5; all by default" },
+    { "resource", "reserved-device-memory", CONF_LIST, AT(offer_reserved), NULL, 0, 0, 0,
+      "Memory of devices in shares that is kept for the node, as cuda/GPU-1=2g or cuda/*=512m" },
+    { "resource", "allocation-order", CONF_LIST, AT(allocation_order), "cuda rocm tpu cpu mem", 0,
+      0, 0, "Kinds of devices in the order in which they are chosen; others come before cpu" },
+    { "resource", "affinity-policy", CONF_STR, AT(affinity), "interleaved", 0, 0, 0,
+      "interleaved: devices from NUMA nodes in turn; single-node: from one node if it has enough" },
+
+    { "process", "monitor", CONF_PATH, AT(monitor), NULL, 0, 0, 0,
+      "The program aliquot-monitor; beside the agent by default" },
+    { "process", "shell", CONF_PATH, AT(shell), NULL, 0, 0, 0, "Shell of interactive sessions" },
+    { "process", "user", CONF_STR, AT(user), NULL, 0, 0, 0,
+      "User that programs run as; the agent's own by default" },
+    { "process", "max-processes", CONF_INT, AT(processes_max), "0", 0, 0, 0,
+      "Limit of processes of that user; 0 = none" },
+    { "process", "max-files", CONF_INT, AT(files_max), "0", 0, 0, 0,
+      "Limit of open files of each process; 0 = the agent's own" },
+    { "process", "log-size", CONF_SIZE, AT(log_bytes), "10m", 64 << 10, INT64_C(1) << 40, 0,
+      "The newest output kept of each kernel" },
+
+    { "image", "registry", CONF_STR, AT(image_registry), "docker.io", 0, 0, 0,
+      "Registry of images that are named without one" },
+    { "image", "allow", CONF_LIST, AT(image_allow), "* host", 0, 0, 0,
+      "Which images may run: REGISTRY[/REPOSITORY], rootfs:/PATH, ...; * = any registry" },
+    { "image", "folder", CONF_PATH, AT(image_directory), NULL, 0, 0, 0,
+      "Where images are kept; images/ below the state folder by default" },
+    { "image", "auth-file", CONF_PATH, AT(image_auth), NULL, 0, 0, 0,
+      "Credentials for registries, as of containers-auth.json(5)" },
+    { "image", "mirrors", CONF_LIST, AT(image_mirrors), NULL, 0, 0, 0,
+      "Mirrors to be tried first, each as REGISTRY=MIRROR" },
+    { "image", "insecure", CONF_LIST, AT(image_insecure), NULL, 0, 0, 0,
+      "Registries and mirrors that may be without TLS" },
+    { "image", "signature-policy", CONF_PATH, AT(image_policy), NULL, 0, 0, 0,
+      "Which signatures images need, as of containers-policy.json(5)" },
+    { "image", "pull-timeout", CONF_DURATION, AT(image_timeout_usec), "2h", USEC_PER_SEC,
+      7 * DAY_USEC, 0, "Longest time of a fetch" },
+    { "image", "unpack-jobs", CONF_INT, AT(image_jobs), "2", 1, 64, 0,
+      "How many layers are unpacked at a time" },
+    { "image", "max-layer-size", CONF_SIZE, AT(image_layer_max), "128g", 1, INT64_MAX, 0,
+      "Largest layer when unpacked, holes in files counted" },
+    { "image", "max-entries", CONF_INT, AT(image_entries_max), "5000000", 1, INT64_MAX, 0,
+      "Most files and folders in a layer" },
+    { "image", "keep-free", CONF_SIZE, AT(image_keep_free), "1g", 0, 0, 0,
+      "Space that images leave on their file system" },
+    { "image", "keep-age", CONF_DURATION, AT(image_keep_usec), "30d", 0, 3650 * DAY_USEC, 0,
+      "How long an unused image is kept; 0 = for ever" },
+    { "image", "keep-size", CONF_SIZE, AT(image_keep_bytes), "0", 0, 0, 0,
+      "Space that unused images may take; 0 = any" },
+    { "image", "skopeo", CONF_PATH, AT(image_skopeo), NULL, 0, 0, 0,
+      "The program skopeo; from PATH by default" },
+    { "image", "unpack", CONF_PATH, AT(image_unpack), NULL, 0, 0, 0,
+      "The program aliquot-unpack; beside the agent by default" },
+
+    { "accelerators", "plugins", CONF_LIST, AT(accel_plugins), "auto", 0, 0, 0,
+      "Plugins to load: names or paths, with \":FILE\" their settings; \"auto\": what fits the machine" },
+    { "accelerators", "mock", CONF_PATH, AT(accel_mock), NULL, 0, 0, 0,
+      "A mock-accelerator.toml: offer devices that do not exist, for tests" },
+    { "accelerators", "folder", CONF_PATH, AT(accel_directory), "/etc/aliquot/accelerators", 0, 0,
+      0, "Folder of settings: cuda.toml, rocm.toml, and one file for each further kind" },
+    { "accelerators", "library", CONF_PATH, AT(accel_library), NULL, 0, 0, 0,
+      "Folder of the plugins; beside the agent by default" },
+    { "accelerators", "helper", CONF_PATH, AT(accel_helper), NULL, 0, 0, 0,
+      "The program aliquot-accel; beside the agent by default" },
+    { "accelerators", "cdi-folders", CONF_LIST, AT(accel_cdi), "/etc/cdi /var/run/cdi", 0, 0, 0,
+      "Where specifications of CDI devices are that plugins name; later folders go first" },
+    { "accelerators", "cdi-hooks", CONF_BOOL, AT(accel_hooks), "false", 0, 0, 0,
+      "Run the createContainer hooks of CDI specifications; devices that have hooks are else refused" },
+    { "accelerators", "rescan", CONF_DURATION, AT(accel_rescan_usec), "30s", USEC_PER_SEC / 10,
+      DAY_USEC, 0, "How often to look for devices that came, went or failed" },
+    { "accelerators", "time-limit", CONF_DURATION, AT(accel_limit_usec), "10s", USEC_PER_SEC / 10,
+      600 * USEC_PER_SEC, 0, "A plugin that does not answer for so long is ended and restarted" },
+
+    { "gpu", "library", CONF_PATH, AT(gpu_library), NULL, 0, 0, 0,
+      "libaliquot-gpu.so, which holds containers to their part of a GPU; beside the agent by "
+      "default" },
+    { "gpu", "probe", CONF_PATH, AT(gpu_probe), NULL, 0, 0, 0,
+      "The program aliquot-gpu-probe, which tries that in each container; beside the agent by "
+      "default" },
+    { "gpu", "watch", CONF_PATH, AT(gpu_watch), NULL, 0, 0, 0,
+      "The program aliquot-gpu, which asks the driver who uses GPUs past their limits; beside the "
+      "agent by default" },
+    { "gpu", "misuse", CONF_STR, AT(gpu_misuse), "report", 0, 0, 0,
+      "What becomes of a session whose programs use a GPU past its part of it: report or stop" },
+    { "gpu", "work-conserving", CONF_BOOL, AT(gpu_conserving), "false", 0, 0, 0,
+      "Whether sessions get more than their part of a GPU's time while others want none" },
+    { "gpu", "allow-unenforced", CONF_BOOL, AT(gpu_unenforced), "false", 0, 0, 0,
+      "Whether images without glibc's loader may have a part of a GPU, which nothing holds them to" },
+
+    { "runtime", "driver", CONF_STR, AT(driver), "auto", 0, 0, 0,
+      "auto: sessions of the image 'process' are processes of the node, others are containers; "
+      "process or container: all are" },
+    { "runtime", "oci", CONF_STR, AT(oci_runtime), "auto", 0, 0, 0,
+      "What makes containers: crun, runc or a path; auto takes the first of them that works" },
+    { "runtime", "folder", CONF_PATH, AT(run), "/run/aliquot", 0, 0, 0,
+      "Folder for what lives as long as containers do" },
+    { "runtime", "cgroup-parent", CONF_PATH, AT(cgroup_parent), "/aliquot", 0, 0, 0,
+      "Cgroup below which containers have theirs" },
+    { "runtime", "seccomp", CONF_PATH, AT(seccomp), "/usr/share/containers/seccomp.json", 0, 0, 0,
+      "Profile of the system calls that containers may use" },
+    { "runtime", "runner", CONF_PATH, AT(runner), NULL, 0, 0, 0,
+      "The program aliquot-runner; beside the agent by default" },
+
+    { "network", "enabled", CONF_BOOL, AT(network), "true", 0, 0, 0,
+      "Whether containers have a network; without, they see nothing but themselves" },
+    { "network", "pool", CONF_STR, AT(network_pool), NET_POOL, 0, 0, 0,
+      "Addresses of containers on this node, as ADDRESS/BITS; agents of one machine share it" },
+    { "network", "dns", CONF_LIST, AT(network_dns), NULL, 0, 0, 0,
+      "Name servers of containers; those of the node by default" },
+    { "network", "deny", CONF_LIST, AT(network_deny), NULL, 0, 0, 0,
+      "ADDRESS[/BITS] that containers cannot reach, besides the node, the manager and each other" },
+    { "network", "allow", CONF_LIST, AT(network_allow), NULL, 0, 0, 0,
+      "ADDRESS[/BITS][:PORT] that they can in spite of that" },
+    { "network", "ssh", CONF_BOOL, AT(network_ssh), "true", 0, 0, 0,
+      "Containers have an SSH server, where Debian's dropbear is installed" },
+    { "network", "port-min", CONF_INT, AT(port_min), "30000", 1024, 65535, 0,
+      "First port of the node to publish ports of containers on" },
+    { "network", "port-max", CONF_INT, AT(port_max), "31000", 1024, 65535, 0, "And the last" },
+    { "network", "port-rest", CONF_DURATION, AT(port_rest_usec), "60s", 0, 3600 * USEC_PER_SEC, 0,
+      "Before a published port is used again" },
+
+    { "container", "scratch-size", CONF_SIZE, AT(scratch_bytes), "10g", 16 << 20, INT64_C(1) << 44,
+      0, "What a container may write, /home/work included" },
+    { "container", "shm-size", CONF_SIZE, AT(shm_bytes), "64m", 4096, INT64_C(1) << 44, 0,
+      "Size of /dev/shm unless the session says" },
+    { "container", "max-processes", CONF_INT, AT(container_processes_max), "4096", 16, 4194304, 0,
+      "Processes and threads of a container" },
+    { "container", "max-files", CONF_INT, AT(container_files_max), "1048576", 64, 1048576, 0,
+      "Open files of each of its processes" },
+    { "container", "uid", CONF_INT, AT(container_uid), "1000", 0, 65535, 0,
+      "User that programs run as, as the container counts" },
+    { "container", "gid", CONF_INT, AT(container_gid), "1000", 0, 65535, 0, "And the group" },
+    { "container", "id-start", CONF_INT, AT(id_start), "1879048192", 65536, 4293918720, 0,
+      "First user id of the node for users of containers" },
+    { "container", "id-ranges", CONF_INT, AT(id_ranges), "4096", 0, 32768, 0,
+      "Ranges of 65536 users from there on; 0: no user namespaces" },
+
+    { "statistics", "interval", CONF_DURATION, AT(stat_interval_usec), "5s", 0, 600 * USEC_PER_SEC,
+      0, "How often it is measured what sessions, devices and the node use; 0: never" },
+
+    { "metrics", "listen", CONF_STR, AT(metrics_listen), NULL, 0, 0, 0,
+      "Address of GET /metrics for Prometheus; off: none. The first free port of 127.0.0.1:6003 to "
+      "6018 by default" },
+    { "metrics", "tls-cert", CONF_PATH, AT(metrics_tls_cert), NULL, 0, 0, 0,
+      "Its certificate chain (PEM); without one it is plain HTTP" },
+    { "metrics", "tls-key", CONF_PATH, AT(metrics_tls_key), NULL, 0, 0, 0,
+      "And private key (PEM)" },
+    { "metrics", "insecure", CONF_BOOL, AT(metrics_insecure), NULL, 0, 0, 0,
+      "Allow plain HTTP on an address that others can reach" },
+
+    { "logs", "keep-age", CONF_DURATION, AT(keep_usec), "7d", 0, 3650 * DAY_USEC, 0,
+      "How long output is kept after a kernel's end" },
+    { "logs", "keep-count", CONF_INT, AT(keep_count), "10000", 0, 1000000, 0,
+      "Of how many ended kernels" },
+    { "logs", "keep-size", CONF_SIZE, AT(keep_bytes), "1g", 0, 0, 0, "In how much space" },
+    CONF_TABLE_END,
+};
+
+static bool is_one_of(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(text, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static int settings_check(const struct settings *settings, struct aq_error *err)
+{
+    static const char *const drivers[] = { "auto", "process", "container" };
+    static const char *const misuse_actions[] = { "report", "stop" };
+    static const char *const affinities[] = { "interleaved", "single-node" };
+
+    if (!is_one_of(settings->driver, drivers, AQ_COUNT(drivers)))
+        return aq_fail_field(err, EINVAL, "runtime.driver",
+                             "runtime.driver '%s' is none of auto, process, container",
+                             settings->driver);
+    if (!is_one_of(settings->affinity, affinities, AQ_COUNT(affinities)))
+        return aq_fail_field(err, EINVAL, "resource.affinity-policy",
+                             "resource.affinity-policy '%s' is neither interleaved nor single-node",
+                             settings->affinity);
+    if (!is_one_of(settings->gpu_misuse, misuse_actions, AQ_COUNT(misuse_actions)))
+        return aq_fail_field(err, EINVAL, "gpu.misuse",
+                             "gpu.misuse '%s' is neither report nor stop", settings->gpu_misuse);
+    if (strpbrk(settings->cgroup_parent, "=:\\ \n") || strlen(settings->cgroup_parent) < 2)
+        return aq_fail_field(err, EINVAL, "runtime.cgroup-parent", "'%s' cannot be a cgroup's path",
+                             settings->cgroup_parent);
+    if (settings->id_start + settings->id_ranges * 65536 > UINT32_MAX)
+        return aq_fail_field(err, EINVAL, "container.id-ranges",
+                             "container.id-start and id-ranges go beyond the last user id");
+    if (settings->stat_interval_usec && settings->stat_interval_usec < USEC_PER_SEC / 10)
+        return aq_fail_field(err, EINVAL, "statistics.interval",
+                             "statistics.interval is less than 0.1s; 0 takes none");
+    if (image_registries_check(settings, err) < 0)
+        return -err->code;
+    return agent_id_check(settings->id, err);
+}
+
+static int fill_in(struct settings *settings, const char *state, bool is_shared,
+                   struct aq_error *err)
+{
+    char host[256] = "";
+
+    if (state) {
+        free(settings->state);
+        settings->state = strdup(state);
+    } else if (!settings->state) {
+        AQ_CLEANUP(aq_freep) char *base = fs_state_dir();
+
+        settings->state = base ? aq_format("%s/agent", base) : NULL;
+    }
+    if (!settings->id) {
+        (void)gethostname(host, sizeof(host) - 1);
+        host[strcspn(host, ".")] = '\0';
+        settings->id = strdup(host);
+    }
+    if (!settings->offer_mode)
+        settings->offer_mode = strdup(is_shared ? "shared" : "exclusive");
+    if (!settings->state || !settings->id || !settings->offer_mode)
+        return aq_fail_oom(err);
+    return settings_check(settings, err);
+}
+
+int settings_load(const char *file, const char *state, bool is_shared, struct settings *ret,
+                  struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *usual = conf_default_file("agent");
+    struct settings got = { .state = NULL };
+    int r;
+
+    if (!usual)
+        return aq_fail_oom(err);
+    r = conf_load(settings_items, file ? file : usual, !file, &got, err);
+    if (r == 0)
+        r = fill_in(&got, state, is_shared, err);
+    if (r < 0)
+        settings_done(&got);
+    else
+        *ret = got;
+    return r;
+}
+
+void settings_done(struct settings *settings)
+{
+    conf_done(settings_items, settings);
+}
+
+char *settings_path(const struct settings *settings, const char *name)
+{
+    return aq_format("%s/%s", settings->state, name);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings.h - the settings of an agent (agent.toml) */
+#ifndef AQ_AGENT_SETTINGS_SETTINGS_H
+#define AQ_AGENT_SETTINGS_SETTINGS_H
+
+#include "conf/conf.h"
+
+struct settings {
+    char *state; /* directory of everything the agent keeps */
+    char *id;    /* NULL = the host's name */
+    char *log_level;
+    struct conf_listen manager; /* host NULL = as joined */
+    int64_t heartbeat_usec;     /* 0 = as the manager wants */
+    char *region, *resource_group, *address;
+    int64_t cpus;         /* 0 = those that the process may use */
+    int64_t memory_bytes; /* 0 = what the machine or the cgroup has */
+    int64_t reserved_cpu, reserved_memory_bytes;
+    int64_t cpu_factor, memory_factor;
+    char *offer_mode;                            /* "exclusive", "shared" or "auto-split" */
+    char *offer_part;                            /* "K/N"; NULL = not one of equal parts */
+    struct conf_list offer_cores, offer_devices; /* none = all */
+    struct conf_list offer_reserved;             /* memory of devices */
+    struct conf_list allocation_order;           /* kinds of devices */
+    char *affinity;                              /* "interleaved" or "single-node" */
+    char *monitor; /* path of aliquot-monitor; NULL = beside the agent */
+    char *shell;   /* of interactive kernels; NULL = bash, else sh */
+    char *user;    /* whom programs run as; NULL = the agent's own user */
+    int64_t processes_max, files_max, log_bytes;
+    char *image_registry;            /* of names without one */
+    struct conf_list image_allow;    /* patterns of reference_is_allowed() */
+    char *image_directory;           /* NULL = STATE/images */
+    struct conf_list image_mirrors;  /* "REGISTRY=MIRROR" */
+    struct conf_list image_insecure; /* registries and mirrors */
+    char *image_auth, *image_policy;
+    char *image_skopeo, *image_unpack;
+    int64_t image_timeout_usec, image_jobs, image_layer_max, image_entries_max;
+    int64_t image_keep_free, image_keep_usec, image_keep_bytes;
+    struct conf_list accel_plugins; /* names or paths, each may have ":CONFIG" */
+    char *accel_mock;               /* mock-accelerator.toml; NULL = no mock devices */
+    char *accel_directory;          /* of the plugins' settings */
+    char *accel_library;            /* directory of the plugins; NULL = beside the agent */
+    struct conf_list accel_cdi;     /* directories of CDI specifications */
+    bool accel_hooks;               /* those of CDI specifications are run */
+    char *accel_helper;             /* path of aliquot-accel; NULL = beside the agent */
+    int64_t accel_rescan_usec, accel_limit_usec;
+    char *gpu_library, *gpu_probe, *gpu_watch; /* of slices of GPUs; NULL = beside the agent */
+    char *gpu_misuse;    /* "report" or "stop" kernels that get past their slice */
+    bool gpu_conserving; /* idle time of a device goes to those that want it */
+    bool gpu_unenforced; /* images without a loader get parts that nothing holds them to */
+    bool network;        /* containers have one */
+    bool network_ssh;    /* and an SSH server */
+    char *network_pool;
+    struct conf_list network_dns, network_deny, network_allow;
+    int64_t port_min, port_max, port_rest_usec;
+    char *driver;      /* "auto", "process" or "container" */
+    char *oci_runtime; /* "auto", "crun", "runc" or a path */
+    char *run;         /* directory of what does not outlive the machine's own run */
+    char *cgroup_parent, *seccomp;
+    char *runner; /* path of aliquot-runner; NULL = beside the agent */
+    int64_t scratch_bytes, shm_bytes, container_processes_max, container_files_max;
+    int64_t container_uid, container_gid, id_start, id_ranges;
+    int64_t stat_interval_usec; /* 0 = none are taken */
+    char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
+    bool metrics_insecure;
+    int64_t keep_usec, keep_count, keep_bytes; /* logs of kernels that have ended */
+};
+
+extern const struct conf_item settings_items[];
+
+/* Load, then fill in what has no fixed default (state, id, offer_mode). With
+ * 'is_shared' other agents may offer the same, unless the settings say.
+ */
+int settings_load(const char *file, const char *state, bool is_shared, struct settings *ret,
+                  struct aq_error *err);
+void settings_done(struct settings *settings);
+
+/* "STATE/name"; NULL = no memory. */
+char *settings_path(const struct settings *settings, const char *name);
+
+#endif

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Users, keypairs, domains, projects, resource groups, policies. */
+#include "cli/admin/accounts.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/uuid.h"
+#include "cli/client.h"
+#include "cli/verbs.h"
+
+/* ---- the nouns ---- */
+
+static const struct column user_columns[] = {
+    { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "email", "E-MAIL", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "username", "USERNAME", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "full_name", "FULL NAME", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "role", "ROLE", COLUMN_TEXT, 0 },
+    { "status", "STATUS", COLUMN_STATUS, 0 },
+    { "domain", "DOMAIN", COLUMN_TEXT, 0 },
+    { "projects", "PROJECTS", COLUMN_NAMES, COLUMN_MAY_SHRINK },
+    { "total_slots", "LIMITS", COLUMN_SLOTS, COLUMN_IS_WIDE },
+    { "max_concurrent_sessions", "SESSIONS", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "created_at", "AGE", COLUMN_TIME, 0 },
+    COLUMN_END,
+};
+
+static const struct column keypair_columns[] = {
+    { "access_key", "ACCESS-KEY", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "secret_key", "SECRET-KEY", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "user", "USER", COLUMN_TEXT, 0 },
+    { "user_id", "USER-ID", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
+    { "is_admin", "ADMIN", COLUMN_BOOL, 0 },
+    { "policy", "POLICY", COLUMN_TEXT, 0 },
+    { "rate_limit", "RATE-LIMIT", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "created_at", "AGE", COLUMN_TIME, 0 },
+    COLUMN_END,
+};
+
+static const struct column domain_columns[] = {
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
+    { "total_slots", "LIMITS", COLUMN_SLOTS, 0 },
+    { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column project_columns[] = {
+    { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "domain", "DOMAIN", COLUMN_TEXT, 0 },
+    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
+    { "total_slots", "LIMITS", COLUMN_SLOTS, 0 },
+    { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column resource_group_columns[] = {
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
+    { "scheduler", "SCHEDULER", COLUMN_TEXT, 0 },
+    { "selection", "SELECTION", COLUMN_TEXT, 0 },
+    { "retries", "RETRIES", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "backfill", "BACKFILL", COLUMN_BOOL, COLUMN_IS_WIDE },
+    { "backfill_reservations", "RESERVATIONS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
+    { "allowed_session_types", "TYPES", COLUMN_NAMES, COLUMN_IS_WIDE },
+    { "preemption", "PREEMPTION", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "handler_options", "HANDLER-OPTIONS", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "pending_timeout_sec", "PENDING-TIMEOUT", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "agent_loss_policy", "AGENT-LOSS", COLUMN_TEXT, 0 },
+    { "agent_loss_grace_sec", "GRACE", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "scheduler_opts", "OPTIONS", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column policy_columns[] = {
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
+    { "total_slots", "LIMITS", COLUMN_SLOTS, 0 },
+    { "unlimited_unspecified", "OTHERS-UNLIMITED", COLUMN_BOOL, COLUMN_IS_WIDE },
+    { "max_concurrent_sessions", "SESSIONS", COLUMN_NUMBER, 0 },
+    { "max_pending_sessions", "PENDING", COLUMN_NUMBER, 0 },
+    { "max_pending_slots", "PENDING-LIMITS", COLUMN_SLOTS, COLUMN_IS_WIDE },
+    { "max_containers_per_session", "KERNELS", COLUMN_NUMBER, 0 },
+    { "max_priority", "PRIORITY", COLUMN_NUMBER, 0 },
+    { "idle_timeout_sec", "IDLE-TIMEOUT", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "max_session_lifetime_sec", "LIFETIME", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    COLUMN_END,
+};
+
+static const struct noun nouns[] = {
+    { "admin user ", "user", "/aliquot/v1/users", "email", user_columns, true, false },
+    { "admin keypair ", "keypair", "/aliquot/v1/keypairs", "user", keypair_columns, false, false },
+    { "admin domain ", "domain", "/aliquot/v1/domains", "name", domain_columns, false, false },
+    { "admin project ", "project", "/aliquot/v1/groups", "name", project_columns, true, true },
+    { "admin resource-group ", "resource group", "/aliquot/v1/resource-groups", "name",
+      resource_group_columns, false, false },
+    { "admin policy ", "policy", "/aliquot/v1/keypair-policies", "name", policy_columns, false,
+      false },
+};
+
+const struct noun *accounts_noun_of(const struct cli *cli)
+{
+    for (size_t i = 0; i < AQ_COUNT(nouns); i++)
+        if (strncmp(cli->verb->name, nouns[i].prefix, strlen(nouns[i].prefix)) == 0)
+            return &nouns[i];
+    return NULL; /* not reached: every command below has a noun */
+}
+
+static int accounts_find_project(struct cli *cli, const char *name, char **ret_id,
+                                 struct aq_error *err)
+{
+    json_t *rows = NULL, *row;
+    const char *found = NULL;
+    size_t i, hits = 0;
+    int r = cli_call_list(cli, "/aliquot/v1/groups?all=true", 0, &rows, NULL, err);
+
+    json_array_foreach(rows, i, row) {
+        const char *own = json_string_value(json_object_get(row, "name"));
+
+        if (own && strcmp(own, name) == 0) {
+            found = json_string_value(json_object_get(row, "id"));
+            hits++;
+        }
+    }
+    if (r == 0 && hits > 1)
+        r = aq_fail(err, EINVAL, "several domains have a project '%s'; give its id", name);
+    else if (r == 0 && !found)
+        r = aq_fail(err, ENOENT, "there is no project '%s'", name);
+    else if (r == 0 && !(*ret_id = strdup(found)))
+        r = aq_fail_oom(err);
+    json_decref(rows);
+    return r;
+}
+
+int accounts_path(struct cli *cli, const char *key, const char *rest, struct strbuf *path,
+                  struct aq_error *err)
+{
+    const struct noun *noun = accounts_noun_of(cli);
+    AQ_CLEANUP(aq_freep) char *id = NULL;
+    struct uuid uuid;
+    int r;
+
+    if (noun->has_id && uuid_parse(key, &uuid) < 0
+        && (r = accounts_find_project(cli, key, &id, err)) < 0)
+        return r;
+    strbuf_addf(path, "%s/", noun->path);
+    url_encode(path, id ? id : key);
+    strbuf_adds(path, rest);
+    return strbuf_ok(path) ? 0 : aq_fail_oom(err);
+}
+
+/* ---- what can be done with each ---- */
+
+struct accounts_ls_opts {
+    struct list_opts list;
+    bool all;
+};
+
+static const struct cli_opt keypair_ls_opts[] = { LIST_OPT_ROWS(struct accounts_ls_opts),
+                                                  CLI_OPT_END };
+static const struct cli_opt ls_opts[] = {
+    { 'a', "all", CLI_FLAG, offsetof(struct accounts_ls_opts, all), NULL, "removed ones, too" },
+    LIST_OPT_ROWS(struct accounts_ls_opts),
+    CLI_OPT_END,
+};
+
+static int accounts_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct noun *noun = accounts_noun_of(cli);
+    const struct accounts_ls_opts *opts = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+    (void)argc;
+    (void)argv;
+    strbuf_adds(&path, noun->path);
+    cli_path_query(&path, "all", opts->all ? "true" : NULL);
+    if (!strbuf_ok(&path))
+        return aq_fail_oom(err);
+    return list_show(cli, path.data, &opts->list, noun->columns, NULL, err);
+}
+
+/* The row whose name the argument is. */
+static int accounts_info(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct noun *noun = accounts_noun_of(cli);
+    json_t *rows = NULL, *row;
+    size_t i;
+    int r;
+
+    (void)data;
+    (void)argc;
+    r = cli_call_list(cli, "/aliquot/v1/resource-groups?all=true", 0, &rows, NULL, err);
+    if (r < 0)
+        return r;
+    r = aq_fail(err, ENOENT, "there is no resource group '%s'", argv[0]);
+    json_array_foreach(rows, i, row) {
+        const char *name = json_string_value(json_object_get(row, noun->key));
+
+        if (name && strcmp(name, argv[0]) == 0)
+            r = record_print(cli, noun->columns, row, err);
+    }
+    json_decref(rows);
+    return r;
+}
+
+/* A new user's or a changed password; 'wanted' is the flag --password-stdin. */
+static int accounts_add_password(bool wanted, json_t *body, struct aq_error *err)
+{
+    char password[CLI_LINE_MAX];
+    int r = wanted ? cli_read_line("password", true, password, err) : 0;
+
+    if (r == 0 && wanted && json_object_set_new(body, "password", json_string(password)) < 0)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the password must be UTF-8");
+    explicit_bzero(password, sizeof(password));
+    return r;
+}
+
+static bool accounts_flag_is_set(const struct cli_opt *opts, const void *target, const char *name)
+{
+    const struct cli_opt *opt = cli_opt_find(opts, name, strlen(name));
+
+    return opt && *(const bool *)((const char *)target + opt->offset);
+}
+
+/* Say what a new user needs who is in no project. */
+static void accounts_note_projects(const struct cli *cli, const json_t *row)
+{
+    const json_t *projects = json_object_get(row, "projects");
+    const char *email = json_string_value(json_object_get(row, "email"));
+
+    if (email && json_is_array(projects) && json_array_size(projects) == 0)
+        cli_note(cli,
+                 "%s is in no project and cannot create sessions; add one: "
+                 "aliquot admin project add-user PROJECT %s",
+                 email, email);
+}
+
+/* Send the options of the command and show the row that comes back. */
+static int accounts_save(struct cli *cli, void *data, enum method method, const char *path,
+                         const char *key, struct aq_error *err)
+{
+    const struct noun *noun = accounts_noun_of(cli);
+    json_t *body = NULL, *row = NULL;
+    int r = accounts_request_body(cli->verb->opts, data, &body, err);
+
+    if (r == 0)
+        r = accounts_add_password(accounts_flag_is_set(cli->verb->opts, data, "password-stdin"),
+                                  body, err);
+    if (r == 0 && key)
+        (void)json_object_set_new(body, noun->key, json_string(key));
+    if (r == 0 && key && noun->has_domain && !json_object_get(body, "domain"))
+        (void)json_object_set_new(body, "domain",
+                                  json_string(cli_config_get(&cli->config, SETTING_DOMAIN)));
+    if (r == 0)
+        r = cli_call(cli, method, path, body, &row, err);
+    if (r == 0)
+        r = record_print(cli, noun->columns, row, err);
+    if (r == 0 && key)
+        accounts_note_projects(cli, row);
+    json_decref(body);
+    json_decref(row);
+    return r;
+}
+
+static int accounts_create(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    (void)argc;
+    return accounts_save(cli, data, METHOD_POST, accounts_noun_of(cli)->path, argv[0], err);
+}
+
+static int accounts_set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    int r = accounts_path(cli, argv[0], "", &path, err);
+
+    (void)argc;
+    return r < 0 ? r : accounts_save(cli, data, METHOD_PATCH, path.data, NULL, err);
+}
+
+#define ACCOUNT_VERB(noun, word, arg, text, options, size, arguments, function, example) \
+    const struct cli_verb verb_admin_##noun##_##function = {                             \
+        .name = "admin " word,                                                           \
+        .args = arg,                                                                     \
+        .summary = text,                                                                 \
+        .examples = example,                                                             \
+        .opts = options,                                                                 \
+        .opts_size = size,                                                               \
+        .min_args = arguments,                                                           \
+        .max_args = arguments,                                                           \
+        .run = accounts_##function,                                                      \
+    }
+
+#define LS_VERB(noun, word, text, options)                                           \
+    const struct cli_verb verb_admin_##noun##_ls = {                                 \
+        .name = "admin " word " ls",                                                 \
+        .args = "",                                                                  \
+        .summary = text,                                                             \
+        .examples = "aliquot admin " word " ls -o wide",                             \
+        .if_empty = "there is none; make one: aliquot admin " word " create --help", \
+        .opts = options,                                                             \
+        .opts_size = sizeof(struct accounts_ls_opts),                                \
+        .run = accounts_ls,                                                          \
+    }
+
+/* ---- users ---- */
+
+struct user_opts {
+    const char *username, *full_name, *domain, *role, *status;
+    struct cli_list groups, total_slots;
+    struct cli_int sessions;
+    bool password_stdin;
+};
+
+/* clang-format off */
+#define USER_CHANGES                                                                               \
+    { 0, "username", CLI_STR, offsetof(struct user_opts, username), "NAME",                        \
+      "the e-mail address unless given" },                                                         \
+    { 0, "full-name", CLI_STR, offsetof(struct user_opts, full_name), "NAME", "shown in lists" },  \
+    { 0, "role", CLI_STR, offsetof(struct user_opts, role), "ROLE",                                \
+      "superadmin, admin, user or monitor" },                                                      \
+    { 0, "status", CLI_STR, offsetof(struct user_opts, status), "STATUS",                          \
+      "active, inactive, deleted" },                                                               \
+    { 0, "groups", CLI_LIST, offsetof(struct user_opts, groups), "PROJECT",                        \
+      "the projects that the user is in; repeatable; a new one: default" },                        \
+    { 0, "total-slots", CLI_LIST, offsetof(struct user_opts, total_slots), "SLOT=AMOUNT",          \
+      "all that the user's sessions may hold at a time" },                                         \
+    { 0, "max-concurrent-sessions", CLI_INT, offsetof(struct user_opts, sessions), "N",            \
+      "0 = no limit" },                                                                            \
+    { 0, "password-stdin", CLI_FLAG, offsetof(struct user_opts, password_stdin), NULL,             \
+      "read a password from standard input" }
+/* clang-format on */
+
+static const struct cli_opt user_create_opts[] = {
+    { 0, "domain", CLI_STR, offsetof(struct user_opts, domain), "DOMAIN",
+      "the configured one unless given" },
+    USER_CHANGES,
+    CLI_OPT_END,
+};
+static const struct cli_opt user_set_opts[] = { USER_CHANGES, CLI_OPT_END };
+
+LS_VERB(user, "user", "List users", ls_opts);
+ACCOUNT_VERB(user, "user create", "E-MAIL", "Make a user", user_create_opts,
+             sizeof(struct user_opts), 1, create,
+             "aliquot admin user create ann@example.com --password-stdin");
+ACCOUNT_VERB(user, "user set", "E-MAIL", "Change a user", user_set_opts, sizeof(struct user_opts),
+             1, set, "aliquot admin user set ann@example.com --total-slots cpu=16,mem=64g");
+
+/* ---- keypairs ---- */
+
+struct keypair_opts {
+    const char *policy;
+    int is_active, is_admin;
+    struct cli_int rate_limit;
+};
+
+static const struct cli_opt keypair_opts[] = {
+    { 0, "policy", CLI_STR, offsetof(struct keypair_opts, policy), "POLICY", "what it may use" },
+    { 0, "is-active", CLI_CHOICE, offsetof(struct keypair_opts, is_active), "yes|no",
+      "whether it is accepted" },
+    { 0, "is-admin", CLI_CHOICE, offsetof(struct keypair_opts, is_admin), "yes|no",
+      "whether it has the powers of an administrator's role" },
+    { 0, "rate-limit", CLI_INT, offsetof(struct keypair_opts, rate_limit), "N",
+      "requests in 15 minutes; 0 = no limit" },
+    CLI_OPT_END,
+};
+
+static int accounts_rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    int r = 0;
+
+    (void)data;
+    for (int i = 0; r == 0 && i < argc; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+        r = accounts_path(cli, argv[i], "", &path, err);
+        if (r == 0)
+            r = cli_call(cli, METHOD_DELETE, path.data, NULL, NULL, err);
+    }
+    return r;
+}
+
+LS_VERB(keypair, "keypair", "List keypairs", keypair_ls_opts);
+ACCOUNT_VERB(keypair, "keypair create", "E-MAIL",
+             "Make a keypair for a user; shows its secret once", keypair_opts,
+             sizeof(struct keypair_opts), 1, create,
+             "aliquot admin keypair create ann@example.com -o json");
+ACCOUNT_VERB(keypair, "keypair set", "ACCESS-KEY", "Change a keypair", keypair_opts,
+             sizeof(struct keypair_opts), 1, set,
+             "aliquot admin keypair set AKIANABBDUSEREXAMPLE --is-active no");
+ACCOUNT_VERB(keypair, "keypair rm", "ACCESS-KEY", "Remove a keypair", NULL, 0, 1, rm,
+             "aliquot admin keypair rm AKIANABBDUSEREXAMPLE");
+
+/* ---- domains and projects ---- */
+
+struct project_opts {
+    const char *domain, *name, *description;
+    int is_active;
+    struct cli_list total_slots;
+};
+
+/* clang-format off */
+#define PROJECT_CHANGES                                                                              \
+    { 0, "description", CLI_STR, offsetof(struct project_opts, description), "TEXT",                 \
+      "shown in lists" },                                                                          \
+    { 0, "is-active", CLI_CHOICE, offsetof(struct project_opts, is_active), "yes|no",                \
+      "whether sessions may be made in it" },                                                      \
+    { 0, "total-slots", CLI_LIST, offsetof(struct project_opts, total_slots), "SLOT=AMOUNT",         \
+      "all that its sessions may hold at a time" }
+/* clang-format on */
+
+static const struct cli_opt domain_opts[] = { PROJECT_CHANGES, CLI_OPT_END };
+static const struct cli_opt project_create_opts[] = {
+    { 0, "domain", CLI_STR, offsetof(struct project_opts, domain), "DOMAIN",
+      "the configured one unless given" },
+    PROJECT_CHANGES,
+    CLI_OPT_END,
+};
+static const struct cli_opt project_set_opts[] = {
+    { 0, "name", CLI_STR, offsetof(struct project_opts, name), "NAME", "a new name" },
+    PROJECT_CHANGES,
+    CLI_OPT_END,
+};
+
+LS_VERB(domain, "domain", "List domains", ls_opts);
+ACCOUNT_VERB(domain, "domain create", "NAME", "Make a domain", domain_opts,
+             sizeof(struct project_opts), 1, create, "aliquot admin domain create physics");
+ACCOUNT_VERB(domain, "domain set", "DOMAIN", "Change a domain", domain_opts,
+             sizeof(struct project_opts), 1, set,
+             "aliquot admin domain set physics --total-slots cpu=64,mem=256g");
+LS_VERB(project, "project", "List projects", ls_opts);
+ACCOUNT_VERB(project, "project create", "NAME", "Make a project", project_create_opts,
+             sizeof(struct project_opts), 1, create,
+             "aliquot admin project create lasers --domain physics");
+ACCOUNT_VERB(project, "project set", "PROJECT", "Change a project", project_set_opts,
+             sizeof(struct project_opts), 1, set,
+             "aliquot admin project set lasers --total-slots cpu=16");
+
+/* ---- resource groups ---- */
+
+struct resource_group_opts {
+    const char *description, *scheduler, *scheduler_opts, *selection;
+    struct cli_list allowed_session_types, preemption, fair_share, handler_options;
+    int is_active, backfill, agent_loss_policy;
+    struct cli_int retries, backfill_reservations;
+    struct cli_int pending_timeout_sec, agent_loss_grace_sec;
+};
+
+static const struct cli_opt resource_group_opts[] = {
+    { 0, "description", CLI_STR, offsetof(struct resource_group_opts, description), "TEXT",
+      "shown in lists" },
+    { 0, "is-active", CLI_CHOICE, offsetof(struct resource_group_opts, is_active), "yes|no",
+      "whether sessions may be made in it" },
+    { 0, "scheduler", CLI_STR, offsetof(struct resource_group_opts, scheduler), "NAME",
+      "fifo, lifo, drf (who holds least), fair-share (who used least)" },
+    { 0, "scheduler-opts", CLI_STR, offsetof(struct resource_group_opts, scheduler_opts), "JSON",
+      "more about it, e.g. {\"backfill\": true}" },
+    { 0, "selection", CLI_STR, offsetof(struct resource_group_opts, selection), "NAME",
+      "where to: concentrated, dispersed, round-robin, ..." },
+    { 0, "retries", CLI_INT, offsetof(struct resource_group_opts, retries), "N",
+      "fifo: who found no room so often is passed by others; 0 = nobody" },
+    { 0, "backfill", CLI_CHOICE, offsetof(struct resource_group_opts, backfill), "yes|no",
+      "others may start first if that delays nobody" },
+    { 0, "backfill-reservations", CLI_INT,
+      offsetof(struct resource_group_opts, backfill_reservations), "N",
+      "so many of those who wait get a time to start; 0 = all" },
+    { 0, "allowed-session-types", CLI_LIST,
+      offsetof(struct resource_group_opts, allowed_session_types), "TYPE",
+      "interactive or batch: what may be made in it; repeat for both" },
+    { 0, "fair-share", CLI_LIST, offsetof(struct resource_group_opts, fair_share), "KEY=VALUE",
+      "what counts: half_life_days=7, user:E-MAIL=2, ...; repeatable" },
+    { 0, "preemption", CLI_LIST, offsetof(struct resource_group_opts, preemption), "KEY=VALUE",
+      "which sessions preempt which: enabled=yes, order=newest, ..." },
+    { 0, "handler-options", CLI_LIST, offsetof(struct resource_group_opts, handler_options),
+      "KEY=VALUE", "start-sessions.max_retry_count=5, check-precondition.timeout=600 ..." },
+    { 0, "pending-timeout-sec", CLI_DURATION,
+      offsetof(struct resource_group_opts, pending_timeout_sec), "TIME",
+      "cancel what has waited so long; 0 = never" },
+    { 0, "agent-loss-policy", CLI_CHOICE, offsetof(struct resource_group_opts, agent_loss_policy),
+      "wait|terminate|requeue", "what becomes of sessions whose agent is lost" },
+    { 0, "agent-loss-grace-sec", CLI_DURATION,
+      offsetof(struct resource_group_opts, agent_loss_grace_sec), "TIME",
+      "how long it may be lost before that" },
+    CLI_OPT_END,
+};
+
+struct allow_opts {
+    const char *domain, *group, *access_key;
+};
+
+static const struct cli_opt allow_opts[] = {
+    { 0, "domain", CLI_STR, offsetof(struct allow_opts, domain), "DOMAIN", "everybody in it" },
+    { 0, "group", CLI_STR, offsetof(struct allow_opts, group), "PROJECT-ID", "its sessions" },
+    { 0, "access-key", CLI_STR, offsetof(struct allow_opts, access_key), "ACCESS-KEY",
+      "sessions of this keypair" },
+    CLI_OPT_END,
+};
+
+static int accounts_allow(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *body = NULL;
+    int r = accounts_request_body(allow_opts, data, &body, err);
+
+    (void)argc;
+    if (r == 0)
+        r = accounts_path(cli, argv[0], "/allow", &path, err);
+    if (r == 0)
+        r = cli_call(cli, METHOD_POST, path.data, body, NULL, err);
+    json_decref(body);
+    return r;
+}
+
+LS_VERB(resource_group, "resource-group", "List resource groups", ls_opts);
+ACCOUNT_VERB(resource_group, "resource-group info", "RESOURCE-GROUP",
+             "Show how a resource group schedules", NULL, 0, 1, info,
+             "aliquot admin resource-group info default");
+ACCOUNT_VERB(resource_group, "resource-group create", "NAME", "Make a resource group",
+             resource_group_opts, sizeof(struct resource_group_opts), 1, create,
+             "aliquot admin resource-group create night --agent-loss-policy requeue");
+ACCOUNT_VERB(resource_group, "resource-group set", "RESOURCE-GROUP", "Change a resource group",
+             resource_group_opts, sizeof(struct resource_group_opts), 1, set,
+             "aliquot admin resource-group set default --selection dispersed");
+ACCOUNT_VERB(resource_group, "resource-group allow", "RESOURCE-GROUP",
+             "Let a domain, project or keypair use a resource group", allow_opts,
+             sizeof(struct allow_opts), 1, allow,
+             "aliquot admin resource-group allow night --domain default");
+
+/* ---- policies ---- */
+
+struct policy_opts {
+    struct cli_list total_slots, pending_slots;
+    int unlimited_unspecified;
+    struct cli_int sessions, pending, containers, priority, idle, lifetime;
+};
+
+static const struct cli_opt policy_opts[] = {
+    { 0, "total-slots", CLI_LIST, offsetof(struct policy_opts, total_slots), "SLOT=AMOUNT",
+      "all that a keypair's sessions may hold at a time" },
+    { 0, "unlimited-unspecified", CLI_CHOICE, offsetof(struct policy_opts, unlimited_unspecified),
+      "yes|no", "slots that --total-slots does not name are unlimited, else none" },
+    { 0, "max-concurrent-sessions", CLI_INT, offsetof(struct policy_opts, sessions), "N",
+      "0 = no limit" },
+    { 0, "max-pending-sessions", CLI_INT, offsetof(struct policy_opts, pending), "N",
+      "0 = no limit" },
+    { 0, "max-pending-slots", CLI_LIST, offsetof(struct policy_opts, pending_slots), "SLOT=AMOUNT",
+      "all that its sessions which wait may ask for together" },
+    { 0, "max-containers-per-session", CLI_INT, offsetof(struct policy_opts, containers), "N",
+      "0 = no limit" },
+    { 0, "max-priority", CLI_INT, offsetof(struct policy_opts, priority), "N", "0 to 100" },
+    { 0, "idle-timeout-sec", CLI_DURATION, offsetof(struct policy_opts, idle), "TIME",
+      "0 = no limit" },
+    { 0, "max-session-lifetime-sec", CLI_DURATION, offsetof(struct policy_opts, lifetime), "TIME",
+      "0 = no limit" },
+    CLI_OPT_END,
+};
+
+LS_VERB(policy, "policy", "List keypair policies", ls_opts);
+ACCOUNT_VERB(policy, "policy create", "NAME", "Make a keypair policy", policy_opts,
+             sizeof(struct policy_opts), 1, create,
+             "aliquot admin policy create student --total-slots cpu=4,mem=16g");
+ACCOUNT_VERB(policy, "policy set", "POLICY", "Change a keypair policy", policy_opts,
+             sizeof(struct policy_opts), 1, set,
+             "aliquot admin policy set student --max-concurrent-sessions 3");

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands on agents: ls, info, drain, undrain, rm, revoke, token, join. */
+#include <errno.h>
+
+#include "cli/admin/agent_picture.h"
+#include "cli/client.h"
+#include "cli/list.h"
+#include "cli/output/resource_usage.h"
+#include "cli/verbs.h"
+
+static const struct column agent_columns[] = {
+    { "id", "AGENT", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "status", "STATUS", COLUMN_STATUS, 0 },
+    { "schedulable", "SCHEDULABLE", COLUMN_BOOL, 0 },
+    { "connected", "CONNECTED", COLUMN_BOOL, COLUMN_IS_WIDE },
+    { "available_slots", "RESOURCES", COLUMN_SLOTS, 0 },
+    { "occupied_slots", "OCCUPIED", COLUMN_SLOTS, 0 },
+    { "resource_group", "RESOURCE-GROUP", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "architecture", "ARCHITECTURE", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "runtime", "RUNTIME", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "runtime_notes", "NOTES", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "gpu_misuse", "MISUSE OF GPUS", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "version", "VERSION", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "addr", "ADDRESS", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "region", "REGION", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "drain_reason", "DRAINED", COLUMN_TEXT, COLUMN_MAY_SHRINK | COLUMN_IS_WIDE },
+    { "first_contact", "AGE", COLUMN_TIME, 0 },
+    { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "lost_at", "LOST", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "devices", "DEVICES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "statistics", "STATISTICS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "plugins", "PLUGINS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    COLUMN_END,
+};
+
+static void agent_path(struct strbuf *path, const char *id, const char *rest)
+{
+    strbuf_adds(path, "/aliquot/v1/agents/");
+    url_encode(path, id);
+    strbuf_adds(path, rest);
+}
+
+/* ---- ls, info ---- */
+
+struct agent_ls_opts {
+    struct list_opts list;
+    const char *status, *resource_group;
+};
+
+static const struct cli_opt ls_opts[] = {
+    { 's', "status", CLI_STR, offsetof(struct agent_ls_opts, status), "STATUS",
+      "only these: ALIVE, LOST, RESTARTING, TERMINATED" },
+    { 0, "resource-group", CLI_STR, offsetof(struct agent_ls_opts, resource_group),
+      "RESOURCE-GROUP", "only those of this group" },
+    LIST_OPT_ROWS(struct agent_ls_opts),
+    CLI_OPT_END,
+};
+
+static int agent_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    const struct agent_ls_opts *opts = data;
+
+    (void)argc;
+    (void)argv;
+    strbuf_adds(&path, "/aliquot/v1/agents");
+    cli_path_query(&path, "status", opts->status);
+    cli_path_query(&path, "resource_group", opts->resource_group);
+    return list_show(cli, path.data, &opts->list, agent_columns, NULL, err);
+}
+
+const struct cli_verb verb_agent_ls = {
+    .name = "agent ls",
+    .args = "",
+    .summary = "List agents and what they offer",
+    .examples = "aliquot agent ls\naliquot agent ls --watch 2s",
+    .if_empty = "no machine has joined; make a token for one: aliquot agent token",
+    .opts = ls_opts,
+    .opts_size = sizeof(struct agent_ls_opts),
+    .run = agent_ls,
+};
+
+static int agent_draw(struct cli *cli, const json_t *agent, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, usage = STRBUF_INIT;
+
+    agent_picture_write(&cli->output, agent, &out);
+    usage_write_node(&cli->output, json_object_get(agent, "statistics"), &usage);
+    if (usage.len) /* else nothing was measured yet */
+        strbuf_addf(&out, "\nin use now\n%s", usage.data);
+    return cli_print(&out, err);
+}
+
+static int agent_info(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    int r = 0;
+
+    (void)data;
+    for (int i = 0; r == 0 && i < argc; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+        json_t *agent = NULL;
+
+        agent_path(&path, argv[i], "");
+        r = record_show(cli, path.data, agent_columns, NULL, &agent, err);
+        if (r == 0 && output_is_human(&cli->output))
+            r = agent_draw(cli, agent, err);
+        if (r < 0)
+            r = aq_error_wrap(err, "agent '%s'", argv[i]);
+        json_decref(agent);
+    }
+    return r;
+}
+
+const struct cli_verb verb_agent_info = {
+    .name = "agent info",
+    .args = "AGENT...",
+    .summary = "Show everything about an agent, its devices as a picture",
+    .examples = "aliquot agent info node1",
+    .min_args = 1,
+    .max_args = -1,
+    .run = agent_info,
+};
+
+/* ---- drain, undrain, rm, revoke ---- */
+
+/* POST (or DELETE) for each agent. */
+static int agent_change_each(struct cli *cli, enum method method, const char *action,
+                             const json_t *body, int argc, char **argv, struct aq_error *err)
+{
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < argc; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+        agent_path(&path, argv[i], action);
+        r = cli_call(cli, method, path.data, body, NULL, err);
+        if (r < 0)
+            r = aq_error_wrap(err, "agent '%s'", argv[i]);
+    }
+    return r;
+}
+
+struct drain_opts {
+    const char *reason;
+};
+
+static const struct cli_opt drain_opts[] = {
+    { 0, "reason", CLI_STR, offsetof(struct drain_opts, reason), "TEXT", "shown in lists" },
+    CLI_OPT_END,
+};
+
+static int agent_drain(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct drain_opts *opts = data;
+    json_t *body = opts->reason ? json_pack("{s:s}", "reason", opts->reason) : NULL;
+    int r = agent_change_each(cli, METHOD_POST, "/drain", body, argc, argv, err);
+
+    json_decref(body);
+    return r;
+}
+
+const struct cli_verb verb_agent_drain = {
+    .name = "agent drain",
+    .args = "AGENT...",
+    .summary = "Place no new sessions on an agent; those that run go on",
+    .examples = "aliquot agent drain --reason 'new disks' node1",
+    .opts = drain_opts,
+    .opts_size = sizeof(struct drain_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = agent_drain,
+};
+
+static int agent_undrain(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    (void)data;
+    return agent_change_each(cli, METHOD_POST, "/undrain", NULL, argc, argv, err);
+}
+
+const struct cli_verb verb_agent_undrain = {
+    .name = "agent undrain",
+    .args = "AGENT...",
+    .summary = "Place sessions on an agent again",
+    .examples = "aliquot agent undrain node1",
+    .min_args = 1,
+    .max_args = -1,
+    .run = agent_undrain,
+};
+
+struct agent_rm_opts {
+    bool yes;
+};
+
+static const struct cli_opt rm_opts[] = {
+    { 'y', "yes", CLI_FLAG, offsetof(struct agent_rm_opts, yes), NULL, "do not ask" },
+    CLI_OPT_END,
+};
+
+static int agent_rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct agent_rm_opts *opts = data;
+    int r = cli_confirm(opts->yes, err, "Forget %d agent%s? It must join again to come back.", argc,
+                        argc == 1 ? "" : "s");
+
+    if (r <= 0)
+        return r < 0 ? r : CLI_EXIT_FAILURE;
+    return agent_change_each(cli, METHOD_DELETE, "", NULL, argc, argv, err);
+}
+
+const struct cli_verb verb_agent_rm = {
+    .name = "agent rm",
+    .args = "AGENT...",
+    .summary = "Forget agents that are gone and hold nothing",
+    .examples = "aliquot agent rm --yes node1",
+    .opts = rm_opts,
+    .opts_size = sizeof(struct agent_rm_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = agent_rm,
+};
+
+static int agent_revoke(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct agent_rm_opts *opts = data;
+    int r = cli_confirm(opts->yes, err, "Never accept the certificates of %d agent%s again?", argc,
+                        argc == 1 ? "" : "s");
+
+    if (r <= 0)
+        return r < 0 ? r : CLI_EXIT_FAILURE;
+    return agent_change_each(cli, METHOD_POST, "/revoke", NULL, argc, argv, err);
+}
+
+const struct cli_verb verb_agent_revoke = {
+    .name = "agent revoke",
+    .args = "AGENT...",
+    .summary = "Never accept an agent's certificates again",
+    .examples = "aliquot agent revoke --yes stolen-node",
+    .opts = rm_opts,
+    .opts_size = sizeof(struct agent_rm_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = agent_revoke,
+};
+
+/* ---- join, token ---- */
+
+static const struct column token_columns[] = {
+    { "token", "TOKEN", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "expires_at", "EXPIRES", COLUMN_TIME, 0 },
+    COLUMN_END,
+};
+
+struct token_opts {
+    struct cli_int expires;
+    const char *agent;
+};
+
+static const struct cli_opt token_opts[] = {
+    { 0, "expires", CLI_DURATION, offsetof(struct token_opts, expires), "TIME",
+      "how long it is good for; 1h unless given" },
+    { 0, "agent", CLI_STR, offsetof(struct token_opts, agent), "AGENT",
+      "good for an agent of this name only" },
+    CLI_OPT_END,
+};
+
+static void agent_note_join(struct cli *cli, const json_t *answer)
+{
+    struct url url;
+
+    if (url_parse(cli_client_endpoint(cli), &url, NULL) == 0)
+        cli_note(cli, "\nOn the new machine:\n  aliquot agent join %s:%lld %s", url.address.host,
+                 (long long)json_integer_value(json_object_get(answer, "link_port")),
+                 json_string_value(json_object_get(answer, "token")));
+}
+
+static int agent_token(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct token_opts *opts = data;
+    json_t *body = json_object(), *answer = NULL;
+    int r;
+
+    (void)argc;
+    (void)argv;
+    if (opts->agent)
+        (void)json_object_set_new(body, "agent_id", json_string(opts->agent));
+    if (opts->expires.is_set)
+        (void)json_object_set_new(body, "expires_sec", json_integer(opts->expires.value / 1000000));
+    r = cli_call(cli, METHOD_POST, "/aliquot/v1/join-tokens", body, &answer, err);
+    if (r == 0)
+        r = record_print(cli, token_columns, answer, err);
+    if (r == 0 && output_is_human(&cli->output))
+        agent_note_join(cli, answer);
+    json_decref(body);
+    json_decref(answer);
+    return r;
+}
+
+const struct cli_verb verb_agent_token = {
+    .name = "agent token",
+    .args = "",
+    .summary = "Make a token that lets one machine join the cluster once",
+    .examples = "aliquot agent token\naliquot agent token --agent node7 --expires 15m -o name",
+    .opts = token_opts,
+    .opts_size = sizeof(struct token_opts),
+    .run = agent_token,
+};
+
+static int agent_join(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    char program[] = "aliquot-agent", verb[] = "join";
+    char *const args[] = { program, verb, argv[0], argv[1], NULL };
+
+    (void)cli;
+    (void)data;
+    (void)argc;
+    return cli_exec_program("aliquot-agent", args, err);
+}
+
+const struct cli_verb verb_agent_join = {
+    .name = "agent join",
+    .args = "ADDRESS TOKEN",
+    .summary = "Make this machine an agent of a cluster",
+    .details = "ADDRESS is the manager's link, HOST:8082. TOKEN is from 'aliquot agent token'; it\n"
+               "carries the fingerprint of the cluster's certificates, so that nobody can stand\n"
+               "between. The same as 'aliquot-agent join'; start aliquot-agent afterwards.",
+    .examples = "aliquot agent join manager.example.com:8082 aq1.Zm9v...",
+    .min_args = 2,
+    .max_args = 2,
+    .flags = CLI_NO_CONFIG,
+    .run = agent_join,
+};

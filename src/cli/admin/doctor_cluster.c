@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cluster as it is seen from here. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "check/check.h"
+#include "cli/client.h"
+#include "cli/admin/doctor.h"
+
+#define ANSWER_SEC "5"
+#define DIFFERENCE_SEC 5 /* from here on it is said */
+#define REFUSED_SEC 900  /* from here on requests are refused (http/sign.h) */
+
+struct doctor_cluster {
+    struct cli *cli;
+    bool has_login, is_reached;
+    struct aq_error err; /* if it was not reached */
+    struct client_reply health;
+    int64_t asked_usec, answered_usec;
+};
+
+/* ---- asking ---- */
+
+static int doctor_set(struct cli_config *config, enum cli_setting setting, const char *value,
+                      struct aq_error *err)
+{
+    free(config->values[setting]);
+    config->values[setting] = strdup(value);
+    return config->values[setting] ? 0 : aq_fail_oom(err);
+}
+
+static int doctor_ask_health(struct doctor_cluster *c)
+{
+    struct cli *cli = c->cli;
+    int r = cli_config_load(&cli->config, cli->globals.endpoint, cli->globals.profile, &c->err);
+
+    if (r < 0)
+        return r;
+    c->has_login = cli_config_get(&cli->config, SETTING_ACCESS_KEY);
+    if (!c->has_login)
+        return -ENOKEY;
+    r = doctor_set(&cli->config, SETTING_CONNECT_TIMEOUT, ANSWER_SEC, &c->err);
+    if (r == 0)
+        r = doctor_set(&cli->config, SETTING_READ_TIMEOUT, ANSWER_SEC, &c->err);
+    c->asked_usec = clock_realtime_usec();
+    if (r == 0)
+        r = cli_fetch(cli, METHOD_GET, "/aliquot/v1/health", NULL, &c->health, &c->err);
+    c->answered_usec = clock_realtime_usec();
+    return r;
+}
+
+/* ---- checks ---- */
+
+static void doctor_check_reach(void *data, struct finding *ret)
+{
+    struct doctor_cluster *c = data;
+    const char *endpoint = cli_config_get(&c->cli->config, SETTING_ENDPOINT);
+    int r = doctor_ask_health(c);
+
+    if (r == -ENOKEY) {
+        finding_say(ret, CHECK_ABSENT, "you are not logged in to a cluster");
+        finding_mend(ret, "aliquot login");
+        return;
+    }
+    endpoint = cli_config_get(&c->cli->config, SETTING_ENDPOINT);
+    c->is_reached = r == 0 && c->health.status == 200;
+    if (c->is_reached) {
+        finding_say(ret, CHECK_OK, "%s answers", endpoint);
+        return;
+    }
+    if (r == 0)
+        finding_say(ret, CHECK_MISSING, "%s answers, but not as a manager (status %d)", endpoint,
+                    c->health.status);
+    else
+        finding_say(ret, CHECK_MISSING, "%s", c->err.text);
+    finding_mean(ret, "no command that needs the cluster works");
+    finding_mend(ret, "aliquot config show; on its machine: aliquot doctor manager, and start it");
+}
+
+static void doctor_check_version(void *data, struct finding *ret)
+{
+    struct doctor_cluster *c = data;
+    json_t *health = json_loadb(c->health.body.data, c->health.body.len, 0, NULL);
+    const char *version = json_string_value(json_object_get(health, "version"));
+
+    if (c->is_reached && version && strcmp(version, ALIQUOT_VERSION) == 0) {
+        finding_say(ret, CHECK_OK, "manager and command line are %s", version);
+    } else if (c->is_reached) {
+        finding_say(ret, CHECK_WARNING, "the manager is %s, this program %s",
+                    version ? version : "of an unknown version", ALIQUOT_VERSION);
+        finding_mean(ret, "what is newer in one of them the other does not know");
+        finding_mend(ret, "apt install --only-upgrade aliquot");
+    }
+    json_decref(health);
+}
+
+/* The manager's clock, from "Date: ..." of its answer; 0 = it has none. */
+static int64_t doctor_read_date(const struct client_reply *reply)
+{
+    const char *at = strstr(reply->headers.data, "Date: ");
+    char text[64];
+    int64_t usec;
+
+    if (!at)
+        return 0;
+    at += strlen("Date: ");
+    (void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(at, "\r\n"), at);
+    return clock_parse_date(text, &usec) == 0 ? usec : 0;
+}
+
+static void doctor_check_difference(void *data, struct finding *ret)
+{
+    const struct doctor_cluster *c = data;
+    int64_t theirs = c->is_reached ? doctor_read_date(&c->health) : 0;
+    /* their second ends at most that much later */
+    int64_t sec = theirs > c->answered_usec ? (theirs - c->answered_usec) / USEC_PER_SEC
+                  : theirs < c->asked_usec  ? (c->asked_usec - theirs) / USEC_PER_SEC
+                                            : 0;
+
+    if (!theirs)
+        return;
+    if (sec < DIFFERENCE_SEC) {
+        finding_say(ret, CHECK_OK, "the clocks of this machine and the manager's agree");
+        return;
+    }
+    finding_say(ret, sec < REFUSED_SEC ? CHECK_WARNING : CHECK_MISSING,
+                "the clock of this machine is %lld seconds %s the manager's", (long long)sec,
+                theirs > c->asked_usec ? "behind" : "ahead of");
+    finding_mean(ret, "past %d seconds the manager refuses requests", REFUSED_SEC);
+    finding_mend(ret, "apt install chrony, on the machine whose clock is wrong; chronyc makestep");
+}
+
+static void doctor_check_login(void *data, struct finding *ret)
+{
+    struct doctor_cluster *c = data;
+    struct aq_error err = { 0 };
+
+    if (!c->is_reached)
+        return;
+    if (cli_call(c->cli, METHOD_GET, "/auth/role", NULL, NULL, &err) == 0) {
+        finding_say(ret, CHECK_OK, "the manager knows the keypair %s",
+                    cli_config_get(&c->cli->config, SETTING_ACCESS_KEY));
+        return;
+    }
+    finding_say(ret, CHECK_MISSING, "%s", err.text);
+    finding_mean(ret, "requests of this user are refused");
+    finding_mend(ret, "aliquot login");
+}
+
+static const struct check doctor_cluster_checks[] = {
+    { "cluster.manager", "cluster", "manager", doctor_check_reach },
+    { "cluster.version", "cluster", "version", doctor_check_version },
+    { "cluster.clock", "cluster", "clock", doctor_check_difference },
+    { "cluster.login", "cluster", "login", doctor_check_login },
+    { .id = NULL },
+};
+
+int doctor_look_at_cluster(struct cli *cli, json_t *findings, struct aq_error *err)
+{
+    struct doctor_cluster cluster = { .cli = cli, .health = CLIENT_REPLY_INIT };
+    char *lines = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&lines, &size);
+    int r = out ? checks_run(doctor_cluster_checks, &cluster, NULL, 0, out, err) : aq_fail_oom(err);
+
+    if (out)
+        (void)fclose(out);
+    if (r == 0)
+        r = doctor_add_lines(findings, lines, err);
+    free(lines);
+    client_reply_done(&cluster.health);
+    return r;
+}

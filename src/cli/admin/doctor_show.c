@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings as text for users. */
+#include <string.h>
+
+#include "cli/admin/doctor.h"
+#include "cli/output/table.h"
+
+static const struct doctor_level {
+    const char *name, *sign, *ascii, *colour, *plural;
+} doctor_levels[] = {
+    { "ok", "\342\234\223", "+", "\033[32m", "ok" },
+    { "warning", "!", "!", "\033[33m", "warnings" },
+    { "missing", "\342\234\227", "x", "\033[31m", "missing" },
+    { "absent", "-", "-", "\033[2m", "absent" },
+};
+
+static const struct {
+    const char *part, *heading;
+} doctor_headings[] = {
+    { "manager", "To run the manager here" },
+    { "agent", "To run an agent with sessions as processes" },
+    { "containers", "To run sessions in containers" },
+    { "gpu", "To give GPUs to sessions" },
+    { "cluster", "To use the cluster that you are logged in to" },
+};
+
+static const char *doctor_text(const json_t *finding, const char *key)
+{
+    const char *text = json_string_value(json_object_get(finding, key));
+
+    return text ? text : "";
+}
+
+static size_t doctor_find_level(const json_t *finding)
+{
+    const char *name = doctor_text(finding, "level");
+    size_t i = 0;
+
+    while (i < AQ_COUNT(doctor_levels) - 1 && strcmp(doctor_levels[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static void doctor_show_heading(const char *part, struct strbuf *out)
+{
+    strbuf_adds(out, out->len ? "\n" : "");
+    for (size_t i = 0; i < AQ_COUNT(doctor_headings); i++)
+        if (strcmp(doctor_headings[i].part, part) == 0)
+            strbuf_addf(out, "%s (%s)\n", doctor_headings[i].heading, part);
+}
+
+/* Texts come from other programs: they must not steer the terminal. */
+static void doctor_show_line(const struct output *o, const char *head, const json_t *text,
+                             struct strbuf *out)
+{
+    static const struct column plain = { "text", "", COLUMN_TEXT, 0 };
+
+    strbuf_adds(out, head);
+    cell_write(o, &plain, text, out);
+    strbuf_addc(out, '\n');
+}
+
+static void doctor_show_one(const struct output *o, const json_t *finding, struct strbuf *out)
+{
+    const struct doctor_level *level = &doctor_levels[doctor_find_level(finding)];
+    AQ_CLEANUP(aq_freep) char *head = aq_format(
+        "  %s%s %-7s%s  %s: ", o->colour ? level->colour : "",
+        o->ascii ? level->ascii : level->sign, level->name, o->colour ? TABLE_COLOUR_END : "",
+        doctor_text(finding, "title"));
+
+    doctor_show_line(o, head ? head : "", json_object_get(finding, "text"), out);
+    if (doctor_text(finding, "meaning")[0])
+        doctor_show_line(o, "             means: ", json_object_get(finding, "meaning"), out);
+    if (doctor_text(finding, "remedy")[0])
+        doctor_show_line(o, "             mend:  ", json_object_get(finding, "remedy"), out);
+}
+
+/* Clock and limits are of the machine, and every part needs them: once is enough. */
+static bool doctor_was_shown(const json_t *findings, size_t index)
+{
+    const json_t *finding = json_array_get(findings, index);
+
+    for (size_t i = 0; i < index; i++) {
+        const json_t *former = json_array_get(findings, i);
+
+        if (strcmp(doctor_text(former, "title"), doctor_text(finding, "title")) == 0
+            && strcmp(doctor_text(former, "text"), doctor_text(finding, "text")) == 0)
+            return true;
+    }
+    return false;
+}
+
+void doctor_show(const struct output *o, const json_t *findings, struct strbuf *out)
+{
+    size_t counts[AQ_COUNT(doctor_levels)] = { 0 }, i;
+    const char *part = "", *between = "\n";
+    json_t *finding;
+
+    json_array_foreach(findings, i, finding) {
+        if (doctor_was_shown(findings, i))
+            continue;
+        if (strcmp(part, doctor_text(finding, "part")) != 0) {
+            part = doctor_text(finding, "part");
+            doctor_show_heading(part, out);
+        }
+        doctor_show_one(o, finding, out);
+        counts[doctor_find_level(finding)]++;
+    }
+    for (i = 0; i < AQ_COUNT(doctor_levels); i++) {
+        if (!counts[i])
+            continue;
+        strbuf_addf(out, "%s%zu %s", between, counts[i],
+                    counts[i] == 1 ? doctor_levels[i].name : doctor_levels[i].plural);
+        between = ", ";
+    }
+    strbuf_addc(out, '\n');
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names that the manager knows, for completion. */
+#include "cli/complete_names.h"
+
+#include <string.h>
+
+#include "cli/client.h"
+#include "model/status.h"
+
+/* The statuses of those that live follow. */
+#define COMPLETE_LIVE_PATH "/aliquot/v1/sessions?limit=100&status="
+
+/* Where names come from: a list of the manager, and the members to show. The
+ * later rows for a word count if the earlier give nothing; of images all count.
+ */
+static const struct complete_source {
+    const char *word, *path, *list, *name, *meaning;
+} complete_sources[] = {
+    { "SESSION", COMPLETE_LIVE_PATH, "items", "name", "status" },
+    { "SESSION", "/aliquot/v1/sessions?limit=100", "items", "name", "status" },
+    { "AGENT", "/aliquot/v1/agents?limit=100", "items", "id", "status" },
+    { "IMAGE", "/aliquot/v1/image-aliases", "items", "alias", "image" },
+    { "IMAGE", "/aliquot/v1/images?limit=100", "items", "names", "id" },
+    { "ALIAS", "/aliquot/v1/image-aliases", "items", "alias", "image" },
+    { "RESOURCE-GROUP", "/aliquot/v1/resource-groups?limit=100", "items", "name", "description" },
+    { "RESOURCE-GROUP", "/scaling-groups", "scaling_groups", "name", NULL },
+    { "E-MAIL", "/aliquot/v1/users?limit=100", "items", "email", "full_name" },
+    { "ACCESS-KEY", "/aliquot/v1/keypairs?limit=100", "items", "access_key", "user" },
+    { "DOMAIN", "/aliquot/v1/domains?limit=100", "items", "name", "description" },
+    { "PROJECT", "/aliquot/v1/groups?limit=100", "items", "name", "domain" },
+    { "PROJECT-ID", "/aliquot/v1/groups?limit=100", "items", "id", "name" },
+    { "POLICY", "/aliquot/v1/keypair-policies?limit=100", "items", "name", NULL },
+    { "SLOT=AMOUNT", "/config/resource-slots", NULL, NULL, NULL },
+};
+
+static bool complete_names_is(const struct complete_source *source, const char *word, size_t len)
+{
+    return strlen(source->word) == len && memcmp(source->word, word, len) == 0;
+}
+
+bool complete_names_has(const char *word, size_t len)
+{
+    for (size_t i = 0; i < AQ_COUNT(complete_sources); i++)
+        if (complete_names_is(&complete_sources[i], word, len))
+            return true;
+    return false;
+}
+
+/* A name with control characters would be taken for several, or steer the terminal. */
+static void complete_names_offer(const char *prefix, const char *typed, const char *name,
+                                 const char *sign, const char *meaning, struct strbuf *out)
+{
+    if (!name || strncmp(name, typed, strlen(typed)) != 0)
+        return;
+    for (const char *at = name; *at; at++)
+        if ((unsigned char)*at <= ' ')
+            return;
+    strbuf_addf(out, "%s%s%s\t", prefix, name, sign);
+    for (; meaning && *meaning; meaning++)
+        strbuf_addc(out, (unsigned char)*meaning < ' ' ? ' ' : *meaning);
+    strbuf_addc(out, '\n');
+}
+
+/* "names" of an image is a list, everything else a text. */
+static void complete_names_offer_row(const struct complete_source *source, const json_t *row,
+                                     const char *prefix, const char *typed, struct strbuf *out)
+{
+    const json_t *name = json_object_get(row, source->name), *item;
+    const char *meaning = source->meaning ? json_string_value(json_object_get(row, source->meaning))
+                                          : NULL;
+    size_t i;
+
+    json_array_foreach(name, i, item)
+        complete_names_offer(prefix, typed, json_string_value(item), "", meaning, out);
+    complete_names_offer(prefix, typed, json_string_value(name), "", meaning, out);
+}
+
+static void complete_names_path(const struct cli *cli, const struct complete_source *source,
+                                struct strbuf *path)
+{
+    strbuf_adds(path, source->path);
+    if (strcmp(source->path, "/scaling-groups") == 0)
+        cli_path_query(path, "group", cli_config_get(&cli->config, SETTING_GROUP));
+    for (int s = 0; strcmp(source->path, COMPLETE_LIVE_PATH) == 0 && s < SESSION_STATUS_COUNT; s++)
+        if (!session_is_terminal(s))
+            strbuf_addf(path, "%s%s", s ? "," : "", session_status_name(s));
+    if (strcmp(source->word, "SESSION") == 0)
+        cli_path_query(path, "owner_access_key", cli->globals.owner);
+}
+
+static void complete_names_read(struct cli *cli, const struct complete_source *source,
+                                const char *prefix, const char *typed, struct strbuf *out)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *answer = NULL, *row;
+    const char *key;
+    size_t i;
+
+    complete_names_path(cli, source, &path);
+    if (cli_call(cli, METHOD_GET, path.data, NULL, &answer, NULL) < 0)
+        return;
+    if (source->list) {
+        json_array_foreach(json_object_get(answer, source->list), i, row)
+            complete_names_offer_row(source, row, prefix, typed, out);
+    } else {
+        json_object_foreach(answer, key, row)
+            complete_names_offer(prefix, typed, key, "=", json_string_value(row), out);
+    }
+    json_decref(answer);
+}
+
+void complete_names(struct cli *cli, const char *word, const char *prefix, const char *typed,
+                    struct strbuf *out)
+{
+    size_t before = out->len, len = strlen(word);
+
+    if (cli_config_load(&cli->config, cli->globals.endpoint, cli->globals.profile, NULL) < 0)
+        return;
+    for (size_t i = 0; i < AQ_COUNT(complete_sources); i++)
+        if (complete_names_is(&complete_sources[i], word, len)
+            && (out->len == before || strcmp(word, "IMAGE") == 0))
+            complete_names_read(cli, &complete_sources[i], prefix, typed, out);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The value of a column as users read it: sizes, times, slots, names. */
+#include <string.h>
+#include <wchar.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "cli/output/output.h"
+#include "model/slot.h"
+
+/* Text from elsewhere must not steer the terminal: control characters become '?'. */
+static void cell_write_clean(const struct output *o, const char *text, size_t len,
+                             struct strbuf *out)
+{
+    for (size_t i = 0, size; i < len; i += size) {
+        uint32_t code = 0;
+
+        size = utf8_decode(text + i, len - i, &code);
+        if (size == 0 || code < 0x20 || (code >= 0x7f && code < 0xa0) || (o->ascii && code > 0x7e))
+            strbuf_addc(out, code == '\n' || code == '\t' ? ' ' : '?');
+        else
+            strbuf_add(out, text + i, size);
+        size = AQ_MAX(size, (size_t)1);
+    }
+}
+
+void cell_write_span(int64_t usec, struct strbuf *out)
+{
+    int64_t sec = usec / USEC_PER_SEC;
+
+    if (sec < 90)
+        strbuf_addf(out, "%lld s", (long long)sec);
+    else if (sec < 90 * 60)
+        strbuf_addf(out, "%lld min", (long long)(sec / 60));
+    else if (sec < 48 * 3600)
+        strbuf_addf(out, "%lld h", (long long)(sec / 3600));
+    else
+        strbuf_addf(out, "%lld d", (long long)(sec / 86400));
+}
+
+static void cell_write_time(const struct output *o, const char *text, struct strbuf *out)
+{
+    int64_t at;
+
+    if (clock_parse_date(text, &at) < 0) {
+        cell_write_clean(o, text, strlen(text), out);
+    } else if (at > o->now_usec + USEC_PER_SEC) {
+        strbuf_adds(out, "in ");
+        cell_write_span(at - o->now_usec, out);
+    } else {
+        cell_write_span(AQ_MAX(o->now_usec - at, INT64_C(0)), out);
+    }
+}
+
+static bool cell_write_slots(const json_t *value, struct strbuf *out)
+{
+    AQ_CLEANUP(slots_donep) struct slots slots = { .items = NULL };
+
+    if (!json_is_object(value) || slots_from_json(value, NULL, &slots, NULL) < 0)
+        return false;
+    if (slots.count == 0)
+        strbuf_addc(out, '-');
+    slots_humanize(&slots, NULL, out);
+    return true;
+}
+
+static void cell_write_names(const struct output *o, const json_t *list, struct strbuf *out)
+{
+    json_t *item;
+    size_t i;
+
+    if (json_array_size(list) == 0)
+        strbuf_addc(out, '-');
+    json_array_foreach(list, i, item) {
+        const json_t *name = json_is_object(item) ? json_object_get(item, "name") : item;
+        const char *text = json_string_value(name);
+
+        strbuf_adds(out, i ? ", " : "");
+        cell_write_clean(o, text ? text : "?", text ? strlen(text) : 1, out);
+    }
+}
+
+static void cell_write_json(const struct output *o, const json_t *value, struct strbuf *out)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    if (text)
+        cell_write_clean(o, text, strlen(text), out);
+    else
+        out->failed = true;
+    free(text);
+}
+
+void cell_write(const struct output *o, const struct column *column, const json_t *value,
+                struct strbuf *out)
+{
+    char amount[AMOUNT_TEXT_MAX];
+
+    if (!value || json_is_null(value) || (json_is_string(value) && !json_string_length(value)))
+        strbuf_addc(out, '-');
+    else if (column->kind == COLUMN_TIME && json_is_string(value))
+        cell_write_time(o, json_string_value(value), out);
+    else if (column->kind == COLUMN_BYTES && json_is_integer(value))
+        strbuf_adds(out, slot_amount_humanize(json_integer_value(value), SLOT_BYTES, amount));
+    else if (json_is_boolean(value))
+        strbuf_adds(out, json_is_true(value) ? "yes" : "no");
+    else if (column->kind == COLUMN_NAMES && json_is_array(value))
+        cell_write_names(o, value, out);
+    else if (column->kind == COLUMN_SLOTS && cell_write_slots(value, out))
+        return;
+    else if (json_is_string(value))
+        cell_write_clean(o, json_string_value(value), json_string_length(value), out);
+    else
+        cell_write_json(o, value, out);
+}
+
+size_t cell_width(const char *text, size_t len)
+{
+    size_t width = 0;
+
+    for (size_t i = 0, size; i < len; i += size) {
+        uint32_t code = 0;
+        int wide;
+
+        size = utf8_decode(text + i, len - i, &code);
+        wide = code < 0x80 ? 1 : wcwidth((wchar_t)code);
+        width += wide < 0 ? 1 : (size_t)wide;
+        size = AQ_MAX(size, (size_t)1);
+    }
+    return width;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* output.h - lists and records in the format that was asked for
+ *
+ * Rows are JSON objects; a table of columns says which members to show, under
+ * which name and how. Machine formats (json, jsonl, yaml, csv) carry the
+ * members unchanged under their keys, which stay the same forever; table and
+ * wide are for users: relative times, sizes with units, colours.
+ */
+#ifndef AQ_CLI_OUTPUT_OUTPUT_H
+#define AQ_CLI_OUTPUT_OUTPUT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
+
+enum output_format {
+    OUTPUT_TABLE,
+    OUTPUT_WIDE,
+    OUTPUT_JSON,
+    OUTPUT_YAML,
+    OUTPUT_CSV,
+    OUTPUT_NAME,
+    OUTPUT_JSONL,
+};
+#define OUTPUT_FORMATS "table|wide|json|yaml|csv|name|jsonl"
+
+enum column_kind {
+    COLUMN_TEXT,
+    COLUMN_NUMBER, /* right-aligned */
+    COLUMN_BYTES,  /* "2 GiB" */
+    COLUMN_TIME,   /* ISO 8601 text -> "3 min" */
+    COLUMN_SLOTS,  /* {"cpu":"1","mem":"1073741824"} -> "cpu=1 mem=1 GiB" */
+    COLUMN_STATUS, /* coloured by its word */
+    COLUMN_BOOL,   /* "yes", "no" */
+    COLUMN_NAMES,  /* an array of objects with "name", or of text -> "a, b" */
+};
+
+enum {
+    COLUMN_IS_NAME = 1u << 0,    /* what -o name prints */
+    COLUMN_IS_WIDE = 1u << 1,    /* left out of the narrow table */
+    COLUMN_MAY_SHRINK = 1u << 2, /* cut when the terminal is too narrow */
+    COLUMN_IS_EXTRA = 1u << 3,   /* only in records and where --columns names it */
+    COLUMN_IS_NESTED = 1u << 4,  /* of the former, not in records for users */
+};
+
+struct column {
+    const char *key;   /* member of the row */
+    const char *title; /* "STATUS"; ends a table of columns when NULL */
+    enum column_kind kind;
+    unsigned flags;
+};
+#define COLUMN_END    \
+    {                 \
+        .title = NULL \
+    }
+
+struct output {
+    enum output_format format;
+    const char *columns; /* "name,status" or NULL */
+    const char *sort;    /* "status,-age" or NULL */
+    bool no_header;
+    bool colour;
+    bool ascii;       /* no characters beyond ASCII */
+    int width;        /* columns of the terminal; 0 = no limit */
+    int64_t now_usec; /* what relative times are relative to */
+};
+
+/* Write a whole answer as indented JSON; without memory 'out' has failed. */
+void output_json(const json_t *value, struct strbuf *out);
+
+/* Write rows (an array of objects) to 'out'. An unknown name in --columns or
+ * --sort is an error of kind usage that lists the known ones.
+ */
+int output_list(const struct output *o, const struct column *columns, const json_t *rows,
+                struct strbuf *out, struct aq_error *err);
+
+/* One object: one line per member for users. */
+int output_record(const struct output *o, const struct column *columns, const json_t *row,
+                  struct strbuf *out, struct aq_error *err);
+
+/* The column called name[0 .. len): its key or its title, e.g. "created_at" or
+ * "age"; NULL if there is none.
+ */
+const struct column *output_find_column(const struct column *columns, const char *name, size_t len);
+
+/* Is a time meant by its age, which grows as the time goes back? */
+bool output_is_age(const struct column *column, const char *name, size_t len);
+
+/* Fill 'err' (kind usage) for a name in 'option' that no column has. */
+int output_fail_unknown_column(const struct column *columns, const char *option, const char *name,
+                               size_t len, struct aq_error *err);
+
+/* Is the format for users? */
+static inline bool output_is_human(const struct output *o)
+{
+    return o->format == OUTPUT_TABLE || o->format == OUTPUT_WIDE;
+}
+
+/* ---- the single formats, one file each ---- */
+
+/* Block style; strings that another type would be read from are quoted. */
+void yaml_write(const json_t *value, struct strbuf *out);
+
+/* A field by RFC 4180: quoted if it holds a comma, quote, line end or edge blank. */
+void csv_write_field(const char *text, size_t len, struct strbuf *out);
+
+/* The value of a column as users read it; "-" for null. No control characters. */
+void cell_write(const struct output *o, const struct column *column, const json_t *value,
+                struct strbuf *out);
+
+/* "8 s", "3 min", "5 h", "12 d" for a span of time. */
+void cell_write_span(int64_t usec, struct strbuf *out);
+
+/* Columns of a terminal that the text takes. */
+size_t cell_width(const char *text, size_t len);
+
+#endif

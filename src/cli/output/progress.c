@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far something has come, on standard error. */
+#include "cli/output/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/strbuf.h"
+#include "cli/output/output.h"
+
+#define REDRAW_USEC (100 * USEC_PER_MSEC)
+#define QUIET_USEC (300 * USEC_PER_MSEC) /* what is over by then is not worth a line */
+#define BAR_WIDTH 24
+
+void progress_init(struct progress *p, bool quiet, bool ascii)
+{
+    const char *term = getenv("TERM");
+
+    *p = (struct progress){
+        .is_quiet = quiet,
+        .is_terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0,
+        .is_ascii = ascii,
+    };
+}
+
+static void progress_draw(struct progress *p)
+{
+    static const char *const round[] = { "\xe2\xa0\x8b", "\xe2\xa0\x99", "\xe2\xa0\xb8",
+                                         "\xe2\xa0\xb4", "\xe2\xa0\xa6", "\xe2\xa0\x87" };
+    static const char *const plain[] = { "|", "/", "-", "\\" };
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+    int64_t now = clock_monotonic_usec();
+    size_t fits, width;
+    struct winsize size;
+
+    strbuf_addf(&line, "%s %s",
+                p->is_ascii ? plain[p->turn % AQ_COUNT(plain)] : round[p->turn % AQ_COUNT(round)],
+                p->stage);
+    if (now - p->since_usec >= 2 * USEC_PER_SEC) {
+        strbuf_adds(&line, "  ");
+        cell_write_span(now - p->since_usec, &line);
+    }
+    width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
+    fits = line.len;
+    while (fits && cell_width(line.data, fits) > width)
+        while (--fits && ((unsigned char)line.data[fits] & 0xc0) == 0x80)
+            continue;
+    (void)fprintf(stderr, "\r%.*s\033[K", (int)fits, line.data);
+    (void)fflush(stderr);
+    p->is_drawn = true;
+    p->drawn_usec = now;
+    p->turn++;
+}
+
+void progress_stage(struct progress *p, const char *text)
+{
+    int64_t now = clock_monotonic_usec();
+
+    if (p->is_quiet || strncmp(p->stage, text, sizeof(p->stage) - 1) == 0)
+        return;
+    if (!p->stage[0])
+        p->begun_usec = now;
+    (void)snprintf(p->stage, sizeof(p->stage), "%s", text);
+    p->since_usec = now;
+    if (!text[0])
+        progress_clear(p);
+    else if (p->is_terminal)
+        progress_tick(p);
+    else
+        (void)fprintf(stderr, "%s\n", p->stage);
+}
+
+void progress_write_bytes(const struct progress *p, int64_t done_bytes, int64_t total_bytes,
+                          struct strbuf *out)
+{
+    static const struct output plain = { .format = OUTPUT_TABLE };
+    static const struct column bytes = { "bytes", "BYTES", COLUMN_BYTES, 0 };
+    json_t *done = json_integer(done_bytes), *total = json_integer(total_bytes);
+    int64_t filled = total_bytes > 0 ? AQ_MIN(done_bytes, total_bytes) * BAR_WIDTH / total_bytes
+                                     : 0;
+
+    cell_write(&plain, &bytes, done, out);
+    if (total_bytes > 0) {
+        strbuf_adds(out, " of ");
+        cell_write(&plain, &bytes, total, out);
+        strbuf_adds(out, "  [");
+        for (int64_t i = 0; i < BAR_WIDTH; i++)
+            strbuf_adds(out, i >= filled ? "." : p->is_ascii ? "#" : "\xe2\x96\x88");
+        strbuf_addc(out, ']');
+    }
+    json_decref(done);
+    json_decref(total);
+}
+
+void progress_tick(struct progress *p)
+{
+    int64_t now = clock_monotonic_usec();
+
+    if (p->is_terminal && p->stage[0] && now - p->begun_usec >= QUIET_USEC
+        && now - p->drawn_usec >= REDRAW_USEC)
+        progress_draw(p);
+}
+
+void progress_clear(struct progress *p)
+{
+    if (p->is_drawn)
+        (void)fputs("\r\033[K", stderr);
+    (void)fflush(stderr);
+    p->is_drawn = false;
+}

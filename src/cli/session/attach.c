@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A terminal in a session: raw bytes both ways over a WebSocket. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <nettle/base64.h>
+
+#include "base/fs.h"
+#include "cli/client.h"
+#include "cli/session/session.h"
+#include "cli/verbs.h"
+#include "http/websocket.h"
+
+#define KEY_FIRST 0x10  /* Ctrl-P */
+#define KEY_SECOND 0x11 /* Ctrl-Q */
+#define INPUT_MAX 4096
+
+struct attach_run {
+    struct cli *cli;
+    const char *name;
+    uv_loop_t *loop;
+    struct client *client;
+    struct websocket *ws;
+    struct termios saved;
+    bool is_raw, is_open, is_over, is_detached, has_output;
+    bool half_detached; /* the first of the two keys is held back */
+    uv_poll_t input;
+    uv_signal_t resized, ended, hung_up;
+    unsigned handles;
+    int r;
+    struct aq_error err;
+};
+
+static void attach_leave(struct attach_run *a, int r)
+{
+    if (a->is_over)
+        return;
+    a->is_over = true;
+    a->r = r;
+}
+
+/* ---- to the session ---- */
+
+static void attach_send_text(struct attach_run *a, const struct strbuf *text)
+{
+    int r = strbuf_ok(text) ? websocket_send(a->ws, true, text->data, text->len) : -ENOMEM;
+
+    if (r < 0)
+        attach_leave(a, aq_fail(&a->err, -r, "cannot send to session '%s'", a->name));
+}
+
+static void attach_send_input(struct attach_run *a, const unsigned char *bytes, size_t len)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    char coded[BASE64_ENCODE_RAW_LENGTH(INPUT_MAX + 1)];
+
+    if (len == 0)
+        return;
+    base64_encode_raw(coded, len, bytes);
+    strbuf_addf(&out, "{\"type\":\"stdin\",\"chars\":\"%.*s\"}", (int)BASE64_ENCODE_RAW_LENGTH(len),
+                coded);
+    attach_send_text(a, &out);
+}
+
+static void attach_send_size(struct attach_run *a)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct winsize size;
+
+    if (!a->is_open || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row == 0)
+        return;
+    strbuf_addf(&out, "{\"type\":\"resize\",\"rows\":%u,\"cols\":%u}", size.ws_row, size.ws_col);
+    attach_send_text(a, &out);
+}
+
+static void attach_on_input(uv_poll_t *poll, int status, int events)
+{
+    struct attach_run *a = poll->data;
+    unsigned char bytes[INPUT_MAX], typed[INPUT_MAX + 1];
+    ssize_t got = status < 0 ? 0 : read(STDIN_FILENO, bytes, sizeof(bytes));
+    size_t count = 0;
+
+    (void)events;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (got <= 0) {
+        a->is_detached = true;
+        attach_leave(a, 0);
+        return;
+    }
+    for (ssize_t i = 0; i < got; i++) {
+        bool was_half = a->half_detached;
+
+        a->half_detached = false;
+        if (was_half && bytes[i] == KEY_SECOND) {
+            a->is_detached = true;
+            attach_leave(a, 0);
+            return;
+        }
+        if (was_half)
+            typed[count++] = KEY_FIRST;
+        if (bytes[i] == KEY_FIRST)
+            a->half_detached = true;
+        else
+            typed[count++] = bytes[i];
+    }
+    attach_send_input(a, typed, count);
+}
+
+/* ---- from the session ---- */
+
+static void attach_on_open(struct websocket *ws, void *data)
+{
+    struct attach_run *a = data;
+
+    (void)ws;
+    a->is_open = true;
+    attach_send_size(a);
+    (void)uv_poll_start(&a->input, UV_READABLE | UV_DISCONNECT, attach_on_input);
+}
+
+static void attach_put_output(struct attach_run *a, const char *coded, size_t len)
+{
+    AQ_CLEANUP(aq_freep) uint8_t *bytes = malloc(BASE64_DECODE_LENGTH(len));
+    struct base64_decode_ctx ctx;
+    size_t size;
+
+    base64_decode_init(&ctx);
+    if (!bytes || !base64_decode_update(&ctx, &size, bytes, len, coded)
+        || !base64_decode_final(&ctx))
+        return;
+    a->has_output |= size > 0;
+    if (fs_write_all(STDOUT_FILENO, bytes, size) < 0)
+        attach_leave(a, aq_fail(&a->err, EIO, "cannot write to the terminal"));
+}
+
+static void attach_on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
+                              void *data)
+{
+    struct attach_run *a = data;
+    json_t *message = is_text ? json_loadb(bytes, len, 0, NULL) : NULL;
+    const char *type = json_string_value(json_object_get(message, "type"));
+    const json_t *out = json_object_get(message, "data");
+
+    (void)ws;
+    if (type && strcmp(type, "out") == 0 && json_is_string(out))
+        attach_put_output(a, json_string_value(out), json_string_length(out));
+    json_decref(message);
+}
+
+static void attach_on_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
+                            void *data)
+{
+    struct attach_run *a = data;
+
+    (void)ws;
+    a->ws = NULL;
+    if (code == WEBSOCKET_NORMAL || code == WEBSOCKET_GOING_AWAY)
+        attach_leave(a, 0);
+    else if (err && err->code)
+        attach_leave(a, aq_fail(&a->err, err->code, "session '%s': %s", a->name, err->text));
+    else
+        attach_leave(
+            a, aq_fail(&a->err, ECONNRESET, "session '%s': the connection broke off", a->name));
+}
+
+/* ---- the terminal ---- */
+
+static int attach_check_terminal(struct aq_error *err)
+{
+    if (isatty(STDIN_FILENO))
+        return 0;
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                        "attach needs a terminal; 'aliquot session logs -f' does not");
+}
+
+static int attach_make_raw(struct attach_run *a, struct aq_error *err)
+{
+    struct termios raw;
+
+    if (tcgetattr(STDIN_FILENO, &a->saved) < 0)
+        return aq_fail_errno(err, "terminal");
+    raw = a->saved;
+    cfmakeraw(&raw);
+    if (tcsetattr(STDIN_FILENO, TCSANOW, &raw) < 0)
+        return aq_fail_errno(err, "terminal");
+    a->is_raw = true;
+    return 0;
+}
+
+static void attach_restore(struct attach_run *a)
+{
+    if (a->is_raw)
+        (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &a->saved);
+    a->is_raw = false;
+}
+
+static void attach_on_signal(uv_signal_t *handle, int signum)
+{
+    struct attach_run *a = handle->data;
+
+    if (signum == SIGWINCH)
+        attach_send_size(a);
+    else
+        attach_leave(a, aq_fail(&a->err, ECANCELED, "ended by signal %d", signum));
+}
+
+static void attach_on_handle_closed(uv_handle_t *handle)
+{
+    struct attach_run *a = handle->data;
+
+    a->handles--;
+}
+
+static void attach_start_signal(struct attach_run *a, uv_signal_t *handle, int signum)
+{
+    (void)uv_signal_init(a->loop, handle);
+    handle->data = a;
+    a->handles++;
+    (void)uv_signal_start(handle, attach_on_signal, signum);
+}
+
+static int attach_start(struct attach_run *a, struct aq_error *err)
+{
+    int r = uv_poll_init(a->loop, &a->input, STDIN_FILENO);
+
+    if (r < 0)
+        return aq_fail(err, -r, "terminal: %s", uv_strerror(r));
+    a->input.data = a;
+    a->handles = 1;
+    attach_start_signal(a, &a->resized, SIGWINCH);
+    attach_start_signal(a, &a->ended, SIGTERM);
+    attach_start_signal(a, &a->hung_up, SIGHUP);
+    return 0;
+}
+
+static void attach_stop(struct attach_run *a)
+{
+    uv_handle_t *const handles[] = { (uv_handle_t *)&a->input, (uv_handle_t *)&a->resized,
+                                     (uv_handle_t *)&a->ended, (uv_handle_t *)&a->hung_up };
+
+    websocket_abort(a->ws);
+    a->ws = NULL;
+    for (size_t i = 0; a->handles && i < AQ_COUNT(handles); i++)
+        uv_close(handles[i], attach_on_handle_closed);
+    while (a->handles)
+        (void)uv_run(a->loop, UV_RUN_ONCE);
+}
+
+static int attach_connect_to(struct attach_run *a, const char *id, struct aq_error *err)
+{
+    static const struct websocket_ops ops = {
+        .on_open = attach_on_open,
+        .on_message = attach_on_message,
+        .on_close = attach_on_close,
+    };
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    const struct websocket_options options = { .message_max = 0 };
+    struct client_request request = { .method = METHOD_GET };
+    int r;
+
+    strbuf_addf(&path, "/stream/session/%s/pty", id);
+    r = cli_request_prepare(a->cli, METHOD_GET, path.data, true, &url, &headers, err);
+    if (r < 0)
+        return r;
+    request.url = url.data;
+    request.headers = headers.data;
+    return websocket_connect(a->client, &request, &options, &ops, a, &a->ws, err);
+}
+
+int attach_session(struct cli *cli, const struct follow_session *session, struct attach_result *ret,
+                   struct aq_error *err)
+{
+    struct attach_run a = { .cli = cli, .name = session->name };
+    int r = cli_client_open(cli, &a.loop, &a.client, err);
+
+    if (r == 0)
+        r = attach_make_raw(&a, err);
+    if (r == 0)
+        r = attach_start(&a, err);
+    if (r == 0)
+        r = attach_connect_to(&a, session->id, err);
+    while (r == 0 && !a.is_over)
+        (void)uv_run(a.loop, UV_RUN_ONCE);
+    attach_stop(&a);
+    attach_restore(&a);
+    *ret = (struct attach_result){ a.is_open, a.has_output, a.is_detached };
+    if (r < 0)
+        return r;
+    if (a.r < 0)
+        *err = a.err;
+    else if (a.is_detached)
+        cli_note(cli, "\nDetached; '%s' goes on. Again: aliquot session attach %s", session->name,
+                 session->name);
+    return a.r;
+}
+
+static int attach_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    struct attach_result result;
+    struct follow_session session;
+    int r = attach_check_terminal(err);
+
+    (void)data;
+    (void)argc;
+    if (r == 0)
+        r = session_await(cli, argv[0], &session, err);
+    return r < 0 ? r : attach_session(cli, &session, &result, err);
+}
+
+const struct cli_verb verb_session_attach = {
+    .name = "session attach",
+    .args = "SESSION",
+    .summary = "Open a terminal in a session",
+    .details = "Ctrl-P Ctrl-Q leaves it; what runs there goes on. A session that waits is\n"
+               "waited for.",
+    .examples = "aliquot session attach notebook",
+    .min_args = 1,
+    .max_args = 1,
+    .run = attach_run,
+};

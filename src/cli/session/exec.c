@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command in a session's container: standard input, output and errors, or a
+ * terminal, over a WebSocket (manager/api/exec.c says what goes over it).
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/jsonw.h"
+#include "cli/client.h"
+#include "cli/session/session.h"
+#include "cli/session/standard_input.h"
+#include "cli/verbs.h"
+#include "http/websocket.h"
+
+#define QUEUE_HIGH (256 * 1024)
+#define EXIT_CANNOT_EXECUTE 126 /* as shells say it */
+#define EXIT_NO_SUCH_PROGRAM 127
+
+enum { CHANNEL_OUTPUT = 1, CHANNEL_ERRORS = 2 };
+enum { SIGNAL_COUNT = 5 };
+
+struct exec_opts {
+    bool interactive, tty, no_tty, no_input;
+    const char *cwd;
+    struct cli_list env;
+};
+
+struct exec_run {
+    struct cli *cli;
+    const struct exec_opts *opts;
+    char **argv; /* of the command */
+    int argc;
+    const char *name; /* of the session */
+    uv_loop_t *loop;
+    struct client *client;
+    struct websocket *ws;
+    struct termios saved;
+    bool tty, is_raw, is_over;
+    struct standard_input input;
+    uv_signal_t signals[SIGNAL_COUNT];
+    unsigned handles;
+    bool was_interrupted;
+    int status; /* of the command */
+    int r;
+    struct aq_error err;
+};
+
+static void exec_leave(struct exec_run *e, int r)
+{
+    if (e->is_over)
+        return;
+    e->is_over = true;
+    e->r = r;
+}
+
+/* ---- to the session ---- */
+
+static void exec_send_message(struct exec_run *e, bool is_text, const void *bytes, size_t len)
+{
+    int r = websocket_send(e->ws, is_text, bytes, len);
+
+    if (r < 0)
+        exec_leave(e, aq_fail(&e->err, -r, "cannot send to session '%s'", e->name));
+}
+
+static void exec_send_text(struct exec_run *e, const struct strbuf *text)
+{
+    if (strbuf_ok(text))
+        exec_send_message(e, true, text->data, text->len);
+    else
+        exec_leave(e, aq_fail_oom(&e->err));
+}
+
+static bool exec_get_size(struct winsize *ret)
+{
+    return ioctl(STDIN_FILENO, TIOCGWINSZ, ret) == 0 && ret->ws_row && ret->ws_col;
+}
+
+static void exec_send_size(struct exec_run *e)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct winsize size;
+
+    if (!e->tty || !exec_get_size(&size))
+        return;
+    strbuf_addf(&out, "{\"type\":\"resize\",\"rows\":%u,\"cols\":%u}", size.ws_row, size.ws_col);
+    exec_send_text(e, &out);
+}
+
+static void exec_send_signal(struct exec_run *e, int signum)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    strbuf_addf(&out, "{\"type\":\"signal\",\"signal\":%d}", signum);
+    exec_send_text(e, &out);
+}
+
+static void exec_add_env(struct exec_run *e, struct jsonw *w)
+{
+    const char *term = getenv("TERM");
+
+    jsonw_key(w, "env");
+    jsonw_object_begin(w);
+    if (e->tty && term && term[0])
+        jsonw_member_str(w, "TERM", term);
+    for (size_t i = 0; i < e->opts->env.count; i++) {
+        const char *item = e->opts->env.items[i], *equals = strchr(item, '=');
+
+        jsonw_keyn(w, item, (size_t)(equals - item));
+        jsonw_str(w, equals + 1);
+    }
+    jsonw_object_end(w);
+}
+
+static void exec_send_start(struct exec_run *e)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    struct winsize size;
+
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", "start");
+    jsonw_key(&w, "command");
+    jsonw_array_begin(&w);
+    for (int i = 0; i < e->argc; i++)
+        jsonw_str(&w, e->argv[i]);
+    jsonw_array_end(&w);
+    exec_add_env(e, &w);
+    if (e->opts->cwd)
+        jsonw_member_str(&w, "cwd", e->opts->cwd);
+    jsonw_member_bool(&w, "tty", e->tty);
+    jsonw_member_bool(&w, "input", !e->opts->no_input);
+    if (e->tty && exec_get_size(&size)) {
+        jsonw_member_int(&w, "rows", size.ws_row);
+        jsonw_member_int(&w, "cols", size.ws_col);
+    }
+    jsonw_object_end(&w);
+    exec_send_text(e, &out);
+}
+
+/* ---- standard input ---- */
+
+/* As long as the manager takes it. */
+static void exec_read_on(struct exec_run *e)
+{
+    if (e->input.loop && e->ws)
+        standard_input_pause(&e->input, websocket_get_queued(e->ws) > QUEUE_HIGH);
+}
+
+static void exec_on_input(void *data, const char *message, size_t len)
+{
+    static const char end[] = "{\"type\":\"end\"}";
+    struct exec_run *e = data;
+
+    if (!e->ws || e->is_over)
+        return;
+    if (len)
+        exec_send_message(e, false, message, len);
+    else
+        exec_send_message(e, true, end, sizeof(end) - 1);
+    exec_read_on(e);
+}
+
+/* ---- from the session ---- */
+
+static void exec_put_output(struct exec_run *e, const char *bytes, size_t len)
+{
+    int fd = len && bytes[0] == CHANNEL_ERRORS ? STDERR_FILENO : STDOUT_FILENO;
+    int r = len ? standard_output_write(fd, bytes + 1, len - 1) : 0;
+
+    if (r < 0)
+        exec_leave(e, aq_fail(&e->err, -r, "cannot write the command's output: %s", strerror(-r)));
+}
+
+static void exec_on_failed(struct exec_run *e, const json_t *message)
+{
+    const char *kind = json_string_value(json_object_get(message, "kind"));
+    const char *text = json_string_value(json_object_get(message, "message"));
+
+    if (!kind || !text) {
+        exec_leave(e, aq_fail(&e->err, EPROTO, "the manager's answer makes no sense"));
+    } else if (strcmp(kind, "no-such-program") == 0 || strcmp(kind, "exec-failed") == 0) {
+        cli_note(e->cli, "aliquot: %s: %s", e->argc ? e->argv[0] : "a shell", text);
+        e->status = strcmp(kind, "exec-failed") == 0 ? EXIT_CANNOT_EXECUTE : EXIT_NO_SUCH_PROGRAM;
+        exec_leave(e, 0);
+    } else {
+        exec_leave(e, aq_fail(&e->err, ECONNABORTED, "session '%s': %s", e->name, text));
+    }
+}
+
+static void exec_on_text(struct exec_run *e, const json_t *message)
+{
+    const char *type = json_string_value(json_object_get(message, "type"));
+
+    if (!type)
+        return;
+    if (strcmp(type, "ended") == 0) {
+        e->status = (int)json_integer_value(json_object_get(message, "exit_code"));
+        exec_leave(e, 0);
+    } else if (strcmp(type, "failed") == 0) {
+        exec_on_failed(e, message);
+    } else if (strcmp(type, "error") == 0) {
+        const char *text = json_string_value(json_object_get(message, "message"));
+
+        exec_leave(e,
+                   aq_fail(&e->err, EINVAL, "%s", text ? text : "the manager refused the command"));
+    }
+}
+
+static void exec_on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
+                            void *data)
+{
+    struct exec_run *e = data;
+    json_t *message;
+
+    (void)ws;
+    if (e->is_over)
+        return;
+    if (!is_text) {
+        exec_put_output(e, bytes, len);
+        return;
+    }
+    message = json_loadb(bytes, len, 0, NULL);
+    exec_on_text(e, message);
+    json_decref(message);
+}
+
+static void exec_on_open(struct websocket *ws, void *data)
+{
+    struct exec_run *e = data;
+
+    (void)ws;
+    exec_send_start(e);
+    exec_read_on(e);
+}
+
+static void exec_on_drain(struct websocket *ws, void *data)
+{
+    (void)ws;
+    exec_read_on(data);
+}
+
+static void exec_on_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
+                          void *data)
+{
+    struct exec_run *e = data;
+
+    (void)ws;
+    (void)code;
+    e->ws = NULL;
+    if (e->is_over)
+        return; /* what was said last counts */
+    if (err && err->code)
+        exec_leave(e, aq_fail(&e->err, err->code, "session '%s': %s", e->name, err->text));
+    else
+        exec_leave(e,
+                   aq_fail(&e->err, ECONNRESET, "session '%s': the connection broke off", e->name));
+}
+
+/* ---- signals and the terminal ---- */
+
+/* Ctrl-C reaches the command; the second one ends us, if it does not. */
+static void exec_on_signal(uv_signal_t *handle, int signum)
+{
+    struct exec_run *e = handle->data;
+
+    if (signum == SIGWINCH) {
+        if (e->ws)
+            exec_send_size(e);
+        return;
+    }
+    if (e->was_interrupted || !e->ws)
+        exec_leave(e, aq_fail(&e->err, ECANCELED, "ended by signal %d", signum));
+    else
+        exec_send_signal(e, signum);
+    e->was_interrupted = true;
+}
+
+static void exec_start_signals(struct exec_run *e)
+{
+    static const int signums[SIGNAL_COUNT] = { SIGWINCH, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+    for (size_t i = 0; i < SIGNAL_COUNT; i++) {
+        (void)uv_signal_init(e->loop, &e->signals[i]);
+        e->signals[i].data = e;
+        e->handles++;
+        (void)uv_signal_start(&e->signals[i], exec_on_signal, signums[i]);
+    }
+}
+
+static int exec_choose_terminal(struct exec_run *e, struct aq_error *err)
+{
+    bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+
+    if (e->opts->interactive && e->opts->no_input)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "-i and --no-input exclude each other");
+    if (e->opts->tty && !is_terminal)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--tty needs a terminal as standard input and output");
+    e->tty = is_terminal && !e->opts->no_tty && !e->opts->no_input;
+    return 0;
+}
+
+static void exec_make_raw(struct exec_run *e)
+{
+    struct termios raw;
+
+    if (!e->tty || tcgetattr(STDIN_FILENO, &e->saved) < 0)
+        return;
+    raw = e->saved;
+    cfmakeraw(&raw);
+    e->is_raw = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+static void exec_restore(struct exec_run *e)
+{
+    if (e->is_raw)
+        (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &e->saved);
+    e->is_raw = false;
+}
+
+static void exec_on_handle_closed(uv_handle_t *handle)
+{
+    struct exec_run *e = handle->data;
+
+    e->handles--;
+}
+
+static void exec_stop(struct exec_run *e)
+{
+    websocket_abort(e->ws);
+    e->ws = NULL;
+    if (!e->loop)
+        return;
+    standard_input_close(&e->input);
+    for (size_t i = 0; e->signals[0].data && i < SIGNAL_COUNT; i++)
+        uv_close((uv_handle_t *)&e->signals[i], exec_on_handle_closed);
+    while (e->handles)
+        (void)uv_run(e->loop, UV_RUN_ONCE);
+}
+
+/* ---- the command ---- */
+
+static int exec_connect_to(struct exec_run *e, const char *id, struct aq_error *err)
+{
+    static const struct websocket_ops ops = {
+        .on_open = exec_on_open,
+        .on_message = exec_on_message,
+        .on_drain = exec_on_drain,
+        .on_close = exec_on_close,
+    };
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    const struct websocket_options options = { .message_max = 0 };
+    struct client_request request = { .method = METHOD_GET };
+    int r;
+
+    session_path(e->cli, &path, id, "/exec");
+    r = cli_request_prepare(e->cli, METHOD_GET, path.data, true, &url, &headers, err);
+    if (r < 0)
+        return r;
+    request.url = url.data;
+    request.headers = headers.data;
+    return websocket_connect(e->client, &request, &options, &ops, e, &e->ws, err);
+}
+
+static int exec_check_env(const struct exec_opts *opts, struct aq_error *err)
+{
+    for (size_t i = 0; i < opts->env.count; i++) {
+        const char *equals = strchr(opts->env.items[i], '=');
+
+        if (!equals || equals == opts->env.items[i])
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--env wants NAME=VALUE, not '%s'",
+                                opts->env.items[i]);
+    }
+    return 0;
+}
+
+static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    struct exec_run e = { .cli = cli, .opts = data, .argv = argv + 1, .argc = argc - 1 };
+    struct follow_session session;
+    int r = exec_check_env(e.opts, err);
+
+    if (e.argc && strcmp(e.argv[0], "--") == 0) {
+        e.argv++;
+        e.argc--;
+    }
+    if (r == 0)
+        r = exec_choose_terminal(&e, err);
+    if (r == 0)
+        r = session_await(cli, argv[0], &session, err);
+    if (r == 0)
+        r = cli_client_open(cli, &e.loop, &e.client, err);
+    if (r < 0)
+        return r;
+    e.name = session.name;
+    if (!e.opts->no_input)
+        r = standard_input_open(&e.input, e.loop, exec_on_input, &e, err);
+    if (r == 0)
+        r = exec_connect_to(&e, session.id, err);
+    if (r == 0) {
+        exec_start_signals(&e);
+        exec_make_raw(&e);
+    }
+    while (r == 0 && !e.is_over)
+        (void)uv_run(e.loop, UV_RUN_ONCE);
+    exec_stop(&e);
+    exec_restore(&e);
+    if (r < 0)
+        return r;
+    if (e.r < 0)
+        *err = e.err;
+    return e.r < 0 ? e.r : e.status;
+}
+
+#define AT(member) offsetof(struct exec_opts, member)
+
+static const struct cli_opt exec_options[] = {
+    { 'i', "interactive", CLI_FLAG, AT(interactive), NULL,
+      "With standard input, as without --no-input" },
+    { 't', "tty", CLI_FLAG, AT(tty), NULL, "Fail unless it can have a terminal" },
+    { 'T', "no-tty", CLI_FLAG, AT(no_tty), NULL, "Without a terminal, even if there is one here" },
+    { 'n', "no-input", CLI_FLAG, AT(no_input), NULL, "With an empty standard input" },
+    { 'w', "workdir", CLI_STR, AT(cwd), "FOLDER", "Start it in this folder" },
+    { 'e', "env", CLI_LIST, AT(env), "NAME=VALUE", "Set a variable; may be repeated" },
+    CLI_OPT_END,
+};
+
+const struct cli_verb verb_exec = {
+    .name = "exec",
+    .args = "SESSION [--] [COMMAND...]",
+    .summary = "Run a command in a session's container",
+    .details = "The command gets this terminal if there is one, else standard input, output\n"
+               "and errors as they are here, and its exit status becomes that of this command;\n"
+               "it is 127 if the container has no such program.\n"
+               "Without COMMAND it is a shell. A session that waits is waited for.",
+    .examples = "aliquot exec notebook\n"
+                "aliquot exec -it notebook bash\n"
+                "aliquot exec notebook nvidia-smi\n"
+                "tar c data | aliquot exec notebook tar x",
+    .opts = exec_options,
+    .opts_size = sizeof(struct exec_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .flags = CLI_STOP_AT_FIRST | CLI_RUNS_PROGRAM,
+    .run = exec_run,
+};

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stay with sessions until they have ended. */
+#include "cli/session/follow.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/session/follow_internal.h"
+
+#define TICK_MSEC 100                /* of what moves on a terminal */
+#define TICK_PLAIN_MSEC 400          /* without one: each costs many clients together a processor */
+#define POLL_USEC (5 * USEC_PER_SEC) /* while events come */
+#define POLL_BLIND_USEC (USEC_PER_SEC / 2) /* while none do */
+#define POLL_NEW_USEC USEC_PER_SEC         /* what happened to new ones before we listened */
+#define LOST_USEC (300 * USEC_PER_SEC)     /* without the manager before giving up */
+
+void follow_fail(struct follow *f)
+{
+    if (f->is_over)
+        return;
+    f->r = -f->err.code;
+    f->is_over = true;
+}
+
+void follow_path(const struct followed *item, const char *base, const char *rest,
+                 struct strbuf *path)
+{
+    const char *owner = item->session->owner;
+
+    strbuf_addf(path, "%s%s%s", base, item->session->id, rest);
+    cli_path_query(path, "owner_access_key", owner[0] ? owner : NULL);
+}
+
+static bool is_done(const struct followed *item)
+{
+    bool runs = item->status == SESSION_RUNNING || item->status == SESSION_RUNNING_DEGRADED;
+
+    return (item->is_final && follow_log_is_over(item))
+           || ((item->all->flags & FOLLOW_START) && runs);
+}
+
+/* ---- state ---- */
+
+void follow_check(struct follow *f)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (!is_done(&f->items[i]))
+            return;
+    f->is_over = true;
+}
+
+static void read_exit_code(struct followed *item, const json_t *session)
+{
+    json_t *kernel, *code;
+    size_t i;
+
+    item->has_exit = false;
+    json_array_foreach(json_object_get(session, "kernels"), i, kernel) {
+        code = json_object_get(kernel, "exit_code");
+        if (!json_is_integer(code) || (item->has_exit && item->exit_code != 0))
+            continue;
+        item->has_exit = true;
+        item->exit_code = (int)json_integer_value(code) & 255;
+    }
+    /* A result without exit status: the manager alone knows why. */
+    code = json_object_get(session, "result");
+    if (!item->has_exit && code && strcmp(json_string_value(code), "SUCCESS") == 0)
+        item->has_exit = true;
+}
+
+static void set_stage(struct followed *item, enum session_status status, const char *reason)
+{
+    bool waits = status == SESSION_PENDING && item->status == status;
+
+    item->status = status;
+    if (!waits) /* else follow_ask_why() has more to say */
+        (void)snprintf(item->reason, sizeof(item->reason), "%s",
+                       reason && status != SESSION_PENDING ? reason : "");
+    if (status == SESSION_PENDING)
+        follow_ask_why(item);
+    follow_log_need(item);
+    follow_input_need(item);
+}
+
+static void update(struct followed *item, const json_t *session)
+{
+    const char *status = json_string_value(json_object_get(session, "status"));
+    const char *reason = json_string_value(json_object_get(session, "reason"));
+    enum session_status now;
+
+    if (!status || session_status_parse(status, &now) < 0)
+        return;
+    if (now == SESSION_RESTARTING && item->status != now) {
+        item->log_is_done = false;
+        item->log_seen = 0;
+    }
+    item->is_known = true;
+    item->is_final = session_is_terminal(now);
+    if (item->is_final)
+        read_exit_code(item, session);
+    set_stage(item, now, reason);
+}
+
+/* The manager did not answer: it may be restarting. */
+static void note_lost(struct follow *f, const struct aq_error *err)
+{
+    int64_t now = clock_monotonic_usec();
+
+    if (!f->lost_usec) {
+        f->lost_usec = now;
+        progress_clear(&f->progress);
+        cli_note(f->cli, "aliquot: the manager does not answer (%s); waiting for it", err->text);
+    }
+    if (now - f->lost_usec > LOST_USEC) {
+        f->err = *err;
+        follow_fail(f);
+    }
+}
+
+static void follow_on_answer(void *data, const struct client_response *response,
+                             const struct aq_error *err)
+{
+    struct followed *item = data;
+    struct follow *f = item->all;
+    json_t *session;
+
+    item->asking = NULL;
+    if (!response || response->head->status >= 500) {
+        struct aq_error busy = { 0 };
+
+        aq_fail(&busy, EAGAIN, "status %d", response ? response->head->status : 0);
+        note_lost(f, response ? &busy : err);
+        return;
+    }
+    f->lost_usec = 0;
+    if (response->head->status != 200) {
+        cli_fail_status(response->head->status, response->body, response->body_len, &f->err);
+        aq_error_wrap(&f->err, "session '%s'", item->session->name);
+        follow_fail(f);
+        return;
+    }
+    session = json_loadb(response->body, response->body_len, 0, NULL);
+    update(item, session);
+    json_decref(session);
+    if (item->ask_again && !item->is_final)
+        follow_ask(item);
+    follow_check(f);
+}
+
+void follow_ask(struct followed *item)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct client_request request = { .method = METHOD_GET };
+    struct follow *f = item->all;
+
+    item->ask_again = item->asking != NULL;
+    if (item->ask_again || f->is_over)
+        return;
+    follow_path(item, "/aliquot/v1/sessions/", "", &path);
+    if (cli_request_prepare(f->cli, METHOD_GET, path.data, false, &url, &headers, &f->err) < 0) {
+        follow_fail(f);
+        return;
+    }
+    request.url = url.data;
+    request.headers = headers.data;
+    if (client_fetch(f->client, &request, follow_on_answer, item, &item->asking, &f->err) < 0)
+        follow_fail(f);
+}
+
+static void follow_ask_all(struct follow *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        struct followed *item = &f->items[i];
+
+        if (!item->is_final)
+            follow_ask(item);
+        else
+            follow_log_need(item);
+    }
+}
+
+/* ---- events ---- */
+
+/* The image of the only session comes. Elsewhere than on a terminal a line for
+ * each phase is enough.
+ */
+static void show_pull(struct follow *f, const json_t *image)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *name = json_string_value(json_object_get(image, "name"));
+    const char *state = json_string_value(json_object_get(image, "state"));
+
+    if (f->count != 1 || !name || !state)
+        return;
+    strbuf_addf(&text, "%s: %s %s", f->items[0].session->name, state, name);
+    if (f->progress.is_terminal) {
+        strbuf_adds(&text, "  ");
+        progress_write_bytes(&f->progress, json_integer_value(json_object_get(image, "doneBytes")),
+                             json_integer_value(json_object_get(image, "totalBytes")), &text);
+    }
+    progress_stage(&f->progress, text.data);
+}
+
+/* One kernel's exit status is all that there is to know of an end. */
+static bool take_end(struct followed *item, const char *event, const json_t *body)
+{
+    const json_t *code = json_object_get(body, "exitCode");
+
+    if (!item->session->is_single || item->asking || !json_is_integer(code)
+        || strcmp(event, "session_terminated") != 0)
+        return false;
+    item->is_final = item->has_exit = true;
+    item->exit_code = (int)json_integer_value(code) & 255;
+    set_stage(item, SESSION_TERMINATED, json_string_value(json_object_get(body, "reason")));
+    follow_check(item->all);
+    return true;
+}
+
+/* On its way to run, a session's event says by its name all there is to know. */
+static bool take_stage(struct followed *item, const char *event, const json_t *body)
+{
+    static const struct {
+        const char *event;
+        enum session_status status;
+    } stages[] = { { "session_scheduled", SESSION_SCHEDULED },
+                   { "session_preparing", SESSION_PREPARING },
+                   { "session_creating", SESSION_CREATING },
+                   { "session_started", SESSION_RUNNING } };
+
+    for (size_t i = 0; item->is_known && !item->asking && i < AQ_COUNT(stages); i++)
+        if (strcmp(event, stages[i].event) == 0) {
+            set_stage(item, stages[i].status, json_string_value(json_object_get(body, "reason")));
+            follow_check(item->all);
+            return true;
+        }
+    return false;
+}
+
+/* A result comes before the end that it is the result of. */
+static bool follow_take_event(struct followed *item, const char *event, const json_t *body)
+{
+    return take_stage(item, event, body) || take_end(item, event, body)
+           || strcmp(event, "session_success") == 0 || strcmp(event, "session_failure") == 0;
+}
+
+static int follow_on_event(void *data, const struct sse_event *event)
+{
+    struct follow *f = data;
+    json_t *body = json_loadb(event->data, event->data_len, 0, NULL);
+    const char *id = json_string_value(json_object_get(body, "sessionId"));
+
+    if (strcmp(event->event, "session_image_pull") == 0) {
+        show_pull(f, json_object_get(body, "image"));
+        json_decref(body);
+        return 0;
+    }
+    for (size_t i = 0; id && i < f->count; i++)
+        if (strcmp(f->items[i].session->id, id) == 0 && !f->items[i].is_final
+            && !follow_take_event(&f->items[i], event->event, body))
+            follow_ask(&f->items[i]);
+    json_decref(body);
+    return 0;
+}
+
+/* New sessions are mostly where they began still, and short ones are over
+ * before we would ask for what happened to them before we listened.
+ */
+static bool are_new(const struct follow *f)
+{
+    return f->events && clock_monotonic_usec() < f->new_until_usec;
+}
+
+static void on_events_head(struct exchange *ex, const struct message_head *head, void *data)
+{
+    struct follow *f = data;
+
+    if (head->status == 200) {
+        if (!are_new(f))
+            follow_ask_all(f); /* what happened before we listened */
+        return;
+    }
+    f->events = NULL;
+    exchange_cancel(ex);
+}
+
+static void on_events_body(struct exchange *ex, const char *bytes, size_t len, void *data)
+{
+    struct follow *f = data;
+
+    if (sse_reader_feed(f->reader, bytes, len, &f->err) == 0)
+        return;
+    f->events = NULL;
+    exchange_cancel(ex);
+}
+
+static void on_events_end(struct exchange *ex, const struct aq_error *err, void *data)
+{
+    struct follow *f = data;
+
+    (void)ex;
+    (void)err;
+    f->events = NULL;
+}
+
+/* Listen; if that fails, polling alone has to do until the next try. */
+static void listen_to_events(struct follow *f)
+{
+    static const struct exchange_ops ops = {
+        .on_head = on_events_head,
+        .on_body = on_events_body,
+        .on_end = on_events_end,
+    };
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct client_request request = { .method = METHOD_GET, .body_max = UINT64_MAX };
+
+    sse_reader_free(f->reader);
+    f->reader = NULL;
+    if (sse_reader_new(64 << 10, follow_on_event, f, &f->reader, NULL) < 0)
+        return;
+    strbuf_adds(&path, "/events/session?scope=session");
+    if (f->count == 1)
+        cli_path_query(&path, "sessionId", f->items[0].session->id);
+    if (f->items[0].session->owner[0])
+        cli_path_query(&path, "ownerAccessKey", f->count == 1 ? f->items[0].session->owner : "*");
+    if (cli_request_prepare(f->cli, METHOD_GET, path.data, false, &url, &headers, NULL) < 0)
+        return;
+    request.url = url.data;
+    request.headers = headers.data;
+    (void)client_send(f->client, &request, &ops, f, &f->events, NULL);
+}
+
+static void follow_poll(struct follow *f, int64_t now)
+{
+    f->poll_usec = now + (f->events ? POLL_USEC : POLL_BLIND_USEC * (1 + f->count / 100));
+    if (!f->events)
+        listen_to_events(f);
+    if (are_new(f))
+        f->poll_usec = f->new_until_usec;
+    else
+        follow_ask_all(f);
+    follow_check(f);
+}
+
+static void follow_on_tick(uv_timer_t *timer)
+{
+    struct follow *f = timer->data;
+    int64_t now = clock_monotonic_usec();
+
+    if (f->deadline_usec && now >= f->deadline_usec) {
+        aq_fail(&f->err, ETIMEDOUT, "the time is over and the session goes on");
+        follow_fail(f);
+    }
+    if (now >= f->poll_usec)
+        follow_poll(f, now);
+    follow_show(f);
+    progress_tick(&f->progress);
+}
+
+/* ---- interruption ---- */
+
+static void on_cancelled(void *data, const struct client_response *response,
+                         const struct aq_error *err)
+{
+    (void)data;
+    (void)response;
+    (void)err;
+}
+
+static void follow_cancel(struct followed *item)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct client_request request = { .method = METHOD_DELETE };
+    struct exchange *ex;
+
+    follow_path(item, "/session/", "", &path);
+    if (cli_request_prepare(item->all->cli, METHOD_DELETE, path.data, false, &url, &headers, NULL)
+        < 0)
+        return;
+    request.url = url.data;
+    request.headers = headers.data;
+    (void)client_fetch(item->all->client, &request, on_cancelled, NULL, &ex, NULL);
+}
+
+static void on_interrupt(uv_signal_t *handle, int signum)
+{
+    struct follow *f = handle->data;
+
+    progress_clear(&f->progress);
+    if (signum == SIGQUIT || ++f->interrupts > 2) {
+        aq_fail(&f->err, ECANCELED, "left; '%s' goes on", f->items[0].session->name);
+        cli_hint(f->cli, "see it again: aliquot logs -f %s", f->items[0].session->name);
+        follow_fail(f);
+    } else if (f->interrupts == 1) {
+        cli_note(f->cli, "Press Ctrl-C again to cancel; Ctrl-\\ leaves it running.");
+    } else {
+        for (size_t i = 0; i < f->count; i++)
+            if (!f->items[i].is_final)
+                follow_cancel(&f->items[i]);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void follow_on_handle_closed(uv_handle_t *handle)
+{
+    struct follow *f = handle->data;
+
+    f->handles--;
+}
+
+static int open_handles(struct follow *f)
+{
+    uv_handle_t *const handles[] = { (uv_handle_t *)&f->tick, (uv_handle_t *)&f->interrupt,
+                                     (uv_handle_t *)&f->quit };
+
+    (void)uv_timer_init(f->loop, &f->tick);
+    (void)uv_signal_init(f->loop, &f->interrupt);
+    (void)uv_signal_init(f->loop, &f->quit);
+    f->handles = AQ_COUNT(handles);
+    for (size_t i = 0; i < AQ_COUNT(handles); i++)
+        handles[i]->data = f;
+    if (f->flags & FOLLOW_CANCEL) {
+        (void)uv_signal_start(&f->interrupt, on_interrupt, SIGINT);
+        (void)uv_signal_start(&f->quit, on_interrupt, SIGQUIT);
+    }
+    return uv_timer_start(&f->tick, follow_on_tick, 0,
+                          f->progress.is_terminal ? TICK_MSEC : TICK_PLAIN_MSEC);
+}
+
+static void follow_close_all(struct follow *f)
+{
+    progress_stage(&f->progress, "");
+    exchange_cancel(f->events);
+    sse_reader_free(f->reader);
+    for (size_t i = 0; i < f->count; i++) {
+        exchange_cancel(f->items[i].asking);
+        exchange_cancel(f->items[i].asking_why);
+        follow_input_done(&f->items[i]);
+        follow_log_done(&f->items[i]);
+    }
+    uv_close((uv_handle_t *)&f->tick, follow_on_handle_closed);
+    uv_close((uv_handle_t *)&f->interrupt, follow_on_handle_closed);
+    uv_close((uv_handle_t *)&f->quit, follow_on_handle_closed);
+    while (f->handles)
+        (void)uv_run(f->loop, UV_RUN_ONCE);
+}
+
+/* The exit status of all, in their order. */
+static int follow_conclude(struct follow *f, int *ret_exit)
+{
+    *ret_exit = 0;
+    for (size_t i = 0; i < f->count && !(f->flags & FOLLOW_END); i++) {
+        const struct followed *item = &f->items[i];
+        const struct follow_end end = { item->status, item->reason, item->has_exit,
+                                        item->exit_code };
+
+        if (f->interrupts > 1)
+            return aq_fail(&f->err, ECANCELED, "cancelled");
+        if (!item->is_final)
+            continue; /* FOLLOW_START */
+        if (!item->has_exit || (f->flags & FOLLOW_START))
+            return follow_fail_ended(f->cli, item->session, &end, &f->err);
+        follow_note_end(f->cli, item->session, item->reason);
+        if (item->is_input_cut && item->exit_code == 0)
+            return aq_fail(&f->err, ECONNABORTED, "session '%s' did not get all of its input",
+                           item->session->name);
+        if (*ret_exit == 0)
+            *ret_exit = item->exit_code;
+    }
+    return 0;
+}
+
+int follow_sessions(struct cli *cli, const struct follow_session *sessions, size_t count,
+                    unsigned flags, int64_t timeout_usec, int *ret_exit, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) struct followed *items = calloc(count + 1, sizeof(*items));
+    struct follow f = { .cli = cli,
+                        .flags = flags,
+                        .items = items,
+                        .count = count,
+                        .new_until_usec = count && sessions[0].is_new
+                                              ? clock_monotonic_usec() + POLL_NEW_USEC
+                                              : 0 };
+
+    if (!items)
+        return aq_fail_oom(err);
+    f.r = cli_client_open(cli, &f.loop, &f.client, err);
+    if (f.r < 0)
+        return f.r;
+    for (size_t i = 0; i < count; i++) {
+        items[i] = (struct followed){ .all = &f,
+                                      .session = &sessions[i],
+                                      .status = SESSION_PENDING,
+                                      .is_known = sessions[i].is_new };
+        strbuf_init(&items[i].line);
+    }
+    if (timeout_usec)
+        f.deadline_usec = clock_monotonic_usec() + timeout_usec;
+    progress_init(&f.progress, cli->globals.quiet, cli->output.ascii);
+    (void)open_handles(&f);
+    for (size_t i = 0; i < count; i++)
+        follow_log_need(&items[i]);
+    while (!f.is_over)
+        (void)uv_run(f.loop, UV_RUN_ONCE);
+    follow_close_all(&f);
+    if (f.r == 0)
+        f.r = follow_conclude(&f, ret_exit);
+    if (f.r < 0 && err)
+        *err = f.err;
+    return f.r;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has become of a session: its history, and between which agents was chosen. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/list.h"
+#include "cli/session/session.h"
+#include "cli/output/resource_usage.h"
+#include "cli/verbs.h"
+
+static const struct column change_columns[] = {
+    { "at", "AGE", COLUMN_TIME, 0 },
+    { "kernel", "KERNEL", COLUMN_TEXT, 0 },
+    { "status", "STATUS", COLUMN_STATUS, COLUMN_IS_NAME },
+    { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column attempt_columns[] = {
+    { "first_at", "SINCE", COLUMN_TIME, 0 },
+    { "last_at", "LAST", COLUMN_TIME, 0 },
+    { "attempts", "ATTEMPTS", COLUMN_NUMBER, 0 },
+    { "kind", "ANSWER", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "detail", "DETAIL", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    COLUMN_END,
+};
+
+static const struct column choice_columns[] = {
+    { "mark", "", COLUMN_TEXT, 0 },
+    { "agent", "AGENT", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "equal", "EQUAL", COLUMN_NUMBER, 0 },
+    { "score", "SCORE", COLUMN_TEXT, 0 },
+    { "free", "FREE", COLUMN_SLOTS, 0 },
+    { "bar", "", COLUMN_TEXT, 0 },
+    COLUMN_END,
+};
+
+static int history_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    int r;
+
+    session_path(cli, &path, name, "/history");
+    r = cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
+    return r < 0 ? aq_error_wrap(err, "session '%s'", name) : 0;
+}
+
+static int history_print_rows(struct cli *cli, const struct column *columns, const json_t *rows,
+                              struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    int r = output_list(&cli->output, columns, rows, &out, err);
+
+    return r < 0 ? r : cli_print(&out, err);
+}
+
+/* ---- history ---- */
+
+static int history_print(struct cli *cli, const json_t *past, struct aq_error *err)
+{
+    const json_t *attempts = json_object_get(past, "scheduling");
+    AQ_CLEANUP(strbuf_donep) struct strbuf gap = STRBUF_INIT;
+    int r;
+
+    if (!output_is_human(&cli->output))
+        return record_print(
+            cli,
+            (const struct column[]){ { "items", "STATES", COLUMN_TEXT, COLUMN_IS_NESTED },
+                                     { "scheduling", "SCHEDULING", COLUMN_TEXT, COLUMN_IS_NESTED },
+                                     COLUMN_END },
+            past, err);
+    r = history_print_rows(cli, change_columns, json_object_get(past, "items"), err);
+    if (r < 0 || json_array_size(attempts) == 0)
+        return r;
+    strbuf_addc(&gap, '\n');
+    r = cli_print(&gap, err);
+    return r < 0 ? r : history_print_rows(cli, attempt_columns, attempts, err);
+}
+
+static int history_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    json_t *past = NULL;
+    int r = history_get(cli, argv[0], &past, err);
+
+    (void)data;
+    (void)argc;
+    if (r == 0)
+        r = history_print(cli, past, err);
+    json_decref(past);
+    return r;
+}
+
+const struct cli_verb verb_session_history = {
+    .name = "session history",
+    .args = "SESSION",
+    .summary = "Show every state of a session, and what the scheduler made of it",
+    .details = "The second table has a line for each run of attempts with the same answer:\n"
+               "since when, the last time, and how often.",
+    .examples = "aliquot session history train-3fa2b1\n"
+                "aliquot session history train-3fa2b1 -o json",
+    .min_args = 1,
+    .max_args = 1,
+    .run = history_run,
+};
+
+/* ---- candidates ---- */
+
+/* What a candidate is compared by: its score, else the first amount. */
+static double choices_measure(const json_t *candidate)
+{
+    const json_t *score = json_object_get(candidate, "score");
+    json_t *free = json_object_get(candidate, "free");
+    void *first = json_object_iter(free);
+
+    if (json_is_number(score))
+        return json_number_value(score);
+    return first ? atof(json_string_value(json_object_iter_value(first))) : 0;
+}
+
+static void choices_add_bar(json_t *candidate, double low, double high)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf bar = STRBUF_INIT;
+
+    usage_bar(high > low ? (choices_measure(candidate) - low) / (high - low) : 1, &bar);
+    json_object_set_new(candidate, "bar", json_string(bar.data));
+}
+
+static void choices_draw(json_t *best)
+{
+    double low = 0, high = 0;
+    json_t *candidate;
+    size_t i;
+
+    json_array_foreach(best, i, candidate) {
+        low = AQ_MIN(low, choices_measure(candidate));
+        high = AQ_MAX(high, choices_measure(candidate));
+    }
+    json_array_foreach(best, i, candidate) {
+        bool is_chosen = json_is_true(json_object_get(candidate, "chosen"));
+        char score[32] = "";
+
+        if (json_is_number(json_object_get(candidate, "score")))
+            (void)snprintf(score, sizeof(score), "%.4g", choices_measure(candidate));
+        choices_add_bar(candidate, low, high);
+        json_object_set_new(candidate, "score", json_string(score));
+        json_object_set_new(candidate, "mark", json_string(is_chosen ? "*" : ""));
+    }
+}
+
+static int choices_print_one(struct cli *cli, const json_t *choice, size_t number,
+                             struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf head = STRBUF_INIT;
+    const char *selection = json_string_value(json_object_get(choice, "selection"));
+    json_int_t with = json_integer_value(json_object_get(choice, "with_room"));
+    json_int_t without = json_integer_value(json_object_get(choice, "without_room"));
+    json_t *best = json_object_get(choice, "best");
+    int r;
+
+    strbuf_addf(&head, "%sRequirement #%zu: of %lld agents %lld had room; selection %.32s%s\n",
+                number ? "\n" : "", number + 1, (long long)(with + without), (long long)with,
+                selection ? selection : "?",
+                json_is_false(json_object_get(choice, "ranked"))
+                    ? " (no ranking: the chosen one, others by name)"
+                    : "");
+    r = cli_print(&head, err);
+    choices_draw(best);
+    return r < 0 ? r : history_print_rows(cli, choice_columns, best, err);
+}
+
+/* The last placement among the attempts; NULL = none is known. */
+static json_t *choices_find(const json_t *past)
+{
+    json_t *attempts = json_object_get(past, "scheduling"), *found = NULL, *attempt;
+    size_t i;
+
+    json_array_foreach(attempts, i, attempt) {
+        const char *kind = json_string_value(json_object_get(attempt, "kind"));
+
+        if (kind && strcmp(kind, "placed") == 0)
+            found = json_object_get(attempt, "detail");
+    }
+    return json_is_array(found) ? found : NULL;
+}
+
+static int choices_print(struct cli *cli, json_t *choices, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    json_t *choice;
+    size_t i;
+    int r = 0;
+
+    if (!output_is_human(&cli->output)) {
+        r = output_list(
+            &cli->output,
+            (const struct column[]){ { "selection", "SELECTION", COLUMN_TEXT, COLUMN_IS_NAME },
+                                     { "with_room", "WITH-ROOM", COLUMN_NUMBER, 0 },
+                                     { "without_room", "WITHOUT", COLUMN_NUMBER, 0 },
+                                     { "ranked", "RANKED", COLUMN_BOOL, 0 },
+                                     { "best", "BEST", COLUMN_TEXT, COLUMN_IS_NESTED },
+                                     COLUMN_END },
+            choices, &out, err);
+        return r < 0 ? r : cli_print(&out, err);
+    }
+    json_array_foreach(choices, i, choice)
+        if (r == 0)
+            r = choices_print_one(cli, choice, i, err);
+    return r;
+}
+
+int choices_show(struct cli *cli, const char *name, struct aq_error *err)
+{
+    json_t *past = NULL, *choices = NULL;
+    int r = history_get(cli, name, &past, err);
+
+    if (r == 0 && !(choices = choices_find(past)))
+        r = aq_fail(err, ENOENT,
+                    "session '%s': no placement is known; it has not started, or "
+                    "that is too long ago",
+                    name);
+    if (r == 0)
+        r = choices_print(cli, choices, err);
+    json_decref(past);
+    return r;
+}

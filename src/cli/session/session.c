@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands on sessions (ls, info, rename, resize, restart), and what the others share. */
+#include "cli/session/session.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/list.h"
+#include "cli/output/row_filter.h"
+#include "cli/verbs.h"
+#include "model/status.h"
+
+const struct column session_columns[] = {
+    { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "type", "TYPE", COLUMN_TEXT, 0 },
+    { "status", "STATUS", COLUMN_STATUS, 0 },
+    { "result", "RESULT", COLUMN_STATUS, COLUMN_IS_WIDE },
+    { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
+    { "requested_slots", "RESOURCES", COLUMN_SLOTS, 0 },
+    { "occupied_slots", "OCCUPIED", COLUMN_SLOTS, COLUMN_IS_EXTRA },
+    { "agents", "AGENTS", COLUMN_NAMES, COLUMN_IS_WIDE },
+    { "priority", "PRIORITY", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "user", "USER", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "group", "PROJECT", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "domain", "DOMAIN", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "access_key", "ACCESS-KEY", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "resource_group", "RESOURCE-GROUP", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "image", "IMAGE", COLUMN_TEXT, COLUMN_IS_WIDE | COLUMN_MAY_SHRINK },
+    { "tag", "TAG", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "cluster_mode", "CLUSTER-MODE", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "cluster_size", "CLUSTER-SIZE", COLUMN_NUMBER, COLUMN_IS_EXTRA },
+    { "wait_for_capacity", "WAIT-FOR-CAPACITY", COLUMN_BOOL, COLUMN_IS_EXTRA },
+    { "created_at", "AGE", COLUMN_TIME, 0 },
+    { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_WIDE },
+    { "starts_at", "STARTS", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "scheduled_at", "SCHEDULED", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "terminated_at", "ENDED", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    COLUMN_END,
+};
+
+static const struct column kernel_columns[] = {
+    { "id", "KERNEL", COLUMN_TEXT, 0 },
+    { "hostname", "HOSTNAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "status", "STATUS", COLUMN_STATUS, 0 },
+    { "agent", "AGENT", COLUMN_TEXT, 0 },
+    { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
+    { "requested_slots", "RESOURCES", COLUMN_SLOTS, 0 },
+    { "ports", "PORTS", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static void session_add_path(const struct cli *cli, struct strbuf *path, const char *base,
+                             const char *name, const char *rest)
+{
+    strbuf_adds(path, base);
+    url_encode(path, name);
+    strbuf_adds(path, rest);
+    cli_path_query(path, "owner_access_key", cli->globals.owner);
+}
+
+void session_path(const struct cli *cli, struct strbuf *path, const char *name, const char *rest)
+{
+    session_add_path(cli, path, "/aliquot/v1/sessions/", name, rest);
+}
+
+void session_old_path(const struct cli *cli, struct strbuf *path, const char *name,
+                      const char *rest)
+{
+    session_add_path(cli, path, "/session/", name, rest);
+}
+
+int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    int r;
+
+    session_path(cli, &path, name, "");
+    r = cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
+    return r < 0 ? aq_error_wrap(err, "session '%s'", name) : 0;
+}
+
+/* What following it needs. */
+static int session_read(const struct cli *cli, const json_t *session, struct follow_session *ret,
+                        struct aq_error *err)
+{
+    const char *id = json_string_value(json_object_get(session, "id"));
+    const char *full = json_string_value(json_object_get(session, "name"));
+
+    if (!id || !full)
+        return aq_fail(err, EPROTO, "the manager's answer has no id");
+    *ret = (struct follow_session){ .id = "" };
+    (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", full);
+    (void)snprintf(ret->owner, sizeof(ret->owner), "%s",
+                   cli->globals.owner ? cli->globals.owner : "");
+    return 0;
+}
+
+int session_resolve(struct cli *cli, const char *name, struct follow_session *ret,
+                    struct aq_error *err)
+{
+    json_t *session = NULL;
+    int r = session_get(cli, name, &session, err);
+
+    if (r == 0)
+        r = session_read(cli, session, ret, err);
+    json_decref(session);
+    return r;
+}
+
+/* 0 if it runs, 1 if it will or may, -ECHILD if it has ended. */
+static int session_check_runs(struct cli *cli, const json_t *session,
+                              const struct follow_session *who, struct aq_error *err)
+{
+    const char *status = json_string_value(json_object_get(session, "status"));
+    const json_t *code = json_object_get(json_array_get(json_object_get(session, "kernels"), 0),
+                                         "exit_code");
+    struct follow_end end = { .reason = json_string_value(json_object_get(session, "reason")),
+                              .has_exit = json_is_integer(code),
+                              .exit_code = (int)json_integer_value(code) & 255 };
+
+    if (!status || session_status_parse(status, &end.status) < 0)
+        return aq_fail(err, EPROTO, "the manager's answer has no status");
+    if (session_is_terminal(end.status))
+        return follow_fail_ended(cli, who, &end, err);
+    return end.status != SESSION_RUNNING && end.status != SESSION_RUNNING_DEGRADED;
+}
+
+int session_await(struct cli *cli, const char *name, struct follow_session *ret,
+                  struct aq_error *err)
+{
+    json_t *session = NULL;
+    int r = session_get(cli, name, &session, err), status;
+
+    if (r == 0)
+        r = session_read(cli, session, ret, err);
+    if (r == 0)
+        r = session_check_runs(cli, session, ret, err);
+    json_decref(session);
+    return r == 1 ? follow_sessions(cli, ret, 1, FOLLOW_START, 0, &status, err) : r;
+}
+
+static bool session_array_has(const json_t *array, const char *text)
+{
+    json_t *item;
+    size_t i;
+
+    json_array_foreach(array, i, item)
+        if (strcmp(json_string_value(item), text) == 0)
+            return true;
+    return false;
+}
+
+/* "web 30001->8080, 9000 30002->9000" */
+static json_t *session_ports_text(const json_t *services)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const json_t *service, *inside;
+    size_t i, p;
+
+    json_array_foreach(services, i, service)
+        json_array_foreach(json_object_get(service, "container_ports"), p, inside)
+            strbuf_addf(&text, "%s%s %lld->%lld", text.len ? ", " : "",
+                        json_is_string(json_object_get(service, "name"))
+                            ? json_string_value(json_object_get(service, "name"))
+                            : "",
+                        (long long)json_integer_value(
+                            json_array_get(json_object_get(service, "host_ports"), p)),
+                        (long long)json_integer_value(inside));
+    return text.len ? json_string(text.data) : json_null();
+}
+
+int session_adapt(json_t *session)
+{
+    json_t *agents = json_array(), *code = NULL, *kernel;
+    size_t i;
+
+    json_array_foreach(json_object_get(session, "kernels"), i, kernel) {
+        const char *agent = json_string_value(json_object_get(kernel, "agent"));
+        json_t *own = json_object_get(kernel, "exit_code");
+
+        (void)json_object_set_new(kernel, "ports",
+                                  session_ports_text(json_object_get(kernel, "service_ports")));
+        if (agent && !session_array_has(agents, agent))
+            (void)json_array_append_new(agents, json_string(agent));
+        if (json_is_integer(own) && (!code || json_integer_value(code) == 0))
+            code = own;
+    }
+    if (json_object_set_new(session, "agents", agents) < 0
+        || json_object_set_new(session, "exit_code", code ? json_incref(code) : json_null()) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+/* ---- ls ---- */
+
+struct session_ls_opts {
+    struct list_opts list;
+    bool all, everyone;
+    const char *status;
+};
+
+static const struct cli_opt ls_opts[] = {
+    { 'a', "all", CLI_FLAG, offsetof(struct session_ls_opts, all), NULL,
+      "also those that have ended" },
+    { 's', "status", CLI_STR, offsetof(struct session_ls_opts, status), "STATUS,...",
+      "only these, e.g. PENDING,RUNNING" },
+    { 'A', "everyone", CLI_FLAG, offsetof(struct session_ls_opts, everyone), NULL,
+      "sessions of all users (administrators)" },
+    LIST_OPT_ROWS(struct session_ls_opts),
+    CLI_OPT_END,
+};
+
+static void session_add_live_statuses(struct strbuf *path)
+{
+    bool is_first = true;
+
+    strbuf_adds(path, "?status=");
+    for (int s = 0; s < SESSION_STATUS_COUNT; s++) {
+        if (session_is_terminal(s))
+            continue;
+        strbuf_addf(path, "%s%s", is_first ? "" : ",", session_status_name(s));
+        is_first = false;
+    }
+}
+
+void session_list_path(const struct cli *cli, struct strbuf *path, const char *status, bool ended,
+                       bool everyone)
+{
+    strbuf_adds(path, "/aliquot/v1/sessions");
+    if (status)
+        cli_path_query(path, "status", status);
+    else if (!ended)
+        session_add_live_statuses(path);
+    cli_path_query(path, "all", everyone ? "true" : NULL);
+    cli_path_query(path, "owner_access_key", cli->globals.owner);
+}
+
+/* Those of "--filter status=...": the manager then reads no others. */
+static void session_filtered_statuses(const struct list_opts *list, struct strbuf *out)
+{
+    for (size_t i = 0; i < list->filters.count; i++) {
+        const char *wanted = row_filter_wanted(session_columns, list->filters.items[i], "status");
+
+        if (wanted)
+            strbuf_addf(out, "%s%s", out->len ? "," : "", wanted);
+    }
+}
+
+static int session_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf statuses = STRBUF_INIT;
+    const struct session_ls_opts *opts = data;
+
+    (void)argc;
+    (void)argv;
+    strbuf_adds(&statuses, opts->status ? opts->status : "");
+    if (!opts->status)
+        session_filtered_statuses(&opts->list, &statuses);
+    session_list_path(cli, &path, statuses.len ? statuses.data : NULL, opts->all, opts->everyone);
+    return list_show(cli, path.data, &opts->list, session_columns, session_adapt, err);
+}
+
+#define LS_DETAILS                                                                   \
+    "The newest come first. REASON says why a session waits or why it ended;\n"      \
+    "'aliquot session why NAME' says it in full. --filter takes any column by the\n" \
+    "name that it has here or with -o json: name=train-*, exit!=0, 'age>2h',\n"      \
+    "'resources.cpu>=4', reason~memory; or a line of the manager's own language,\n"  \
+    "such as 'name ilike \"%train%\"'."
+
+#define LS_IF_EMPTY                                                              \
+    "no session waits or runs; start one: aliquot run 'echo hello'; those that " \
+    "ended: aliquot ps --all"
+
+const struct cli_verb verb_session_ls = {
+    .name = "session ls",
+    .args = "",
+    .summary = "List sessions",
+    .details = LS_DETAILS,
+    .examples = "aliquot session ls\n"
+                "aliquot session ls --all --sort age -n 20\n"
+                "aliquot session ls --filter status=running --filter 'age>1h'\n"
+                "aliquot session ls -o json --columns name,status,exit_code",
+    .if_empty = LS_IF_EMPTY,
+    .opts = ls_opts,
+    .opts_size = sizeof(struct session_ls_opts),
+    .run = session_ls,
+};
+
+const struct cli_verb verb_ps = {
+    .name = "ps",
+    .args = "",
+    .summary = "List sessions (the same as 'session ls')",
+    .details = LS_DETAILS,
+    .examples = "aliquot ps\n"
+                "aliquot ps --watch 2s\n"
+                "aliquot ps --filter status=running,pending --sort -age\n"
+                "aliquot rm --yes $(aliquot ps -q --filter status=pending)",
+    .if_empty = LS_IF_EMPTY,
+    .opts = ls_opts,
+    .opts_size = sizeof(struct session_ls_opts),
+    .run = session_ls,
+};
+
+/* ---- info ---- */
+
+/* Which programs use GPUs past their part of them. */
+static void session_write_violations(const json_t *kernels, struct strbuf *out)
+{
+    const json_t *kernel;
+    size_t i;
+
+    json_array_foreach(kernels, i, kernel) {
+        const char *hostname = json_string_value(json_object_get(kernel, "hostname"));
+        const char *violations = json_string_value(json_object_get(kernel, "gpu_misuse"));
+
+        if (violations)
+            strbuf_addf(out, "\nA GPU is misused in %s: %s\n", hostname ? hostname : "",
+                        violations);
+    }
+}
+
+/* Machine formats carry the kernels as a member, users get a table. */
+static int session_print_kernels(struct cli *cli, const json_t *session, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct output plain = cli->output;
+    int r;
+
+    if (!output_is_human(&cli->output) || cli->output.columns)
+        return 0;
+    strbuf_addc(&out, '\n');
+    plain.sort = NULL;
+    r = output_list(&plain, kernel_columns, json_object_get(session, "kernels"), &out, err);
+    session_write_violations(json_object_get(session, "kernels"), &out);
+    return r < 0 ? r : cli_print(&out, err);
+}
+
+static int session_info(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    int r = 0;
+
+    (void)data;
+    for (int i = 0; r == 0 && i < argc; i++) {
+        json_t *session = NULL;
+
+        r = session_get(cli, argv[i], &session, err);
+        if (r == 0 && session_adapt(session) < 0)
+            r = aq_fail_oom(err);
+        if (r == 0)
+            r = record_print(cli, session_columns, session, err);
+        if (r == 0)
+            r = session_print_text(cli, session, err);
+        if (r == 0)
+            r = session_print_kernels(cli, session, err);
+        json_decref(session);
+    }
+    return r;
+}
+
+const struct cli_verb verb_session_info = {
+    .name = "session info",
+    .args = "SESSION...",
+    .summary = "Show everything about a session",
+    .details = "SESSION is a name, an id, or the beginning of an id.",
+    .examples = "aliquot session info train-3fa2b1\n"
+                "aliquot session info 0b5c -o yaml",
+    .min_args = 1,
+    .max_args = -1,
+    .run = session_info,
+};
+
+/* ---- rename, restart ---- */
+
+static int session_rename(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *body = json_pack("{s:s}", "name", argv[1]);
+    int r;
+
+    (void)data;
+    (void)argc;
+    session_path(cli, &path, argv[0], "");
+    r = body ? cli_call(cli, METHOD_PATCH, path.data, body, NULL, err)
+             : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the new name is not UTF-8");
+    json_decref(body);
+    return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
+}
+
+const struct cli_verb verb_session_rename = {
+    .name = "session rename",
+    .args = "SESSION NAME",
+    .summary = "Give a session another name",
+    .examples = "aliquot session rename train-3fa2b1 train-best",
+    .min_args = 2,
+    .max_args = 2,
+    .run = session_rename,
+};
+
+/* {"resources": {SLOT: AMOUNT, ...}} of words SLOT=AMOUNT; NULL with 'err'. */
+static json_t *session_resources_of(int count, char **words, struct aq_error *err)
+{
+    json_t *resources = json_object();
+
+    for (int i = 0; resources && i < count; i++) {
+        const char *sign = strchr(words[i], '=');
+
+        if (!sign || sign == words[i] || !sign[1]
+            || json_object_setn_new(resources, words[i], (size_t)(sign - words[i]),
+                                    json_string(sign + 1))
+                   < 0) {
+            (void)aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%s' is not SLOT=AMOUNT", words[i]);
+            json_decref(resources);
+            return NULL;
+        }
+    }
+    return json_pack("{s:o}", "resources", resources);
+}
+
+static int session_resize(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *body = session_resources_of(argc - 1, argv + 1, err);
+    int r;
+
+    (void)data;
+    if (!body)
+        return -EINVAL;
+    session_path(cli, &path, argv[0], "");
+    r = cli_call(cli, METHOD_PATCH, path.data, body, NULL, err);
+    json_decref(body);
+    return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
+}
+
+const struct cli_verb verb_session_resize = {
+    .name = "session resize",
+    .args = "SESSION SLOT=AMOUNT...",
+    .summary = "Give a running session more or less of the GPUs that it has parts of",
+    .examples = "aliquot session resize notebook cuda.shares=0.75",
+    .min_args = 2,
+    .max_args = -1,
+    .run = session_resize,
+};
+
+static int session_restart(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    int r = 0;
+
+    (void)data;
+    for (int i = 0; r == 0 && i < argc; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+        session_old_path(cli, &path, argv[i], "");
+        r = cli_call(cli, METHOD_PATCH, path.data, NULL, NULL, err);
+        if (r == -ENOENT)
+            cli_hint(cli,
+                     "what has ended does not start again: see what runs by 'aliquot ps', make "
+                     "a new session by 'aliquot run' or 'aliquot session create'");
+        if (r < 0)
+            r = aq_error_wrap(err, "session '%s'", argv[i]);
+    }
+    return r;
+}
+
+const struct cli_verb verb_session_restart = {
+    .name = "session restart",
+    .args = "SESSION...",
+    .summary = "Restart a session's programs where they run",
+    .examples = "aliquot session restart notebook",
+    .min_args = 1,
+    .max_args = -1,
+    .run = session_restart,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.h - what the commands on sessions share */
+#ifndef AQ_CLI_SESSION_SESSION_H
+#define AQ_CLI_SESSION_SESSION_H
+
+#include "base/strbuf.h"
+#include "cli/cli.h"
+#include "cli/session/follow.h"
+
+extern const struct column session_columns[];
+
+/* "/aliquot/v1/sessions/NAME<rest>" or "/session/NAME<rest>", the name escaped,
+ * with --owner as a parameter.
+ */
+void session_path(const struct cli *cli, struct strbuf *path, const char *name, const char *rest);
+void session_old_path(const struct cli *cli, struct strbuf *path, const char *name,
+                      const char *rest);
+
+/* The path of a list: of these statuses, or (NULL) of all that live and with
+ * 'ended' of the others, too; of the caller or --owner, or of everyone.
+ */
+void session_list_path(const struct cli *cli, struct strbuf *path, const char *status, bool ended,
+                       bool everyone);
+
+/* Read one session by name, id or the beginning of an id. */
+int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err);
+
+/* Its id and name. */
+int session_resolve(struct cli *cli, const char *name, struct follow_session *ret,
+                    struct aq_error *err);
+
+/* The same once it runs: one that waits is waited for, with what for on standard error.
+ * -ECHILD if it has ended: 'err' says how.
+ */
+int session_await(struct cli *cli, const char *name, struct follow_session *ret,
+                  struct aq_error *err);
+
+struct attach_result {
+    bool was_open;    /* the terminal was there */
+    bool has_output;  /* and has shown something */
+    bool is_detached; /* left by keys, or our input has ended; the session goes on */
+};
+
+/* Open its terminal on ours until either ends. */
+int attach_session(struct cli *cli, const struct follow_session *session, struct attach_result *ret,
+                   struct aq_error *err);
+
+/* Add "agents" and "exit_code", which the columns show, from its kernels. */
+int session_adapt(json_t *session);
+
+/* The manager's sentences, the member "text"; the data behind them are for machine formats. */
+int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *err);
+
+/* Between which agents it was chosen when the session was placed last. */
+int choices_show(struct cli *cli, const char *name, struct aq_error *err);
+
+#endif

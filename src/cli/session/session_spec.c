@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a new session shall be: the options that "run" and "session create" share. */
+#include "cli/session/session_spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/uuid.h"
+
+int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
+{
+    while (*text) {
+        size_t len = strcspn(text, ","), name_len = strcspn(text, "=,");
+        AQ_CLEANUP(aq_freep) char *name = strndup(text, name_len);
+        json_t *amount;
+
+        if (name_len == 0 || text[name_len] != '=' || name_len + 1 == len)
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                "SLOT=AMOUNT is wanted, such as cpu=2 or mem=4g, not '%.60s'",
+                                text);
+        if (name && json_object_get(object, name))
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%.60s is given twice", name);
+        amount = json_stringn(text + name_len + 1, len - name_len - 1);
+        if (!name || json_object_set_new(object, name, amount) < 0)
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is not UTF-8", text);
+        text += len + (text[len] == ',');
+    }
+    return 0;
+}
+
+static int spec_add_environ(const char *text, json_t *object, struct aq_error *err)
+{
+    size_t len = strcspn(text, "=");
+    AQ_CLEANUP(aq_freep) char *name = strndup(text, len);
+    const char *value = text[len] ? text + len + 1 : name ? getenv(name) : NULL;
+
+    if (len == 0)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--env takes NAME or NAME=VALUE");
+    if (!text[len] && !value)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--env %.60s: there is no such variable here; give it a value", text);
+    if (!name || json_object_set_new(object, name, json_string(value)) < 0)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--env %.60s is not UTF-8", text);
+    return 0;
+}
+
+/* Which one of several it is. From 0, as programs divide work: item i belongs to the session
+ * with i % count == index. The same in the words of sbatch(1), for --array=0-(count - 1).
+ */
+static int spec_add_array(unsigned index, unsigned count, json_t *environ)
+{
+    const struct {
+        const char *name;
+        unsigned value;
+    } variables[] = {
+        { "ALIQUOT_ARRAY_INDEX", index }, { "ALIQUOT_ARRAY_COUNT", count },
+        { "SLURM_ARRAY_TASK_ID", index }, { "SLURM_ARRAY_TASK_COUNT", count },
+        { "SLURM_ARRAY_TASK_MIN", 0 },    { "SLURM_ARRAY_TASK_MAX", count - 1 },
+        { "SLURM_ARRAY_TASK_STEP", 1 },
+    };
+    char text[16];
+
+    for (size_t i = 0; i < AQ_COUNT(variables); i++) {
+        (void)snprintf(text, sizeof(text), "%u", variables[i].value);
+        if (json_object_set_new(environ, variables[i].name, json_string(text)) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static bool is_shell_safe(const char *word)
+{
+    if (!*word)
+        return false;
+    for (; *word; word++)
+        if (!isalnum((unsigned char)*word) && !strchr("_-./:=@%+,", *word))
+            return false;
+    return true;
+}
+
+void spec_quote_command(int argc, char *const argv[], struct strbuf *out)
+{
+    for (int i = 0; i < argc; i++) {
+        strbuf_adds(out, i ? " " : "");
+        if (is_shell_safe(argv[i])) {
+            strbuf_adds(out, argv[i]);
+            continue;
+        }
+        strbuf_addc(out, '\'');
+        for (const char *c = argv[i]; *c; c++) {
+            if (*c == '\'')
+                strbuf_adds(out, "'\\''");
+            else
+                strbuf_addc(out, *c);
+        }
+        strbuf_addc(out, '\'');
+    }
+}
+
+char *spec_make_name(const struct spec_opts *spec, int argc, char *const argv[])
+{
+    const char *program = argc ? argv[0] : "session", *slash;
+    size_t len = strcspn(program, " \t\n");
+    char stem[17];
+    size_t used = 0;
+    struct uuid chance = uuid_random();
+
+    if (spec->name)
+        return strdup(spec->name);
+    slash = memrchr(program, '/', len);
+    for (const char *c = slash ? slash + 1 : program; c < program + len && used < 16; c++)
+        if (isalnum((unsigned char)*c) || (used && (*c == '-' || *c == '_' || *c == '.')))
+            stem[used++] = *c;
+    stem[used] = '\0';
+    return aq_format("%s-%02x%02x%02x", used ? stem : "run", chance.bytes[0], chance.bytes[1],
+                     chance.bytes[2]);
+}
+
+static int spec_set_str(json_t *object, const char *key, const char *value)
+{
+    return value ? json_object_set_new(object, key, json_string(value)) : 0;
+}
+
+static int spec_set_int(json_t *object, const char *key, const struct cli_int *value,
+                        int64_t divisor)
+{
+    return value->is_set ? json_object_set_new(object, key, json_integer(value->value / divisor))
+                         : 0;
+}
+
+static json_t *spec_list_to_json(const struct cli_list *list)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < list->count; i++)
+        (void)json_array_append_new(array, json_string(list->items[i]));
+    return array;
+}
+
+/* "8080" or "8080,9000" of each; the manager knows which are allowed. */
+static int spec_add_ports(const struct cli_list *ports, json_t *config, struct aq_error *err)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < ports->count; i++)
+        for (const char *at = ports->items[i];; at++) {
+            size_t len = strspn(at, "0123456789");
+
+            if (len < 1 || len > 5 || (at[len] && at[len] != ',')) {
+                json_decref(list);
+                return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                    "--port takes numbers of ports such as 8080, not '%.60s'", at);
+            }
+            (void)json_array_append_new(list, json_integer(strtol(at, NULL, 10)));
+            at += len;
+            if (!*at)
+                break;
+        }
+    return json_object_set_new(config, "preopen_ports", list) < 0 ? aq_fail_oom(err) : 0;
+}
+
+static int spec_make_config(const struct cli *cli, const struct spec_opts *spec, unsigned index,
+                            json_t *body, struct aq_error *err)
+{
+    const char *resource_group = spec->resource_group
+                                     ? spec->resource_group
+                                     : cli_config_get(&cli->config, SETTING_RESOURCE_GROUP);
+    json_t *resources = json_object(), *environ = json_object(), *config = json_object();
+    const char *term = spec->input && strcmp(spec->input, "terminal") == 0 ? getenv("TERM") : NULL;
+    int r = 0;
+
+    if (term && term[0])
+        (void)json_object_set_new(environ, "TERM", json_string(term));
+    if (index && spec->array_count && spec_add_array(index - 1, spec->array_count, environ) < 0)
+        r = aq_fail_oom(err);
+    for (size_t i = 0; r == 0 && i < spec->resources.count; i++)
+        r = spec_add_resources(spec->resources.items[i], resources, err);
+    for (size_t i = 0; r == 0 && i < spec->environ.count; i++)
+        r = spec_add_environ(spec->environ.items[i], environ, err);
+    if ((json_object_set_new(config, "resources", resources)
+         | json_object_set_new(config, "environ", environ)
+         | spec_set_str(config, "scalingGroup", resource_group)
+         | (spec->agents.count
+                ? json_object_set_new(config, "agent_list", spec_list_to_json(&spec->agents))
+                : 0)
+         | spec_set_str(config, "agent_selection_policy", spec->prefer_agents ? "preferred" : NULL)
+         | json_object_set_new(body, "config", config))
+        < 0)
+        return aq_fail_oom(err);
+    return r == 0 && spec->ports.count ? spec_add_ports(&spec->ports, config, err) : r;
+}
+
+/* Which of the owner's sessions it keeps apart from, or together with. */
+static int spec_set_group(const struct spec_opts *spec, json_t *body)
+{
+    const char *name = spec->pack ? spec->pack : spec->spread;
+    json_t *group;
+
+    if (!name)
+        return 0;
+    if (!(group = json_object()))
+        return -1;
+    return spec_set_str(group, "name", name)
+           | spec_set_str(group, "direction", spec->pack ? "pack" : "spread")
+           | spec_set_str(group, "enforcement", spec->group_strict ? "strict" : "preferred")
+           | json_object_set_new(body, "session_group", group);
+}
+
+/* Everything that needs no thought. */
+static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, json_t *body)
+{
+    const char *group = spec->group ? spec->group : cli_config_get(&cli->config, SETTING_GROUP);
+    const char *image = spec->image ? spec->image : cli_config_get(&cli->config, SETTING_IMAGE);
+
+    return spec_set_str(body, "image", image) | spec_set_str(body, "group", group)
+           | spec_set_str(body, "domain", cli_config_get(&cli->config, SETTING_DOMAIN))
+           | spec_set_str(body, "owner_access_key", cli->globals.owner)
+           | spec_set_str(body, "input", spec->input)
+           | spec_set_str(body, "starts_at", spec->starts_at) | spec_set_str(body, "tag", spec->tag)
+           | spec_set_int(body, "priority", &spec->priority, 1)
+           | spec_set_int(body, "job_priority", &spec->job_priority, 1)
+           | (spec->is_movable ? json_object_set_new(body, "is_movable", json_true()) : 0)
+           | (spec->is_preemptible ? json_object_set_new(body, "is_preemptible", json_true()) : 0)
+           | (spec->waits_for_capacity ? json_object_set_new(body, "wait_for_capacity", json_true())
+                                       : 0)
+           | spec_set_group(spec, body) | spec_set_int(body, "clusterSize", &spec->cluster_size, 1)
+           | spec_set_int(body, "batch_timeout", &spec->timeout, USEC_PER_SEC)
+           | json_object_set_new(body, "dependencies", spec_list_to_json(&spec->after))
+           | json_object_set_new(body, "enqueueOnly", json_true())
+           | json_object_set_new(body, "reuseIfExists", json_false());
+}
+
+static int spec_set_command(json_t *body, int argc, char *const argv[])
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+
+    if (argc == 0)
+        return 0;
+    if (argc == 1)
+        return spec_set_str(body, "startupCommand", argv[0]);
+    strbuf_adds(&line, "exec "); /* no shell between the session and the program */
+    spec_quote_command(argc, argv, &line);
+    return strbuf_ok(&line) ? spec_set_str(body, "startupCommand", line.data) : -1;
+}
+
+int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_batch, int argc,
+                 char *const argv[], unsigned index, json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *stem = spec_make_name(spec, argc, argv);
+    AQ_CLEANUP(aq_freep) char *name = stem && index ? aq_format("%s-%u", stem, index) : NULL;
+    json_t *body = json_object();
+    int r;
+
+    if (!body || !stem || (index && !name))
+        r = aq_fail_oom(err);
+    else if (spec->pack && spec->spread)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--pack and --spread exclude each other");
+    else if (spec->group_strict && !spec->pack && !spec->spread)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--strict is for --pack and --spread");
+    else if ((spec_set_str(body, "name", name ? name : stem)
+              | spec_set_str(body, "type", is_batch ? "batch" : "interactive")
+              | spec_set_plain(cli, spec, body) | spec_set_command(body, argc, argv))
+             < 0)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the command and options must be UTF-8");
+    else
+        r = spec_make_config(cli, spec, index, body, err);
+    if (r < 0) {
+        json_decref(body);
+        return r;
+    }
+    *ret = body;
+    return 0;
+}

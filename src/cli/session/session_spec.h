@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_spec.h - what a new session shall be: the options that "run" and "session create" share */
+#ifndef AQ_CLI_SESSION_SESSION_SPEC_H
+#define AQ_CLI_SESSION_SESSION_SPEC_H
+
+#include "cli/cli.h"
+
+struct spec_opts {
+    struct cli_list resources, environ, after;
+    const char *name, *image, *group, *resource_group, *starts_at, *tag;
+    struct cli_list agents, ports;
+    const char *spread, *pack;
+    const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
+    unsigned array_count; /* how many are created alike; 0 = it is alone; no option says it */
+    bool prefer_agents, group_strict, is_preemptible, is_movable, waits_for_capacity;
+    struct cli_int priority, job_priority, timeout, cluster_size;
+};
+
+/* The rows for a struct whose member 'spec' is the above. 'name_letter' is that of --name, 0 =
+ * none.
+ */
+/* clang-format off */
+#define SPEC_OPT_ROWS(type, name_letter)                                                           \
+    { 'r', "resource", CLI_LIST, offsetof(type, spec.resources), "SLOT=AMOUNT",                    \
+      "what it needs: cpu=2, mem=4g, cuda.shares=0.25; repeatable" },                              \
+    { 'e', "env", CLI_LIST, offsetof(type, spec.environ), "NAME[=VALUE]",                          \
+      "environment variable; without value: as it is here" },                                      \
+    { name_letter, "name", CLI_STR, offsetof(type, spec.name), "NAME", "name of the session" },    \
+    { 0, "image", CLI_STR, offsetof(type, spec.image), "IMAGE", "what it runs in" },               \
+    { 'g', "group", CLI_STR, offsetof(type, spec.group), "PROJECT", "project it belongs to" },     \
+    { 0, "resource-group", CLI_STR, offsetof(type, spec.resource_group), "RESOURCE-GROUP",         \
+      "group of agents it may run on" },                                                           \
+    { 'p', "priority", CLI_INT, offsetof(type, spec.priority), "N",                                \
+      "0 to 100; higher goes first, 10 unless given" },                                            \
+    { 0, "job-priority", CLI_INT, offsetof(type, spec.job_priority), "N",                          \
+      "0 to 100; preempts preemptible sessions with a lower one" },                                \
+    { 0, "movable", CLI_FLAG, offsetof(type, spec.is_movable), NULL,                               \
+      "may be stopped and started again on another agent" },                                       \
+    { 0, "preemptible", CLI_FLAG, offsetof(type, spec.is_preemptible), NULL,                       \
+      "more important sessions may preempt it" },                                                  \
+    { 0, "spread", CLI_STR, offsetof(type, spec.spread), "NAME",                                   \
+      "keep apart from your sessions that name the same" },                                        \
+    { 0, "pack", CLI_STR, offsetof(type, spec.pack), "NAME",                                       \
+      "keep together with your sessions that name the same" },                                     \
+    { 0, "strict", CLI_FLAG, offsetof(type, spec.group_strict), NULL,                              \
+      "wait rather than not to keep apart or together" },                                          \
+    { 0, "agent", CLI_LIST, offsetof(type, spec.agents), "AGENT",                                  \
+      "only on this agent; repeatable; superadmins only" },                                        \
+    { 0, "prefer-agents", CLI_FLAG, offsetof(type, spec.prefer_agents), NULL,                      \
+      "other agents will do if those have no room" },                                              \
+    { 0, "wait-for-capacity", CLI_FLAG, offsetof(type, spec.waits_for_capacity), NULL,             \
+      "may ask for more than any agent has, and waits for one" },                                  \
+    { 0, "starts-at", CLI_STR, offsetof(type, spec.starts_at), "TIME",                             \
+      "not before this date, or this long from now" },                                             \
+    { 0, "after", CLI_LIST, offsetof(type, spec.after), "SESSION",                                 \
+      "only after this one has succeeded; repeatable" },                                           \
+    { 0, "timeout", CLI_DURATION, offsetof(type, spec.timeout), "TIME",                            \
+      "end the program after this long" },                                                         \
+    { 0, "cluster-size", CLI_INT, offsetof(type, spec.cluster_size), "N",                          \
+      "kernels of the session; 1 unless given" },                                                  \
+    { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \
+      "a port of the container to be reached by one of its node; repeatable" },                    \
+    { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" }
+/* clang-format on */
+
+/* The body of a request that creates a session. 'argv' is the command: one
+ * word is a line for the shell, several are a program and its arguments. NULL
+ * = none. The name is that of the options, else made from the command and
+ * chance; 'index' > 0 is appended to it. With spec->array_count the session's
+ * environment has its index, from 0, and the count.
+ */
+int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_batch, int argc,
+                 char *const argv[], unsigned index, json_t **ret, struct aq_error *err);
+
+/* "SLOT=AMOUNT[,SLOT=AMOUNT]..." into the object; the manager knows slots and units. */
+int spec_add_resources(const char *text, json_t *object, struct aq_error *err);
+
+/* Choose the name once for several: the name of the options, or one made up. Caller frees. */
+char *spec_make_name(const struct spec_opts *spec, int argc, char *const argv[]);
+
+/* Append the words as a line for the shell that gives them back unchanged. */
+void spec_quote_command(int argc, char *const argv[], struct strbuf *out);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* standard_input.h - this program's standard input, read on the loop for a session
+ *
+ * Terminals, pipes and sockets are waited for, files are read by a thread of the
+ * loop. Descriptors get back the flags that the loop has changed.
+ */
+#ifndef AQ_CLI_SESSION_STANDARD_INPUT_H
+#define AQ_CLI_SESSION_STANDARD_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "base/error.h"
+
+#define STANDARD_INPUT_MAX 16384
+#define STANDARD_INPUT_CHANNEL 0 /* as manager/api/exec.c numbers them */
+
+/* 'message' is the channel's byte and what was read, as a WebSocket carries it; it lives
+ * until the function returns. 'len' 0: the input has ended. Not called from within
+ * a call below.
+ */
+typedef void standard_input_fn(void *data, const char *message, size_t len);
+
+struct standard_input {
+    uv_loop_t *loop; /* NULL = not open */
+    standard_input_fn *fn;
+    void *data;
+    int saved_flags;
+    bool has_poll, is_file, is_reading, is_paused, is_ended;
+    bool is_closing, is_open; /* the poll's handle */
+    uv_poll_t poll;
+    uv_fs_t read;
+    char message[1 + STANDARD_INPUT_MAX];
+};
+
+/* Somebody gives us input: it is no terminal, not closed and not /dev/null. */
+bool standard_input_is_given(void);
+
+/* Begins paused. */
+int standard_input_open(struct standard_input *input, uv_loop_t *loop, standard_input_fn *fn,
+                        void *data, struct aq_error *err);
+void standard_input_pause(struct standard_input *input, bool paused);
+
+/* Runs the loop until nothing of it is left there. One that was never opened is fine. */
+void standard_input_close(struct standard_input *input);
+
+/* All of it to standard output or errors, which may share their flags with standard
+ * input. 0 or -errno.
+ */
+int standard_output_write(int fd, const char *bytes, size_t len);
+
+#endif

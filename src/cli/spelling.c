@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands by the names that docker, Slurm and kubectl have for them. */
+#include "cli/spelling.h"
+
+#include <string.h>
+
+#include "cli/help.h"
+#include "cli/verbs.h"
+
+/* 'ours' begins with a command; with 'runs' it is one, and takes the same arguments. */
+static const struct spelling {
+    const char *theirs, *ours;
+    bool runs;
+} spellings[] = {
+    /* work */
+    { "stop", "rm", true },
+    { "kill", "rm", true },
+    { "cancel", "rm", true },
+    { "terminate", "rm", true },
+    { "start", "session restart", true },
+    { "restart", "session restart", true },
+    { "list", "ps", true },
+    { "ls", "ps", true },
+    { "queue", "ps", true },
+    { "nodes", "agent ls", true },
+    { "agents", "agent ls", true },
+    { "images", "image ls", true },
+    { "pull", "image pull", true },
+    { "rmi", "image rm", true },
+    { "history", "session history", true },
+    { "inspect", "session info", true },
+    { "info", "session info", true },
+    { "why", "session why", true },
+    { "stats", "session stats", true },
+    { "attach", "session attach", true },
+    { "wait", "session wait", true },
+    { "rename", "session rename", true },
+    { "resize", "session resize", true },
+    { "create", "session create", true },
+    { "session ps", "session ls", true },
+    { "session run", "run", true },
+    { "session submit", "submit", true },
+    { "session exec", "exec", true },
+    { "session top", "top", true },
+    { "session start", "session restart", true },
+
+    /* Backend.AI's word for a project */
+    { "admin group ls", "admin project ls", true },
+    { "admin group create", "admin project create", true },
+    { "admin group set", "admin project set", true },
+    { "admin group add-user", "admin project add-user", true },
+    { "admin group remove-user", "admin project remove-user", true },
+    { "admin group rm", "admin project rm", true },
+    { "admin group restore", "admin project restore", true },
+
+    /* Slurm */
+    { "squeue", "ps", false },
+    { "sacct", "ps --all", false },
+    { "sinfo", "agent ls", false },
+    { "snodes", "agent ls", false },
+    { "scancel", "rm", false },
+    { "srun", "run", false },
+    { "sbatch", "submit", false },
+    { "salloc", "session create", false },
+    { "sattach", "session attach", false },
+    { "sstat", "session stats", false },
+    { "sprio", "session why", false },
+    { "sshare", "fair-share", false },
+    { "sacctmgr", "admin user ls", false },
+    { "scontrol", "session info", false },
+    { "scontrol show node", "agent info", false },
+    { "scontrol show nodes", "agent ls", false },
+    { "scontrol show partition", "admin resource-group ls", false },
+    { "scontrol update", "session resize", false },
+    { "scontrol requeue", "session restart", false },
+
+    /* kubectl */
+    { "get", "ps", false },
+    { "get nodes", "agent ls", false },
+    { "get node", "agent ls", false },
+    { "get events", "session history", false },
+    { "get namespaces", "admin project ls", false },
+    { "get ns", "admin project ls", false },
+    { "describe", "session info", false },
+    { "describe node", "agent info", false },
+    { "describe nodes", "agent info", false },
+    { "delete", "rm", false },
+    { "delete node", "agent rm", false },
+    { "apply", "session create", false },
+    { "scale", "run --count N", false },
+    { "cordon", "agent drain", false },
+    { "drain", "agent drain", false },
+    { "uncordon", "agent undrain", false },
+    { "cluster-info", "agent ls", false },
+    { "events", "session history", false },
+
+    /* docker */
+    { "container", "ps", false },
+    { "container run", "run", false },
+    { "container rm", "rm", false },
+    { "container stop", "rm", false },
+    { "container kill", "rm", false },
+    { "container logs", "logs", false },
+    { "container exec", "exec", false },
+    { "container inspect", "session info", false },
+    { "container stats", "session stats", false },
+    { "tag", "image alias", false },
+    { "node", "agent ls", false },
+    { "prune", "image gc", false },
+    { "system prune", "image gc", false },
+    { "system df", "image ls", false },
+    { "system info", "agent ls", false },
+    { "compose", "session create", false },
+};
+
+/* What one does to a thing, after its noun: "session list", "agent describe". */
+static const struct {
+    const char *theirs, *ours;
+} spelling_actions[] = {
+    { "list", "ls" },        { "show", "info" },    { "inspect", "info" },
+    { "describe", "info" },  { "get", "show" },     { "get", "info" },
+    { "list", "show" },      { "ls", "show" },      { "delete", "rm" },
+    { "remove", "rm" },      { "stop", "rm" },      { "kill", "rm" },
+    { "cancel", "rm" },      { "terminate", "rm" }, { "add", "create" },
+    { "new", "create" },     { "update", "set" },   { "edit", "set" },
+    { "modify", "set" },     { "tag", "alias" },    { "untag", "unalias" },
+    { "cordon", "drain" },   { "prune", "gc" },     { "uncordon", "undrain" },
+    { "resume", "undrain" },
+};
+
+static const struct cli_verb *spelling_get_verb(const char *name)
+{
+    for (const struct cli_verb *const *v = cli_verbs; *v; v++)
+        if (strcmp((*v)->name, name) == 0)
+            return *v;
+    return NULL;
+}
+
+/* The row with the most words of those at the front of argv. */
+static const struct spelling *spelling_match(bool runs, int argc, char *const argv[],
+                                             int *ret_words)
+{
+    const struct spelling *found = NULL;
+    bool is_whole;
+
+    *ret_words = 0;
+    for (size_t i = 0; i < AQ_COUNT(spellings); i++) {
+        int words = verb_match_words(spellings[i].theirs, argc, argv, &is_whole);
+
+        if (!is_whole || words <= *ret_words || spellings[i].runs != runs)
+            continue;
+        found = &spellings[i];
+        *ret_words = words;
+    }
+    return found;
+}
+
+/* The command of the noun argv[0 .. words) for the action argv[words]. */
+static const struct cli_verb *spelling_find_action(int words, char *const argv[])
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf name = STRBUF_INIT;
+    size_t noun_len;
+
+    for (int i = 0; i < words; i++)
+        strbuf_addf(&name, "%s ", argv[i]);
+    noun_len = name.len;
+    for (size_t i = 0; i < AQ_COUNT(spelling_actions); i++) {
+        const struct cli_verb *verb;
+
+        if (strcmp(spelling_actions[i].theirs, argv[words]) != 0)
+            continue;
+        strbuf_truncate(&name, noun_len);
+        strbuf_adds(&name, spelling_actions[i].ours);
+        verb = strbuf_ok(&name) ? spelling_get_verb(name.data) : NULL;
+        if (verb)
+            return verb;
+    }
+    return NULL;
+}
+
+const struct cli_verb *spelling_find(int argc, char *const argv[], int *ret_words)
+{
+    const struct spelling *found = spelling_match(true, argc, argv, ret_words);
+    const struct cli_verb *verb;
+    int words;
+
+    if (found)
+        return spelling_get_verb(found->ours);
+    words = verb_noun_words(argc, argv);
+    verb = words > 0 && words < argc ? spelling_find_action(words, argv) : NULL;
+    *ret_words = verb ? words + 1 : 0;
+    return verb;
+}
+
+const char *spelling_suggest(int argc, char *const argv[], int *ret_words)
+{
+    const struct spelling *found = spelling_match(false, argc, argv, ret_words);
+
+    return found ? found->ours : NULL;
+}
+
+void spelling_write_all(struct strbuf *out)
+{
+    strbuf_adds(out, "Names of other programs, and ours. These work as they are:\n\n");
+    for (size_t i = 0; i < AQ_COUNT(spellings); i++)
+        if (spellings[i].runs)
+            strbuf_addf(out, "  %-24s aliquot %s\n", spellings[i].theirs, spellings[i].ours);
+    strbuf_adds(out, "\nFor these, type ours:\n\n");
+    for (size_t i = 0; i < AQ_COUNT(spellings); i++)
+        if (!spellings[i].runs)
+            strbuf_addf(out, "  %-24s aliquot %s\n", spellings[i].theirs, spellings[i].ours);
+    strbuf_adds(out, "\nAfter a noun (session, agent, image, admin user, ...):\n\n");
+    for (size_t i = 0; i < AQ_COUNT(spelling_actions); i++)
+        strbuf_addf(out, "  %-24s %s\n", spelling_actions[i].theirs, spelling_actions[i].ours);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of sbatch(1) in ours. */
+#include "cli/submit/slurm_options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/strbuf.h"
+#include "base/suggest.h"
+#include "base/vec.h"
+#include "cli/submit/slurm_table.h"
+#include "cli/submit/slurm_value.h"
+
+/* What has been read so far. */
+struct slurm_reader {
+    struct slurm_options *out;
+    struct slurm_amounts amounts;
+    unsigned line;
+    bool is_several;
+};
+
+static int slurm_keep(struct slurm_options *out, struct cli_list *list, const char *text,
+                      struct aq_error *err)
+{
+    const char *kept = arena_strdup(&out->arena, text);
+
+    if (!kept || !vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items)))
+        return aq_fail_oom(err);
+    list->items[list->count++] = kept;
+    return 0;
+}
+
+static int slurm_add(struct slurm_reader *rd, const char *option, const char *value,
+                     struct aq_error *err)
+{
+    int r = slurm_keep(rd->out, &rd->out->words, option, err);
+
+    return r == 0 && value ? slurm_keep(rd->out, &rd->out->words, value, err) : r;
+}
+
+/* "NAME=value" */
+static int AQ_PRINTF(4, 5) slurm_add_pair(struct slurm_reader *rd, const char *option,
+                                          struct aq_error *err, const char *fmt, ...)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf value = STRBUF_INIT;
+    va_list args;
+
+    va_start(args, fmt);
+    strbuf_vaddf(&value, fmt, args);
+    va_end(args);
+    return strbuf_ok(&value) ? slurm_add(rd, option, value.data, err) : aq_fail_oom(err);
+}
+
+static int AQ_PRINTF(3, 4)
+    slurm_note(struct slurm_reader *rd, struct aq_error *err, const char *fmt, ...)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf note = STRBUF_INIT;
+    va_list args;
+
+    strbuf_addf(&note, "line %u: ", rd->line);
+    va_start(args, fmt);
+    strbuf_vaddf(&note, fmt, args);
+    va_end(args);
+    return strbuf_ok(&note) ? slurm_keep(rd->out, &rd->out->notes, note.data, err)
+                            : aq_fail_oom(err);
+}
+
+static int slurm_refuse(const struct slurm_reader *rd, const struct slurm_option *option,
+                        const char *value, const char *wanted, struct aq_error *err)
+{
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s takes %s, not '%.60s'",
+                        rd->line, option->name, wanted, value);
+}
+
+/* ---- single options ---- */
+
+static int slurm_read_count(struct slurm_reader *rd, const struct slurm_option *option,
+                            const char *value, struct aq_error *err)
+{
+    int64_t *amount = (void *)((char *)&rd->amounts + option->offset);
+
+    if (slurm_count_parse(value, amount) < 0)
+        return slurm_refuse(rd, option, value, "one number from 1 to 1000000", err);
+    if (amount == &rd->amounts.nodes && *amount > 1)
+        return slurm_note(rd, err,
+                          "--nodes: each kernel runs the script; BACKENDAI_CLUSTER_ROLE is main in "
+                          "the first, BACKENDAI_CLUSTER_HOSTS has all");
+    if ((amount == &rd->amounts.tasks || amount == &rd->amounts.tasks_per_node) && *amount > 1)
+        return slurm_note(rd, err,
+                          "--%s: the session has the cores of all tasks, but no srun; let the "
+                          "script start them, or use aliquot submit --count",
+                          option->name);
+    return 0;
+}
+
+static int slurm_read_size(struct slurm_reader *rd, const struct slurm_option *option,
+                           const char *value, struct aq_error *err)
+{
+    int64_t *amount = (void *)((char *)&rd->amounts + option->offset);
+
+    if (slurm_size_parse(value, amount) < 0)
+        return slurm_refuse(rd, option, value, "a size such as 4G or 500M", err);
+    return *amount == 0 ? slurm_note(rd, err, "--%s=0: no session gets all of a node; name a size",
+                                     option->name)
+                        : 0;
+}
+
+static int slurm_read_gpus(struct slurm_reader *rd, const struct slurm_option *option,
+                           const char *value, struct aq_error *err)
+{
+    int64_t *amount = (void *)((char *)&rd->amounts + option->offset);
+    bool is_gres = option->meaning == SLURM_GRES, is_typed = false;
+
+    if (slurm_gpus_parse(value, is_gres, amount, &is_typed) < 0)
+        return slurm_refuse(rd, option, value,
+                            is_gres ? "GPUs such as gpu:2 (for others: #ALIQUOT -r SLOT=AMOUNT)"
+                                    : "a number of GPUs such as 2 or a100:2",
+                            err);
+    return is_typed ? slurm_note(rd, err,
+                                 "--%s=%.60s: types of GPUs are not asked for; --partition chooses "
+                                 "agents, aliquot agent ls shows their GPUs",
+                                 option->name, value)
+                    : 0;
+}
+
+static int slurm_read_time(struct slurm_reader *rd, const struct slurm_option *option,
+                           const char *value, struct aq_error *err)
+{
+    int64_t sec;
+
+    if (slurm_time_parse(value, &sec) < 0)
+        return slurm_refuse(rd, option, value, "minutes, H:M:S, D-H or D-H:M:S", err);
+    return sec > 0 ? slurm_add_pair(rd, "--timeout", err, "%" PRId64 "s", sec) : 0;
+}
+
+static int slurm_read_begin(struct slurm_reader *rd, const struct slurm_option *option,
+                            const char *value, struct aq_error *err)
+{
+    char start[SLURM_BEGIN_MAX];
+
+    if (slurm_begin_parse(value, clock_realtime_usec(), start) < 0)
+        return slurm_refuse(rd, option, value, "now+1hour, 16:00 or 2026-12-24T08:00:00", err);
+    return start[0] ? slurm_add(rd, "--starts-at", start, err) : 0;
+}
+
+static int slurm_read_partition(struct slurm_reader *rd, const char *value, struct aq_error *err)
+{
+    size_t len = strcspn(value, ",");
+    int r = slurm_add_pair(rd, "--resource-group", err, "%.*s", (int)AQ_MIN(len, (size_t)256),
+                           value);
+
+    return r == 0 && value[len]
+               ? slurm_note(rd, err, "--partition: of several only the first, %.*s, is asked for",
+                            (int)AQ_MIN(len, (size_t)60), value)
+               : r;
+}
+
+/* "afterok:ID[:ID...][,afterok:ID...]" */
+static int slurm_read_after(struct slurm_reader *rd, const struct slurm_option *option,
+                            const char *value, struct aq_error *err)
+{
+    const char *at = value;
+    int r = 0;
+
+    while (r == 0 && *at) {
+        if (strncmp(at, "afterok:", 8) != 0)
+            return slurm_refuse(rd, option, value,
+                                "afterok:SESSION[:SESSION...]; for another end, aliquot session "
+                                "wait, then submit",
+                                err);
+        at += 7;
+        while (r == 0 && *at == ':') {
+            size_t len = strcspn(++at, ":,");
+
+            if (len == 0)
+                return slurm_refuse(rd, option, value, "afterok:SESSION[:SESSION...]", err);
+            r = slurm_add_pair(rd, "--after", err, "%.*s", (int)AQ_MIN(len, (size_t)256), at);
+            at += len;
+        }
+        at += *at == ',';
+    }
+    return r;
+}
+
+/* "ALL", "NONE", "NAME", "NAME=VALUE", or several. */
+static int slurm_read_export(struct slurm_reader *rd, const char *value, struct aq_error *err)
+{
+    int r = 0;
+
+    while (r == 0 && *value) {
+        size_t len = strcspn(value, ",");
+        AQ_CLEANUP(aq_freep) char *one = strndup(value, len);
+
+        if (!one)
+            return aq_fail_oom(err);
+        if (strcmp(one, "ALL") == 0)
+            r = slurm_note(rd, err, "--export=ALL: the environment is the image's; name variables");
+        else if (one[0] && strcmp(one, "NONE") != 0 && strcmp(one, "NIL") != 0)
+            r = slurm_add(rd, "--env", one, err);
+        value += len + (value[len] == ',');
+    }
+    return r;
+}
+
+static int slurm_read_array(struct slurm_reader *rd, const char *value, struct aq_error *err)
+{
+    if (rd->is_several)
+        return slurm_note(rd, err, "--array=%.60s: it is --count that counts", value);
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                        "line %u: --array=%.60s is not known yet; aliquot submit --count N gives "
+                        "SLURM_ARRAY_TASK_ID 0 to N-1",
+                        rd->line, value);
+}
+
+static int slurm_read_option(struct slurm_reader *rd, const struct slurm_option *option,
+                             const char *value, struct aq_error *err)
+{
+    switch (option->meaning) {
+    case SLURM_SAME:
+        return slurm_add(rd, option->text, value, err);
+    case SLURM_FLAG:
+        return slurm_add(rd, option->text, NULL, err);
+    case SLURM_COUNT:
+        return slurm_read_count(rd, option, value, err);
+    case SLURM_SIZE:
+        return slurm_read_size(rd, option, value, err);
+    case SLURM_GPUS:
+    case SLURM_GRES:
+        return slurm_read_gpus(rd, option, value, err);
+    case SLURM_TIME:
+        return slurm_read_time(rd, option, value, err);
+    case SLURM_BEGIN:
+        return slurm_read_begin(rd, option, value, err);
+    case SLURM_PARTITION:
+        return slurm_read_partition(rd, value, err);
+    case SLURM_AFTER:
+        return slurm_read_after(rd, option, value, err);
+    case SLURM_EXPORT:
+        return slurm_read_export(rd, value, err);
+    case SLURM_ARRAY:
+        return slurm_read_array(rd, value, err);
+    case SLURM_NOTE:
+        return slurm_note(rd, err, "--%s: %s", option->name, option->text);
+    case SLURM_REFUSE:
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s: %s", rd->line,
+                            option->name, option->text);
+    case SLURM_NOTHING:
+        return 0;
+    }
+    return 0;
+}
+
+/* ---- lines ---- */
+
+static const struct slurm_option *slurm_find(const char *name, size_t len, struct suggest *suggest)
+{
+    for (const struct slurm_option *o = slurm_table; o->name; o++) {
+        if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+            return o;
+        suggest_offer(suggest, o->name);
+    }
+    return NULL;
+}
+
+static const struct slurm_option *slurm_find_letter(char letter)
+{
+    for (const struct slurm_option *o = slurm_table; o->name; o++)
+        if (o->letter && o->letter == letter)
+            return o;
+    return NULL;
+}
+
+static int slurm_unknown(const struct slurm_reader *rd, const char *word, const char *best,
+                         struct aq_error *err)
+{
+    if (!best)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: sbatch has no option '%.60s'",
+                            rd->line, word);
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                        "line %u: sbatch has no option '%.60s'; did you mean '--%s'?", rd->line,
+                        word, best);
+}
+
+/* The word at argv[*at] and, if it is there, its value in the next one. */
+static int slurm_read_word(struct slurm_reader *rd, const struct batch_line *line, int *at,
+                           struct aq_error *err)
+{
+    const char *word = line->argv[(*at)++], *value = NULL;
+    bool is_long = word[0] == '-' && word[1] == '-';
+    size_t len = is_long ? strcspn(word + 2, "=") : 0;
+    struct suggest suggest = suggest_for(is_long ? word + 2 : "", len);
+    const struct slurm_option *option = is_long          ? slurm_find(word + 2, len, &suggest)
+                                        : word[0] == '-' ? slurm_find_letter(word[1])
+                                                         : NULL;
+
+    if (!option)
+        return slurm_unknown(rd, word, suggest.best, err);
+    if (is_long)
+        value = word[2 + len] ? word + 3 + len : NULL;
+    else
+        value = word[1] && word[2] ? word + 2 : NULL;
+    if (option->value == SLURM_NONE && value)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s takes no value", rd->line,
+                            option->name);
+    if (option->value == SLURM_ONE && !value && *at < line->argc)
+        value = line->argv[(*at)++];
+    if (option->value == SLURM_ONE && (!value || !value[0]))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s needs a value", rd->line,
+                            option->name);
+    return slurm_read_option(rd, option, value, err);
+}
+
+/* ---- amounts ---- */
+
+static int64_t slurm_divide_up(int64_t value, int64_t by)
+{
+    return (value + by - 1) / by;
+}
+
+/* Of one kernel: Slurm counts cores and GPUs over all nodes, memory by node. */
+static int slurm_add_amounts(struct slurm_reader *rd, struct aq_error *err)
+{
+    const struct slurm_amounts *a = &rd->amounts;
+    int64_t nodes = AQ_MAX(a->nodes, 1);
+    int64_t tasks = a->tasks            ? slurm_divide_up(a->tasks, nodes)
+                    : a->tasks_per_node ? a->tasks_per_node
+                                        : 1;
+    int64_t gpus = a->gpus_per_node   ? a->gpus_per_node
+                   : a->gpus_per_task ? a->gpus_per_task * tasks
+                                      : slurm_divide_up(a->gpus, nodes);
+    int64_t cpus = a->cpus_per_gpu && gpus ? a->cpus_per_gpu * gpus
+                                           : AQ_MAX(a->cpus_per_task, 1) * tasks;
+    int64_t mem = a->mem_bytes;
+    bool is_over = false;
+    int r = 0;
+
+    if (!mem && a->mem_per_cpu_bytes)
+        is_over = __builtin_mul_overflow(a->mem_per_cpu_bytes, cpus, &mem);
+    else if (!mem && a->mem_per_gpu_bytes)
+        is_over = __builtin_mul_overflow(a->mem_per_gpu_bytes, gpus, &mem);
+    if (is_over)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "the #SBATCH lines ask for more memory "
+                            "than there can be");
+    rd->out->gpus = gpus;
+    if (cpus > 1 || a->cpus_per_task || a->tasks)
+        r = slurm_add_pair(rd, "--resource", err, "cpu=%" PRId64, cpus);
+    if (r == 0 && mem)
+        r = slurm_add_pair(rd, "--resource", err, "mem=%" PRId64, mem);
+    if (r == 0 && nodes > 1)
+        r = slurm_add_pair(rd, "--cluster-size", err, "%" PRId64, nodes);
+    if (r == 0 && a->cpus_per_task)
+        r = slurm_add_pair(rd, "--env", err, "SLURM_CPUS_PER_TASK=%" PRId64, a->cpus_per_task);
+    if (r == 0 && a->tasks)
+        r = slurm_add_pair(rd, "--env", err, "SLURM_NTASKS=%" PRId64, a->tasks);
+    return r;
+}
+
+int slurm_options_translate(const struct batch_script *script, bool is_several,
+                            struct slurm_options *ret, struct aq_error *err)
+{
+    struct slurm_reader rd = { .out = ret, .is_several = is_several };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < script->count; i++) {
+        const struct batch_line *line = &script->lines[i];
+
+        rd.line = line->number;
+        ret->is_found |= line->is_slurm;
+        for (int at = 0; r == 0 && line->is_slurm && at < line->argc;)
+            r = slurm_read_word(&rd, line, &at, err);
+    }
+    return r == 0 ? slurm_add_amounts(&rd, err) : r;
+}
+
+void slurm_options_done(struct slurm_options *options)
+{
+    free(options->words.items);
+    free(options->notes.items);
+    arena_done(&options->arena);
+    *options = (struct slurm_options){ .gpus = 0 };
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slurm_options.h - options of sbatch(1) in ours
+ *
+ * One table has every option of sbatch: what it becomes, or why it does not matter here
+ * (a note to the user), or why a session without it would not be what was meant (an error).
+ */
+#ifndef AQ_CLI_SUBMIT_SLURM_OPTIONS_H
+#define AQ_CLI_SUBMIT_SLURM_OPTIONS_H
+
+#include <stdint.h>
+
+#include "cli/opt.h"
+#include "cli/submit/batch_script.h"
+
+struct slurm_options {
+    struct arena arena;    /* has the words and notes */
+    struct cli_list words; /* options and values of "submit" */
+    struct cli_list notes; /* sentences for the user */
+    int64_t gpus;          /* of each kernel; which slot that is, the cluster says */
+    bool is_found;         /* there was a #SBATCH line */
+};
+
+/* What the #SBATCH lines of the script say. With 'is_several' a --count is given, which stands
+ * for --array. Errors name the line. 'ret' is to be released in any case, and zeroed before.
+ */
+int slurm_options_translate(const struct batch_script *script, bool is_several,
+                            struct slurm_options *ret, struct aq_error *err) AQ_UNTRUSTED;
+void slurm_options_done(struct slurm_options *options);
+
+#endif

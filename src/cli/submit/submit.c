@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "submit": a batch script with its options in the first comments, as sbatch(1) takes it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/uuid.h"
+#include "base/vec.h"
+#include "cli/client.h"
+#include "cli/session/create.h"
+#include "cli/submit/batch_script.h"
+#include "cli/submit/slurm_options.h"
+#include "cli/verbs.h"
+
+#define COMMAND_MAX (64u << 10) /* the manager's limit of a command */
+
+struct submit_opts {
+    struct spec_opts spec;
+    struct cli_int count;
+    bool wait, parsable;
+};
+
+static const struct cli_opt submit_opts[] = {
+    SPEC_OPT_ROWS(struct submit_opts, 0),
+    { 'n', "count", CLI_INT, offsetof(struct submit_opts, count), "N",
+      "run it N times; ALIQUOT_ARRAY_INDEX is 0 to N-1 in them" },
+    { 0, "wait", CLI_FLAG, offsetof(struct submit_opts, wait), NULL,
+      "wait for its end, and exit as the script did" },
+    { 0, "parsable", CLI_FLAG, offsetof(struct submit_opts, parsable), NULL, "print the id alone" },
+    CLI_OPT_END,
+};
+
+/* A script on its way to a session. */
+struct submit {
+    struct cli *cli;
+    const char *path;   /* as the user knows it */
+    struct strbuf text; /* the script */
+    struct batch_script script;
+    struct slurm_options slurm;
+    char gpus[64];                        /* "cuda.device=2" of the #SBATCH lines, or "" */
+    struct submit_opts lines[2], *merged; /* of #SBATCH and #ALIQUOT; the command line's */
+    struct strbuf command;
+};
+
+static void submit_done(struct submit *s)
+{
+    strbuf_done(&s->text);
+    strbuf_done(&s->command);
+    batch_script_done(&s->script);
+    slurm_options_done(&s->slurm);
+    for (size_t i = 0; i < AQ_COUNT(s->lines); i++)
+        cli_opts_done(submit_opts, &s->lines[i]);
+}
+
+/* ---- reading ---- */
+
+static int submit_read(struct submit *s, int argc, char **argv, struct aq_error *err)
+{
+    bool is_input = argc == 0 || strcmp(argv[0], "-") == 0;
+    int r;
+
+    if (argc == 0 && isatty(STDIN_FILENO))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "a script is wanted: aliquot submit train.sh");
+    s->path = is_input ? "standard input" : argv[0];
+    r = fs_read(AT_FDCWD, is_input ? "/dev/stdin" : argv[0], BATCH_SCRIPT_MAX, &s->text, err);
+    if (r == -EFBIG)
+        return aq_fail_kind(err, EFBIG, CLI_KIND_USAGE,
+                            "%s has more than %u KiB; let it start a program of the image", s->path,
+                            BATCH_SCRIPT_MAX >> 10);
+    if (r == 0 && batch_script_parse(s->text.data, s->text.len, &s->script, err) < 0)
+        return aq_error_wrap(err, "%s", s->path);
+    return r;
+}
+
+/* Into the options; what is no option is an error. */
+static int submit_parse(struct submit_opts *opts, int argc, char **argv, struct aq_error *err)
+{
+    const struct cli_opt_set set = { submit_opts, opts };
+    int count = 0, r = cli_opts_parse(&set, 1, false, argc, argv, &count, err);
+
+    return r == 0 && count ? aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                          "'%.60s' is no option; arguments of the script follow it "
+                                          "on the command line",
+                                          argv[0])
+                           : r;
+}
+
+static int submit_parse_own(struct submit *s, struct aq_error *err)
+{
+    for (size_t i = 0; i < s->script.count; i++) {
+        const struct batch_line *line = &s->script.lines[i];
+
+        if (!line->is_slurm && submit_parse(&s->lines[1], line->argc, line->argv, err) < 0)
+            return aq_error_wrap(err, "%s: line %u", s->path, line->number);
+    }
+    return 0;
+}
+
+/* Whole GPUs are offered as devices or as shares: ask which there are. */
+static int submit_name_gpus(struct submit *s, struct aq_error *err)
+{
+    static const char *const kinds[] = { ".device", ".shares" };
+    const char *found = "cuda.device", *name;
+    json_t *slots = NULL, *type;
+    int r;
+
+    if (!s->slurm.gpus)
+        return 0;
+    r = cli_call(s->cli, METHOD_GET, "/config/resource-slots", NULL, &slots, err);
+    for (size_t i = AQ_COUNT(kinds); r == 0 && i-- > 0;)
+        json_object_foreach(slots, name, type) {
+            const char *dot = strchr(name, '.');
+
+            if (dot && strcmp(dot, kinds[i]) == 0)
+                found = name;
+        }
+    (void)snprintf(s->gpus, sizeof(s->gpus), "%s=%" PRId64, found, s->slurm.gpus);
+    json_decref(slots);
+    return r;
+}
+
+static int submit_parse_slurm(struct submit *s, bool is_several, struct aq_error *err)
+{
+    static const char *option = "--resource";
+    struct cli_list *words = &s->slurm.words;
+    int r = slurm_options_translate(&s->script, is_several, &s->slurm, err);
+
+    if (r < 0)
+        return aq_error_wrap(err, "%s", s->path);
+    r = submit_name_gpus(s, err);
+    if (r < 0)
+        return r;
+    if (!vec_grow(&words->items, &words->cap, words->count + 2, sizeof(*words->items)))
+        return aq_fail_oom(err);
+    if (s->gpus[0]) {
+        words->items[words->count++] = option;
+        words->items[words->count++] = s->gpus;
+    }
+    r = submit_parse(&s->lines[0], (int)words->count, (char **)words->items, err);
+    return r < 0 ? aq_error_wrap(err, "%s: #SBATCH", s->path) : 0;
+}
+
+static void submit_note(const struct submit *s)
+{
+    for (size_t i = 0; i < s->slurm.notes.count; i++)
+        cli_note(s->cli, "%s: %s", s->path, s->slurm.notes.items[i]);
+    if (s->script.late_line)
+        cli_note(s->cli, "%s: line %u is not read: options come before the first command", s->path,
+                 s->script.late_line);
+}
+
+/* ---- what wins ---- */
+
+/* "cuda" of "cuda.shares=0.5": the slots of one kind of device stand for each other. */
+static size_t submit_kind_len(const char *resource)
+{
+    return strcspn(resource, ".=,");
+}
+
+static bool submit_names_kind(const struct cli_list *list, const char *kind, size_t len)
+{
+    for (size_t i = 0; i < list->count; i++)
+        for (const char *at = list->items[i]; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
+            if (submit_kind_len(at) == len && memcmp(at, kind, len) == 0)
+                return true;
+    return false;
+}
+
+/* Of weaker amounts those that the stronger ones do not name. */
+static int submit_merge_resources(struct submit *s, struct cli_list *strong,
+                                  const struct cli_list *weak, struct aq_error *err)
+{
+    const size_t named = strong->count;
+
+    for (size_t i = 0; i < weak->count; i++)
+        for (const char *at = weak->items[i]; *at;) {
+            size_t len = strcspn(at, ",");
+            const struct cli_list given = { strong->items, named, named };
+            char *one;
+
+            if (!submit_names_kind(&given, at, submit_kind_len(at))) {
+                one = arena_strndup(&s->script.arena, at, len);
+                if (!one
+                    || !vec_grow(&strong->items, &strong->cap, strong->count + 1,
+                                 sizeof(*strong->items)))
+                    return aq_fail_oom(err);
+                strong->items[strong->count++] = one;
+            }
+            at += len + (at[len] == ',');
+        }
+    return 0;
+}
+
+/* Weaker variables first: of two with one name the later counts. */
+static int submit_merge_environ(struct cli_list *strong, const struct cli_list *weak,
+                                struct aq_error *err)
+{
+    if (weak->count == 0)
+        return 0;
+    if (!vec_grow(&strong->items, &strong->cap, strong->count + weak->count,
+                  sizeof(*strong->items)))
+        return aq_fail_oom(err);
+    memmove(strong->items + weak->count, strong->items, strong->count * sizeof(*strong->items));
+    memcpy(strong->items, weak->items, weak->count * sizeof(*strong->items));
+    strong->count += weak->count;
+    return 0;
+}
+
+static int submit_merge_list(struct cli_list *strong, const struct cli_list *weak,
+                             struct aq_error *err)
+{
+    return strong->count ? 0 : submit_merge_environ(strong, weak, err);
+}
+
+/* Give 'strong' what only 'weak' says. */
+static int submit_merge(struct submit *s, struct submit_opts *strong,
+                        const struct submit_opts *weak, struct aq_error *err)
+{
+    int r = 0;
+
+    for (const struct cli_opt *o = submit_opts; r == 0 && o->name; o++) {
+        void *to = (char *)strong + o->offset;
+        const void *from = (const char *)weak + o->offset;
+
+        if (o->type == CLI_FLAG)
+            *(bool *)to |= *(const bool *)from;
+        else if (o->type == CLI_STR && !*(const char **)to)
+            *(const char **)to = *(const char *const *)from;
+        else if ((o->type == CLI_INT || o->type == CLI_DURATION) && !((struct cli_int *)to)->is_set)
+            *(struct cli_int *)to = *(const struct cli_int *)from;
+        else if (o->offset == offsetof(struct submit_opts, spec.resources))
+            r = submit_merge_resources(s, to, from, err);
+        else if (o->offset == offsetof(struct submit_opts, spec.environ))
+            r = submit_merge_environ(to, from, err);
+        else if (o->type == CLI_LIST)
+            r = submit_merge_list(to, from, err);
+    }
+    return r;
+}
+
+/* ---- the command ---- */
+
+/* A line for the shell of the image: it writes the script into the session's directory and
+ * becomes its interpreter.
+ */
+static int submit_write_command(struct submit *s, int argc, char **argv, struct aq_error *err)
+{
+    const char *slash = strrchr(s->path, '/');
+    const char *base = slash ? slash + 1 : strchr(s->path, ' ') ? "script" : s->path;
+    char *script[] = { s->text.data }, *name[] = { (char *)base };
+    char *interpreter[] = { (char *)s->script.interpreter, (char *)s->script.argument };
+
+    if (s->slurm.is_found)
+        strbuf_adds(&s->command, "export SLURM_JOB_ID=\"$BACKENDAI_SESSION_ID\" "
+                                 "SLURM_JOB_NAME=\"$BACKENDAI_SESSION_NAME\"\n");
+    strbuf_adds(&s->command, "printf %s ");
+    spec_quote_command(1, script, &s->command);
+    strbuf_adds(&s->command, " >\"$HOME\"/");
+    spec_quote_command(1, name, &s->command);
+    strbuf_adds(&s->command, " && exec ");
+    spec_quote_command(s->script.argument ? 2 : 1, interpreter, &s->command);
+    strbuf_adds(&s->command, " \"$HOME\"/");
+    spec_quote_command(1, name, &s->command);
+    strbuf_addc(&s->command, ' ');
+    spec_quote_command(argc > 0 ? argc - 1 : 0, argv + 1, &s->command);
+    if (!strbuf_ok(&s->command))
+        return aq_fail_oom(err);
+    if (s->command.len > COMMAND_MAX)
+        return aq_fail_kind(err, EFBIG, CLI_KIND_USAGE,
+                            "%s and its arguments are %zu bytes as a command, at most %u may be; "
+                            "let it start a program of the image",
+                            s->path, s->command.len, COMMAND_MAX);
+    return 0;
+}
+
+/* ---- submitting ---- */
+
+/* Jobs of Slurm may share a name; sessions that live may not. */
+static int submit_create(struct submit *s, json_t **ret, struct aq_error *err)
+{
+    bool may_rename = s->merged->spec.name && s->merged->spec.name == s->lines[0].spec.name;
+    struct spec_opts spec = s->merged->spec;
+    char *argv[] = { s->command.data, NULL }, *path[] = { (char *)s->path };
+    AQ_CLEANUP(aq_freep) char *made = spec_make_name(&spec, 1, path);
+    AQ_CLEANUP(aq_freep) char *other = NULL;
+    struct create_request request = { &spec, true, (size_t)s->merged->count.value, 1, argv };
+    struct uuid chance = uuid_random();
+    int r;
+
+    if (!made)
+        return aq_fail_oom(err);
+    spec.name = made;
+    r = create_all(s->cli, &request, ret, err);
+    if (r != -EEXIST || !may_rename || request.count > CREATE_AT_ONCE_MAX)
+        return r;
+    other = aq_format("%s-%02x%02x%02x", made, chance.bytes[0], chance.bytes[1], chance.bytes[2]);
+    spec.name = other;
+    request.spec = &spec;
+    s->cli->hint[0] = '\0';
+    return other ? create_all(s->cli, &request, ret, err) : aq_fail_oom(err);
+}
+
+static int submit_print(struct submit *s, const json_t *created, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const struct cli_globals *globals = &s->cli->globals;
+    bool is_short = s->merged->parsable || (globals->quiet && !globals->format);
+    const json_t *item;
+    size_t i;
+
+    if (!is_short && (globals->format || globals->columns))
+        return create_print(s->cli, created, err);
+    json_array_foreach(created, i, item) {
+        const char *id = json_string_value(json_object_get(item, "sessionId"));
+        const char *name = json_string_value(json_object_get(item, "sessionName"));
+
+        if (is_short)
+            strbuf_addf(&out, "%s\n", id ? id : "");
+        else
+            strbuf_addf(&out, "Submitted session %s %s\n", name ? name : "", id ? id : "");
+    }
+    return cli_print(&out, err);
+}
+
+static int submit_prepare(struct submit *s, int argc, char **argv, struct aq_error *err)
+{
+    int r = submit_read(s, argc, argv, err);
+
+    if (r == 0)
+        r = submit_parse_own(s, err);
+    if (r == 0)
+        r = submit_parse_slurm(s, s->merged->count.is_set || s->lines[1].count.is_set, err);
+    if (r == 0)
+        r = submit_merge(s, s->merged, &s->lines[1], err);
+    if (r == 0)
+        r = submit_merge(s, s->merged, &s->lines[0], err);
+    if (r == 0)
+        r = create_check_count(&s->merged->count, err);
+    return r == 0 ? submit_write_command(s, argc, argv, err) : r;
+}
+
+static int submit_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    struct submit_opts *opts = data;
+    struct submit s = { .cli = cli, .text = STRBUF_INIT, .command = STRBUF_INIT, .merged = opts };
+    json_t *created = NULL;
+    int r = submit_prepare(&s, argc, argv, err);
+
+    if (r == 0) {
+        submit_note(&s);
+        r = submit_create(&s, &created, err);
+    }
+    if (r == 0)
+        r = submit_print(&s, created, err);
+    if (r == 0 && opts->wait)
+        r = create_follow(cli, created, &opts->spec, 0, err);
+    json_decref(created);
+    submit_done(&s);
+    return r;
+}
+
+const struct cli_verb verb_submit = {
+    .name = "submit",
+    .args = "[SCRIPT [ARG]...]",
+    .summary = "Queue a script whose first comments say what it needs",
+    .details = "Lines '#ALIQUOT OPTION...' at the beginning of the script have these options,\n"
+               "lines '#SBATCH OPTION...' those of sbatch. The command line wins over\n"
+               "#ALIQUOT, which wins over #SBATCH. What has no meaning here is named.\n\n"
+               "The script goes to the session with the request, and runs in its image by\n"
+               "the interpreter of its first line. Without SCRIPT, or as -, it is read from\n"
+               "standard input. Returns as soon as the session is queued, durably.",
+    .examples = "aliquot submit train.sh\n"
+                "aliquot submit -r cuda.shares=0.5 train.sh --epochs 3\n"
+                "aliquot submit --count 10 --wait sweep.sh",
+    .opts = submit_opts,
+    .opts_size = sizeof(struct submit_opts),
+    .max_args = -1,
+    .flags = CLI_STOP_AT_FIRST | CLI_RUNS_PROGRAM,
+    .run = submit_run,
+};

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server_internal.h - what server.c, connection*.c, request.c and reply.c share
+ *
+ * A connection has one request at a time, embedded. While a handler has it,
+ * the connection lives on even if the client has gone (stream == NULL).
+ */
+#ifndef AQ_HTTP_SERVER_INTERNAL_H
+#define AQ_HTTP_SERVER_INTERNAL_H
+
+#include "base/list.h"
+#include "http/defer.h"
+#include "http/server.h"
+
+/* What a connection waits for; each kind has one list in order of deadline. */
+enum timer_kind {
+    TIMER_FRESH, /* the first byte ever */
+    TIMER_HEAD,  /* the rest of a head */
+    TIMER_BODY,
+    TIMER_IDLE,      /* the next request */
+    TIMER_WRITE,     /* the client to read */
+    TIMER_KEEPALIVE, /* time for a sign of life on a stream */
+    TIMER_LINGER,    /* the client to close after our last word */
+    TIMER_COUNT,
+    TIMER_NONE = TIMER_COUNT,
+};
+
+enum connection_state {
+    CONNECTION_HEAD,    /* between requests or in a head */
+    CONNECTION_BODY,    /* collecting the body */
+    CONNECTION_HANDLER, /* the handler has the request */
+    CONNECTION_DISCARD, /* answered early: 'held' waits for the rest of the body, which is dropped */
+    CONNECTION_FLUSH,   /* answered; the client has yet to take it */
+    CONNECTION_LINGER,  /* our side is shut */
+    CONNECTION_UPGRADED, /* the stream serves another protocol */
+};
+
+struct request {
+    struct connection *conn;
+    enum method method;
+    struct arena arena;
+    const char *path; /* NULL until asked for */
+    struct url_query query;
+    struct route_match match;
+    struct strbuf body;
+    struct strbuf headers; /* added to the answer */
+    void *data;
+    void (*on_gone)(struct request *req, void *data);
+    void *gone_data;
+    void (*on_drain)(struct request *req, void *data);
+    void *drain_data;
+    request_body_fn *on_body;
+    void *body_data;
+    const char *keepalive; /* sent in the silence of a stream; NULL = nothing */
+    bool body_complete;
+    bool body_paused;
+    bool keep_alive; /* the connection may serve another request */
+    bool begun;      /* the head of the answer is out */
+    bool chunked;
+    bool gone;
+};
+
+struct connection {
+    struct server *server;
+    struct stream *stream; /* NULL once gone */
+    struct message_parser *parser;
+    struct list all; /* in server->connections */
+    struct list timer_link;
+    uint64_t deadline;   /* uv_now() */
+    uint64_t mark;       /* TIMER_WRITE: stream_sent(); TIMER_BODY: bytes since */
+    uint64_t linger_end; /* uv_now() */
+    struct strbuf input; /* read, but not its turn yet */
+    struct strbuf held;  /* the answer that is sent once the body is through */
+    enum timer_kind timer;
+    enum connection_state state;
+    bool running;     /* connection_run() is on the stack */
+    bool dead;        /* free when it returns */
+    bool has_request; /* req is in use */
+    bool close_after; /* CONNECTION_FLUSH: then shut */
+    bool refused;     /* beyond the limit */
+    struct request req;
+};
+
+struct server {
+    uv_loop_t *loop;
+    const struct router *router;
+    server_guard_fn *guard;
+    void *guard_data;
+    struct server_limits limits;
+    struct listener *listeners[16];
+    size_t listener_count;
+    struct list connections;
+    size_t connection_count; /* with a stream */
+    size_t refusing;         /* of these, being told 503 */
+    size_t body_bytes;       /* of all requests' bodies that are held */
+    struct list timers[TIMER_COUNT];
+    unsigned timer_msec[TIMER_COUNT];
+    uv_timer_t *sweep;
+    struct server_stats stats;
+    bool stopping;
+    struct defer *grace, *stopped;
+    void (*on_stopped)(void *data);
+    void *stopped_data;
+    struct arena spare;    /* memory of the last request, for the next */
+    struct strbuf scratch; /* where answers are put together */
+    int64_t common_second; /* of the Date header in 'common' */
+    char common[160];
+    size_t common_len;
+};
+
+/* ---- connection.c ---- */
+
+/* What is left of a body may be this long: it is read before an early answer is
+ * sent, and the connection lives on.
+ */
+#define CONNECTION_UNREAD_MAX 65536
+
+/* A connection whose stream the caller makes and stores. */
+struct connection *connection_new(struct server *server, struct aq_error *err);
+void connection_free(struct connection *conn);
+extern const struct stream_ops connection_ops;
+
+/* Close the stream; the client counts as gone. Frees the connection unless a
+ * handler has its request.
+ */
+void connection_drop(struct connection *conn);
+
+/* The answer is complete: go on with what follows. */
+void connection_next(struct connection *conn);
+
+/* Read on where the body was paused or awaited. */
+void connection_resume(struct connection *conn);
+
+/* The time of conn->timer is up. */
+void connection_expire(struct connection *conn);
+
+/* Say 503 to a connection above the limit. */
+void connection_refuse(struct connection *conn);
+
+/* ---- server.c ---- */
+
+/* The connection has its stream. */
+void server_start_connection(struct connection *conn);
+void server_set_timer(struct connection *conn, enum timer_kind kind);
+/* The stream of a connection is no more. */
+void server_count_down(struct server *server);
+
+/* ---- connection_admit.c ---- */
+
+/* Find the route and ask the guard. True if the request may go on, else it is answered. */
+bool connection_admit(struct connection *conn);
+
+/* ---- request.c ---- */
+
+void request_init(struct request *req, struct connection *conn);
+void request_done(struct request *req);
+
+/* ---- reply.c ---- */
+
+void reply_continue(struct connection *conn);
+/* Send the answer that was held back while the body came, if there is one. */
+void reply_send_held(struct connection *conn, bool keep_alive);
+/* Send 'text' whenever a begun stream was silent for a while. Static text. */
+void request_set_keepalive(struct request *req, const char *text);
+void reply_keepalive(struct request *req);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Does the machine have what a manager needs? For "aliquot doctor". */
+#include "manager/check.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "check/machine.h"
+#include "check/port.h"
+#include "link/pki.h"
+
+#define OWNER "aliquot-manager"
+
+static void manager_check_state(void *data, struct finding *ret)
+{
+    const struct manager_conf *conf = data;
+
+    machine_check_folder(conf->state_dir, OWNER, ret);
+}
+
+static void manager_check_api(void *data, struct finding *ret)
+{
+    const struct manager_conf *conf = data;
+
+    port_check(conf->listen.host, conf->listen.port, OWNER, OWNER " --listen ADDRESS:PORT", ret);
+}
+
+static void manager_check_link(void *data, struct finding *ret)
+{
+    const struct manager_conf *conf = data;
+
+    port_check(conf->link.host, conf->link.port, OWNER, OWNER " --link ADDRESS:PORT", ret);
+}
+
+static void manager_check_certificate(void *data, struct finding *ret)
+{
+    const struct manager_conf *conf = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct pki_cert cert;
+    struct aq_error err = { 0 };
+
+    if (!conf->tls_cert)
+        return; /* plain HTTP, as is usual on loopback */
+    if (fs_read(AT_FDCWD, conf->tls_cert, PKI_PEM_MAX, &text, &err) == 0
+        && pki_cert_read(text.data, &cert, &err) == 0) {
+        machine_judge_certificate(conf->tls_cert, cert.not_after_usec, clock_realtime_usec(),
+                                  "renew it where it came from; then: systemctl restart " OWNER,
+                                  ret);
+        return;
+    }
+    finding_say(ret, CHECK_MISSING, "%s", err.text);
+    finding_mean(ret, OWNER " does not start");
+    finding_mend(ret, "set tls-cert in [manager] of manager.toml");
+}
+
+static void manager_check_clock(void *data, struct finding *ret)
+{
+    (void)data;
+    machine_check_clock(ret);
+}
+
+static void manager_check_files(void *data, struct finding *ret)
+{
+    (void)data;
+    machine_check_files(ret);
+}
+
+static const struct check manager_checks[] = {
+    { "manager.state", "manager", "state folder", manager_check_state },
+    { "manager.api", "manager", "port of the API", manager_check_api },
+    { "manager.link", "manager", "port for agents", manager_check_link },
+    { "manager.certificate", "manager", "certificate", manager_check_certificate },
+    { "manager.files", "manager", "open files", manager_check_files },
+    { "manager.clock", "manager", "clock", manager_check_clock },
+    { .id = NULL },
+};
+
+int manager_check(const struct manager_conf *conf, char *const *parts, int count,
+                  struct aq_error *err)
+{
+    return checks_run(manager_checks, (void *)(uintptr_t)conf, parts, count, stdout, err);
+}

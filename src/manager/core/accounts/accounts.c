@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* accounts.c - domains, projects, users, keypairs, policies and resource groups in memory */
+#include <assert.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "manager/core/accounts/access.h"
+#include "manager/core/accounts/accounts.h"
+#include "manager/core/scheduling/queue.h"
+#include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+/* Contents of the event move into the object of that key, a new one if there
+ * is none; the old contents move into the event, which frees them.
+ */
+static_assert(sizeof(struct keypair_policy) <= 256 && sizeof(struct keypair) <= 256
+                  && sizeof(struct user) <= 256 && sizeof(struct project) <= 256,
+              "swap_in() has room for each");
+
+static void *swap_in(struct map *map, const void *key, size_t key_len, void *contents, size_t size)
+{
+    void *object = map_get(map, key, key_len);
+    char old[256];
+
+    if (!object) {
+        if (!(object = calloc(1, size)) || map_set(map, key, key_len, object) < 0)
+            core_die("a user, project, policy or group");
+    }
+    memcpy(old, object, size);
+    memcpy(object, contents, size);
+    memcpy(contents, old, size);
+    return object;
+}
+
+static void save_user(struct core *core, struct user *u)
+{
+    struct user *old = map_get(&core->users, u->id.bytes, sizeof(u->id.bytes)), *saved;
+
+    if (old)
+        map_removes(&core->users_by_email, old->email);
+    saved = swap_in(&core->users, u->id.bytes, sizeof(u->id.bytes), u, sizeof(*u));
+    if (map_sets(&core->users_by_email, saved->email, saved) < 0)
+        core_die("a user");
+}
+
+static void remove_keypair(struct core *core, const char *access_key)
+{
+    struct keypair *k = map_removes(&core->keypairs, access_key);
+
+    if (k)
+        keypair_done(k);
+    free(k);
+}
+
+/* They have another time to wait at most. */
+static void touch_pending(struct core *core, const struct resource_group_entry *g)
+{
+    LIST_FOREACH(link, &core->sessions) {
+        struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
+
+        if (l->resource_group == g && l->s.status == SESSION_PENDING)
+            session_entry_touch(core, l);
+    }
+}
+
+static void save_rgroup(struct core *core, struct resource_group *fresh)
+{
+    struct resource_group_entry *g = resource_group_entry_get(core, fresh->name);
+    struct resource_group old = g->g;
+    int64_t timeout = g->scheduling.pending_timeout_usec;
+    struct aq_error err = { 0 };
+
+    g->g = *fresh;
+    *fresh = old;
+    g->is_known = true;
+    core_read_scheduling(&g->g, &g->scheduling);
+    if (core_check_scheduling(&g->g, &err) < 0) /* of another version, or a plug-in that has gone */
+        log_warning("resource group '%s' schedules by the built-in rule: %s: %s", g->g.name,
+                    err.field, err.text);
+    if (g->scheduling.pending_timeout_usec != timeout)
+        touch_pending(core, g);
+    access_forget(core);
+    sched_sync_invalidate(g);
+    queue_capacity_freed(core, g);
+}
+
+/* ---- purged ---- */
+
+static void purge_user(struct core *core, const struct uuid *id)
+{
+    struct user *u = map_remove(&core->users, id->bytes, sizeof(id->bytes));
+
+    for (size_t i = core->keypairs.count; i-- > 0;) {
+        const struct keypair *k = core->keypairs.entries[i].value;
+
+        if (uuid_equals(&k->user_id, id)) {
+            remove_keypair(core, k->access_key);
+            i = core->keypairs.count; /* the order has changed */
+        }
+    }
+    if (!u)
+        return;
+    map_removes(&core->users_by_email, u->email);
+    user_done(u);
+    free(u);
+}
+
+static void leave_project(struct user *u, const struct uuid *id)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < u->project_count; i++)
+        if (!uuid_equals(&u->project_ids[i], id))
+            u->project_ids[kept++] = u->project_ids[i];
+    u->project_count = kept;
+}
+
+static void purge_project(struct core *core, const struct uuid *id)
+{
+    struct project *p = map_remove(&core->projects, id->bytes, sizeof(id->bytes));
+
+    if (!p)
+        return;
+    for (size_t i = 0; i < core->users.count; i++)
+        leave_project(core->users.entries[i].value, id);
+    project_done(p);
+    free(p);
+}
+
+static void purge_domain(struct core *core, const char *name)
+{
+    struct domain *d = map_removes(&core->domains, name);
+
+    for (size_t i = core->projects.count; i-- > 0;) {
+        const struct project *p = core->projects.entries[i].value;
+
+        if (strcmp(p->domain, name) == 0) {
+            struct uuid id = p->id;
+
+            purge_project(core, &id);
+            i = core->projects.count; /* the order has changed */
+        }
+    }
+    if (!d)
+        return;
+    domain_done(d);
+    free(d);
+}
+
+static void purge_policy(struct core *core, const char *name)
+{
+    struct keypair_policy *p = map_removes(&core->policies, name);
+
+    if (!p)
+        return;
+    keypair_policy_done(p);
+    free(p);
+}
+
+/* The entry stays as one that agents only name. */
+static void purge_rgroup(struct core *core, const char *name)
+{
+    struct resource_group_entry *g = resource_group_entry_find(core, name);
+    struct resource_group unknown = { 0 };
+
+    if (!g)
+        return;
+    if (!(unknown.name = strdup(name)))
+        core_die("a resource group");
+    resource_group_done(&g->g);
+    g->g = unknown;
+    g->is_known = false;
+    core_read_scheduling(&g->g, &g->scheduling);
+    access_forget(core);
+    sched_sync_invalidate(g);
+}
+
+static void apply_purge(struct core *core, const struct event_purge *purge)
+{
+    switch (purge->kind) {
+    case PURGE_USER:
+        purge_user(core, &purge->id);
+        break;
+    case PURGE_PROJECT:
+        purge_project(core, &purge->id);
+        break;
+    case PURGE_DOMAIN:
+        purge_domain(core, purge->name);
+        break;
+    case PURGE_POLICY:
+        purge_policy(core, purge->name);
+        break;
+    case PURGE_RESOURCE_GROUP:
+        purge_rgroup(core, purge->name);
+        break;
+    }
+    access_forget(core); /* leaves to use a resource group went, too */
+}
+
+static void recheck_accounts(struct core *core)
+{
+    for (size_t i = 0; i < core->accounts.count; i++) {
+        sched_sync_mark_account(core->accounts.entries[i].value);
+        queue_account_changed(core, core->accounts.entries[i].value);
+    }
+}
+
+void accounts_apply(struct core *core, struct event *e)
+{
+    switch (e->kind) {
+    case EVENT_DOMAIN_SAVED:
+        swap_in(&core->domains, e->domain.name, strlen(e->domain.name), &e->domain,
+                sizeof(e->domain));
+        break;
+    case EVENT_PROJECT_SAVED:
+        swap_in(&core->projects, e->project.id.bytes, sizeof(e->project.id.bytes), &e->project,
+                sizeof(e->project));
+        break;
+    case EVENT_USER_SAVED:
+        save_user(core, &e->user.user);
+        break;
+    case EVENT_KEYPAIR_SAVED:
+        swap_in(&core->keypairs, e->keypair.access_key, strlen(e->keypair.access_key), &e->keypair,
+                sizeof(e->keypair));
+        break;
+    case EVENT_KEYPAIR_REMOVED:
+        remove_keypair(core, e->keypair.access_key);
+        break;
+    case EVENT_KEYPAIR_POLICY_SAVED:
+        swap_in(&core->policies, e->policy.name, strlen(e->policy.name), &e->policy,
+                sizeof(e->policy));
+        break;
+    case EVENT_ACCOUNT_PURGED:
+        apply_purge(core, &e->purge_account);
+        break;
+    default: /* EVENT_RESOURCE_GROUP_SAVED */
+        save_rgroup(core, &e->resource_group);
+        return;
+    }
+    recheck_accounts(core);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proposal.c - batches of events on their way to the store and back */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+#include "manager/core/statistics/statistics_internal.h"
+
+#define RETRY_USEC USEC_PER_SEC
+#define STALE_RETRY_USEC (5 * USEC_PER_SEC)
+
+struct proposal {
+    struct core *core;
+    struct event_batch *batch;
+    struct session_entry **members;
+    size_t member_count, member_cap;
+    struct resource_group_entry *pass; /* the group whose pass this is, or NULL */
+    bool is_broken;                    /* memory was short while it was put together */
+};
+
+static void proposal_free(struct proposal *p)
+{
+    if (!p)
+        return;
+    event_batch_free(p->batch);
+    free(p->members);
+    free(p);
+}
+
+static struct proposal *open_proposal(struct core *core)
+{
+    struct proposal *p = core->open;
+
+    if (p)
+        return p;
+    p = calloc(1, sizeof(*p));
+    if (!p || !(p->batch = event_batch_new())) {
+        proposal_free(p);
+        return NULL;
+    }
+    p->core = core;
+    core->open = p;
+    return p;
+}
+
+static bool proposal_add_member(struct proposal *p, struct session_entry *l)
+{
+    if (l->proposal.is_busy)
+        return true;
+    if (!vec_grow(&p->members, &p->member_cap, p->member_count + 1, sizeof(*p->members)))
+        return false;
+    p->members[p->member_count++] = l;
+    l->proposal.is_busy = true;
+    return true;
+}
+
+struct event *proposal_add(struct core *core, struct session_entry *l, enum event_kind kind)
+{
+    struct proposal *p = open_proposal(core);
+    struct event *e = NULL;
+
+    assert(core_is_own_thread(core));
+    if (p && proposal_add_member(p, l))
+        e = event_batch_add(p->batch, kind, clock_realtime_usec());
+    if (!e && p)
+        p->is_broken = true;
+    if (!e)
+        session_entry_wake_at(core, l, clock_monotonic_usec() + RETRY_USEC);
+    return e;
+}
+
+void proposal_break(struct core *core)
+{
+    if (core->open)
+        core->open->is_broken = true;
+}
+
+char *proposal_copy(struct core *core, const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+
+    if (text && !copy)
+        proposal_break(core);
+    return copy;
+}
+
+struct event *proposal_add_session_status(struct core *core, struct session_entry *l,
+                                          enum session_status to, const char *reason)
+{
+    struct event *e = proposal_add(core, l, EVENT_SESSION_STATUS);
+
+    if (e)
+        e->session_status = (struct event_session_status){
+            .id = l->s.id,
+            .from = l->s.status,
+            .to = to,
+            .version = l->s.version,
+            .reason = reason,
+        };
+    return e;
+}
+
+struct event *proposal_add_kernel_status(struct core *core, struct session_entry *l, size_t rank,
+                                         enum kernel_status to, const char *reason)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    struct event *e = proposal_add(core, l, EVENT_KERNEL_STATUS);
+
+    if (e)
+        e->kernel_status = (struct event_kernel_status){
+            .id = k->id,
+            .session_id = l->s.id,
+            .from = k->status,
+            .to = to,
+            .version = k->version,
+            .reason = reason,
+            .last_stat = kernel_is_terminal(to) ? statistics_text(l->kernels[rank].measured) : NULL,
+        };
+    return e;
+}
+
+void proposal_add_pass(struct core *core, struct resource_group_entry *g)
+{
+    if (core->open && !core->open->pass) {
+        core->open->pass = g;
+        g->open_passes++;
+    }
+}
+
+/* ---- the way back ---- */
+
+/* Nothing was written. Look again: at once if memory was behind, each by
+ * itself then, later if the store cannot write.
+ */
+static void proposal_give_back(struct core *core, struct session_entry *l, int result,
+                               const struct aq_error *err)
+{
+    int64_t now = clock_monotonic_usec();
+
+    if (result == -ESTALE && !l->proposal.is_alone) {
+        l->proposal.is_alone = true;
+        session_entry_touch(core, l);
+        return;
+    }
+    l->proposal.is_alone = result == -ESTALE;
+    l->proposal.retry_usec = now + (result == -ESTALE ? STALE_RETRY_USEC : RETRY_USEC);
+    session_entry_wake_at(core, l, l->proposal.retry_usec);
+    core->proposal_hooks->on_failure(core, l, result, err);
+}
+
+static void count_result(struct core *core, int result, const struct aq_error *err)
+{
+    core->counts.commits++;
+    if (result == -ESTALE)
+        core->counts.stale++;
+    else if (result < 0)
+        log_warning("the store refused a change, trying again in %lld s: %s",
+                    (long long)(RETRY_USEC / USEC_PER_SEC), err->text);
+}
+
+static void apply_batch(struct core *core, struct event_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        core->proposal_hooks->apply(core, &batch->events[i]);
+}
+
+/* A pass has not seen it: only another one can tell what it waits for. */
+static void pass_again(struct core *core, struct session_entry *l)
+{
+    if (!l->queue.was_skipped)
+        return;
+    l->queue.was_skipped = false;
+    l->resource_group->needs_pass = true;
+    core_schedule_turn(core);
+}
+
+static void on_proposal(void *data, int result, const struct aq_error *err,
+                        struct event_batch *batch)
+{
+    struct proposal *p = data;
+    struct core *core = p->core;
+
+    (void)batch; /* p owns it */
+    count_result(core, result, err);
+    if (result == 0) {
+        AQ_FAULT("core.proposal.committed");
+        apply_batch(core, p->batch);
+        AQ_FAULT("core.proposal.applied");
+    }
+    if (p->pass) {
+        assert(p->pass->open_passes > 0);
+        p->pass->open_passes--;
+        core->proposal_hooks->on_pass(core, p->pass, result);
+    }
+    for (size_t i = 0; i < p->member_count; i++) {
+        struct session_entry *l = p->members[i];
+
+        assert(l->proposal.is_busy);
+        l->proposal.is_busy = false;
+        core->proposal_hooks->on_return(core, l);
+        if (result < 0) {
+            proposal_give_back(core, l, result, err);
+            pass_again(core, l);
+        } else if (!session_is_terminal(l->s.status)) {
+            l->proposal.is_alone = false;
+            session_entry_touch(core, l);
+            pass_again(core, l);
+        }
+    }
+    proposal_free(p);
+}
+
+void proposal_commit(struct core *core)
+{
+    struct proposal *p = core->open;
+    struct aq_error err = { .code = ENOMEM, .text = "out of memory" };
+
+    if (!p)
+        return;
+    core->open = NULL;
+    AQ_FAULT("core.proposal.made");
+    if (p->is_broken || store_commit(core->store, p->batch, on_proposal, p) < 0)
+        on_proposal(p, -ENOMEM, &err, p->batch);
+}
+
+/* ---- commands ---- */
+
+struct proposal_command {
+    struct core *core;
+    core_done_fn done;
+    void *data;
+};
+
+static void on_command(void *data, int result, const struct aq_error *err,
+                       struct event_batch *batch)
+{
+    struct proposal_command *c = data;
+
+    c->core->counts.commits++;
+    if (result == 0) {
+        AQ_FAULT("core.command.committed");
+        apply_batch(c->core, batch);
+    }
+    event_batch_free(batch);
+    if (c->done)
+        c->done(c->data, result, err);
+    free(c);
+}
+
+void proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
+                             void *data)
+{
+    struct proposal_command *c = calloc(1, sizeof(*c));
+
+    if (c) {
+        *c = (struct proposal_command){ core, done, data };
+        if (store_commit(core->store, batch, on_command, c) == 0)
+            return;
+    }
+    free(c);
+    event_batch_free(batch);
+    if (done)
+        core_defer(core, done, data, -ENOMEM,
+                   &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
+}
+
+void core_save(struct core *core, struct event_batch *batch, core_done_fn done, void *data)
+{
+    proposal_commit_command(core, batch, done, data);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proposal.h - batches of events on their way to the store and back
+ *
+ * All proposals of one turn share a batch and a commit; while it is under way
+ * its sessions are busy, and nothing else is proposed for them.
+ */
+#ifndef AQ_MANAGER_CORE_COMMIT_PROPOSAL_H
+#define AQ_MANAGER_CORE_COMMIT_PROPOSAL_H
+
+#include <stddef.h>
+
+#include "manager/core/core.h"
+#include "model/event.h"
+#include "model/session.h"
+
+struct core;
+struct event;
+struct event_batch;
+struct resource_group_entry;
+struct session_entry;
+
+/* What others do with a batch that is back from the store; see core.proposal_hooks. */
+struct proposal_hooks {
+    /* It is durable: change memory by one of its events. */
+    void (*apply)(struct core *core, struct event *e);
+    /* It held placements of a pass of 'g': durable (0), or nothing was written (< 0). */
+    void (*on_pass)(struct core *core, struct resource_group_entry *g, int result);
+    /* It held a proposal of 'l', which is no longer busy. */
+    void (*on_return)(struct core *core, struct session_entry *l);
+    /* That could not be written, and is not tried again at once. */
+    void (*on_failure)(struct core *core, struct session_entry *l, int result,
+                       const struct aq_error *err);
+};
+
+/* An event of 'l' in the batch of this turn; l becomes busy. NULL if memory
+ * is short: then the whole batch will be given up and tried again.
+ */
+struct event *proposal_add(struct core *core, struct session_entry *l, enum event_kind kind);
+
+/* The same of its status. */
+struct event *proposal_add_session_status(struct core *core, struct session_entry *l,
+                                          enum session_status to, const char *reason);
+
+/* The same of a kernel's. */
+struct event *proposal_add_kernel_status(struct core *core, struct session_entry *l, size_t rank,
+                                         enum kernel_status to, const char *reason);
+
+/* A copy for an event of the batch of this turn. NULL if 'text' is, or if memory is short: then
+ * the whole batch will be given up, as of proposal_add().
+ */
+char *proposal_copy(struct core *core, const char *text);
+/* Memory is short: give up the batch of this turn, if there is one. */
+void proposal_break(struct core *core);
+/* The open batch has placements of a pass of 'g'. */
+void proposal_add_pass(struct core *core, struct resource_group_entry *g);
+
+/* Hand the open batch to the store. */
+void proposal_commit(struct core *core);
+
+/* A batch of a command; applied, then 'done' is called. Takes the batch. */
+void proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
+                             void *data);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bus.c - who hears of what happens: see bus.h */
+#include <assert.h>
+
+#include "manager/core/bus.h"
+#include "manager/core/events/bus_internal.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/state.h"
+
+struct core_subscriber {
+    struct list link; /* core.subscribers, or the topic's */
+    struct uuid session_id;
+    bool is_for_one;
+    core_event_fn fn;
+    void *data;
+};
+
+/* Subscribers of one session. */
+struct topic {
+    struct list subscribers;
+};
+
+static struct topic *get_topic(struct core *core, const struct uuid *id)
+{
+    struct topic *t = map_get(&core->session_subscribers, id->bytes, sizeof(id->bytes));
+
+    if (t)
+        return t;
+    t = calloc(1, sizeof(*t));
+    if (!t || map_set(&core->session_subscribers, id->bytes, sizeof(id->bytes), t) < 0) {
+        free(t);
+        return NULL;
+    }
+    list_init(&t->subscribers);
+    return t;
+}
+
+struct core_subscriber *core_subscribe(struct core *core, const struct uuid *session_id,
+                                       core_event_fn fn, void *data)
+{
+    struct core_subscriber *s = calloc(1, sizeof(*s));
+    struct list *place = &core->subscribers;
+
+    if (s && session_id) {
+        struct topic *t = get_topic(core, session_id);
+
+        place = t ? &t->subscribers : NULL;
+        s->session_id = *session_id;
+        s->is_for_one = true;
+    }
+    if (!s || !place) {
+        free(s);
+        return NULL;
+    }
+    s->fn = fn;
+    s->data = data;
+    list_add(place, &s->link);
+    return s;
+}
+
+/* A topic without subscribers goes, unless its list is being walked. */
+static void drop_topic(struct core *core, const struct uuid *id)
+{
+    struct topic *t = map_get(&core->session_subscribers, id->bytes, sizeof(id->bytes));
+
+    if (t && list_is_empty(&t->subscribers) && !core->is_publishing)
+        free(map_remove(&core->session_subscribers, id->bytes, sizeof(id->bytes)));
+}
+
+void core_unsubscribe(struct core *core, struct core_subscriber *subscriber)
+{
+    if (!subscriber)
+        return;
+    list_remove(&subscriber->link);
+    if (subscriber->is_for_one)
+        drop_topic(core, &subscriber->session_id);
+    free(subscriber);
+}
+
+static void bus_tell(struct list *subscribers, const struct core_event *event)
+{
+    LIST_FOREACH(link, subscribers) {
+        struct core_subscriber *s = LIST_ENTRY(link, struct core_subscriber, link);
+
+        s->fn(s->data, event);
+    }
+}
+
+void bus_publish(struct core *core, const struct core_event *event)
+{
+    const struct uuid *id = &event->session->id;
+    struct topic *t = map_get(&core->session_subscribers, id->bytes, sizeof(id->bytes));
+
+    assert(!core->is_publishing && core_is_own_thread(core));
+    core->is_publishing = true;
+    bus_tell(&core->subscribers, event);
+    if (t)
+        bus_tell(&t->subscribers, event);
+    core->is_publishing = false;
+    if (t)
+        drop_topic(core, id);
+}
+
+static void free_subscribers(struct list *subscribers)
+{
+    LIST_FOREACH(link, subscribers)
+        free(LIST_ENTRY(link, struct core_subscriber, link));
+}
+
+void bus_free(struct core *core)
+{
+    free_subscribers(&core->subscribers);
+    for (size_t i = 0; i < core->session_subscribers.count; i++) {
+        struct topic *t = core->session_subscribers.entries[i].value;
+
+        free_subscribers(&t->subscribers);
+        free(t);
+    }
+    map_done(&core->session_subscribers);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit.c - does memory show what is stored?
+ *
+ * The fresh load runs on the writer's thread, behind every commit that was
+ * queued before; its callback comes after those have been applied and before
+ * any later one is. At that moment memory must equal the load, object by
+ * object, and every difference is a finding.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "base/clock.h"
+#include "manager/core/nodes/registration.h"
+#include "manager/core/scheduling/fair_share.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+struct audit {
+    struct core *core;
+    struct event_batch *loaded;     /* only a list of events here */
+    struct fair_share_check *usage; /* NULL = no group schedules by fair share */
+    bool has_usage;
+    struct strbuf findings;
+    int count;
+    core_audit_fn done;
+    void *data;
+};
+
+static void audit_find(struct audit *a, const char *fmt, ...) AQ_PRINTF(2, 3);
+
+static void audit_find(struct audit *a, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    strbuf_vaddf(&a->findings, fmt, args);
+    va_end(args);
+    strbuf_addc(&a->findings, '\n');
+    a->count++;
+}
+
+static bool audit_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static const char *text_or(const char *text)
+{
+    return text ? text : "nothing";
+}
+
+/* ---- sessions ---- */
+
+static bool same_dependencies(const struct session *m, const struct session *s)
+{
+    if (m->dependency_count != s->dependency_count)
+        return false;
+    for (size_t i = 0; i < s->dependency_count; i++) {
+        bool found = false;
+
+        for (size_t k = 0; k < m->dependency_count; k++)
+            found |= uuid_equals(&m->dependencies[k].id, &s->dependencies[i].id)
+                     && m->dependencies[k].ended == s->dependencies[i].ended;
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static void compare_kernel(struct audit *a, const struct kernel *m, const struct kernel *s)
+{
+    char id[UUID_TEXT_MAX];
+
+    uuid_format(&s->id, id);
+    if (!uuid_equals(&m->id, &s->id) || m->index != s->index || strcmp(m->role, s->role) != 0)
+        audit_find(a, "kernel %s: memory has another in its place", id);
+    if (m->status != s->status || m->version != s->version || m->attempt != s->attempt)
+        audit_find(a, "kernel %s: %s (version %u, attempt %u) in memory, %s (%u, %u) stored", id,
+                   kernel_status_name(m->status), (unsigned)m->version, (unsigned)m->attempt,
+                   kernel_status_name(s->status), (unsigned)s->version, (unsigned)s->attempt);
+    if (!audit_same_text(m->agent_id, s->agent_id))
+        audit_find(a, "kernel %s: on agent %s in memory, %s stored", id, text_or(m->agent_id),
+                   text_or(s->agent_id));
+    if (!slots_eq(&m->requested, &s->requested))
+        audit_find(a, "kernel %s: requests differ", id);
+    if (!audit_same_text(m->alloc, s->alloc) || !audit_same_text(m->service_ports, s->service_ports)
+        || m->has_exit != s->has_exit || m->exit_code != s->exit_code
+        || m->status_changed_usec != s->status_changed_usec)
+        audit_find(a, "kernel %s: devices, ports, exit code or time of change differ", id);
+}
+
+static void compare_session(struct audit *a, const struct session *s)
+{
+    const struct session_entry *l = session_entry_find(a->core, &s->id);
+    const struct session *m = l ? &l->s : NULL;
+    char id[UUID_TEXT_MAX];
+
+    uuid_format(&s->id, id);
+    if (!m) {
+        audit_find(a, "session %s: stored as %s, not in memory", id,
+                   session_status_name(s->status));
+        return;
+    }
+    if (m->status != s->status || m->version != s->version)
+        audit_find(a, "session %s: %s (version %u) in memory, %s (%u) stored", id,
+                   session_status_name(m->status), (unsigned)m->version,
+                   session_status_name(s->status), (unsigned)s->version);
+    if (m->row != s->row || strcmp(m->name, s->name) != 0 || m->type != s->type
+        || m->priority != s->priority || !uuid_equals(&m->user_id, &s->user_id)
+        || !uuid_equals(&m->project_id, &s->project_id) || strcmp(m->access_key, s->access_key) != 0
+        || !audit_same_text(m->domain, s->domain)
+        || !audit_same_text(m->resource_group, s->resource_group)
+        || !audit_same_text(m->spec, s->spec) || !audit_same_text(m->image, s->image)
+        || !audit_same_text(m->tag, s->tag) || m->is_multi_node != s->is_multi_node)
+        audit_find(a, "session %s: name, owner, group, priority or spec differ", id);
+    if (m->result != s->result || m->forced != s->forced || !audit_same_text(m->reason, s->reason)
+        || !audit_same_text(m->status_data, s->status_data))
+        audit_find(a, "session %s: result, force or reason differ (%s in memory, %s stored)", id,
+                   text_or(m->reason), text_or(s->reason));
+    if (m->retry.step != s->retry.step || m->retry.attempts != s->retry.attempts)
+        audit_find(a, "session %s: %u failures in memory, %u stored", id,
+                   (unsigned)m->retry.attempts, (unsigned)s->retry.attempts);
+    if (m->created_usec != s->created_usec || m->status_changed_usec != s->status_changed_usec
+        || m->starts_usec != s->starts_usec || m->batch_timeout_usec != s->batch_timeout_usec
+        || m->running_usec != s->running_usec)
+        audit_find(a, "session %s: times differ", id);
+    if (!same_dependencies(m, s))
+        audit_find(a, "session %s: dependencies differ", id);
+    if (m->kernel_count != s->kernel_count)
+        audit_find(a, "session %s: %zu kernels in memory, %zu stored", id, m->kernel_count,
+                   s->kernel_count);
+    for (size_t i = 0; i < AQ_MIN(m->kernel_count, s->kernel_count); i++)
+        compare_kernel(a, &m->kernels[i], &s->kernels[i]);
+}
+
+/* ---- agents and accounts ---- */
+
+static void compare_agent(struct audit *a, const struct agent *s)
+{
+    const struct agent *m = core_find_agent(a->core, s->id);
+
+    if (!m)
+        audit_find(a, "agent %s: stored, not in memory", s->id);
+    else if (!registration_is_same(m, s))
+        audit_find(a, "agent %s: memory and row differ", s->id);
+}
+
+static bool same_groups(const struct user *m, const struct user *s)
+{
+    if (m->project_count != s->project_count)
+        return false;
+    for (size_t i = 0; i < s->project_count; i++) {
+        bool found = false;
+
+        for (size_t k = 0; k < m->project_count; k++)
+            found |= uuid_equals(&m->project_ids[k], &s->project_ids[i]);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static void compare_user(struct audit *a, const struct user *s)
+{
+    const struct user *m = core_find_user(a->core, &s->id);
+
+    if (!m || !audit_same_text(m->username, s->username) || !audit_same_text(m->email, s->email)
+        || !audit_same_text(m->full_name, s->full_name) || !audit_same_text(m->domain, s->domain)
+        || m->role != s->role || m->status != s->status || !same_groups(m, s)
+        || !slots_eq(&m->total_slots, &s->total_slots)
+        || m->max_concurrent_sessions != s->max_concurrent_sessions)
+        audit_find(a, "user %s: memory and row differ", s->email);
+}
+
+static void compare_keypair(struct audit *a, const struct keypair *s)
+{
+    const struct keypair *m = core_find_keypair(a->core, s->access_key);
+
+    if (!m || strcmp(m->secret_key, s->secret_key) != 0 || !uuid_equals(&m->user_id, &s->user_id)
+        || m->is_active != s->is_active || m->is_admin != s->is_admin
+        || !audit_same_text(m->policy, s->policy) || m->rate_limit != s->rate_limit)
+        audit_find(a, "keypair %s: memory and row differ", s->access_key);
+}
+
+static void compare_policy(struct audit *a, const struct keypair_policy *s)
+{
+    const struct keypair_policy *m = core_find_policy(a->core, s->name);
+
+    if (!m || m->is_active != s->is_active || m->unlimited_unspecified != s->unlimited_unspecified
+        || !slots_eq(&m->total_slots, &s->total_slots)
+        || m->max_session_lifetime_sec != s->max_session_lifetime_sec
+        || m->idle_timeout_sec != s->idle_timeout_sec
+        || m->max_concurrent_sessions != s->max_concurrent_sessions
+        || m->max_containers_per_session != s->max_containers_per_session
+        || m->max_pending_sessions != s->max_pending_sessions
+        || !slots_eq(&m->max_pending_slots, &s->max_pending_slots)
+        || m->max_priority != s->max_priority)
+        audit_find(a, "policy %s: memory and row differ", s->name);
+}
+
+static void compare_domain(struct audit *a, const struct domain *s)
+{
+    const struct domain *m = core_find_domain(a->core, s->name);
+
+    if (!m || !audit_same_text(m->description, s->description) || m->is_active != s->is_active
+        || !slots_eq(&m->total_slots, &s->total_slots))
+        audit_find(a, "domain %s: memory and row differ", s->name);
+}
+
+static void compare_group(struct audit *a, const struct project *s)
+{
+    const struct project *m = core_find_project(a->core, &s->id);
+
+    if (!m || !audit_same_text(m->name, s->name) || !audit_same_text(m->domain, s->domain)
+        || !audit_same_text(m->description, s->description) || m->is_active != s->is_active
+        || !slots_eq(&m->total_slots, &s->total_slots))
+        audit_find(a, "project %s: memory and row differ", s->name);
+}
+
+static void compare_resource_group(struct audit *a, const struct resource_group *s)
+{
+    const struct resource_group *m = core_find_resource_group(a->core, s->name);
+
+    if (!m || !audit_same_text(m->description, s->description) || m->is_active != s->is_active
+        || !audit_same_text(m->scheduler, s->scheduler)
+        || !audit_same_text(m->scheduler_opts, s->scheduler_opts)
+        || !audit_same_text(m->driver_opts, s->driver_opts)
+        || m->pending_timeout_usec != s->pending_timeout_usec
+        || !audit_same_text(m->selection, s->selection)
+        || !audit_same_text(m->agent_loss_policy, s->agent_loss_policy)
+        || m->agent_loss_grace_usec != s->agent_loss_grace_usec)
+        audit_find(a, "resource group %s: memory and row differ", s->name);
+}
+
+static void audit_compare(struct audit *a, const struct event *e)
+{
+    enum slot_type type;
+
+    switch (e->kind) {
+    case EVENT_SESSION_CREATED:
+        compare_session(a, &e->session);
+        break;
+    case EVENT_AGENT_SAVED:
+        compare_agent(a, &e->agent);
+        break;
+    case EVENT_USER_SAVED:
+        compare_user(a, &e->user.user);
+        break;
+    case EVENT_KEYPAIR_SAVED:
+        compare_keypair(a, &e->keypair);
+        break;
+    case EVENT_KEYPAIR_POLICY_SAVED:
+        compare_policy(a, &e->policy);
+        break;
+    case EVENT_DOMAIN_SAVED:
+        compare_domain(a, &e->domain);
+        break;
+    case EVENT_PROJECT_SAVED:
+        compare_group(a, &e->project);
+        break;
+    case EVENT_RESOURCE_GROUP_SAVED:
+        compare_resource_group(a, &e->resource_group);
+        break;
+    case EVENT_SLOT_TYPE_KNOWN:
+        if (slot_types_find(a->core->types, e->slot_type.name, &type) < 0
+            || type != e->slot_type.type)
+            audit_find(a, "slot type %s: memory and row differ", e->slot_type.name);
+        break;
+    default: /* a load has no other kinds */
+        break;
+    }
+}
+
+/* ---- what memory has and the store has not ---- */
+
+static void compare_counts(struct audit *a)
+{
+    const struct core *core = a->core;
+    size_t stored[EVENT_KIND_COUNT] = { 0 };
+    struct {
+        const char *what;
+        size_t in_memory, stored;
+    } rows[8];
+    size_t agents = 0, resource_groups = 0, count = 0;
+
+    for (size_t i = 0; i < a->loaded->count; i++)
+        stored[a->loaded->events[i].kind]++;
+    for (size_t i = 0; i < core->agent_count; i++)
+        agents += core->agents_sorted[i]->is_known;
+    while (core_get_resource_group(core, resource_groups))
+        resource_groups++;
+#define ROW(name, memory, kind) \
+    rows[count].what = name, rows[count].in_memory = memory, rows[count++].stored = stored[kind]
+    ROW("sessions", core->sessions_by_id.count, EVENT_SESSION_CREATED);
+    ROW("agents", agents, EVENT_AGENT_SAVED);
+    ROW("users", core->users.count, EVENT_USER_SAVED);
+    ROW("keypairs", core->keypairs.count, EVENT_KEYPAIR_SAVED);
+    ROW("policies", core->policies.count, EVENT_KEYPAIR_POLICY_SAVED);
+    ROW("domains", core->domains.count, EVENT_DOMAIN_SAVED);
+    ROW("projects", core->projects.count, EVENT_PROJECT_SAVED);
+    ROW("resource groups", resource_groups, EVENT_RESOURCE_GROUP_SAVED);
+#undef ROW
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].in_memory != rows[i].stored)
+            audit_find(a, "%s: %zu in memory, %zu stored", rows[i].what, rows[i].in_memory,
+                       rows[i].stored);
+}
+
+/* What agents are said to have free must be the sum over their kernels. */
+static void check_sums(struct audit *a)
+{
+    for (size_t i = 0; i < a->core->agent_count; i++) {
+        struct agent_entry *agent = a->core->agents_sorted[i];
+        struct slots cached = { 0 };
+        const struct slots *fresh;
+
+        if (agent->is_stale || slots_copy(&cached, &agent->free) < 0)
+            continue;
+        agent->is_stale = true;
+        if (agent_entry_free_slots(agent, &fresh) == 0 && !slots_eq(&cached, fresh))
+            audit_find(a, "agent %s: what is free is not what its kernels leave", agent->a.id);
+        slots_done(&cached);
+    }
+}
+
+/* ---- the command ---- */
+
+static int audit_take_event(void *data, struct event *e, struct aq_error *err)
+{
+    struct audit *a = data;
+    struct event *kept = event_batch_add(a->loaded, e->kind, e->at_usec);
+
+    if (!kept)
+        return aq_fail_oom(err);
+    *kept = *e;
+    *e = (struct event){ .kind = EVENT_KIND_COUNT };
+    return 0;
+}
+
+static int audit_load(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct audit *a = data;
+    int r = store_audit_ledger(tx, &a->findings, err);
+
+    if (r < 0)
+        return r;
+    a->count += r;
+    r = a->has_usage ? fair_share_check_read(tx, clock_realtime_usec(), &a->usage, err) : 0;
+    return r < 0 ? r : store_load_tx(tx, audit_take_event, a, err);
+}
+
+static void audit_find_usage(void *data, const char *text)
+{
+    audit_find(data, "%s", text);
+}
+
+static void on_loaded(void *data, int r, const struct aq_error *err)
+{
+    struct audit *a = data;
+
+    if (r == 0) {
+        for (size_t i = 0; i < a->loaded->count; i++)
+            audit_compare(a, &a->loaded->events[i]);
+        compare_counts(a);
+        check_sums(a);
+        if (a->usage)
+            fair_share_check_compare(a->core, a->usage, audit_find_usage, a);
+    }
+    a->done(a->data, r < 0 ? r : a->count, err, r < 0 ? "" : a->findings.data);
+    event_batch_free(a->loaded);
+    fair_share_check_free(a->usage);
+    strbuf_done(&a->findings);
+    free(a);
+}
+
+static void audit_oom(void (*done)(void), void *data, int r, const struct aq_error *err)
+{
+    ((core_audit_fn)done)(data, r, err, "");
+}
+
+void core_audit(struct core *core, core_audit_fn done, void *data)
+{
+    struct audit *a = calloc(1, sizeof(*a));
+
+    if (!a || !(a->loaded = event_batch_new())) {
+        free(a);
+        core_defer_oom(core, audit_oom, (void (*)(void))done, data);
+        return;
+    }
+    a->core = core;
+    a->done = done;
+    a->data = data;
+    strbuf_init(&a->findings);
+    for (size_t i = 0; i < core->resource_groups.count; i++)
+        a->has_usage |=
+            ((const struct resource_group_entry *)core->resource_groups.entries[i].value)
+                ->fair_share
+            != NULL;
+    if (store_write(core->store, audit_load, on_loaded, a) < 0)
+        core_defer(core, on_loaded, a, -ENOMEM,
+                   &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
+}

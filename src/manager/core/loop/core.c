@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core.c - making, starting and ending the core */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "link/pki.h"
+#include "manager/core/accounts/access.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/events/bus_internal.h"
+#include "manager/core/loop/apply.h"
+#include "manager/core/loop/key_use.h"
+#include "manager/core/loop/proposal_return.h"
+#include "manager/core/loop/turn.h"
+#include "manager/core/nodes/agents.h"
+#include "manager/core/nodes/images_internal.h"
+#include "manager/core/nodes/inventory.h"
+#include "manager/core/scheduling/fair_share.h"
+#include "manager/core/scheduling/holding.h"
+#include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/scheduling/start_estimate.h"
+#include "manager/core/session/control.h"
+#include "manager/core/session/dependency.h"
+#include "manager/core/session/image_requirements.h"
+#include "manager/core/state/account.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/clock_adjustment.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+#include "manager/core/statistics/series.h"
+#include "store/fixture.h"
+#include "store/token.h"
+
+#define TICK_USEC USEC_PER_SEC
+
+static void on_wake(uv_async_t *async)
+{
+    struct core *core = async->data;
+
+    if (core->store)
+        store_dispatch(core->store);
+}
+
+static void wake_loop(void *data)
+{
+    struct core *core = data;
+
+    (void)uv_async_send(&core->wake);
+}
+
+/* ---- begin ---- */
+
+static int load_event(void *data, struct event *e, struct aq_error *err)
+{
+    (void)err;
+    apply_event(data, e);
+    return 0;
+}
+
+static char *state_path(const struct core *core, const char *name)
+{
+    return aq_format("%s/%s", core->conf.state_dir, name);
+}
+
+/* The database has the last word on what is revoked: the file that the link
+ * reads may lack what was revoked just before a crash.
+ */
+static int revoke_again(void *data, const struct agent_cert *cert)
+{
+    return pki_revoke(data, cert->serial, NULL);
+}
+
+static int read_revoked(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    return cert_list_revoked(tx, clock_realtime_usec(), revoke_again, data, err);
+}
+
+static int open_authority(struct core *core, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *folder = state_path(core, "ca");
+    int r = folder ? pki_ca_open(folder, &core->ca, err) : aq_fail_oom(err);
+
+    if (r == 0)
+        r = store_call(core->store, read_revoked, core->ca, err);
+    if (r < 0)
+        return r;
+    return pki_issue_server(core->ca, core->conf.link_names, core->conf.link_name_count,
+                            PKI_SERVER_DAYS, &core->link_cert, &core->link_key, err);
+}
+
+static int open_state(struct core *core, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *db = state_path(core, "aliquot.db");
+    AQ_CLEANUP(aq_freep) char *times = state_path(core, "clock");
+    struct store_conf conf = { .path = db, .wake = wake_loop, .wake_data = core };
+    int r;
+
+    if (!db || !times)
+        return aq_fail_oom(err);
+    if ((r = store_open(&conf, &core->store, err)) < 0
+        || (r = clock_adjustment_begin(core, times, err)) < 0)
+        return r;
+    if (core->conf.dev && (r = store_init_dev(core->store, err)) < 0)
+        return r;
+    if ((r = store_load(core->store, load_event, core, err)) < 0
+        || (r = series_restore(core, err)) < 0)
+        return r;
+    return core->conf.link_host ? open_authority(core, err) : 0;
+}
+
+static int send_by_link(struct core *core, const char *agent_id, const struct message *msg,
+                        struct aq_error *err)
+{
+    return link_server_send(core->link, agent_id, msg, err);
+}
+
+static void core_init_handles(struct core *core)
+{
+    uv_loop_t *loop = core->loop;
+
+    (void)uv_async_init(loop, &core->wake, on_wake);
+    (void)uv_idle_init(loop, &core->turn);
+    (void)uv_timer_init(loop, &core->tick);
+    (void)uv_timer_init(loop, &core->alarm);
+    core->wake.data = core->turn.data = core->tick.data = core->alarm.data = core;
+    core->open_handles = 4;
+}
+
+static void apply_defaults(struct core_conf *conf)
+{
+    if (!conf->heartbeat_usec)
+        conf->heartbeat_usec = 3 * USEC_PER_SEC;
+    if (!conf->agent_timeout_usec)
+        conf->agent_timeout_usec = 40 * USEC_PER_SEC;
+    if (!conf->kill_grace_usec)
+        conf->kill_grace_usec = 10 * USEC_PER_SEC;
+    if (!conf->attempts_age_usec)
+        conf->attempts_age_usec = INT64_C(30) * 86400 * USEC_PER_SEC;
+    if (!conf->attempts_sessions)
+        conf->attempts_sessions = 100000;
+}
+
+int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(core_freep) struct core *core = calloc(1, sizeof(*core));
+    int r;
+
+    if (!core)
+        return aq_fail_oom(err);
+    core->conf = *conf;
+    apply_defaults(&core->conf);
+    core->loop = conf->loop;
+    core->thread = uv_thread_self();
+    core->hooks = &holding_hooks;
+    core->proposal_hooks = &proposal_return_hooks;
+    core->on_turn = turn_on_idle;
+    core->incarnation = uuid_random();
+    core->send = send_by_link;
+    list_init(&core->sessions);
+    list_init(&core->touched);
+    list_init(&core->deferred_free);
+    list_init(&core->deferred);
+    list_init(&core->deferred_spares);
+    list_init(&core->subscribers);
+    list_init(&core->image_jobs);
+    core_init_handles(core);
+    if (!(core->types = slot_types_new()) || deferred_reserve(core) < 0)
+        return aq_fail_oom(err);
+    if ((r = open_state(core, err)) < 0)
+        return r;
+    *ret = AQ_TAKE(core);
+    return 0;
+}
+
+int core_start(struct core *core, struct aq_error *err)
+{
+    struct link_server_conf conf = {
+        .loop = core->loop,
+        .host = core->conf.link_host,
+        .port = core->conf.link_port,
+        .ca = core->ca,
+        .cert = core->link_cert,
+        .key = core->link_key,
+        .incarnation = core->incarnation,
+    };
+    int r;
+
+    AQ_FAULT("core.start.loaded");
+    if (core->conf.link_host
+        && (r = link_server_new(&conf, &inventory_link_ops, core, &core->link, err)) < 0)
+        return r;
+    core->is_started = true;
+    core->ticked_usec = clock_monotonic_usec();
+    for (size_t i = 0; i < core->agent_count; i++)
+        core->agents_sorted[i]->heard_usec = core->ticked_usec;
+    (void)uv_timer_start(&core->tick, turn_on_tick, TICK_USEC / USEC_PER_MSEC,
+                         TICK_USEC / USEC_PER_MSEC);
+    core_schedule_turn(core);
+    return 0;
+}
+
+/* ---- end ---- */
+
+void core_stop(struct core *core)
+{
+    if (core->is_stopping)
+        return;
+    proposal_commit(core);
+    core->is_stopping = true;
+    (void)uv_idle_stop(&core->turn);
+    (void)uv_timer_stop(&core->tick);
+    (void)uv_timer_stop(&core->alarm);
+    if (core->store) {
+        series_stop(core);
+        key_use_save(core);
+    }
+    if (core->store)
+        store_flush(core->store); /* its callbacks may answer agents that join */
+    link_server_free(AQ_TAKE(core->link));
+    LIST_FOREACH(link, &core->sessions)
+        waiters_fail(core, LIST_ENTRY(link, struct session_entry, all_link), -ECANCELED,
+                     &(struct aq_error){ .code = ECANCELED, .text = "the manager is stopping" });
+    if (core->store)
+        store_flush(core->store);
+    deferred_run(core);
+}
+
+static void free_values(struct map *map, void (*free_value)(void *value))
+{
+    for (size_t i = 0; i < map->count; i++)
+        free_value(map->entries[i].value);
+    map_done(map);
+}
+
+static void free_account(void *value)
+{
+    account_free(value);
+}
+
+static void free_rgroup(void *value)
+{
+    struct resource_group_entry *g = value;
+
+    start_estimate_done(g);
+    sched_sync_done(g);
+    fair_share_free(g->fair_share);
+    resource_group_entry_free(g);
+}
+
+static void free_user(void *value)
+{
+    user_done(value);
+    free(value);
+}
+
+static void free_keypair(void *value)
+{
+    keypair_done(value);
+    free(value);
+}
+
+static void free_policy(void *value)
+{
+    keypair_policy_done(value);
+    free(value);
+}
+
+static void free_domain(void *value)
+{
+    domain_done(value);
+    free(value);
+}
+
+static void free_group(void *value)
+{
+    project_done(value);
+    free(value);
+}
+
+static void free_memory(struct core *core)
+{
+    while (!list_is_empty(&core->sessions))
+        session_entry_retire(core, LIST_ENTRY(core->sessions.next, struct session_entry, all_link));
+    session_entry_free_retired(core);
+    while (core->agent_count > 0)
+        agents_drop(core, core->agents_sorted[core->agent_count - 1]);
+    free(core->agents_sorted);
+    free(core->heap);
+    map_done(&core->sessions_by_id);
+    map_done(&core->sessions_by_name);
+    map_done(&core->agents);
+    dependency_free(core);
+    access_forget(core);
+    key_use_free(core);
+    free_values(&core->accounts, free_account);
+    free_values(&core->resource_groups, free_rgroup);
+    map_done(&core->users_by_email);
+    free_values(&core->users, free_user);
+    free_values(&core->keypairs, free_keypair);
+    free_values(&core->policies, free_policy);
+    free_values(&core->domains, free_domain);
+    free_values(&core->projects, free_group);
+}
+
+static void core_on_handle_closed(uv_handle_t *handle)
+{
+    struct core *core = handle->data;
+
+    if (--core->open_handles == 0)
+        free(core);
+}
+
+void core_free(struct core *core)
+{
+    if (!core)
+        return;
+    core_stop(core);
+    store_close(AQ_TAKE(core->store));
+    free_memory(core);
+    deferred_release(core);
+    images_free_jobs(core);
+    image_requirements_free(core);
+    series_free(core);
+    bus_free(core);
+    slot_types_unref(core->types);
+    pki_ca_free(core->ca);
+    free(core->link_cert);
+    free(core->link_key);
+    arena_done(&core->scratch);
+    uv_close((uv_handle_t *)&core->wake, core_on_handle_closed);
+    uv_close((uv_handle_t *)&core->turn, core_on_handle_closed);
+    uv_close((uv_handle_t *)&core->tick, core_on_handle_closed);
+    uv_close((uv_handle_t *)&core->alarm, core_on_handle_closed);
+}
+
+uint16_t core_link_port(const struct core *core)
+{
+    return core->link ? link_server_port(core->link) : 0;
+}
+
+struct store *core_store(struct core *core)
+{
+    return core->store;
+}
+
+struct slot_types *core_slot_types(const struct core *core)
+{
+    return core->types;
+}

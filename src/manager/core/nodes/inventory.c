@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inventory.c - what agents report: greetings, heartbeats, kernels
+ *
+ * A report is a fact about an attempt of a kernel. It is written down and the
+ * session looked at; what an agent has and we do not know is ended and
+ * forgotten, what it should have and has not is a fact too (FACT_ABSENT).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "manager/core/nodes/images_internal.h"
+#include "manager/core/nodes/inventory.h"
+#include "manager/core/nodes/join.h"
+#include "manager/core/nodes/registration.h"
+#include "manager/core/scheduling/queue.h"
+#include "manager/core/scheduling/rejection.h"
+#include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/session/agent_command.h"
+#include "manager/core/session/limit_violation.h"
+#include "manager/core/session/resize.h"
+#include "manager/core/state/agent_devices.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+#include "manager/core/statistics/statistics_internal.h"
+
+/* ---- reasons: agents' words become ours ---- */
+
+static const char *inventory_known_reason(const char *text)
+{
+    static const char *const known[] = {
+        REASON_USER_REQUESTED,      REASON_FORCE_TERMINATED, REASON_SELF_TERMINATED,
+        REASON_TASK_FINISHED,       REASON_TASK_FAILED,      REASON_TASK_TIMEOUT,
+        REASON_FAILED_TO_CREATE,    REASON_FAILED_TO_START,  REASON_HANG_TIMEOUT,
+        REASON_RESTARTING,          REASON_AGENT_LOST,       REASON_NOT_FOUND_IN_MANAGER,
+        REASON_CONTAINER_NOT_FOUND, REASON_MONITOR_LOST,     REASON_OUT_OF_MEMORY,
+        REASON_GPU_OUT_OF_MEMORY,   REASON_GPU_MISUSE,       REASON_AGENT_REMOVED,
+        REASON_BOOTSTRAP_FAILED
+    };
+
+    for (size_t i = 0; text && i < AQ_COUNT(known); i++)
+        if (strcmp(known[i], text) == 0)
+            return known[i];
+    return NULL;
+}
+
+/* Another agent, or this one later, may well start it. */
+static bool inventory_is_transient_error(const char *kind)
+{
+    static const char *const passing[] = { "draining", "insufficient-resource",
+                                           "unsupported-resource", "busy" };
+
+    for (size_t i = 0; kind && i < AQ_COUNT(passing); i++)
+        if (strcmp(passing[i], kind) == 0)
+            return true;
+    return false;
+}
+
+/* ---- facts ---- */
+
+static enum fact fact_of(enum msg_kernel_state state)
+{
+    switch (state) {
+    case MSG_KERNEL_RUNNING:
+        return FACT_RUNNING;
+    case MSG_KERNEL_TERMINATED:
+        return FACT_ENDED;
+    case MSG_KERNEL_ERROR:
+        return FACT_ERROR;
+    case MSG_KERNEL_CREATING:
+    case MSG_KERNEL_RESTARTING:
+    case MSG_KERNEL_TERMINATING:
+        break;
+    }
+    return FACT_CREATING;
+}
+
+/* Facts only move forward, whatever order reports come in. */
+static bool is_news(enum fact have, enum fact heard)
+{
+    return have == FACT_ABSENT || (heard > have && have < FACT_ENDED);
+}
+
+/* Copies of what is new of its texts; false if memory is short. */
+static bool take_texts(const struct kernel_entry *f, const struct msg_kernel_status *m,
+                       char **ret_alloc, char **ret_ports)
+{
+    bool is_new = m->alloc && (!f->alloc || strcmp(f->alloc, m->alloc) != 0);
+    char *alloc = is_new ? strdup(m->alloc) : NULL;
+    char *ports = m->service_ports ? strdup(m->service_ports) : NULL;
+
+    if ((is_new && !alloc) || (m->service_ports && !ports)) {
+        free(alloc);
+        free(ports);
+        return false;
+    }
+    *ret_alloc = alloc;
+    *ret_ports = ports;
+    return true;
+}
+
+/* Its agent says what the script wrote last. */
+static bool inventory_has_bootstrap_failed(const struct kernel_entry *f)
+{
+    return f->fact == FACT_ENDED && f->reason && strcmp(f->reason, REASON_BOOTSTRAP_FAILED) == 0;
+}
+
+static void take_fact(struct core *core, struct agent_entry *a, struct session_entry *l,
+                      size_t rank, const struct msg_kernel_status *m)
+{
+    struct kernel_entry *f = &l->kernels[rank];
+    enum fact heard = fact_of(m->state);
+    char *alloc, *ports;
+
+    if (!is_news(f->fact, heard) || !take_texts(f, m, &alloc, &ports))
+        return; /* if memory is short, its next report counts */
+    f->fact = heard;
+    if (alloc) {
+        free(f->alloc);
+        f->alloc = alloc;
+        a->devices_stale = true;
+        if (agent_devices_are_known(a))
+            sched_sync_mark_session(l);
+    }
+    if (ports) {
+        free(f->service_ports);
+        f->service_ports = ports;
+    }
+    if (heard == FACT_ENDED) {
+        f->has_exit = m->has_exit;
+        f->exit_code = (int)m->exit_code;
+        f->reason = inventory_known_reason(m->reason);
+    }
+    if (heard == FACT_ERROR || inventory_has_bootstrap_failed(f)) {
+        free(f->error);
+        f->error = rejection_json(a->a.id, m);
+    }
+    if (heard == FACT_ERROR) {
+        f->error_is_transient = inventory_is_transient_error(m->error_kind);
+        f->error_is_image = m->error_kind && strncmp(m->error_kind, "image-", 6) == 0;
+    }
+    session_entry_touch(core, l);
+    AQ_FAULT("core.status.received");
+}
+
+/* Not ours, or not any more: it must end, and when it has, its directory may go. */
+static void inventory_end_orphan(struct core *core, struct agent_entry *a,
+                                 const struct msg_kernel_status *m)
+{
+    if (m->state == MSG_KERNEL_TERMINATED || m->state == MSG_KERNEL_ERROR)
+        agent_command_forget(core, a->a.id, &m->kernel_id, m->attempt);
+    else
+        agent_command_end_orphan(core, a->a.id, &m->kernel_id, m->attempt);
+}
+
+static void handle_kernel(struct core *core, struct agent_entry *a,
+                          const struct msg_kernel_status *m)
+{
+    struct session_entry *l = session_entry_find(core, &m->session_id);
+    struct kernel *k = NULL;
+
+    for (size_t i = 0; l && i < l->s.kernel_count; i++)
+        if (uuid_equals(&l->s.kernels[i].id, &m->kernel_id))
+            k = &l->s.kernels[i];
+    if (!k || !kernel_is_holding(k->status) || !k->agent_id || strcmp(k->agent_id, a->a.id) != 0
+        || m->attempt > k->attempt) {
+        inventory_end_orphan(core, a, m);
+        return;
+    }
+    l->kernels[k->rank].heartbeat = a->heartbeat;
+    if (m->attempt == k->attempt) {
+        limit_violation_take(core, a, l, k->rank, m->limit_violation);
+        resize_take(core, a, l, k->rank, m);
+        take_fact(core, a, l, k->rank, m);
+    } else {
+        session_entry_touch(core, l); /* the command to restart may have been lost */
+    }
+}
+
+static void find_absent(struct core *core, struct agent_entry *a)
+{
+    LIST_FOREACH(link, &a->kernels) {
+        struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
+
+        if (f->heartbeat == a->heartbeat || f->fact == FACT_ENDED || f->fact == FACT_ERROR)
+            continue;
+        f->fact = FACT_ABSENT;
+        session_entry_touch(core, f->entry);
+    }
+}
+
+/* ---- the link's callbacks ---- */
+
+static void handle_heartbeat(struct core *core, struct agent_entry *a,
+                             const struct msg_heartbeat *m)
+{
+    bool first = !a->is_synced;
+
+    a->is_synced = true;
+    a->heartbeat++;
+    for (size_t i = 0; i < m->kernel_count; i++)
+        handle_kernel(core, a, &m->kernels[i]);
+    find_absent(core, a);
+    registration_update(core, a, m);
+    if (a->a.status == AGENT_LOST)
+        registration_save(core, a); /* it was silent, but its connection has lasted */
+    else if (a->is_unsaved)
+        registration_save(core, a);
+    if (first) {
+        agent_entry_touch_sessions(core, a); /* commands may not have reached it */
+        sched_sync_mark_agent(core, a);
+        agent_command_drain(core, a->a.id, a->is_known && !a->a.schedulable);
+        queue_agent_changed(
+            core, resource_group_entry_get(core, a->a.resource_group ? a->a.resource_group : ""));
+    }
+    AQ_FAULT("core.heartbeat.handled");
+}
+
+static int inventory_on_hello(void *data, const struct msg_hello *hello,
+                              struct msg_welcome *welcome, int64_t *retry_usec,
+                              struct aq_error *err)
+{
+    struct core *core = data;
+    struct agent_entry *a;
+    int r = agent_id_check(hello->agent_id, err);
+
+    if (r < 0)
+        return r;
+    *retry_usec = 10 * USEC_PER_SEC; /* an administrator can repair what follows */
+    a = agent_entry_try_add(core, hello->agent_id);
+    if ((r = a ? registration_take(core, a, hello, err) : aq_fail_oom(err)) < 0) {
+        log_warning("agent '%s' is refused: %s", hello->agent_id, err->text);
+        return r;
+    }
+    welcome->heartbeat_usec = core->conf.heartbeat_usec;
+    return 0;
+}
+
+static void inventory_on_connected(void *data, const char *agent_id, const struct uuid *incarnation)
+{
+    struct core *core = data;
+    struct agent_entry *a = agent_entry_add(core, agent_id);
+
+    /* What was sent to a former process never arrives any more. */
+    if (!uuid_equals(&a->incarnation, incarnation))
+        LIST_FOREACH(link, &a->kernels) {
+            struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
+
+            f->sent_usec = 0;
+            f->destroy_sent = f->kill_sent = false;
+        }
+    a->incarnation = *incarnation;
+    a->is_connected = true;
+    a->is_synced = false;
+    sched_sync_mark_agent(core, a);
+    a->heard_usec = clock_monotonic_usec();
+    log_info("agent '%s' is connected", agent_id);
+    registration_save(core, a);
+}
+
+static void inventory_on_message(void *data, const char *agent_id, const struct message *msg)
+{
+    struct core *core = data;
+    struct agent_entry *a = agent_entry_add(core, agent_id);
+
+    a->heard_usec = clock_monotonic_usec();
+    a->a.last_seen_usec = a->heard_usec;
+    if (msg->type == MSG_HEARTBEAT)
+        handle_heartbeat(core, a, &msg->heartbeat);
+    else if (msg->type == MSG_KERNEL_STATUS)
+        handle_kernel(core, a, &msg->kernel_status);
+    else if (msg->type == MSG_IMAGE_STATUS)
+        images_take_status(core, a, &msg->image_status);
+    else if (msg->type == MSG_IMAGE_LIST)
+        images_take_list(core, a, &msg->image_list);
+    else if (msg->type == MSG_STATISTICS)
+        statistics_take(core, a, &msg->statistics);
+}
+
+static void inventory_on_disconnected(void *data, const char *agent_id,
+                                      const struct uuid *incarnation, bool orderly, const char *why)
+{
+    struct agent_entry *a = agent_entry_find(data, agent_id);
+
+    if (!a || !uuid_equals(&a->incarnation, incarnation))
+        return;
+    a->is_connected = a->is_synced = false;
+    images_fail_jobs(data, a);
+    resize_lost(data, a);
+    sched_sync_mark_agent(data, a);
+    queue_agent_closed(data, a);
+    log_info("agent '%s' %s: %s", agent_id, orderly ? "has left" : "is disconnected", why);
+}
+
+const struct link_server_ops inventory_link_ops = {
+    .on_hello = inventory_on_hello,
+    .on_connected = inventory_on_connected,
+    .on_message = inventory_on_message,
+    .on_disconnected = inventory_on_disconnected,
+    .on_join = join_request,
+};

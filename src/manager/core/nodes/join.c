@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* join.c - how agents come and go for good: tokens, certificates, removal
+ *
+ * What the store must remember is durable before anybody hears of it: a token
+ * before it is shown, its use before the certificate leaves, a revocation
+ * before the answer.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "link/pki.h"
+#include "store/token.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/nodes/join.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/state.h"
+
+#define DAY_USEC (24 * 3600 * USEC_PER_SEC)
+
+/* The store has the hash as bytes. */
+static void hash_secret(const char *secret, unsigned char hash[TOKEN_HASH_SIZE])
+{
+    char text[PKI_HASH_TEXT_MAX];
+    unsigned byte;
+
+    pki_token_hash(secret, text);
+    for (size_t i = 0; i < TOKEN_HASH_SIZE; i++) {
+        (void)sscanf(text + 2 * i, "%2x", &byte);
+        hash[i] = (unsigned char)byte;
+    }
+}
+
+/* ---- tokens ---- */
+
+struct token_making {
+    struct core *core;
+    unsigned char hash[TOKEN_HASH_SIZE];
+    char agent_id[AGENT_ID_MAX + 1]; /* "" = any */
+    int64_t expires_usec;
+    char text[PKI_TOKEN_MAX];
+    core_token_fn done;
+    void *data;
+    struct aq_error err;
+};
+
+static int write_token(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct token_making *t = data;
+
+    return token_create(tx, t->hash, t->agent_id[0] ? t->agent_id : NULL, clock_realtime_usec(),
+                        t->expires_usec, err);
+}
+
+static void on_token(void *data, int r, const struct aq_error *err)
+{
+    struct token_making *t = data;
+
+    AQ_FAULT("core.token.stored");
+    t->done(t->data, r, err, r < 0 ? NULL : t->text);
+    free(t);
+}
+
+static void token_oom(void (*done)(void), void *data, int r, const struct aq_error *err)
+{
+    ((core_token_fn)done)(data, r, err, NULL);
+}
+
+void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec, core_token_fn done,
+                     void *data)
+{
+    struct token_making *t = calloc(1, sizeof(*t));
+    struct pki_token token;
+    char secret[PKI_SECRET_TEXT_MAX];
+    int r = 0;
+
+    if (!t) {
+        core_defer_oom(core, token_oom, (void (*)(void))done, data);
+        return;
+    }
+    *t = (struct token_making){ .core = core, .done = done, .data = data };
+    if (agent_id && (r = agent_id_check(agent_id, &t->err)) == 0)
+        memcpy(t->agent_id, agent_id, strlen(agent_id) + 1);
+    if (r == 0 && !core->ca)
+        r = aq_fail(&t->err, ENOTSUP, "this manager listens to no agents");
+    if (r == 0 && (ttl_usec <= 0 || ttl_usec > 30 * DAY_USEC))
+        r = aq_fail_field(&t->err, EINVAL, "ttl", "a token lives for up to 30 days");
+    if (r == 0) {
+        t->expires_usec = clock_realtime_usec() + ttl_usec;
+        token = pki_token_new(core->ca, t->expires_usec);
+        pki_token_format(&token, t->text);
+        hash_secret(pki_token_secret(&token, secret), t->hash);
+        explicit_bzero(secret, sizeof(secret));
+        explicit_bzero(&token, sizeof(token));
+        if ((r = store_write(core->store, write_token, on_token, t)) < 0)
+            (void)aq_fail_oom(&t->err);
+    }
+    if (r < 0)
+        core_defer(core, on_token, t, r, &t->err);
+}
+
+/* ---- joining ---- */
+
+struct joining {
+    struct link_join *join;
+    unsigned char hash[TOKEN_HASH_SIZE];
+    char *cert;
+    struct agent_cert row;
+};
+
+static void joining_free(struct joining *j)
+{
+    if (j)
+        free(j->cert);
+    free(j);
+}
+
+static int write_join(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct joining *j = data;
+    int r = token_use(tx, j->hash, j->row.agent_id, j->row.issued_usec, err);
+
+    return r < 0 ? r : cert_save(tx, &j->row, err);
+}
+
+static void on_join_written(void *data, int r, const struct aq_error *err)
+{
+    struct joining *j = data;
+
+    AQ_FAULT("core.join.stored");
+    if (r == 0) {
+        log_info("agent '%s' has joined (certificate %s)", j->row.agent_id, j->row.serial);
+        link_join_accept(j->join, j->cert);
+    } else {
+        log_warning("agent '%s' may not join: %s", j->row.agent_id, err->text);
+        link_join_refuse(j->join, r == -EACCES ? "token" : "refused", err->text);
+    }
+    joining_free(j);
+}
+
+static int issue(struct core *core, struct joining *j, const struct msg_join *msg,
+                 struct aq_error *err)
+{
+    int r = agent_id_check(msg->agent_id, err);
+
+    if (r == 0)
+        r = pki_issue_agent(core->ca, msg->csr, msg->agent_id, PKI_AGENT_DAYS, &j->cert,
+                            j->row.serial, err);
+    if (r < 0)
+        return r;
+    hash_secret(msg->secret, j->hash);
+    memcpy(j->row.agent_id, msg->agent_id, strlen(msg->agent_id) + 1);
+    j->row.issued_usec = clock_realtime_usec();
+    j->row.expires_usec = j->row.issued_usec + PKI_AGENT_DAYS * DAY_USEC;
+    return 0;
+}
+
+void join_request(void *data, struct link_join *join, const struct msg_join *msg)
+{
+    struct core *core = data;
+    struct joining *j = calloc(1, sizeof(*j));
+    struct aq_error err = { .text = "the manager's memory is short" };
+    int r = j ? issue(core, j, msg, &err) : -ENOMEM;
+
+    AQ_FAULT("core.join.asked");
+    if (r == 0) {
+        j->join = join;
+        r = store_write(core->store, write_join, on_join_written, j);
+    }
+    if (r < 0) {
+        link_join_refuse(join, "refused", err.text);
+        joining_free(j);
+    }
+}
+
+/* ---- revocation and removal ---- */
+
+struct revocation {
+    struct core *core;
+    char agent_id[AGENT_ID_MAX + 1];
+    bool and_remove;
+    char (*serials)[CERT_SERIAL_MAX];
+    size_t count, cap;
+    core_done_fn done;
+    void *data;
+};
+
+static int note_serial(void *data, const struct agent_cert *cert)
+{
+    struct revocation *v = data;
+
+    if (strcmp(cert->agent_id, v->agent_id) != 0)
+        return 0;
+    if (!vec_grow(&v->serials, &v->cap, v->count + 1, sizeof(*v->serials)))
+        return -ENOMEM;
+    memcpy(v->serials[v->count++], cert->serial, CERT_SERIAL_MAX);
+    return 0;
+}
+
+static int write_revocation(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct revocation *v = data;
+    int64_t now = clock_realtime_usec();
+    int r = cert_revoke_agent(tx, v->agent_id, now, err);
+
+    return r < 0 ? r : cert_list_revoked(tx, now, note_serial, v, err);
+}
+
+static void finish_revocation(void *data, int r, const struct aq_error *err)
+{
+    struct revocation *v = data;
+
+    v->done(v->data, r, err);
+    free(v->serials);
+    free(v);
+}
+
+static void remove_row(struct revocation *v)
+{
+    struct core *core = v->core;
+    struct event_batch *batch = event_batch_new();
+    struct event *e = batch ? event_batch_add(batch, EVENT_AGENT_REMOVED, clock_realtime_usec())
+                            : NULL;
+    struct aq_error err;
+
+    if (!e) {
+        event_batch_free(batch);
+        core_defer(core, finish_revocation, v, aq_fail_oom(&err), &err);
+        return;
+    }
+    memcpy(e->agent_status.id, v->agent_id, sizeof(v->agent_id));
+    e->agent_status.to = AGENT_TERMINATED;
+    e->agent_status.reason = REASON_USER_REQUESTED;
+    proposal_commit_command(core, batch, finish_revocation, v);
+}
+
+static void on_revoked(void *data, int r, const struct aq_error *err)
+{
+    struct revocation *v = data;
+    struct agent_entry *a = agent_entry_find(v->core, v->agent_id);
+    struct aq_error e = err ? *err : (struct aq_error){ 0 };
+
+    AQ_FAULT("core.revoke.stored");
+    for (size_t i = 0; i < v->count && r == 0 && v->core->ca; i++)
+        r = pki_revoke(v->core->ca, v->serials[i], &e);
+    AQ_FAULT("core.revoke.published");
+    if (v->core->link)
+        link_server_drop(v->core->link, v->agent_id, "the certificate is revoked");
+    if (a)
+        a->is_connected = a->is_synced = false;
+    if (r == 0 && v->and_remove)
+        remove_row(v);
+    else
+        finish_revocation(v, r, &e);
+}
+
+static void begin_revocation(struct core *core, const char *id, bool and_remove, core_done_fn done,
+                             void *data)
+{
+    struct agent_entry *a = agent_entry_find(core, id);
+    struct revocation *v = calloc(1, sizeof(*v));
+    struct aq_error err;
+    int r = 0;
+
+    if (!v) {
+        core_defer(core, done, data, aq_fail_oom(&err), &err);
+        return;
+    }
+    *v = (struct revocation){ .core = core, .and_remove = and_remove, .done = done, .data = data };
+    if (agent_id_check(id, NULL) < 0 || (and_remove && (!a || !a->is_known)))
+        r = aq_fail(&err, ENOENT, "there is no agent '%.64s'", id);
+    else if (and_remove && !list_is_empty(&a->kernels))
+        r = aq_fail(&err, EBUSY, "%u kernels are on agent '%s'; drain it and end them first",
+                    (unsigned)a->kernel_count, id);
+    else
+        memcpy(v->agent_id, id, strlen(id) + 1);
+    if (r == 0 && (r = store_write(core->store, write_revocation, on_revoked, v)) < 0)
+        (void)aq_fail_oom(&err);
+    if (r < 0)
+        core_defer(core, finish_revocation, v, r, &err);
+}
+
+void core_revoke_agent(struct core *core, const char *id, core_done_fn done, void *data)
+{
+    begin_revocation(core, id, false, done, data);
+}
+
+void core_remove_agent(struct core *core, const char *id, core_done_fn done, void *data)
+{
+    begin_revocation(core, id, true, done, data);
+}

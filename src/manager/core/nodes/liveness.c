@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* liveness.c - agents that have been silent for too long are LOST */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/nodes/liveness.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/state.h"
+
+/* A tick this late means that this process slept: nobody was silent then. */
+#define TICK_LATE_USEC (3 * USEC_PER_SEC)
+
+static void liveness_on_lost_saved(void *data, int r, const struct aq_error *err)
+{
+    (void)data;
+    if (r < 0)
+        log_warning("an agent's loss could not be recorded, trying again: %s", err->text);
+}
+
+static void liveness_lose(struct core *core, struct agent_entry *a)
+{
+    struct event_batch *batch;
+    struct event *e;
+
+    log_warning("agent '%s' is lost: not heard from for %lld s", a->a.id,
+                (long long)(core->conf.agent_timeout_usec / USEC_PER_SEC));
+    batch = event_batch_new();
+    e = batch ? event_batch_add(batch, EVENT_AGENT_STATUS, clock_realtime_usec()) : NULL;
+    if (!e) {
+        event_batch_free(batch);
+        return;
+    }
+    memcpy(e->agent_status.id, a->a.id, sizeof(a->a.id));
+    e->agent_status.to = AGENT_LOST;
+    e->agent_status.reason = REASON_AGENT_LOST;
+    a->heard_usec = core->ticked_usec; /* once per timeout, should the store refuse it */
+    proposal_commit_command(core, batch, liveness_on_lost_saved, NULL);
+    AQ_FAULT("core.agent.lost.proposed");
+}
+
+static void liveness_check(struct core *core, struct agent_entry *a, int64_t now)
+{
+    const struct resource_group_entry *g = a->a.resource_group ? resource_group_entry_find(
+                                               core, a->a.resource_group)
+                                                               : NULL;
+    int64_t grace = g ? g->g.agent_loss_grace_usec : 0;
+
+    if (!a->is_known)
+        return;
+    if (a->a.status == AGENT_ALIVE && now - a->heard_usec >= core->conf.agent_timeout_usec)
+        liveness_lose(core, a);
+    if (a->a.status == AGENT_LOST && !a->loss_handled && now - a->lost_usec >= grace) {
+        a->loss_handled = true;
+        agent_entry_touch_sessions(core, a);
+    }
+}
+
+void liveness_tick(struct core *core, int64_t now)
+{
+    int64_t late = now - core->ticked_usec;
+
+    core->ticked_usec = now;
+    for (size_t i = 0; i < core->agent_count; i++) {
+        struct agent_entry *a = core->agents_sorted[i];
+
+        if (late > TICK_LATE_USEC)
+            a->heard_usec += late;
+        liveness_check(core, a, now);
+    }
+}

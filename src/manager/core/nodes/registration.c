@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* registration.c - the rows of agents: what they offer, and whether it is taken
+ *
+ * One save of an agent is under way at a time. It is put together from the
+ * row in memory, what the agent said last and what an administrator set,
+ * so that neither undoes the other.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/json_load.h"
+#include "base/log.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/nodes/registration.h"
+#include "manager/core/session/agent_command.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/state.h"
+
+struct drain {
+    struct list link; /* agent_entry.drains, .draining while it is saved */
+    bool on;
+    char *reason;
+    core_done_fn done;
+    void *data;
+};
+
+/* "cpu": ["count", "4"]. With a batch, a slot that is new becomes known by it. */
+static int registration_read_slot(const char *name, const json_t *pair,
+                                  const struct slot_types *types, struct slots *ret,
+                                  struct event_batch *batch, struct aq_error *err)
+{
+    const char *type_text = json_string_value(json_array_get(pair, 0));
+    const char *amount_text = json_string_value(json_array_get(pair, 1));
+    const char *interned;
+    enum slot_type type, known;
+    bool is_new;
+    int64_t amount;
+    struct event *e;
+    int r;
+
+    errno = 0;
+    if (!(interned = slot_name_intern(name, strlen(name))) && errno == ENOMEM)
+        return aq_fail_oom(err);
+    if (!interned || !type_text || !amount_text || slot_type_parse(type_text, &type) < 0)
+        return aq_fail_field(err, EINVAL, name, "a slot must be [\"type\", \"amount\"]");
+    is_new = slot_types_find(types, interned, &known) < 0;
+    if (!is_new && known != type)
+        return aq_fail_field(err, EINVAL, name,
+                             "slot '%s' is a %s in this cluster, not a %s; "
+                             "rename it in the agent's configuration",
+                             name, slot_type_name(known), type_text);
+    r = slot_amount_parse(amount_text, strlen(amount_text), type, false, interned, &amount, err);
+    if (r < 0)
+        return r;
+    if (slots_set(ret, interned, amount) < 0)
+        return aq_fail_oom(err);
+    if (!batch || !is_new)
+        return 0;
+    if (!(e = event_batch_add(batch, EVENT_SLOT_TYPE_KNOWN, clock_realtime_usec())))
+        return aq_fail_oom(err);
+    e->slot_type.name = interned;
+    e->slot_type.type = type;
+    return 0;
+}
+
+/* An object of slots; see registration_read_slot(). */
+static int registration_read_slots(const char *text, struct slots *ret, struct event_batch *batch,
+                                   const struct slot_types *types, struct aq_error *err)
+{
+    json_t *all, *pair;
+    const char *name;
+    int r = 0;
+
+    errno = 0;
+    all = json_load_string(text, JSON_REJECT_DUPLICATES);
+    if (!all && errno == ENOMEM)
+        return aq_fail_oom(err);
+    if (!json_is_object(all))
+        r = aq_fail_field(err, EINVAL, "slots", "not a JSON object");
+    json_object_foreach(all, name, pair)
+        if (r == 0)
+            r = registration_read_slot(name, pair, types, ret, batch, err);
+    json_decref(all);
+    return r;
+}
+
+static bool registration_same_texts(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool registration_is_same(const struct agent *a, const struct agent *b)
+{
+    return strcmp(a->id, b->id) == 0 && a->status == b->status
+           && uuid_equals(&a->incarnation, &b->incarnation)
+           && registration_same_texts(a->resource_group, b->resource_group)
+           && registration_same_texts(a->architecture, b->architecture)
+           && registration_same_texts(a->version, b->version)
+           && registration_same_texts(a->addr, b->addr)
+           && registration_same_texts(a->region, b->region) && a->schedulable == b->schedulable
+           && registration_same_texts(a->drain_reason, b->drain_reason)
+           && slots_eq(&a->available, &b->available)
+           && registration_same_texts(a->devices, b->devices)
+           && a->first_contact_usec == b->first_contact_usec
+           && a->status_changed_usec == b->status_changed_usec && a->lost_usec == b->lost_usec;
+}
+
+static int registration_set_text(char **to, const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+
+    if (text && !copy)
+        return -ENOMEM;
+    free(*to);
+    *to = copy;
+    return 0;
+}
+
+/* Copy what 'from' says about the agent itself. */
+static int copy_offer(struct agent *to, const struct agent *from)
+{
+    to->incarnation = from->incarnation;
+    return registration_set_text(&to->resource_group, from->resource_group) < 0
+                   || registration_set_text(&to->architecture, from->architecture) < 0
+                   || registration_set_text(&to->version, from->version) < 0
+                   || registration_set_text(&to->addr, from->addr) < 0
+                   || registration_set_text(&to->region, from->region) < 0
+                   || registration_set_text(&to->devices, from->devices) < 0
+               ? -ENOMEM
+               : 0;
+}
+
+/* ---- the next row ---- */
+
+static int begin_row(const struct agent_entry *a, int64_t now, struct agent *ret)
+{
+    memcpy(ret->id, a->a.id, sizeof(ret->id));
+    ret->status = a->is_known ? a->a.status : AGENT_ALIVE;
+    ret->schedulable = a->is_known ? a->a.schedulable : true;
+    ret->first_contact_usec = a->is_known ? a->a.first_contact_usec : now;
+    ret->status_changed_usec = a->is_known ? a->a.status_changed_usec : now;
+    ret->lost_usec = a->a.lost_usec;
+    if (registration_set_text(&ret->drain_reason, a->a.drain_reason) < 0
+        || slots_copy(&ret->available, &a->a.available) < 0)
+        return -ENOMEM;
+    return copy_offer(ret, &a->a);
+}
+
+static int add_offer(struct core *core, const struct agent_entry *a, int64_t now,
+                     struct event_batch *batch, struct agent *ret, struct aq_error *err)
+{
+    if (!a->has_registration || !a->is_connected)
+        return 0;
+    if (ret->status != AGENT_ALIVE) {
+        ret->status = AGENT_ALIVE;
+        ret->status_changed_usec = now;
+        ret->lost_usec = 0;
+    }
+    slots_done(&ret->available);
+    ret->available = (struct slots){ 0 };
+    if (copy_offer(ret, &a->registration) < 0)
+        return -ENOMEM;
+    return registration_read_slots(a->slots_text, &ret->available, batch, core->types, err);
+}
+
+static int add_drains(const struct agent_entry *a, struct agent *ret)
+{
+    LIST_FOREACH(link, &a->drains) {
+        const struct drain *d = LIST_ENTRY(link, struct drain, link);
+
+        ret->schedulable = !d->on;
+        if (registration_set_text(&ret->drain_reason, d->on ? d->reason : NULL) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int make_row(struct core *core, const struct agent_entry *a, struct event_batch *batch,
+                    struct agent *ret, struct aq_error *err)
+{
+    int64_t now = clock_realtime_usec();
+    int r = begin_row(a, now, ret);
+
+    if (r == 0)
+        r = add_offer(core, a, now, batch, ret, err);
+    return r < 0 ? r : add_drains(a, ret);
+}
+
+/* ---- saving ---- */
+
+void registration_finish_drains(struct core *core, struct list *drains, int r)
+{
+    struct aq_error err = { .code = -r, .text = "the agent's row could not be written; try again" };
+
+    if (r == -ENOMEM)
+        (void)aq_fail_oom(&err);
+    while (!list_is_empty(drains)) {
+        struct drain *d = LIST_ENTRY(drains->next, struct drain, link);
+
+        list_remove(&d->link);
+        core_defer(core, d->done, d->data, r, &err);
+        free(d->reason);
+        free(d);
+    }
+}
+
+struct offer_saving {
+    struct core *core;
+    char agent_id[AGENT_ID_MAX + 1];
+};
+
+static void registration_on_saved(void *data, int r, const struct aq_error *err)
+{
+    struct offer_saving *s = data;
+    struct agent_entry *a = agent_entry_find(s->core, s->agent_id);
+
+    if (r < 0)
+        log_warning("agent '%s' could not be recorded: %s", s->agent_id, err->text);
+    if (a) {
+        a->is_saving = false;
+        a->is_unsaved = r < 0;
+        registration_finish_drains(s->core, &a->draining, r);
+        if (r == 0) {
+            agent_command_drain(s->core, s->agent_id, !a->a.schedulable);
+            registration_save(s->core, a);
+        }
+    }
+    free(s);
+}
+
+/* Propose the row; -EALREADY if it is up to date. */
+static int propose_row(struct core *core, struct agent_entry *a, struct aq_error *err)
+{
+    struct event_batch *batch = event_batch_new();
+    struct offer_saving *s = calloc(1, sizeof(*s));
+    struct agent row = { 0 };
+    struct event *e = NULL;
+    int r = batch && s ? make_row(core, a, batch, &row, err) : -ENOMEM;
+
+    if (r == 0 && a->is_known && registration_is_same(&row, &a->a))
+        r = -EALREADY;
+    if (r == 0 && !(e = event_batch_add(batch, EVENT_AGENT_SAVED, clock_realtime_usec())))
+        r = -ENOMEM;
+    if (r < 0) {
+        agent_done(&row);
+        event_batch_free(batch);
+        free(s);
+        return r;
+    }
+    e->agent = row;
+    s->core = core;
+    memcpy(s->agent_id, a->a.id, sizeof(s->agent_id));
+    AQ_FAULT("core.agent.save.proposed");
+    proposal_commit_command(core, batch, registration_on_saved, s);
+    return 0;
+}
+
+void registration_save(struct core *core, struct agent_entry *a)
+{
+    struct aq_error err = { .text = "out of memory" };
+    int r;
+
+    if (a->is_saving)
+        return;
+    a->is_unsaved = false;
+    if ((r = propose_row(core, a, &err)) < 0) {
+        a->is_unsaved = r == -ENOMEM;
+        if (r != -EALREADY)
+            log_warning("agent '%s' cannot be recorded: %s", a->a.id, err.text);
+        registration_finish_drains(core, &a->drains, r == -EALREADY ? 0 : r);
+        return;
+    }
+    a->is_saving = true;
+    while (!list_is_empty(&a->drains)) {
+        struct list *link = a->drains.next;
+
+        list_remove(link);
+        list_add(&a->draining, link);
+    }
+}
+
+/* ---- what the agent says ---- */
+
+int registration_take(struct core *core, struct agent_entry *a, const struct msg_hello *hello,
+                      struct aq_error *err)
+{
+    const char *group = hello->resource_group ? hello->resource_group
+                        : a->is_known         ? a->a.resource_group
+                                              : "default";
+    struct agent offer = {
+        .incarnation = hello->incarnation,
+        .resource_group = (char *)(uintptr_t)group,
+        .architecture = (char *)(uintptr_t)hello->architecture,
+        .version = (char *)(uintptr_t)hello->version,
+        .addr = (char *)(uintptr_t)hello->addr,
+        .region = (char *)(uintptr_t)hello->region,
+        .devices = (char *)(uintptr_t)hello->devices,
+    };
+    struct slots slots = { 0 };
+    int r;
+
+    if (!core_find_resource_group(core, group))
+        return aq_fail_field(err, ENOENT, "resource_group",
+                             "there is no resource group '%s'; make "
+                             "it, or configure the agent for another",
+                             group);
+    r = registration_read_slots(hello->slots ? hello->slots : "{}", &slots, NULL, core->types, err);
+    slots_done(&slots);
+    if (r < 0)
+        return r;
+    if (copy_offer(&a->registration, &offer) < 0
+        || registration_set_text(&a->slots_text, hello->slots ? hello->slots : "{}") < 0
+        || registration_set_text(&a->runtime, hello->runtime) < 0
+        || registration_set_text(&a->runtime_notes, hello->runtime_notes) < 0
+        || registration_set_text(&a->plugins, hello->plugins) < 0)
+        return aq_fail_oom(err);
+    a->has_registration = true;
+    return 0;
+}
+
+void registration_update(struct core *core, struct agent_entry *a, const struct msg_heartbeat *m)
+{
+    struct slots slots = { 0 };
+    struct aq_error err;
+    bool has_slots = m->slots && !registration_same_texts(a->slots_text, m->slots);
+    bool has_devices = m->devices && !registration_same_texts(a->registration.devices, m->devices);
+
+    if (m->plugins)
+        (void)registration_set_text(&a->plugins, m->plugins); /* only shown */
+    if (!a->has_registration || (!has_slots && !has_devices))
+        return;
+    if (has_slots && registration_read_slots(m->slots, &slots, NULL, core->types, &err) < 0)
+        log_warning("agent '%s' offers what cannot be used: %s", a->a.id, err.text);
+    else if ((!has_slots || registration_set_text(&a->slots_text, m->slots) == 0)
+             && (!has_devices || registration_set_text(&a->registration.devices, m->devices) == 0))
+        registration_save(core, a);
+    slots_done(&slots);
+}
+
+void core_drain_agent(struct core *core, const char *id, bool on, const char *reason,
+                      core_done_fn done, void *data)
+{
+    struct agent_entry *a = agent_entry_find(core, id);
+    struct drain *d = NULL;
+    struct aq_error err;
+
+    if (!a || !a->is_known) {
+        core_defer(core, done, data, aq_fail(&err, ENOENT, "there is no agent '%s'", id), &err);
+        return;
+    }
+    if (!(d = calloc(1, sizeof(*d))) || registration_set_text(&d->reason, reason) < 0) {
+        free(d);
+        core_defer(core, done, data, aq_fail_oom(&err), &err);
+        return;
+    }
+    d->on = on;
+    d->done = done;
+    d->data = data;
+    list_add(&a->drains, &d->link);
+    registration_save(core, a);
+}

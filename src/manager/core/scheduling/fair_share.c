@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fair_share.c - see fair_share.h */
+#include "manager/core/scheduling/fair_share.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "manager/core/scheduling/fair_share_settings.h"
+#include "sched/fair.h"
+#include "store/query.h"
+#include "manager/core/scheduling/queue.h"
+#include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+#define REFRESH_USEC (60 * USEC_PER_SEC)
+#define AUDIT_DAYS 7
+
+/* ---- a group's usage ---- */
+
+struct fair_share {
+    int64_t since_usec; /* wall: 'past' ends and 'recent' begins */
+    struct map past, recent;
+    bool is_ready;
+    int64_t told_usec;                  /* monotonic; 0 = never */
+    struct usage_ledger_holder *owners; /* by number of the group's scheduler; names are ours */
+    size_t owner_count, owner_cap, owners_told;
+};
+
+void fair_share_free(struct fair_share *u)
+{
+    if (!u)
+        return;
+    usage_ledger_done(&u->past);
+    usage_ledger_done(&u->recent);
+    for (size_t i = 0; i < u->owner_count; i++)
+        free((char *)(uintptr_t)u->owners[i].domain);
+    free(u->owners);
+    free(u);
+}
+
+static struct usage_ledger_holder holder_of(const struct session_entry *l)
+{
+    return (struct usage_ledger_holder){ l->resource_group->g.name, l->s.domain ? l->s.domain : "",
+                                         l->s.project_id, l->s.user_id };
+}
+
+static struct usage_ledger_holder holder_of_row(const struct store_usage *row)
+{
+    return (struct usage_ledger_holder){ row->resource_group, row->domain ? row->domain : "",
+                                         row->project, row->user };
+}
+
+static int fair_share_add_kernel(struct map *ledger, const struct session_entry *l, size_t rank,
+                                 int64_t from_usec, int64_t until_usec)
+{
+    const struct slots *held = &l->s.kernels[rank].requested;
+    struct usage_ledger_holder h = holder_of(l);
+
+    for (size_t i = 0; i < held->count; i++)
+        if (held->items[i].amount > 0
+            && usage_ledger_add(ledger, &h, false, held->items[i].name, held->items[i].amount,
+                                from_usec, until_usec)
+                   < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+void fair_share_add(struct session_entry *l, size_t rank, int64_t from_usec, int64_t until_usec)
+{
+    struct fair_share *u = l->resource_group->fair_share;
+
+    if (u
+        && fair_share_add_kernel(&u->recent, l, rank, AQ_MAX(from_usec, u->since_usec), until_usec)
+               < 0)
+        core_die("what a session used");
+}
+
+/* What runs, as if it ended now. */
+static int add_running(struct core *core, struct resource_group_entry *g, int64_t now_usec,
+                       struct map *ledger)
+{
+    LIST_FOREACH(link, &core->sessions) {
+        const struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
+
+        for (size_t k = 0; l->resource_group == g && l->is_in_usage && k < l->s.kernel_count; k++)
+            if (!list_is_empty(&l->kernels[k].agent_link)
+                && fair_share_add_kernel(ledger, l, k,
+                                         AQ_MAX(l->kernels[k].held_usec, g->fair_share->since_usec),
+                                         now_usec)
+                       < 0)
+                return -ENOMEM;
+    }
+    return 0;
+}
+
+/* ---- the past ---- */
+
+struct reading {
+    struct core *core;
+    char *group;
+    int64_t until_usec;
+    struct map ledger;
+};
+
+static int take_past(void *data, const struct store_usage *row)
+{
+    struct reading *r = data;
+    struct usage_ledger_holder h = holder_of_row(row);
+    int64_t until = row->until_usec ? AQ_MIN(row->until_usec, r->until_usec) : r->until_usec;
+    int64_t from = AQ_MAX(row->from_usec,
+                          r->until_usec - FAIR_LOOKBACK_MAX_DAYS * USAGE_LEDGER_DAY_USEC);
+
+    if (!row->resource_group || strcmp(row->resource_group, r->group) != 0)
+        return 0;
+    return usage_ledger_add(&r->ledger, &h, false, row->slot, row->amount, from, until);
+}
+
+static int read_past(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct reading *r = data;
+
+    return store_read_usage(tx, r->until_usec - FAIR_LOOKBACK_MAX_DAYS * USAGE_LEDGER_DAY_USEC,
+                            take_past, r, err);
+}
+
+static void on_past(void *data, int result, const struct aq_error *err)
+{
+    struct reading *r = data;
+    struct resource_group_entry *g = resource_group_entry_find(r->core, r->group);
+
+    if (result < 0)
+        log_warning("what was used of resource group '%s' cannot be read: %s", r->group, err->text);
+    if (g && g->fair_share && !g->fair_share->is_ready
+        && g->fair_share->since_usec == r->until_usec) {
+        g->fair_share->past = r->ledger;
+        r->ledger = (struct map)MAP_INIT;
+        g->fair_share->is_ready = true;
+        sched_sync_invalidate(g); /* its owners are named from now on */
+        queue_capacity_freed(r->core, g);
+    }
+    usage_ledger_done(&r->ledger);
+    free(r->group);
+    free(r);
+}
+
+static int fair_share_begin(struct core *core, struct resource_group_entry *g)
+{
+    struct reading *r = calloc(1, sizeof(*r));
+
+    if (!(g->fair_share = calloc(1, sizeof(*g->fair_share))) || !r
+        || !(r->group = strdup(g->g.name))) {
+        free(r);
+        fair_share_free(AQ_TAKE(g->fair_share));
+        return -ENOMEM;
+    }
+    g->fair_share->since_usec = r->until_usec = clock_realtime_usec();
+    r->core = core;
+    /* behind every commit that was queued before: nothing is counted twice, or not at all */
+    if (store_write(core->store, read_past, on_past, r) == 0)
+        return 0;
+    free(r->group);
+    free(r);
+    fair_share_free(AQ_TAKE(g->fair_share));
+    return -ENOMEM;
+}
+
+bool fair_share_is_ready(struct core *core, struct resource_group_entry *g)
+{
+    if (g->scheduling.options.sequencer != &sched_fair_share) {
+        fair_share_free(AQ_TAKE(g->fair_share));
+        return true;
+    }
+    if (!g->fair_share && fair_share_begin(core, g) < 0)
+        log_error("out of memory for fair share");
+    return g->fair_share && g->fair_share->is_ready;
+}
+
+/* ---- factors ---- */
+
+struct fair_share_weighing {
+    struct fair_share_settings settings;
+    struct map running;
+    struct slots capacity;
+    int64_t today;
+    const struct fair_share *usage;
+};
+
+static int fair_share_weighing_begin(struct core *core, struct resource_group_entry *g,
+                                     struct fair_share_weighing *j)
+{
+    int64_t now = clock_realtime_usec();
+    int r;
+
+    *j = (struct fair_share_weighing){ .usage = g->fair_share,
+                                       .today = now / USAGE_LEDGER_DAY_USEC };
+    r = fair_share_settings_read(&g->g, &j->settings);
+    for (size_t i = 0; r == 0 && i < core->agent_count; i++) {
+        const struct agent *a = &core->agents_sorted[i]->a;
+
+        if (a->resource_group && strcmp(a->resource_group, g->g.name) == 0)
+            r = slots_add(&j->capacity, &a->available);
+    }
+    return r < 0 ? r : add_running(core, g, now, &j->running);
+}
+
+static void fair_share_weighing_done(struct fair_share_weighing *j)
+{
+    fair_share_settings_done(&j->settings);
+    usage_ledger_done(&j->running);
+    slots_done(&j->capacity);
+}
+
+/* Of one slot, over the books. */
+static double decayed(const struct fair_share_weighing *j,
+                      const struct usage_ledger_line *const *lines, const char *slot)
+{
+    struct fair_day days[2 * FAIR_LOOKBACK_MAX_DAYS];
+    size_t count = 0;
+
+    for (int b = 0; b < 3; b++)
+        for (size_t i = 0; lines[b] && i < lines[b]->count; i++) {
+            const struct usage_ledger_cell *c = &lines[b]->cells[i];
+            int64_t ago = j->today - c->day;
+
+            if (c->slot == slot && (double)ago < j->settings.lookback_days
+                && count < AQ_COUNT(days))
+                days[count++] = (struct fair_day){ (int)AQ_MAX(ago, 0), c->amount_sec };
+        }
+    return fair_decayed(days, count, j->settings.half_life_days);
+}
+
+/* The factor of a line, and the usage that it follows from. */
+static double fair_share_factor(const struct fair_share_weighing *j,
+                                const struct usage_ledger_holder *h, enum core_fair_level level,
+                                double *ret_usage, double *ret_weight)
+{
+    char key[USAGE_LEDGER_KEY_MAX];
+    size_t len = usage_ledger_key(h, level, false, key), count = 0;
+    const struct usage_ledger_line *lines[3] = { map_get(&j->usage->past, key, len),
+                                                 map_get(&j->usage->recent, key, len),
+                                                 map_get(&j->running, key, len) };
+    struct fair_slot slots[64];
+
+    for (size_t i = 0; i < j->capacity.count && count < AQ_COUNT(slots); i++) {
+        const struct slot *s = &j->capacity.items[i];
+
+        slots[count++] = (struct fair_slot){ decayed(j, lines, s->name), (double)s->amount,
+                                             fair_share_settings_slot_weight(&j->settings,
+                                                                             s->name) };
+    }
+    *ret_weight = fair_share_settings_weight(&j->settings, level, h);
+    *ret_usage = fair_usage(slots, count, j->settings.lookback_days);
+    return fair_factor(*ret_usage, *ret_weight);
+}
+
+int fair_share_name_owner(struct resource_group_entry *g, uint32_t number,
+                          const struct session_entry *l)
+{
+    struct fair_share *u = g->fair_share;
+    struct usage_ledger_holder h = holder_of(l);
+
+    if (!u)
+        return 0;
+    while (number < u->owner_count) { /* the scheduler was rebuilt */
+        free((char *)(uintptr_t)u->owners[--u->owner_count].domain);
+        u->owners_told = 0;
+    }
+    if (!vec_grow(&u->owners, &u->owner_cap, u->owner_count + 1, sizeof(*u->owners))
+        || !(h.domain = strdup(h.domain)))
+        return -ENOMEM;
+    u->owners[u->owner_count++] = h;
+    return 0;
+}
+
+int fair_share_push(struct core *core, struct resource_group_entry *g)
+{
+    struct fair_share *u = g->fair_share;
+    int64_t now = clock_monotonic_usec();
+    struct fair_share_weighing j;
+    int r;
+
+    if (!u
+        || (u->told_usec && u->owners_told == u->owner_count && now - u->told_usec < REFRESH_USEC))
+        return 0;
+    r = fair_share_weighing_begin(core, g, &j);
+    for (size_t i = 0; r == 0 && i < u->owner_count; i++) {
+        double factors[CORE_FAIR_LEVELS], usage, weight;
+
+        for (int level = 0; level < CORE_FAIR_LEVELS; level++)
+            factors[level] = fair_share_factor(&j, &u->owners[i], (enum core_fair_level)level,
+                                               &usage, &weight);
+        sched_set_factors(g->sched, (uint32_t)i, factors[CORE_FAIR_DOMAIN],
+                          factors[CORE_FAIR_PROJECT], factors[CORE_FAIR_USER]);
+    }
+    fair_share_weighing_done(&j);
+    u->told_usec = now;
+    u->owners_told = u->owner_count;
+    return r;
+}
+
+/* ---- shown ---- */
+
+struct fair_share_listing {
+    const struct fair_share_weighing *j;
+    struct map seen;
+    core_fair_fn visit;
+    void *data;
+};
+
+static int list_ledger(struct fair_share_listing *l, const struct map *ledger)
+{
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct usage_ledger_line *line = ledger->entries[i].value;
+        struct usage_ledger_holder h = { NULL, line->domain, line->project, line->user };
+        struct core_fair_row row = { .level = line->level,
+                                     .domain = line->domain,
+                                     .project = line->project,
+                                     .user = line->user };
+        char key[USAGE_LEDGER_KEY_MAX];
+        size_t len = usage_ledger_key(&h, line->level, false, key);
+
+        if (map_get(&l->seen, key, len))
+            continue;
+        if (map_set(&l->seen, key, len, l) < 0)
+            return -ENOMEM;
+        row.factor = fair_share_factor(l->j, &h, line->level, &row.usage, &row.weight);
+        l->visit(l->data, &row);
+    }
+    return 0;
+}
+
+int core_list_fair_share(struct core *core, const char *name, core_fair_fn visit, void *data,
+                         struct aq_error *err)
+{
+    struct resource_group_entry *g = resource_group_entry_find(core, name);
+    struct fair_share_listing l = { .visit = visit, .data = data };
+    struct fair_share_weighing j;
+    int r;
+
+    if (!g || !g->is_known)
+        return aq_fail(err, ENOENT, "there is no resource group '%s'", name);
+    if (g->scheduling.options.sequencer != &sched_fair_share)
+        return aq_fail_field(err, EINVAL, "scheduler",
+                             "resource group '%s' does not schedule by "
+                             "fair share; set its scheduler to fair-share",
+                             name);
+    if (!fair_share_is_ready(core, g))
+        return aq_fail(err, EAGAIN, "what was used of '%s' is still being read; ask again", name);
+    l.j = &j;
+    r = fair_share_weighing_begin(core, g, &j);
+    if (r == 0 && (r = list_ledger(&l, &j.running)) == 0
+        && (r = list_ledger(&l, &g->fair_share->recent)) == 0)
+        r = list_ledger(&l, &g->fair_share->past);
+    map_done(&l.seen);
+    fair_share_weighing_done(&j);
+    return r < 0 ? aq_fail_oom(err) : 0;
+}
+
+/* ---- audit ---- */
+
+struct fair_share_check {
+    int64_t until_usec;
+    struct map ledger;
+};
+
+static int take_check(void *data, const struct store_usage *row)
+{
+    struct fair_share_check *c = data;
+    struct usage_ledger_holder h = holder_of_row(row);
+    int64_t first_day = c->until_usec / USAGE_LEDGER_DAY_USEC - AUDIT_DAYS;
+    int64_t from = AQ_MAX(row->from_usec, first_day * USAGE_LEDGER_DAY_USEC);
+
+    return row->resource_group
+               ? usage_ledger_add(&c->ledger, &h, true, row->slot, row->amount, from,
+                                  row->until_usec ? row->until_usec : c->until_usec)
+               : 0;
+}
+
+int fair_share_check_read(struct store_tx *tx, int64_t until_usec, struct fair_share_check **ret,
+                          struct aq_error *err)
+{
+    struct fair_share_check *c = calloc(1, sizeof(*c));
+    int r;
+
+    if (!c)
+        return aq_fail_oom(err);
+    c->until_usec = until_usec;
+    r = store_read_usage(tx, until_usec - (AUDIT_DAYS + 1) * USAGE_LEDGER_DAY_USEC, take_check, c,
+                         err);
+    if (r < 0) {
+        fair_share_check_free(c);
+        return r;
+    }
+    *ret = c;
+    return 0;
+}
+
+void fair_share_check_free(struct fair_share_check *check)
+{
+    if (check)
+        usage_ledger_done(&check->ledger);
+    free(check);
+}
+
+/* The undecayed sum since a day, of all slots. */
+static double total(const struct usage_ledger_line *line, int64_t day)
+{
+    double sum = 0;
+
+    for (size_t i = 0; line && i < line->count; i++)
+        sum += line->cells[i].day >= day ? line->cells[i].amount_sec : 0;
+    return sum;
+}
+
+static void compare_line(const struct fair_share_check *c, const struct resource_group_entry *g,
+                         const struct map *running, const struct usage_ledger_line *line,
+                         void (*find)(void *data, const char *text), void *data)
+{
+    struct usage_ledger_holder h = { g->g.name, line->domain, line->project, line->user };
+    int64_t day = c->until_usec / USAGE_LEDGER_DAY_USEC - AUDIT_DAYS;
+    char key[USAGE_LEDGER_KEY_MAX], text[USAGE_LEDGER_KEY_MAX + 160];
+    size_t len = usage_ledger_key(&h, line->level, false, key);
+    double has = total(map_get(&g->fair_share->past, key, len), day)
+                 + total(map_get(&g->fair_share->recent, key, len), day)
+                 + total(map_get(running, key, len), day);
+    double wants;
+
+    len = usage_ledger_key(&h, line->level, true, key);
+    wants = total(map_get(&c->ledger, key, len), day);
+    if (fabs(has - wants) <= 1e-6 * fmax(has, wants) + 1)
+        return;
+    (void)snprintf(text, sizeof(text), "usage %s: %.0f in memory, %.0f by the ledger", key, has,
+                   wants);
+    find(data, text);
+}
+
+void fair_share_check_compare(struct core *core, struct fair_share_check *check,
+                              void (*find)(void *data, const char *text), void *data)
+{
+    for (size_t i = 0; i < core->resource_groups.count; i++) {
+        struct resource_group_entry *g = core->resource_groups.entries[i].value;
+        struct map running = MAP_INIT;
+        const struct map *books[3];
+
+        if (!g->fair_share || !g->fair_share->is_ready
+            || add_running(core, g, check->until_usec, &running) < 0)
+            continue;
+        books[0] = &running;
+        books[1] = &g->fair_share->recent;
+        books[2] = &g->fair_share->past;
+        for (int b = 0; b < 3; b++)
+            for (size_t n = 0; n < books[b]->count; n++)
+                compare_line(check, g, &running, books[b]->entries[n].value, find, data);
+        usage_ledger_done(&running);
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fair_share_settings.h - how a resource group weighs what was used
+ *
+ * The member "fair_share" of its scheduler_opts: half_life_days, lookback_days,
+ * default_weight, and weights as "slot:NAME", "domain:NAME", "project:ID" and
+ * "user:ID".
+ */
+#ifndef AQ_MANAGER_CORE_FAIR_SHARE_SETTINGS_H
+#define AQ_MANAGER_CORE_FAIR_SHARE_SETTINGS_H
+
+#include "manager/core/scheduling/usage_ledger.h"
+
+struct json_t;
+
+#define FAIR_LOOKBACK_MAX_DAYS 366
+
+struct fair_share_settings {
+    double half_life_days, lookback_days, default_weight;
+    struct json_t *all;
+};
+
+/* NULL = none. -EINVAL names the key. */
+int fair_share_settings_check(struct json_t *from, struct aq_error *err);
+
+/* Of a resource group; done with fair_share_settings_done(), also after -ENOMEM. */
+int fair_share_settings_read(const struct resource_group *g, struct fair_share_settings *ret);
+void fair_share_settings_done(struct fair_share_settings *s);
+
+double fair_share_settings_slot_weight(const struct fair_share_settings *s, const char *slot);
+double fair_share_settings_weight(const struct fair_share_settings *s, enum core_fair_level level,
+                                  const struct usage_ledger_holder *h);
+
+#endif

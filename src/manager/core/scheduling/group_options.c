@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group_options.c - how a resource group schedules: its words, read and checked
+ *
+ * 'scheduler' and 'selection' are columns; scheduler_opts is a JSON object of
+ * which these keys are for the scheduler (the others are handled elsewhere):
+ *
+ *   "config": {"num_retries_to_skip": N}  fifo: a session that N passes found
+ *       no start for lets others pass; 0 = never
+ *   "agent_selection_strategy": "..."     Backend.AI's name for 'selection',
+ *       which it overrides
+ *   "backfill": true                      others may start before one that
+ *       does not fit, if that does not delay it
+ *   "backfill_reservations": N            that many get a time to start; 0 = all
+ *   "allowed_session_types": ["batch"]    what may be made in it; interactive
+ *       and batch unless given
+ *   "fair_share": {...}                   what counts how much, see fair_share_settings.h
+ *   "preemption": {...}                   who is preempted by whom, see preemption.c
+ *   "handler_options": {...}              how often a start is tried, and for how long,
+ *       see retry_options.c
+ *   "pending_timeout": SECONDS            Backend.AI's place for the column of
+ *       that name; the API keeps both the same
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_load.h"
+#include "manager/core/scheduling/fair_share_settings.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/session_entry.h"
+#include "sched/plugin.h"
+#include "manager/core/scheduling/preemption.h"
+#include "manager/core/scheduling/retry_options.h"
+
+#define PLUGIN "plugin:"
+#define COUNT_MAX 1000000
+#define PENDING_TIMEOUT_MAX (1 << 30)
+#define CHOICES_MAX 5 /* candidates that are kept of each placement */
+
+static const char *const slot_priority[] = { "cuda", "rocm", "tpu", "cpu", "mem" };
+
+static int options_read_count(const json_t *object, const char *key, uint32_t *ret,
+                              struct aq_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!value)
+        return 0;
+    if (!json_is_integer(value) || json_integer_value(value) < 0
+        || json_integer_value(value) > COUNT_MAX)
+        return aq_fail_field(err, EINVAL, key, "must be a number from 0 to %d", COUNT_MAX);
+    *ret = (uint32_t)json_integer_value(value);
+    return 0;
+}
+
+static int options_read_bool(const json_t *object, const char *key, bool *ret, struct aq_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!value)
+        return 0;
+    if (!json_is_boolean(value))
+        return aq_fail_field(err, EINVAL, key, "must be true or false");
+    *ret = json_is_true(value);
+    return 0;
+}
+
+/* A plug-in's refusal is about this member. */
+static int name_field(struct aq_error *err, const char *field)
+{
+    if (err)
+        (void)snprintf(err->field, sizeof(err->field), "%s", field);
+    return -EINVAL;
+}
+
+static int read_sequencer(const char *name, struct sched_options *ret, struct aq_error *err)
+{
+    const struct sequencer_ops *ops = name ? sched_find_sequencer(name) : &sched_fifo;
+
+    if (!ops && strncmp(name, PLUGIN, strlen(PLUGIN)) == 0) {
+        int r = sched_plugin_find(name + strlen(PLUGIN), &ret->sequencer, NULL, err);
+
+        return r < 0 ? name_field(err, "scheduler") : 0;
+    }
+
+    if (!ops)
+        return aq_fail_field(err, EINVAL, "scheduler",
+                             "'%s' is none of fifo, lifo, drf, fair-share and plugin:NAME", name);
+    ret->sequencer = ops;
+    return 0;
+}
+
+static int read_selector(const char *key, const char *name, struct sched_options *ret,
+                         struct aq_error *err)
+{
+    const struct selector_ops *ops;
+
+    if (!name)
+        return 0;
+    if (strncmp(name, PLUGIN, strlen(PLUGIN)) == 0)
+        return sched_plugin_find(name + strlen(PLUGIN), NULL, &ret->selector.ops, err) < 0
+                   ? name_field(err, key)
+                   : 0;
+    ops = strcmp(name, "roundrobin") == 0 ? &sched_round_robin : sched_find_selector(name);
+    if (!ops)
+        return aq_fail_field(err, EINVAL, key,
+                             "'%s' is none of concentrated, dispersed, "
+                             "round-robin, legacy, fragmentation, bin-packing, "
+                             "high-performance and plugin:NAME",
+                             name);
+    ret->selector.ops = ops;
+    return 0;
+}
+
+static int read_strategy(const json_t *opts, struct sched_options *ret, struct aq_error *err)
+{
+    static const char key[] = "agent_selection_strategy";
+    const json_t *value = json_object_get(opts, key);
+    char name[32];
+
+    if (!value)
+        return 0;
+    if (!json_is_string(value) || json_string_length(value) >= sizeof(name))
+        return aq_fail_field(err, EINVAL, key, "must be the name of a strategy");
+    for (size_t i = 0; i <= json_string_length(value); i++) { /* theirs may be in capitals */
+        char c = json_string_value(value)[i];
+
+        name[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    return read_selector(key, name, ret, err);
+}
+
+static int read_types(const json_t *opts, uint32_t *ret, struct aq_error *err)
+{
+    static const char key[] = "allowed_session_types";
+    const json_t *list = json_object_get(opts, key), *item;
+    uint32_t types = 0;
+    size_t i;
+
+    if (!list)
+        return 0;
+    json_array_foreach(list, i, item) {
+        enum session_type type;
+
+        if (!json_is_string(item) || session_type_parse(json_string_value(item), &type) < 0)
+            return aq_fail_field(err, EINVAL, key,
+                                 "must be a list of interactive, batch, "
+                                 "inference and system");
+        types |= 1u << type;
+    }
+    if (!types)
+        return aq_fail_field(err, EINVAL, key, "must be a list of session types that is not empty");
+    *ret = types;
+    return 0;
+}
+
+static int read_timeout(const json_t *opts, int64_t *ret_usec, struct aq_error *err)
+{
+    static const char key[] = "pending_timeout";
+    const json_t *value = json_object_get(opts, key);
+
+    if (!value)
+        return 0;
+    if (!json_is_number(value) || json_number_value(value) < 0
+        || json_number_value(value) > PENDING_TIMEOUT_MAX)
+        return aq_fail_field(err, EINVAL, key, "must be seconds from 0 (never) to %d",
+                             PENDING_TIMEOUT_MAX);
+    *ret_usec = (int64_t)(json_number_value(value) * USEC_PER_SEC);
+    return 0;
+}
+
+static int read_opts(const char *text, struct core_scheduling *ret, struct aq_error *err)
+{
+    const json_t *config;
+    json_t *opts;
+    int r = 0;
+
+    errno = 0;
+    opts = json_load_string(text, JSON_REJECT_DUPLICATES);
+    if (!opts && errno == ENOMEM)
+        return aq_fail_oom(err);
+    config = json_object_get(opts, "config");
+    if (!json_is_object(opts))
+        r = aq_fail_field(err, EINVAL, "scheduler_opts", "must be an object");
+    else if (config && !json_is_object(config))
+        r = aq_fail_field(err, EINVAL, "config", "must be an object");
+    if (r == 0)
+        r = options_read_count(config, "num_retries_to_skip", &ret->options.retries_to_skip, err);
+    if (r == 0)
+        r = read_strategy(opts, &ret->options, err);
+    if (r == 0)
+        r = options_read_bool(opts, "backfill", &ret->options.backfill, err);
+    if (r == 0)
+        r = options_read_count(opts, "backfill_reservations", &ret->options.reservations_max, err);
+    if (r == 0)
+        r = read_types(opts, &ret->session_types, err);
+    if (r == 0)
+        r = read_timeout(opts, &ret->pending_timeout_usec, err);
+    if (r == 0)
+        r = preemption_read(json_object_get(opts, "preemption"), ret, err);
+    if (r == 0)
+        r = retry_options_read(json_object_get(opts, "handler_options"), ret, err);
+    if (r == 0)
+        r = fair_share_settings_check(json_object_get(opts, "fair_share"), err);
+    json_decref(opts);
+    return r;
+}
+
+static struct core_scheduling defaults(const struct resource_group *g)
+{
+    struct core_scheduling s = {
+        .options = {
+            .sequencer = &sched_fifo,
+            .selector = { .ops = &sched_concentrated },
+            .slot_priority = slot_priority,
+            .slot_priority_count = AQ_COUNT(slot_priority),
+            .plans_to_start = true, /* estimates are made when somebody asks */
+            .choices_max = CHOICES_MAX,
+        },
+        .session_types = 1u << SESSION_INTERACTIVE | 1u << SESSION_BATCH,
+        .pending_timeout_usec = g->pending_timeout_usec,
+        .preempted_interactive = CORE_SKIPPED,
+        .preemptible_priority = PRIORITY_COUNT - 1,
+    };
+
+    retry_options_defaults(&s);
+    return s;
+}
+
+int core_check_scheduling(const struct resource_group *g, struct aq_error *err)
+{
+    struct core_scheduling read = defaults(g);
+    int r = read_sequencer(g->scheduler, &read.options, err);
+
+    if (r == 0)
+        r = read_selector("selection", g->selection, &read.options, err);
+    if (r == 0 && g->scheduler_opts)
+        r = read_opts(g->scheduler_opts, &read, err);
+    return r;
+}
+
+void core_read_scheduling(const struct resource_group *g, struct core_scheduling *ret)
+{
+    *ret = defaults(g);
+    (void)read_sequencer(g->scheduler, &ret->options, NULL);
+    (void)read_selector("selection", g->selection, &ret->options, NULL);
+    if (g->scheduler_opts && read_opts(g->scheduler_opts, ret, NULL) == -ENOMEM)
+        core_die("how a resource group schedules");
+}

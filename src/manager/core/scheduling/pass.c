@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass.c - passes of the scheduler, and what follows from their outcomes
+ *
+ * What a pass places is held by the scheduler at once and becomes durable
+ * behind it, so that passes need not wait for each other. A placement that
+ * could not be made durable is taken back.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/scheduling/attempts.h"
+#include "manager/core/scheduling/fair_share.h"
+#include "manager/core/scheduling/pass.h"
+#include "manager/core/scheduling/preemption.h"
+#include "manager/core/scheduling/queue.h"
+#include "manager/core/scheduling/retry_options.h"
+#include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/state/account.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+static void pass_place(struct core *core, const struct resource_group_entry *g,
+                       struct session_entry *l, const struct sched_outcome *out)
+{
+    struct event *e;
+
+    for (size_t k = 0; k < l->s.kernel_count; k++) {
+        if (!(e = proposal_add_kernel_status(core, l, k, KERNEL_SCHEDULED, NULL)))
+            return;
+        e->kernel_status.agent_id = proposal_copy(core, g->nodes[out->agents[k]]->a.id);
+    }
+    if (!(e = proposal_add(core, l, EVENT_SESSION_STATUS)))
+        return;
+    e->session_status = (struct event_session_status){ .id = l->s.id,
+                                                       .from = l->s.status,
+                                                       .to = SESSION_SCHEDULED,
+                                                       .version = l->s.version,
+                                                       .reason = l->s.reason ? "scheduled" : NULL };
+    if (l->s.status_data)
+        e->session_status.status_data = proposal_copy(core, "{}");
+    attempts_placed(core, l, out->choices);
+    core->counts.scheduled++;
+}
+
+/* It has its place; another proposal of it, or its end, comes first. */
+static void put_off(struct core *core, struct resource_group_entry *g, struct session_entry *l)
+{
+    l->queue.was_skipped = l->proposal.is_busy;
+    sched_sync_mark_session(l);
+    if (l->commands.end_reason) {
+        g->needs_pass = true; /* for others */
+        core_schedule_turn(core);
+    }
+}
+
+static void handle(struct core *core, struct resource_group_entry *g,
+                   const struct sched_outcome *out)
+{
+    struct session_entry *l = g->members[out->session];
+
+    if (l->queue.verdict != out->verdict) {
+        l->queue.verdict_usec = clock_monotonic_usec();
+        l->attempts.tries_base = sched_sync_tries(l) - AQ_MIN(sched_sync_tries(l), 1u);
+    }
+    switch (out->verdict) {
+    case SCHED_PLACED:
+        l->preemption.is_preempting = false;
+        l->sched.membership = MEMBERSHIP_HOLDING;
+        if (l->proposal.is_busy || l->commands.end_reason) {
+            put_off(core, g, l);
+            return;
+        }
+        pass_place(core, g, l, out);
+        l->sched.is_placing = l->proposal.is_busy;
+        if (!l->sched.is_placing)
+            sched_sync_mark_session(l); /* memory is short */
+        return;
+    case SCHED_DOOMED:
+        l->commands.end_reason = REASON_DEPENDENCY_FAILED;
+        break;
+    case SCHED_NO_ROOM:
+        if (l->preemption.is_preempting)
+            sched_sync_drop_reservation(l); /* its agent takes nothing any more */
+        l->preemption.is_preempting = false;
+        l->queue.verdict = out->verdict;
+        break;
+    case SCHED_PREEMPTING:
+        preemption_begin(g, core, l, out);
+        break;
+    default:
+        queue_park(core, l, out->verdict,
+                   out->account == SCHED_NO_ACCOUNT ? NULL : g->accounts[out->account]->account);
+        break;
+    }
+    session_entry_touch(core, l);
+}
+
+static int pass_run(struct core *core, struct resource_group_entry *g)
+{
+    struct sched_result result;
+    int r = sched_sync_push(core, g);
+
+    if (r == 0)
+        r = fair_share_push(core, g);
+    if (r < 0)
+        return r;
+    if ((r = sched_pass(g->sched, clock_realtime_usec(), &core->scratch, &result, NULL)) < 0) {
+        sched_sync_invalidate(g);
+        return r;
+    }
+    if (result.is_blocked)
+        g->blocker = g->members[result.blocker];
+    for (size_t i = 0; i < result.count; i++)
+        handle(core, g, &result.outcomes[i]);
+    if (g->blocker && retry_options_count_waits(g->blocker))
+        session_entry_touch(core, g->blocker);
+    AQ_FAULT("core.schedule.decided");
+    return 0;
+}
+
+void pass_run_all(struct core *core)
+{
+    for (size_t i = 0; i < core->resource_groups.count; i++) {
+        struct resource_group_entry *g = core->resource_groups.entries[i].value;
+        int r;
+
+        if (!g->needs_pass || g->pending == 0 || !fair_share_is_ready(core, g))
+            continue;
+        g->needs_pass = false;
+        g->blocker = NULL;
+        if ((r = pass_run(core, g)) < 0) {
+            g->needs_pass = true; /* the next tick tries again, or the end of what is under way */
+            if (r != -EAGAIN)
+                log_error("out of memory in a scheduling pass");
+        }
+        arena_clear(&core->scratch, 1 << 16);
+        proposal_add_pass(core, g);
+        proposal_commit(core);
+    }
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pending_reason.c - why a session waits
+ *
+ * The same code that places sessions looks at one of them by itself, against
+ * a snapshot of what there is now.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/jsonw.h"
+#include "manager/core/scheduling/pending_reason.h"
+#include "manager/core/scheduling/rejection.h"
+#include "manager/core/scheduling/reservation.h"
+#include "manager/core/scheduling/start_estimate.h"
+#include "manager/core/state/account.h"
+#include "manager/core/state/agent_devices.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+struct snapshot {
+    struct sched_snapshot snap;
+    struct sched_agent *agents;
+    struct sched_session *sessions;
+    struct sched_account *accounts;
+    struct account **owners; /* per account */
+};
+
+/* ---- the snapshot ---- */
+
+static int add_agents(struct core *core, const struct resource_group_entry *g, struct snapshot *s)
+{
+    s->agents = arena_array(&core->scratch, core->agent_count, sizeof(*s->agents));
+    if (!s->agents)
+        return -ENOMEM;
+    for (size_t i = 0; i < core->agent_count; i++) {
+        struct agent_entry *a = core->agents_sorted[i];
+        const struct sched_device *devices;
+        const struct slots *free;
+        size_t device_count;
+
+        if (!agent_entry_is_ready(a) || !a->a.resource_group
+            || strcmp(a->a.resource_group, g->g.name) != 0)
+            continue;
+        if (agent_entry_free_slots(a, &free) < 0
+            || agent_devices_find(core, a, &devices, &device_count) < 0)
+            return -ENOMEM;
+        s->agents[s->snap.agent_count++] = (struct sched_agent){
+            .id = a->a.id,
+            .architecture = a->a.architecture,
+            .free = free,
+            .capacity = &a->a.available,
+            .kernels = a->kernel_count,
+            .devices = devices,
+            .device_count = device_count,
+        };
+    }
+    s->snap.agents = s->agents;
+    return 0;
+}
+
+/* The index of an account in the snapshot, where it is added if it limits anything. */
+static int pending_reason_add_account(struct core *core, struct snapshot *s,
+                                      struct account *account, uint32_t *ret)
+{
+    struct sched_account *sa = &s->accounts[s->snap.account_count];
+
+    if (account->index < s->snap.account_count && s->owners[account->index] == account) {
+        *ret = account->index;
+        return 0;
+    }
+    *ret = SCHED_NO_ACCOUNT;
+    if (!account_limits(core, account, sa))
+        return 0;
+    if (account_usage(account, &sa->used) < 0)
+        return -ENOMEM;
+    sa->sessions = (int64_t)account->member_count;
+    s->owners[s->snap.account_count] = account;
+    *ret = account->index = (uint32_t)s->snap.account_count++;
+    return 0;
+}
+
+static int add_session(struct core *core, struct snapshot *s, struct session_entry *l)
+{
+    struct sched_session *ret = &s->sessions[s->snap.session_count];
+
+    if (session_entry_describe(core, l, false, ret) < 0)
+        return -ENOMEM;
+    for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
+        if (pending_reason_add_account(core, s, l->accounts[kind], &ret->accounts[kind]) < 0)
+            return -ENOMEM;
+    s->snap.session_count++;
+    return 0;
+}
+
+static int snapshot_begin(struct core *core, const struct resource_group_entry *g,
+                          struct snapshot *s)
+{
+    struct arena *arena = &core->scratch;
+
+    *s = (struct snapshot){ .snap = {
+                                .now_usec = clock_realtime_usec(),
+                                .types = core->types,
+                            } };
+    s->snap.options = g->scheduling.options;
+    s->sessions = arena_array(arena, 1, sizeof(*s->sessions));
+    s->accounts = arena_array(arena, SCHED_ACCOUNT_KINDS + 1, sizeof(*s->accounts));
+    s->owners = arena_array(arena, SCHED_ACCOUNT_KINDS + 1, sizeof(struct account *));
+    if (!s->sessions || !s->accounts || !s->owners)
+        return -ENOMEM;
+    s->snap.sessions = s->sessions;
+    s->snap.accounts = s->accounts;
+    return add_agents(core, g, s);
+}
+
+/* ---- explanations ---- */
+
+static int pending_reason_behind(const struct session_entry *l, struct strbuf *text,
+                                 struct strbuf *json)
+{
+    const struct session_entry *b = l->resource_group->blocker;
+    AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
+    char id[UUID_TEXT_MAX];
+
+    if (b) {
+        strbuf_addf(&sentence,
+                    "It waits its turn: session '%s' (%s) is before it and waits for "
+                    "room.",
+                    b->s.name, uuid_format(&b->s.id, id));
+    } else {
+        strbuf_adds(&sentence, "It waits its turn.");
+    }
+    if (text)
+        strbuf_add(text, sentence.data, sentence.len);
+    if (json) {
+        struct jsonw w = jsonw_make(json);
+
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "kind", sched_verdict_name(SCHED_BEHIND));
+        jsonw_member_str(&w, "text", sentence.data);
+        if (b)
+            jsonw_member_str(&w, "blocker", id);
+        jsonw_object_end(&w);
+    }
+    return strbuf_ok(&sentence) ? 0 : -ENOMEM;
+}
+
+static int pending_reason_preempting(const struct session_entry *l, struct strbuf *text,
+                                     struct strbuf *json)
+{
+    static const char sentence[] = "It has its place and starts when the preempted sessions "
+                                   "have ended.";
+
+    if (text)
+        strbuf_adds(text, sentence);
+    if (json) {
+        struct jsonw w = jsonw_make(json);
+
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "kind", sched_verdict_name(SCHED_PREEMPTING));
+        jsonw_member_str(&w, "text", sentence);
+        reservation_write(l, RESERVATION_PREEMPTING, &w);
+        jsonw_object_end(&w);
+    }
+    return 0;
+}
+
+/* It could not be started, and is tried again before long. */
+static int pending_reason_backoff(const struct session_entry *l, struct strbuf *text,
+                                  struct strbuf *json)
+{
+    uint32_t max = l->resource_group->scheduling.retry[l->s.retry.step].max_retry_count;
+    AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
+
+    strbuf_addf(&sentence, "Its start has failed %u times; it is tried again in %lld s",
+                (unsigned)l->s.retry.attempts,
+                (long long)((l->retry.backoff_usec - clock_monotonic_usec()) / USEC_PER_SEC + 1));
+    if (max)
+        strbuf_addf(&sentence, ", and given up when %u tries have failed", (unsigned)max + 1);
+    strbuf_addc(&sentence, '.');
+    if (text)
+        strbuf_add(text, sentence.data, sentence.len);
+    if (json) {
+        struct jsonw w = jsonw_make(json);
+
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "kind", sched_verdict_name(SCHED_TOO_EARLY));
+        jsonw_member_str(&w, "text", sentence.data);
+        jsonw_member_int(&w, "failed", l->s.retry.attempts);
+        jsonw_object_end(&w);
+    }
+    if (!strbuf_ok(&sentence))
+        return -ENOMEM;
+    return rejection_append(l->s.status_data, text, json);
+}
+
+int pending_reason_write(struct core *core, struct session_entry *l, struct strbuf *text,
+                         struct strbuf *json, struct aq_error *err)
+{
+    struct snapshot s;
+    AQ_CLEANUP(strbuf_donep) struct strbuf t = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf j = STRBUF_INIT;
+    int r;
+
+    if (l->preemption.is_preempting)
+        return pending_reason_preempting(l, text, json);
+    if (l->retry.backoff_usec > clock_monotonic_usec()
+        && pending_reason_backoff(l, text, json) == 0)
+        return 0;
+    r = snapshot_begin(core, l->resource_group, &s);
+    if (r == 0)
+        r = add_session(core, &s, l);
+    if (r == 0)
+        r = sched_explain(&s.snap, 0, &core->scratch, &t, &j, err);
+    arena_clear(&core->scratch, 1 << 16);
+    if (r == SCHED_PLACED && l->resource_group->blocker && l->resource_group->blocker != l
+        && l->resource_group->blocker->s.priority >= l->s.priority)
+        r = pending_reason_behind(l, text, json);
+    else if (r >= 0) {
+        if (text)
+            strbuf_add(text, t.data, t.len);
+        if (json)
+            strbuf_add(json, j.data, j.len);
+        r = 0;
+    }
+    if (r == 0)
+        r = rejection_append(l->s.status_data, text, json);
+    if ((text && !strbuf_ok(text)) || (json && !strbuf_ok(json)))
+        r = -ENOMEM;
+    return r < 0 ? aq_fail_oom(err) : 0;
+}
+
+/* More members into an object that is text already. */
+static void add_members(struct strbuf *json, const struct strbuf *members)
+{
+    if (!strbuf_ok(members))
+        json->failed = true;
+    if (!strbuf_ok(json))
+        return;
+    strbuf_truncate(json, json->len - 1); /* its "}" */
+    strbuf_addc(json, ',');
+    strbuf_add(json, members->data + 1, members->len - 1);
+}
+
+static int pending_reason_add_estimate(const struct session_entry *l,
+                                       const struct core_start_estimate *estimate,
+                                       struct strbuf *text, struct strbuf *json,
+                                       struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf members = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&members);
+
+    if (text)
+        start_estimate_write_text(l->resource_group, estimate, text);
+    jsonw_object_begin(&w);
+    core_write_start_estimate(estimate, &w);
+    jsonw_object_end(&w);
+    if (!strbuf_ok(&members))
+        return aq_fail_oom(err);
+    if (json)
+        add_members(json, &members);
+    return 0;
+}
+
+int pending_reason_what_if(struct core *core, struct session_entry *l, struct strbuf *text,
+                           struct strbuf *json, struct aq_error *err)
+{
+    struct core_start_estimate estimate;
+    int r = pending_reason_write(core, l, text, json, err);
+
+    if (r < 0)
+        return r;
+    return start_estimate_what_if(core, l, &estimate) < 0
+               ? 0
+               : pending_reason_add_estimate(l, &estimate, text, json, err);
+}
+
+int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
+                 struct strbuf *json, struct aq_error *err)
+{
+    struct session_entry *l = session_entry_find(core, session_id);
+    struct core_start_estimate estimate;
+    int r;
+
+    if (!l || l->s.status != SESSION_PENDING)
+        return aq_fail(err, ENOENT, "no such session waits in a queue");
+    if ((r = pending_reason_write(core, l, text, json, err)) < 0)
+        return r;
+    if (core_get_start_estimate(core, session_id, &estimate) < 0)
+        return 0; /* not now */
+    return pending_reason_add_estimate(l, &estimate, text, json, err);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rejection.c - what an agent said when it could not start a kernel
+ *
+ * It is kept in the session's status_data, as Backend.AI's clients know it:
+ * {"error": {"src", "agent_id", "name", "field", "repr"}}. It stays there while
+ * the session waits for another attempt, beside the scheduler's explanation.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "base/jsonw.h"
+#include "link/message.h"
+#include "manager/core/lookup.h"
+#include "manager/core/scheduling/rejection.h"
+
+char *rejection_json(const char *agent_id, const struct msg_kernel_status *m)
+{
+    struct strbuf json = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&json);
+
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "error");
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "src", "agent");
+    jsonw_member_str(&w, "agent_id", agent_id);
+    jsonw_member_str(&w, "name", m->error_kind);
+    jsonw_member_str(&w, "field", m->error_field);
+    jsonw_member_str(&w, "repr", m->error_text);
+    jsonw_object_end(&w);
+    jsonw_object_end(&w);
+    return strbuf_steal(&json);
+}
+
+static void begin_line(struct strbuf *text)
+{
+    if (text->len > 0)
+        strbuf_addc(text, '\n');
+}
+
+/* "Agent 'i-001' could not start it: slot 'cuda.shares' is not supported here" */
+static void add_sentence(const json_t *error, struct strbuf *text)
+{
+    const char *agent = json_string_value(json_object_get(error, "agent_id"));
+    const char *name = json_string_value(json_object_get(error, "name"));
+    const char *field = json_string_value(json_object_get(error, "field"));
+    const char *repr = json_string_value(json_object_get(error, "repr"));
+    const char *what = repr ? repr : name ? name : "no reason was given";
+
+    begin_line(text);
+    if (name && strcmp(name, REASON_BOOTSTRAP_FAILED) == 0)
+        strbuf_addf(text, "On agent '%s' %s", agent ? agent : "", what);
+    else if (agent)
+        strbuf_addf(text, "Agent '%s' could not start it: %s", agent, what);
+    else
+        strbuf_addf(text, "It could not be started: %s", what);
+    if (field && !strstr(what, field))
+        strbuf_addf(text, " (%s)", field);
+}
+
+void core_status_text(const char *status_data, struct strbuf *text)
+{
+    json_auto_t *data = status_data ? json_load_string(status_data, 0) : NULL;
+    const json_t *error = json_object_get(data, "error");
+    const char *explanation = json_string_value(json_object_get(data, "text"));
+
+    if (explanation) {
+        begin_line(text);
+        strbuf_adds(text, explanation);
+    }
+    if (json_is_object(error))
+        add_sentence(error, text);
+}
+
+int rejection_append(const char *status_data, struct strbuf *text, struct strbuf *json)
+{
+    json_auto_t *data = status_data ? json_load_string(status_data, 0) : NULL;
+    json_auto_t *explanation = json ? json_load_string(json->data, 0) : NULL;
+    json_t *error = json_object_get(data, "error");
+    char *both;
+
+    if (!json_is_object(error))
+        return 0;
+    if (text)
+        add_sentence(error, text);
+    if (!json)
+        return 0;
+    if (json_object_set(explanation, "error", error) < 0
+        || !(both = json_dumps(explanation, JSON_COMPACT)))
+        return -ENOMEM;
+    strbuf_truncate(json, 0);
+    strbuf_adds(json, both);
+    free(both);
+    return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rejection.h - what an agent said when it could not start a kernel */
+#ifndef AQ_MANAGER_CORE_SCHEDULING_REJECTION_H
+#define AQ_MANAGER_CORE_SCHEDULING_REJECTION_H
+
+#include "base/cleanup.h"
+
+struct msg_kernel_status;
+struct strbuf;
+
+/* The words of an agent that could not start a kernel, as JSON for status_data; the caller frees
+ * it. NULL if memory is short. */
+char *rejection_json(const char *agent_id, const struct msg_kernel_status *m);
+
+/* Add what an agent said, if 'status_data' holds such, to the scheduler's
+ * explanation. 'text', 'json' may be NULL. Returns 0 or -ENOMEM.
+ */
+int rejection_append(const char *status_data, struct strbuf *text,
+                     struct strbuf *json) AQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sched_sync_agents.c - the agents of a group as its scheduler sees them */
+#include <errno.h>
+
+#include "base/log.h"
+#include "base/vec.h"
+#include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/scheduling/sched_sync_internal.h"
+#include "manager/core/state/agent_devices.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+/* What the agent offers less what others than the scheduler's sessions hold. */
+static int sched_sync_find_capacity(const struct core *core, struct agent_entry *a,
+                                    struct slots *free, struct sched_device *devices,
+                                    uint32_t *ret_kernels)
+{
+    int r = slots_copy(free, &a->a.available);
+
+    LIST_FOREACH(link, &a->kernels) {
+        const struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
+        const struct sched_part *parts;
+        struct arena arena = { 0 };
+        size_t count;
+
+        if (r < 0 || sched_sync_is_held(a->scheduled_by, f->entry))
+            continue;
+        ++*ret_kernels;
+        r = slots_sub(free, f->requested);
+        if (r == 0)
+            r = agent_devices_find_parts(core, a, f, &arena, &parts, &count);
+        for (size_t i = 0; r == 0 && i < count; i++)
+            devices[parts[i].device].free = AQ_MAX(devices[parts[i].device].free - parts[i].amount,
+                                                   0);
+        arena_done(&arena);
+    }
+    return r;
+}
+
+static int number_agent(struct resource_group_entry *g, struct agent_entry *a)
+{
+    if (!vec_grow(&g->nodes, &g->node_cap, g->node_count + 1, sizeof(struct agent_entry *)))
+        return -ENOMEM;
+    g->nodes[g->node_count++] = a;
+    return 0;
+}
+
+int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, struct agent_entry *a,
+                          bool is_new)
+{
+    AQ_CLEANUP(slots_donep) struct slots free = { .items = NULL };
+    struct sched_agent sa = { .id = a->a.id,
+                              .architecture = a->a.architecture,
+                              .free = &free,
+                              .capacity = &a->a.available,
+                              .is_closed = !agent_entry_is_ready(a) };
+    struct sched_device *devices;
+    struct aq_error err = { 0 };
+    int r;
+
+    a->scheduled_by = g;
+    if (agent_devices_copy(core, a, &core->scratch, &devices, &sa.device_count) < 0)
+        return -ENOMEM;
+    sa.devices = devices;
+    if (sched_sync_find_capacity(core, a, &free, devices, &sa.kernels) < 0)
+        return -ENOMEM;
+    r = sched_set_agent(g->sched, &sa, &err);
+    if (r == -EINVAL) {
+        log_warning("only sums count for agent '%s': %s", a->a.id, err.text);
+        sa.device_count = 0;
+        r = sched_set_agent(g->sched, &sa, &err);
+    }
+    return r == 0 && is_new ? number_agent(g, a) : r;
+}
+
+/* Sessions that wait for certain agents by name may wait for one that is new. */
+static void mark_designated(struct resource_group_entry *g)
+{
+    LIST_FOREACH(link, &g->waiting) {
+        struct session_entry *l = LIST_ENTRY(link, struct session_entry, queue.link);
+
+        if (l->placement.constraints && l->placement.constraints->agent_count)
+            sched_sync_mark_session(l);
+    }
+}
+
+int sched_sync_push_agents(struct core *core, struct resource_group_entry *g)
+{
+    while (!list_is_empty(&g->changed_agents)) {
+        struct agent_entry *a = LIST_ENTRY(g->changed_agents.next, struct agent_entry, change_link);
+        bool is_new = a->scheduled_by != g;
+
+        list_remove(&a->change_link);
+        if (sched_sync_push_agent(core, g, a, is_new) < 0)
+            return -ENOMEM;
+        if (is_new)
+            mark_designated(g);
+    }
+    return 0;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* start_estimate.c - when a waiting session will start
+ *
+ * The group's scheduler is asked for a plan of its whole queue, which answers
+ * for every session in it. A plan is used again for as long as ten times what
+ * it cost, so that many who ask take a tenth of the loop's time at most.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/jsonw.h"
+#include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/scheduling/start_estimate.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+/* Sessions times agents that are planned: some 0.1 s. */
+#define PLAN_WORK_MAX 2000000
+#define PLAN_AGE_FACTOR 10
+
+struct plan_item {
+    int64_t row;
+    size_t position; /* from 1; 0 = it does not wait for resources */
+    enum sched_start start;
+    int64_t starts_usec;
+};
+
+struct plan {
+    int64_t until_usec; /* monotonic */
+    size_t length;      /* those with a position */
+    size_t count;
+    struct plan_item items[]; /* by row */
+};
+
+void start_estimate_done(struct resource_group_entry *g)
+{
+    free(g->plan);
+    g->plan = NULL;
+}
+
+static int start_estimate_compare_rows(const void *a, const void *b)
+{
+    const struct plan_item *x = a, *y = b;
+
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+static const struct plan_item *start_estimate_find_item(const struct plan *plan, int64_t row)
+{
+    const struct plan_item key = { .row = row };
+
+    return plan ? bsearch(&key, plan->items, plan->count, sizeof(key), start_estimate_compare_rows)
+                : NULL;
+}
+
+static struct plan *start_estimate_take_plan(const struct resource_group_entry *g,
+                                             const struct sched_start_estimate *planned,
+                                             size_t count)
+{
+    struct plan *plan = malloc(sizeof(*plan) + count * sizeof(plan->items[0]));
+
+    if (!plan)
+        return NULL;
+    *plan = (struct plan){ .count = count };
+    for (size_t i = 0; i < count; i++)
+        plan->items[i] = (struct plan_item){ .row = g->members[planned[i].handle]->s.row,
+                                             .position = planned[i].start == SCHED_START_RULED_OUT
+                                                             ? 0
+                                                             : ++plan->length,
+                                             .start = planned[i].start,
+                                             .starts_usec = planned[i].starts_usec };
+    qsort(plan->items, count, sizeof(plan->items[0]), start_estimate_compare_rows);
+    return plan;
+}
+
+static int make_plan(struct core *core, struct resource_group_entry *g)
+{
+    int64_t begun = clock_monotonic_usec();
+    struct sched_start_estimate *planned;
+    int r = sched_sync_push(core, g);
+
+    start_estimate_done(g);
+    if (r == 0)
+        r = sched_estimate_starts(g->sched, clock_realtime_usec(),
+                                  PLAN_WORK_MAX / (g->node_count + 1) + 1, &core->scratch,
+                                  &planned);
+    if (r >= 0)
+        g->plan = start_estimate_take_plan(g, planned, (size_t)r);
+    arena_clear(&core->scratch, 1 << 16);
+    if (r < 0 || !g->plan)
+        return r < 0 ? r : -ENOMEM;
+    g->plan->until_usec = clock_monotonic_usec()
+                          + PLAN_AGE_FACTOR * (clock_monotonic_usec() - begun);
+    return 0;
+}
+
+static void start_estimate_fill(const struct session_entry *l, const struct plan_item *item,
+                                struct core_start_estimate *ret)
+{
+    *ret = (struct core_start_estimate){ .start = SCHED_START_RULED_OUT,
+                                         .tries = sched_sync_tries(l),
+                                         .verdict = l->queue.verdict,
+                                         .length = l->resource_group->plan
+                                                       ? l->resource_group->plan->length
+                                                       : 0 };
+    if (l->queue.verdict == SCHED_TOO_EARLY)
+        ret->starts_usec = l->s.starts_usec;
+    if (!item || l->queue.is_parked)
+        return;
+    ret->position = item->position;
+    ret->start = item->start;
+    ret->starts_usec = item->starts_usec;
+}
+
+int core_get_start_estimate(struct core *core, const struct uuid *session_id,
+                            struct core_start_estimate *ret)
+{
+    struct session_entry *l = session_entry_find(core, session_id);
+    const struct plan_item *item;
+    int r = 0;
+
+    if (!l || l->s.status != SESSION_PENDING)
+        return -ENOENT;
+    item = start_estimate_find_item(l->resource_group->plan, l->s.row);
+    if (!item || clock_monotonic_usec() >= l->resource_group->plan->until_usec) {
+        r = make_plan(core, l->resource_group);
+        item = start_estimate_find_item(l->resource_group->plan, l->s.row);
+    }
+    start_estimate_fill(l, item, ret);
+    return r;
+}
+
+int start_estimate_what_if(struct core *core, struct session_entry *l,
+                           struct core_start_estimate *ret)
+{
+    struct sched_start_estimate *planned;
+    int r = sched_sync_what_if(core, l, PLAN_WORK_MAX / (l->resource_group->node_count + 1) + 1,
+                               &planned);
+
+    *ret = (struct core_start_estimate){ .start = SCHED_START_RULED_OUT };
+    for (int i = 0; i < r; i++) {
+        ret->length += planned[i].start != SCHED_START_RULED_OUT;
+        if (planned[i].handle != l->sched.handle)
+            continue;
+        ret->position = planned[i].start == SCHED_START_RULED_OUT ? 0 : ret->length;
+        ret->start = planned[i].start;
+        ret->starts_usec = planned[i].starts_usec;
+    }
+    arena_clear(&core->scratch, 1 << 16);
+    return AQ_MIN(r, 0);
+}
+
+const char *core_start_name(enum sched_start start)
+{
+    static const char *const names[] = {
+        [SCHED_START_AT] = "known",
+        [SCHED_START_OPEN] = "open-ended",
+        [SCHED_START_BEHIND] = "behind",
+        [SCHED_START_RULED_OUT] = "not-in-queue",
+        [SCHED_START_NOT_ESTIMATED] = "too-far-back",
+    };
+
+    return names[start];
+}
+
+static void say_start(const struct core_start_estimate *o, struct strbuf *text)
+{
+    char iso[CLOCK_ISO_MAX];
+
+    switch (o->start) {
+    case SCHED_START_AT:
+        strbuf_addf(text,
+                    "By the time limits of those before it and of those that run it starts "
+                    "until %s, if nothing of higher priority comes.",
+                    clock_format_iso(o->starts_usec, iso));
+        break;
+    case SCHED_START_OPEN:
+        strbuf_adds(text, "When it starts is not known: what it needs is held by, or promised to, "
+                          "sessions without a time limit, or no agent has it at all.");
+        break;
+    case SCHED_START_BEHIND:
+        strbuf_adds(text, "When it starts is not known: a session that holds up the queue before "
+                          "it has no known start.");
+        break;
+    case SCHED_START_NOT_ESTIMATED:
+        strbuf_adds(text, "When it starts is not known: too many are before it.");
+        break;
+    case SCHED_START_RULED_OUT:
+        strbuf_adds(text, "It is not in the queue: room alone would not start it.");
+        break;
+    }
+}
+
+void start_estimate_write_text(const struct resource_group_entry *g,
+                               const struct core_start_estimate *o, struct strbuf *text)
+{
+    if (text->len)
+        strbuf_addc(text, '\n');
+    if (o->position)
+        strbuf_addf(text, "It is number %zu of %zu that wait for room in resource group '%s'. ",
+                    o->position, o->length, g->g.name);
+    say_start(o, text);
+}
+
+void core_write_start_estimate(const struct core_start_estimate *o, struct jsonw *w)
+{
+    char iso[CLOCK_ISO_MAX];
+
+    if (o->position)
+        jsonw_member_int(w, "position", (int64_t)o->position);
+    else
+        jsonw_member_null(w, "position");
+    jsonw_member_int(w, "queue_length", (int64_t)o->length);
+    jsonw_member_str(w, "start", core_start_name(o->start));
+    jsonw_member_str(w, "starts_by",
+                     o->start == SCHED_START_AT ? clock_format_iso(o->starts_usec, iso) : NULL);
+    jsonw_member_int(w, "retries", o->tries);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usage_ledger.c - see usage_ledger.h */
+#include <assert.h>
+
+#include "manager/core/scheduling/usage_ledger.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/vec.h"
+
+size_t usage_ledger_key(const struct usage_ledger_holder *h, enum core_fair_level level,
+                        bool with_group, char key[USAGE_LEDGER_KEY_MAX])
+{
+    char project[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
+    bool has_project = level >= CORE_FAIR_PROJECT, has_user = level == CORE_FAIR_USER;
+    size_t len = (size_t)snprintf(key, USAGE_LEDGER_KEY_MAX, "%s/%d/%s/%s/%s",
+                                  with_group ? h->resource_group : "", (int)level,
+                                  level == CORE_FAIR_DOMAIN ? h->domain : "",
+                                  has_project ? uuid_format(&h->project, project) : "",
+                                  has_user ? uuid_format(&h->user, user) : "");
+
+    return AQ_MIN(len, (size_t)USAGE_LEDGER_KEY_MAX - 1);
+}
+
+static void line_free(struct usage_ledger_line *line)
+{
+    if (!line)
+        return;
+    free(line->domain);
+    free(line->cells);
+    free(line);
+}
+
+void usage_ledger_done(struct map *ledger)
+{
+    for (size_t i = 0; i < ledger->count; i++)
+        line_free(ledger->entries[i].value);
+    map_done(ledger);
+}
+
+static struct usage_ledger_line *usage_ledger_line(struct map *ledger,
+                                                   const struct usage_ledger_holder *h,
+                                                   enum core_fair_level level, bool with_group)
+{
+    char key[USAGE_LEDGER_KEY_MAX];
+    size_t len = usage_ledger_key(h, level, with_group, key);
+    struct usage_ledger_line *line = map_get(ledger, key, len);
+
+    if (line)
+        return line;
+    if (!(line = calloc(1, sizeof(*line))) || !(line->domain = strdup(h->domain))
+        || map_set(ledger, key, len, line) < 0) {
+        line_free(line);
+        return NULL;
+    }
+    line->level = level;
+    line->project = h->project;
+    line->user = h->user;
+    return line;
+}
+
+static int usage_ledger_line_add(struct usage_ledger_line *line, int64_t day, const char *slot,
+                                 double amount_sec)
+{
+    for (size_t i = line->count; i-- > 0;)
+        if (line->cells[i].day == day && line->cells[i].slot == slot) {
+            line->cells[i].amount_sec += amount_sec;
+            return 0;
+        }
+    if (!vec_grow(&line->cells, &line->cap, line->count + 1, sizeof(*line->cells)))
+        return -ENOMEM;
+    line->cells[line->count++] = (struct usage_ledger_cell){ day, slot, amount_sec };
+    return 0;
+}
+
+int usage_ledger_add(struct map *ledger, const struct usage_ledger_holder *h, bool with_group,
+                     const char *slot, int64_t amount, int64_t from_usec, int64_t until_usec)
+{
+    assert(amount >= 0);
+    for (int level = 0; level < CORE_FAIR_LEVELS && from_usec < until_usec; level++) {
+        struct usage_ledger_line *line = usage_ledger_line(ledger, h, (enum core_fair_level)level,
+                                                           with_group);
+
+        for (int64_t at = from_usec, next; at < until_usec; at = next) {
+            next = AQ_MIN((at / USAGE_LEDGER_DAY_USEC + 1) * USAGE_LEDGER_DAY_USEC, until_usec);
+            if (!line
+                || usage_ledger_line_add(line, at / USAGE_LEDGER_DAY_USEC, slot,
+                                         (double)amount * (double)(next - at) / USEC_PER_SEC)
+                       < 0)
+                return -ENOMEM;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* admission.c - what the core knows of a session to be made, for sched/admit.h */
+#include <errno.h>
+#include <string.h>
+
+#include "manager/core/session/image_requirements.h"
+#include "manager/core/state/session_entry.h"
+#include "sched/admit.h"
+#include "manager/core/accounts/access.h"
+#include "manager/core/session/admission.h"
+#include "manager/core/state/agent_devices.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/state.h"
+
+/* ---- resource groups ---- */
+
+/* A group, for admission_next_agent(). */
+struct admission_place {
+    struct core *core;
+    const char *group;
+};
+
+/* What it has ever been known to offer, devices that are not healthy now included. */
+static int admission_next_agent(const void *data, size_t *at, struct sched_agent *ret)
+{
+    const struct admission_place *place = data;
+    struct core *core = place->core;
+
+    while (*at < core->agent_count) {
+        struct agent_entry *a = core->agents_sorted[(*at)++];
+
+        if (!a->is_known || !a->a.resource_group || strcmp(a->a.resource_group, place->group) != 0)
+            continue;
+        *ret = (struct sched_agent){ .id = a->a.id, .architecture = a->a.architecture };
+        if (agent_devices_find_capacity(core, a, &ret->capacity, &ret->devices, &ret->device_count)
+            < 0)
+            return -ENOMEM;
+        return 1;
+    }
+    return 0;
+}
+
+/* Those that the owner may use and that are in use. */
+static int admission_list_groups(struct core *core, const struct session *s, struct admission *ret)
+{
+    const struct allowed *allowed = access_find(core, s);
+    size_t count = allowed ? allowed->count : 0;
+    struct admit_resource_group *groups = arena_array(&core->scratch, count + 1, sizeof(*groups));
+    struct admission_place *places = arena_array(&core->scratch, count + 1, sizeof(*places));
+
+    if (!groups || !places)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const struct resource_group_entry *g = resource_group_entry_find(core, allowed->names[i]);
+
+        if (!g || !g->is_known || !g->g.is_active)
+            continue;
+        places[ret->group_count] = (struct admission_place){ core, g->g.name };
+        groups[ret->group_count] = (struct admit_resource_group){
+            .name = g->g.name,
+            .types = g->scheduling.session_types,
+            .next_agent = admission_next_agent,
+            .data = &places[ret->group_count]
+        };
+        ret->group_count++;
+    }
+    ret->groups = groups;
+    return 0;
+}
+
+/* ---- what the owner has waiting ---- */
+
+void admission_done(struct admission_queue *queue)
+{
+    slots_done(&queue->slots);
+}
+
+static int add_waiting(struct admission_queue *queue, const struct session *s)
+{
+    queue->count++;
+    for (size_t k = 0; k < s->kernel_count; k++)
+        if (slots_add(&queue->slots, &s->kernels[k].requested) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+/* Sessions of a request have one owner as a rule: count again for another one only. */
+static int count_waiting(const struct core *core, const struct session *s,
+                         struct admission_queue *queue)
+{
+    if (strcmp(queue->access_key, s->access_key) == 0)
+        return 0;
+    memcpy(queue->access_key, s->access_key, sizeof(queue->access_key));
+    queue->count = 0;
+    slots_done(&queue->slots);
+    for (const struct session *o = NULL; (o = core_next_session(core, o));)
+        if (o->status == SESSION_PENDING && strcmp(o->access_key, s->access_key) == 0
+            && add_waiting(queue, o) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+/* ---- together ---- */
+
+static int64_t limit_of(int64_t limit)
+{
+    return limit > 0 ? limit : ADMIT_UNLIMITED;
+}
+
+static void set_policy(const struct core *core, const struct session *s, struct admission *a)
+{
+    const struct keypair *k = core_find_keypair(core, s->access_key);
+    const struct keypair_policy *p = k && k->policy ? core_find_policy(core, k->policy) : NULL;
+
+    a->containers_max = a->pending_max = ADMIT_UNLIMITED;
+    a->priority_max = PRIORITY_COUNT - 1;
+    if (!p)
+        return;
+    a->containers_max = limit_of(p->max_containers_per_session);
+    a->pending_max = limit_of(p->max_pending_sessions);
+    a->pending_slots_max = p->max_pending_slots.count ? &p->max_pending_slots : NULL;
+    if (p->max_priority > 0)
+        a->priority_max = AQ_MIN(p->max_priority, a->priority_max);
+}
+
+static int set_kernels(struct core *core, const struct session *s,
+                       const struct admission_request *asked, struct sched_session *subject,
+                       struct admission *a)
+{
+    const struct image_requirements *needs = s->image ? image_requirements_find(core, s->image)
+                                                      : NULL;
+    const struct slots **requested = arena_array(&core->scratch, s->kernel_count,
+                                                 sizeof(*requested));
+    struct admit_kernel *kernels = arena_array(&core->scratch, s->kernel_count, sizeof(*kernels));
+
+    if (!requested || !kernels)
+        return -ENOMEM;
+    for (size_t k = 0; k < s->kernel_count; k++) {
+        requested[k] = &s->kernels[k].requested;
+        kernels[k] = (struct admit_kernel){ .min = needs ? &needs->min : NULL,
+                                            .max = needs ? &needs->max : NULL,
+                                            .shmem_bytes = asked->shmem_bytes };
+    }
+    *subject = (struct sched_session){ .type = s->type,
+                                       .priority = s->priority,
+                                       .architecture = asked->architecture,
+                                       .single_node = !s->is_multi_node,
+                                       .kernels = requested,
+                                       .kernel_count = s->kernel_count,
+                                       .designated = asked->agents,
+                                       .designated_count = asked->agent_count,
+                                       .designated_strict = true };
+    a->session = subject;
+    a->kernels = needs || asked->shmem_bytes ? kernels : NULL;
+    a->waits_for_capacity = asked->waits_for_capacity;
+    return 0;
+}
+
+/* All that is wrong, as far as it has room. */
+static void say_all(const struct strbuf *text, struct aq_error *err)
+{
+    if (strbuf_ok(text) && text->len < sizeof(err->text))
+        memcpy(err->text, text->data, text->len + 1);
+}
+
+static int admission_decide(struct core *core, const struct admission *a, struct session *s,
+                            struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const struct admit_resource_group *group;
+    int r = sched_admit(a, &group, &core->scratch, &text, err);
+
+    if (r < 0) {
+        if (text.len)
+            say_all(&text, err);
+        return r;
+    }
+    s->resource_group = strdup(group->name);
+    return s->resource_group ? 0 : aq_fail_oom(err);
+}
+
+int admission_check(struct core *core, struct session *s, const struct admission_request *asked,
+                    struct admission_queue *queue, struct aq_error *err)
+{
+    struct sched_session subject;
+    struct admission a = { .types = core->types, .resource_group = asked->resource_group };
+    int r;
+
+    set_policy(core, s, &a);
+    r = set_kernels(core, s, asked, &subject, &a);
+    if (r == 0)
+        r = admission_list_groups(core, s, &a);
+    if (r == 0 && (a.pending_max != ADMIT_UNLIMITED || a.pending_slots_max)) {
+        r = count_waiting(core, s, queue);
+        a.pending = queue->count;
+        a.pending_slots = &queue->slots;
+    }
+    r = r < 0 ? aq_fail_oom(err) : admission_decide(core, &a, s, err);
+    if (r == 0 && a.pending_slots && add_waiting(queue, s) < 0)
+        r = aq_fail_oom(err);
+    arena_clear(&core->scratch, 1 << 16);
+    return r;
+}

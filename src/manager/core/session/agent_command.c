@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_command.c - what agents are told
+ *
+ * Orders to an agent that is not connected, or whose inventory is not known
+ * yet, are not sent: the next heartbeat has the session looked at again.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/json_load.h"
+#include "base/jsonw.h"
+#include "base/log.h"
+#include "manager/core/session/agent_command.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+static bool agent_command_send(struct core *core, const char *agent_id, const struct message *msg)
+{
+    struct agent_entry *a = agent_entry_find(core, agent_id);
+    struct aq_error err = { 0 };
+
+    if (!a || !a->is_connected || !a->is_synced)
+        return false;
+    if (core->send(core, agent_id, msg, &err) == 0)
+        return true;
+    log_warning("%s to agent '%s': %s", message_type_name(msg->type), agent_id, err.text);
+    return false;
+}
+
+/* ---- kernel.create ---- */
+
+static const char *agent_command_member(const json_t *spec, const char *key)
+{
+    return json_string_value(json_object_get(spec, key));
+}
+
+static int fill_environ(struct core *core, json_t *spec, struct msg_kernel_create *c)
+{
+    json_t *variables = json_object_get(spec, "environ"), *value;
+    const char *name;
+
+    c->environ = arena_array(&core->scratch, json_object_size(variables), sizeof(*c->environ));
+    if (!c->environ)
+        return -1;
+    json_object_foreach(variables, name, value)
+        c->environ[c->environ_count++] = (struct msg_env){ name, json_string_value(value) };
+    return 0;
+}
+
+/* "main:1,sub:2" and "main1,sub1,sub2" */
+static int fill_cluster(struct core *core, const struct session *s, struct msg_kernel_create *c)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT;
+    char name[KERNEL_HOSTNAME_MAX], replicas[64];
+    size_t subs = s->kernel_count - 1;
+
+    for (size_t i = 0; i < s->kernel_count; i++)
+        strbuf_addf(&hosts, "%s%s", i ? "," : "", kernel_hostname(&s->kernels[i], name));
+    (void)snprintf(replicas, sizeof(replicas), subs ? "main:1,sub:%zu" : "main:1", subs);
+    c->cluster_size = (int64_t)s->kernel_count;
+    c->hosts = arena_strdup(&core->scratch, hosts.data);
+    c->replicas = arena_strdup(&core->scratch, replicas);
+    return strbuf_ok(&hosts) && c->hosts && c->replicas ? 0 : -1;
+}
+
+/* NULL if it is absent; false if memory is short. */
+static bool dump_member(struct core *core, const json_t *spec, const char *key, const char **ret)
+{
+    const json_t *member = json_object_get(spec, key);
+    char *text;
+
+    *ret = NULL;
+    if (!json_is_object(member) && !json_is_array(member))
+        return true;
+    text = json_dumps(member, JSON_COMPACT);
+    if (text)
+        *ret = arena_strdup(&core->scratch, text);
+    free(text);
+    return *ret;
+}
+
+/* Of sessions that users log in to, and whose kernels do to each other. */
+static const char *make_ssh_seed(struct core *core, const struct session *s)
+{
+    char id[UUID_TEXT_MAX], purpose[UUID_TEXT_MAX + 8], seed[65];
+    struct aq_error err = { 0 };
+
+    if (s->type != SESSION_INTERACTIVE && s->kernel_count == 1)
+        return NULL;
+    (void)snprintf(purpose, sizeof(purpose), "ssh %s", uuid_format(&s->id, id));
+    if (store_derive(core->store, purpose, seed, &err) < 0) {
+        log_warning("a session gets no SSH keys: %s", err.text);
+        return NULL;
+    }
+    return arena_strdup(&core->scratch, seed);
+}
+
+static int fill_create(struct core *core, const struct session_entry *l, const struct kernel *k,
+                       json_t *spec, struct msg_kernel_create *c)
+{
+    const struct user *owner = core_find_user(core, &l->s.user_id);
+    AQ_CLEANUP(strbuf_donep) struct strbuf slots = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&slots);
+    char text[UUID_TEXT_MAX];
+
+    slots_write_json(&k->requested, core->types, &w);
+    *c = (struct msg_kernel_create){
+        .kernel_id = k->id,
+        .session_id = l->s.id,
+        .attempt = k->attempt,
+        .session_name = l->s.name,
+        .session_type = session_type_name(l->s.type),
+        .role = k->role,
+        .index = k->index,
+        .rank = k->rank,
+        .access_key = l->s.access_key,
+        .user_id = arena_strdup(&core->scratch, uuid_format(&l->s.user_id, text)),
+        .group_id = arena_strdup(&core->scratch, uuid_format(&l->s.project_id, text)),
+        .user_email = owner ? owner->email : NULL,
+        .user_name = owner ? owner->username : NULL,
+        .slots = arena_strdup(&core->scratch, slots.data),
+        .image = agent_command_member(spec, "image"),
+        .command = agent_command_member(spec, "command"),
+        .input = k->rank == 0 ? agent_command_member(spec, "input") : NULL,
+        .bootstrap = agent_command_member(spec, "bootstrap"),
+        .batch_timeout_usec = l->s.batch_timeout_usec,
+        .ssh_seed = make_ssh_seed(core, &l->s),
+    };
+    if (!strbuf_ok(&slots) || !c->slots || !c->user_id || !c->group_id
+        || !dump_member(core, spec, "resource_opts", &c->resource_opts)
+        || !dump_member(core, spec, "preopen_ports", &c->preopen_ports)
+        || fill_environ(core, spec, c) < 0)
+        return -1;
+    c->hostname = arena_strdup(&core->scratch,
+                               kernel_hostname(k, (char[KERNEL_HOSTNAME_MAX]){ 0 }));
+    return c->hostname ? fill_cluster(core, &l->s, c) : -1;
+}
+
+void agent_command_create(struct core *core, struct session_entry *l, size_t rank)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    struct message msg = { .type = MSG_KERNEL_CREATE };
+    json_t *spec = json_load_string(l->s.spec ? l->s.spec : "{}", 0);
+
+    AQ_FAULT("core.kernel.create.sending");
+    if (spec && fill_create(core, l, k, spec, &msg.kernel_create) == 0
+        && agent_command_send(core, k->agent_id, &msg)) {
+        l->kernels[rank].sent_usec = clock_monotonic_usec();
+        AQ_FAULT("core.kernel.create.sent");
+    }
+    json_decref(spec);
+    arena_clear(&core->scratch, 1 << 16);
+}
+
+/* ---- the others ---- */
+
+void agent_command_restart(struct core *core, struct session_entry *l, size_t rank)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    struct message msg = { .type = MSG_KERNEL_RESTART,
+                           .kernel_restart = { k->id, k->attempt, core->conf.kill_grace_usec } };
+
+    if (agent_command_send(core, k->agent_id, &msg)) {
+        l->kernels[rank].sent_usec = clock_monotonic_usec();
+        AQ_FAULT("core.kernel.restart.sent");
+    }
+}
+
+void agent_command_destroy(struct core *core, struct session_entry *l, size_t rank,
+                           int64_t grace_usec, const char *reason)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    struct message msg = { .type = MSG_KERNEL_DESTROY,
+                           .kernel_destroy = { k->id, k->attempt, grace_usec, reason } };
+
+    if (!agent_command_send(core, k->agent_id, &msg))
+        return;
+    l->kernels[rank].destroy_sent = true;
+    l->kernels[rank].kill_sent |= grace_usec == 0;
+    AQ_FAULT("core.kernel.destroy.sent");
+}
+
+void agent_command_end_orphan(struct core *core, const char *agent_id, const struct uuid *kernel_id,
+                              int64_t attempt)
+{
+    struct message msg = { .type = MSG_KERNEL_DESTROY,
+                           .kernel_destroy = { *kernel_id, attempt, 0,
+                                               REASON_NOT_FOUND_IN_MANAGER } };
+
+    (void)agent_command_send(core, agent_id, &msg);
+}
+
+void agent_command_forget(struct core *core, const char *agent_id, const struct uuid *kernel_id,
+                          int64_t attempt)
+{
+    struct message msg = { .type = MSG_KERNEL_FORGET, .kernel_forget = { *kernel_id, attempt } };
+
+    if (agent_command_send(core, agent_id, &msg))
+        AQ_FAULT("core.kernel.forget.sent");
+}
+
+void agent_command_drain(struct core *core, const char *agent_id, bool on)
+{
+    struct message msg = { .type = MSG_DRAIN, .drain = { on } };
+
+    (void)agent_command_send(core, agent_id, &msg);
+}

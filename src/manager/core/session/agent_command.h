@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_command.h - commands to agents
+ *
+ * A command to an agent that is not connected, or whose inventory is not known
+ * yet, is dropped: the session is looked at again when the agent is back.
+ */
+#ifndef AQ_MANAGER_CORE_SESSION_AGENT_COMMAND_H
+#define AQ_MANAGER_CORE_SESSION_AGENT_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct core;
+struct session_entry;
+struct uuid;
+
+/* Tell the kernel's agent; nothing if it is not connected or not synced. */
+void agent_command_create(struct core *core, struct session_entry *l, size_t rank);
+
+/* Restart a kernel's programs there. */
+void agent_command_restart(struct core *core, struct session_entry *l, size_t rank);
+
+/* End a kernel: SIGTERM, after 'grace_usec' SIGKILL; 0 = SIGKILL at once. */
+void agent_command_destroy(struct core *core, struct session_entry *l, size_t rank,
+                           int64_t grace_usec, const char *reason);
+
+/* The agent may forget that attempt of a kernel. */
+void agent_command_forget(struct core *core, const char *agent_id, const struct uuid *kernel_id,
+                          int64_t attempt);
+
+/* End a kernel that is not ours. */
+void agent_command_end_orphan(struct core *core, const char *agent_id, const struct uuid *kernel_id,
+                              int64_t attempt);
+
+/* Take no more kernels, or take them again. */
+void agent_command_drain(struct core *core, const char *agent_id, bool on);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control.c - what users ask of sessions that exist */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/session/control.h"
+#include "manager/core/session/resize.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+enum waits_for { FOR_END, FOR_FORCED_END, FOR_RESTART };
+
+struct waiter {
+    struct list link; /* session_entry.waiters */
+    enum waits_for what;
+    core_done_fn done;
+    void *data;
+};
+
+static bool is_satisfied(const struct waiter *w, const struct session *s)
+{
+    bool ends = s->status == SESSION_TERMINATING || session_is_terminal(s->status);
+
+    switch (w->what) {
+    case FOR_END:
+        return ends;
+    case FOR_FORCED_END:
+        return session_is_terminal(s->status) || (ends && s->forced);
+    case FOR_RESTART:
+        return s->status == SESSION_RESTARTING;
+    }
+    return false;
+}
+
+static void command_answer(struct core *core, struct waiter *w, int r, const struct aq_error *err)
+{
+    list_remove(&w->link);
+    core_defer(core, w->done, w->data, r, err);
+    free(w);
+}
+
+void waiters_check(struct core *core, struct session_entry *l)
+{
+    struct aq_error err;
+
+    LIST_FOREACH(link, &l->commands.waiters) {
+        struct waiter *w = LIST_ENTRY(link, struct waiter, link);
+
+        if (is_satisfied(w, &l->s)) {
+            command_answer(core, w, 0, NULL);
+        } else if (session_is_terminal(l->s.status) || l->s.status == SESSION_TERMINATING) {
+            if (w->what == FOR_RESTART)
+                command_answer(core, w,
+                               aq_fail_field(&err, EINVAL, "session",
+                                             "the session '%s' has just "
+                                             "ended",
+                                             l->s.name),
+                               &err);
+        }
+    }
+    if (!session_may_resize(l->s.status)) {
+        (void)aq_fail_field(&err, EINVAL, "session", "the session '%s' does not run any more",
+                            l->s.name);
+        resize_stop(core, l, -EINVAL, &err);
+    }
+}
+
+/* The store could not write it: who asked hears so, and the request is dropped. */
+void waiters_fail(struct core *core, struct session_entry *l, int r, const struct aq_error *err)
+{
+    if (r == -ESTALE)
+        return;
+    resize_stop(core, l, r, err);
+    if (list_is_empty(&l->commands.waiters))
+        return;
+    LIST_FOREACH(link, &l->commands.waiters)
+        command_answer(core, LIST_ENTRY(link, struct waiter, link), r, err);
+    l->commands.end_reason = NULL;
+    l->commands.end_is_forced = l->commands.wants_restart = false;
+}
+
+/* NULL if memory is short: who asks hears so. */
+static struct waiter *waiter_new(struct core *core, enum waits_for what, core_done_fn done,
+                                 void *data)
+{
+    struct waiter *w = calloc(1, sizeof(*w));
+    struct aq_error err;
+
+    if (w)
+        *w = (struct waiter){ .what = what, .done = done, .data = data };
+    else
+        core_defer(core, done, data, aq_fail_oom(&err), &err);
+    return w;
+}
+
+static void command_wait(struct core *core, struct session_entry *l, struct waiter *w)
+{
+    list_add(&l->commands.waiters, &w->link);
+    waiters_check(core, l);
+    session_entry_touch(core, l);
+}
+
+static struct session_entry *find_or_fail(struct core *core, const struct uuid *id,
+                                          core_done_fn done, void *data)
+{
+    struct session_entry *l = session_entry_find(core, id);
+    struct aq_error err;
+
+    if (!l)
+        core_defer(core, done, data,
+                   aq_fail_kind(&err, ENOENT, "session-not-found", "No such session."), &err);
+    return l;
+}
+
+static const char *command_known_reason(const char *reason, bool forced)
+{
+    static const char *const known[] = { REASON_USER_REQUESTED, REASON_FORCE_TERMINATED,
+                                         REASON_SELF_TERMINATED };
+
+    for (size_t i = 0; reason && i < AQ_COUNT(known); i++)
+        if (strcmp(known[i], reason) == 0)
+            return known[i];
+    return forced ? REASON_FORCE_TERMINATED : REASON_USER_REQUESTED;
+}
+
+void core_terminate_session(struct core *core, const struct uuid *id, bool forced,
+                            const char *reason, core_done_fn done, void *data)
+{
+    struct session_entry *l = find_or_fail(core, id, done, data);
+    struct waiter *w = l ? waiter_new(core, forced ? FOR_FORCED_END : FOR_END, done, data) : NULL;
+
+    if (!w)
+        return;
+    AQ_FAULT("core.terminate.asked");
+    if (!l->commands.end_reason)
+        l->commands.end_reason = command_known_reason(reason, forced);
+    l->commands.end_is_forced |= forced;
+    command_wait(core, l, w);
+}
+
+void core_restart_session(struct core *core, const struct uuid *id, core_done_fn done, void *data)
+{
+    struct session_entry *l = find_or_fail(core, id, done, data);
+    struct waiter *w;
+    struct aq_error err;
+
+    if (!l)
+        return;
+    if (l->s.status != SESSION_RUNNING || l->commands.end_reason) {
+        core_defer(core, done, data,
+                   aq_fail_field(&err, EINVAL, "session",
+                                 "only a RUNNING session can be "
+                                 "restarted, '%s' is %s",
+                                 l->s.name, session_status_name(l->s.status)),
+                   &err);
+        return;
+    }
+    if (!(w = waiter_new(core, FOR_RESTART, done, data)))
+        return;
+    l->commands.wants_restart = true;
+    command_wait(core, l, w);
+}
+
+/* ---- changes that need no step ---- */
+
+void core_dismiss_sessions(struct core *core, const struct uuid *ids, size_t count,
+                           core_done_fn done, void *data)
+{
+    struct event_batch *batch = event_batch_new();
+    int64_t now = clock_realtime_usec();
+    bool is_whole = batch != NULL;
+    struct aq_error err;
+
+    for (size_t i = 0; is_whole && i < count; i++) {
+        struct event *e = event_batch_add(batch, EVENT_SESSION_DISMISSED, now);
+
+        if ((is_whole = e != NULL))
+            e->session_change.id = ids[i];
+    }
+    if (is_whole) {
+        proposal_commit_command(core, batch, done, data);
+        return;
+    }
+    event_batch_free(batch);
+    if (done)
+        core_defer(core, done, data, aq_fail_oom(&err), &err);
+}
+
+static void command_change(struct core *core, struct session_entry *l, enum event_kind kind,
+                           const char *name, int priority, core_done_fn done, void *data)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = batch ? event_batch_add(batch, kind, clock_realtime_usec()) : NULL;
+    struct aq_error err;
+
+    if (!e) {
+        event_batch_free(batch);
+        core_defer(core, done, data, aq_fail_oom(&err), &err);
+        return;
+    }
+    e->session_change.id = l->s.id;
+    e->session_change.priority = priority;
+    if (name)
+        memcpy(e->session_change.name, name, strlen(name) + 1);
+    proposal_commit_command(core, batch, done, data);
+}
+
+void core_rename_session(struct core *core, const struct uuid *id, const char *name,
+                         core_done_fn done, void *data)
+{
+    struct session_entry *l = find_or_fail(core, id, done, data);
+    const struct session *other;
+    struct aq_error err;
+    int r;
+
+    if (!l)
+        return;
+    r = session_name_check(name, &err);
+    other = core_find_session_named(core, &l->s.user_id, name);
+    if (r == 0 && other && other != &l->s) {
+        r = aq_fail_field(&err, EEXIST, "name", "a live session of yours is already called '%s'",
+                          name);
+        err.kind = "session-already-exists";
+    }
+    if (r < 0)
+        core_defer(core, done, data, r, &err);
+    else if (other)
+        core_defer(core, done, data, 0, NULL);
+    else
+        command_change(core, l, EVENT_SESSION_RENAMED, name, 0, done, data);
+}
+
+void core_set_priority(struct core *core, const struct uuid *id, int priority, core_done_fn done,
+                       void *data)
+{
+    struct session_entry *l = find_or_fail(core, id, done, data);
+    const struct keypair *k;
+    const struct keypair_policy *policy;
+    struct aq_error err;
+    int max, r = 0;
+
+    if (!l)
+        return;
+    k = core_find_keypair(core, l->s.access_key);
+    policy = k && k->policy ? core_find_policy(core, k->policy) : NULL;
+    max = policy && policy->max_priority > 0 ? AQ_MIN(policy->max_priority, PRIORITY_COUNT - 1)
+                                             : PRIORITY_COUNT - 1;
+    if (l->s.status != SESSION_PENDING)
+        r = aq_fail_field(&err, EINVAL, "session",
+                          "only a PENDING session has a priority to "
+                          "change, '%s' is %s",
+                          l->s.name, session_status_name(l->s.status));
+    else if (priority < 0 || priority > max)
+        r = aq_fail_field(&err, EINVAL, "priority", "a priority is from 0 to %d here, not %d", max,
+                          priority);
+    if (r < 0)
+        core_defer(core, done, data, r, &err);
+    else
+        command_change(core, l, EVENT_SESSION_PRIORITY, NULL, priority, done, data);
+}
+
+/* ---- streams ---- */
+
+int core_open_stream(struct core *core, const char *agent_id, struct msg_stream_open *open,
+                     const struct link_stream_ops *ops, void *data, struct link_stream **ret,
+                     struct aq_error *err)
+{
+    if (!core->link || !core_agent_is_connected(core, agent_id))
+        return aq_fail(err, ENOTCONN,
+                       "agent '%s' is not connected; its logs and terminals are "
+                       "there when it is back",
+                       agent_id);
+    return link_server_open_stream(core->link, agent_id, open, ops, data, ret, err);
+}
+
+int core_control_stream(struct core *core, const char *agent_id,
+                        const struct msg_stream_control *control, struct aq_error *err)
+{
+    struct message msg = { .type = MSG_STREAM_CONTROL, .stream_control = *control };
+
+    return core->send(core, agent_id, &msg, err);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dependency_resolve.h - the sessions that a request names as dependencies
+ *
+ * Those in memory are found at once; the others have ended, or do not exist,
+ * and the store is asked.
+ */
+#ifndef AQ_MANAGER_CORE_SESSION_DEPENDENCY_RESOLVE_H
+#define AQ_MANAGER_CORE_SESSION_DEPENDENCY_RESOLVE_H
+
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+struct aq_error;
+struct core;
+struct session;
+struct session_request;
+struct store_tx;
+
+/* Dependencies that are not in memory: ids or names, owned. */
+struct dependency_missing {
+    char **names;
+    size_t count;
+};
+
+/* Add to 's' those of 'req' that are in memory; the others are in 'ret', which was zeroed and is
+ * done with dependency_missing_done() in any case. -EINVAL, -ENOMEM.
+ */
+int dependency_resolve(const struct core *core, const struct session_request *req,
+                       struct session *s, struct dependency_missing *ret,
+                       struct aq_error *err) AQ_MUST_CHECK;
+
+/* On a thread of the store: add the others. -ENOENT, -EINVAL if one has ended without success. */
+int dependency_read_missing(struct store_tx *tx, struct session *s,
+                            const struct dependency_missing *missing,
+                            struct aq_error *err) AQ_MUST_CHECK;
+
+void dependency_missing_done(struct dependency_missing *missing);
+
+#endif

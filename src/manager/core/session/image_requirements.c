@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image_requirements.c - see image_requirements.h */
+#include "manager/core/session/image_requirements.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "manager/core/state/state.h"
+#include "model/reference.h"
+
+#define LABEL "ai.backend.resource."
+#define IMAGES_MAX 10000
+
+static void needs_free(struct image_requirements *needs)
+{
+    if (!needs)
+        return;
+    slots_done(&needs->min);
+    slots_done(&needs->max);
+    free(needs);
+}
+
+/* "min.cpu" = "2" */
+static int read_label(const struct core *core, const char *key, const char *text,
+                      struct image_requirements *ret)
+{
+    struct slots *slots = strncmp(key, "min.", 4) == 0   ? &ret->min
+                          : strncmp(key, "max.", 4) == 0 ? &ret->max
+                                                         : NULL;
+    const char *name = slots ? slot_name_find(key + 4, strlen(key + 4)) : NULL;
+    enum slot_type type;
+    int64_t amount;
+
+    if (!name || !text || slot_types_find(core->types, name, &type) < 0
+        || slot_amount_parse(text, strlen(text), type, false, name, &amount, NULL) < 0
+        || amount <= 0)
+        return 0;
+    return slots_set(slots, name, amount);
+}
+
+/* NULL if the labels want nothing, or memory is short. */
+static struct image_requirements *read_labels(const struct core *core, const json_t *labels)
+{
+    struct image_requirements *needs = calloc(1, sizeof(*needs));
+    const char *key;
+    json_t *value;
+    int r = 0;
+
+    json_object_foreach((json_t *)(uintptr_t)labels, key, value)
+        if (needs && r == 0 && strncmp(key, LABEL, strlen(LABEL)) == 0)
+            r = read_label(core, key + strlen(LABEL), json_string_value(value), needs);
+    if (needs && r == 0 && (needs->min.count || needs->max.count))
+        return needs;
+    needs_free(needs);
+    return NULL;
+}
+
+static void take_name(struct core *core, const char *name, const json_t *labels)
+{
+    struct reference ref = { .text = NULL };
+    struct image_requirements *needs;
+
+    if (!name || reference_parse(name, NULL, &ref, NULL) < 0)
+        return;
+    needs_free(map_removes(&core->image_requirements, ref.text));
+    needs = core->image_requirements.count < IMAGES_MAX ? read_labels(core, labels) : NULL;
+    if (needs && map_sets(&core->image_requirements, ref.text, needs) < 0)
+        needs_free(needs);
+    reference_done(&ref);
+}
+
+void image_requirements_take(struct core *core, const char *images)
+{
+    json_t *list = json_load_string(images, 0), *image, *name;
+    size_t i, n;
+
+    json_array_foreach(list, i, image)
+        json_array_foreach(json_object_get(image, "names"), n, name)
+            take_name(core, json_string_value(name), json_object_get(image, "labels"));
+    json_decref(list);
+}
+
+const struct image_requirements *image_requirements_find(const struct core *core, const char *image)
+{
+    struct reference ref = { .text = NULL };
+    const struct image_requirements *needs;
+
+    if (core->image_requirements.count == 0 || reference_parse(image, NULL, &ref, NULL) < 0)
+        return NULL;
+    needs = map_gets(&core->image_requirements, ref.text);
+    reference_done(&ref);
+    return needs;
+}
+
+void image_requirements_free(struct core *core)
+{
+    for (size_t i = 0; i < core->image_requirements.count; i++)
+        needs_free(core->image_requirements.entries[i].value);
+    map_done(&core->image_requirements);
+}

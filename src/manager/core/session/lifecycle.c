@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle.c - what follows from a session's status, requests and facts
+ *
+ * Called for a touched session that has no proposal under way. Each state has
+ * one function, which orders agents what they must do and proposes at most
+ * one change of the session and of each kernel; when that is durable the
+ * session is touched again. Kernel events come before the session's, so that
+ * a session ends after its kernels. Looking twice changes nothing.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/scheduling/preemption.h"
+#include "manager/core/session/agent_command.h"
+#include "manager/core/session/lifecycle.h"
+#include "manager/core/session/lost_agent.h"
+#include "manager/core/session/pending.h"
+#include "manager/core/session/resize.h"
+#include "manager/core/session/retry.h"
+#include "manager/core/session/termination.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/clock_adjustment.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+/* A state that lasts less than this leaves no row: programs that start at
+ * once go from SCHEDULED to RUNNING with one commit.
+ */
+#define LINGER_USEC (200 * USEC_PER_MSEC)
+/* The agent ends a batch program at its limit; we step in when it does not. */
+#define BATCH_MARGIN_USEC (60 * USEC_PER_SEC)
+/* An order that the agent does not show any sign of after this is sent again. */
+#define RESEND_USEC (15 * USEC_PER_SEC)
+
+static struct event *lifecycle_end_kernel(struct core *core, struct session_entry *l, size_t rank,
+                                          const char *reason)
+{
+    struct kernel_entry *f = &l->kernels[rank];
+    struct event *e = proposal_add_kernel_status(core, l, rank, KERNEL_TERMINATED,
+                                                 f->reason ? f->reason : reason);
+
+    if (e && f->has_exit) {
+        e->kernel_status.has_exit = true;
+        e->kernel_status.exit_code = f->exit_code;
+    }
+    return e;
+}
+
+/* Does nothing of this kernel run any more, or is it given up? */
+static bool lifecycle_has_ended(const struct core *core, const struct session_entry *l, size_t rank,
+                                int64_t now)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    const struct kernel_entry *f = &l->kernels[rank];
+
+    if (!kernel_is_holding(k->status) || !k->agent_id)
+        return true;
+    if (f->fact == FACT_ENDED || f->fact == FACT_ERROR)
+        return true;
+    /* Absent from an inventory that an order may have crossed: wait and see. */
+    if (f->fact == FACT_ABSENT && (f->sent_usec == 0 || now - f->sent_usec >= RESEND_USEC))
+        return true;
+    return agent_entry_is_given_up(core, k->agent_id, l->s.forced);
+}
+
+static bool lifecycle_all_ended(const struct core *core, const struct session_entry *l, int64_t now)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (!lifecycle_has_ended(core, l, i, now))
+            return false;
+    return true;
+}
+
+/* ---- preemption ---- */
+
+/* It is to be preempted. True if that was proposed. */
+static bool lifecycle_preempt(struct core *core, struct session_entry *l, int64_t now)
+{
+    AQ_CLEANUP(aq_freep) char *data = preemption_data(l);
+    const char *reason = l->reservation.agents ? REASON_MOVED : REASON_PREEMPTED;
+
+    if (lifecycle_has_ended(core, l, 0, now))
+        return false; /* it has ended by itself */
+    if (preemption_fate(l) == CORE_TERMINATED || !termination_may_reschedule(l))
+        termination_begin(core, l, reason, termination_result(l), data);
+    else
+        termination_propose(core, l,
+                            session_status_may_follow(l->s.status, SESSION_PREEMPTED)
+                                ? SESSION_PREEMPTED
+                                : SESSION_RESCHEDULING,
+                            reason, RESULT_UNDEFINED, data);
+    AQ_FAULT("core.preempt.proposed");
+    return true;
+}
+
+/* ---- SCHEDULED .. CREATING ---- */
+
+/* It runs, with what its agent gave it. What a former attempt published elsewhere is over. */
+static void lifecycle_begin_kernel(struct core *core, struct session_entry *l, size_t rank)
+{
+    const struct kernel_entry *f = &l->kernels[rank];
+    struct event *e = proposal_add_kernel_status(core, l, rank, KERNEL_RUNNING, NULL);
+
+    if (!e)
+        return;
+    e->kernel_status.alloc = proposal_copy(core, f->alloc);
+    if (f->service_ports || l->s.kernels[rank].service_ports)
+        e->kernel_status.service_ports = proposal_copy(core,
+                                                       f->service_ports ? f->service_ports : "[]");
+}
+
+/* The kernel's status as its agent reports it. */
+static void lifecycle_follow_start(struct core *core, struct session_entry *l, size_t rank,
+                                   int64_t now)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    const struct kernel_entry *f = &l->kernels[rank];
+
+    if (f->fact == FACT_RUNNING || f->fact == FACT_ENDED) {
+        if (k->status != KERNEL_RUNNING)
+            lifecycle_begin_kernel(core, l, rank);
+    } else if (f->fact == FACT_CREATING && k->status == KERNEL_SCHEDULED) {
+        if (now - l->since_usec >= LINGER_USEC)
+            (void)proposal_add_kernel_status(core, l, rank, KERNEL_PREPARING, NULL);
+        else
+            session_entry_wake_at(core, l, l->since_usec + LINGER_USEC);
+    } else if (k->status != KERNEL_RUNNING
+               && (f->sent_usec == 0 || now - f->sent_usec >= RESEND_USEC)
+               && f->fact != FACT_CREATING) {
+        agent_command_create(core, l, rank);
+    }
+}
+
+static bool lifecycle_kernel_has_begun(const struct session_entry *l, size_t rank)
+{
+    return l->kernels[rank].fact == FACT_RUNNING || l->kernels[rank].fact == FACT_ENDED
+           || l->s.kernels[rank].status == KERNEL_RUNNING
+           || kernel_is_terminal(l->s.kernels[rank].status);
+}
+
+static void lifecycle_starting(struct core *core, struct session_entry *l, int64_t now)
+{
+    bool all_begun = true, any_creating = false;
+    struct event *e;
+
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        if (l->kernels[i].fact == FACT_ERROR) {
+            retry_failed(core, l, i);
+            return;
+        }
+        if (l->s.kernels[i].status == KERNEL_RUNNING && lifecycle_has_ended(core, l, i, now)
+            && l->kernels[i].fact != FACT_ENDED) {
+            termination_begin(core, l, REASON_CONTAINER_NOT_FOUND, termination_result(l), NULL);
+            return;
+        }
+        any_creating |= l->kernels[i].fact == FACT_CREATING;
+        all_begun &= lifecycle_kernel_has_begun(l, i);
+    }
+    if (!all_begun && retry_expired(core, l, now))
+        return;
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        lifecycle_follow_start(core, l, i, now);
+    if (all_begun) {
+        if ((e = proposal_add_session_status(core, l, SESSION_RUNNING, NULL)))
+            e->session_status.has_retry = l->s.retry.attempts != 0; /* forgotten */
+    } else if (any_creating && l->s.status == SESSION_SCHEDULED
+               && now - l->since_usec >= LINGER_USEC)
+        proposal_add_session_status(core, l, SESSION_PREPARING, NULL);
+}
+
+/* ---- RUNNING ---- */
+
+static const char *lifecycle_finish_reason(const struct session_entry *l,
+                                           enum session_result *ret_result)
+{
+    const struct kernel_entry *main = &l->kernels[0];
+    bool ok = main->fact == FACT_ENDED && main->has_exit && main->exit_code == 0;
+
+    *ret_result = RESULT_UNDEFINED;
+    if (l->s.type == SESSION_BATCH)
+        *ret_result = ok ? RESULT_SUCCESS : RESULT_FAILURE;
+    if (main->fact == FACT_ABSENT)
+        return REASON_CONTAINER_NOT_FOUND;
+    if (main->reason && strcmp(main->reason, REASON_BOOTSTRAP_FAILED) == 0)
+        *ret_result = RESULT_FAILURE; /* whatever its type: its program never ran */
+    if (main->reason && strcmp(main->reason, REASON_SELF_TERMINATED) != 0)
+        return main->reason;
+    if (l->s.type != SESSION_BATCH)
+        return REASON_SELF_TERMINATED;
+    return ok ? REASON_TASK_FINISHED : REASON_TASK_FAILED;
+}
+
+/* The main kernel has ended: so does the session. */
+static void lifecycle_finish(struct core *core, struct session_entry *l, int64_t now)
+{
+    enum session_result result;
+    const char *reason = lifecycle_finish_reason(l, &result);
+    bool all = lifecycle_all_ended(core, l, now);
+
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        if (!kernel_is_holding(l->s.kernels[i].status))
+            continue;
+        if (lifecycle_has_ended(core, l, i, now))
+            (void)lifecycle_end_kernel(core, l, i, reason);
+        else
+            (void)proposal_add_kernel_status(core, l, i, KERNEL_TERMINATING, reason);
+    }
+    termination_propose(core, l, all ? SESSION_TERMINATED : SESSION_TERMINATING, reason, result,
+                        l->kernels[0].error);
+    AQ_FAULT("core.finish.proposed");
+}
+
+static void lifecycle_restart(struct core *core, struct session_entry *l)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        struct event *e;
+
+        if (l->s.kernels[i].status != KERNEL_RUNNING)
+            continue;
+        e = proposal_add_kernel_status(core, l, i, KERNEL_RESTARTING, REASON_RESTARTING);
+        if (e)
+            e->kernel_status.attempt = l->s.kernels[i].attempt + 1;
+    }
+    proposal_add_session_status(core, l, SESSION_RESTARTING, REASON_RESTARTING);
+    AQ_FAULT("core.restart.proposed");
+}
+
+static void lifecycle_running(struct core *core, struct session_entry *l, int64_t now)
+{
+    int64_t limit = l->s.batch_timeout_usec ? l->s.batch_timeout_usec + BATCH_MARGIN_USEC : 0;
+    bool degraded = false;
+
+    if (lifecycle_has_ended(core, l, 0, now)) {
+        lifecycle_finish(core, l, now);
+        return;
+    }
+    if (limit && now >= clock_adjustment_due(core, l, limit)) {
+        termination_begin(core, l, REASON_TASK_TIMEOUT, RESULT_FAILURE, NULL);
+        return;
+    }
+    if (limit)
+        session_entry_wake_at(core, l, clock_adjustment_due(core, l, limit));
+    if (l->commands.wants_restart) {
+        lifecycle_restart(core, l);
+        return;
+    }
+    if (resize_step(core, l, now))
+        return;
+    for (size_t i = 1; i < l->s.kernel_count; i++)
+        if (kernel_is_holding(l->s.kernels[i].status) && lifecycle_has_ended(core, l, i, now)) {
+            (void)lifecycle_end_kernel(core, l, i, REASON_SELF_TERMINATED);
+            degraded = true;
+        }
+    if (degraded && l->s.status == SESSION_RUNNING)
+        proposal_add_session_status(core, l, SESSION_RUNNING_DEGRADED, NULL);
+}
+
+/* ---- RESTARTING ---- */
+
+static void lifecycle_restarting(struct core *core, struct session_entry *l, int64_t now)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        const struct kernel_entry *f = &l->kernels[i];
+
+        if (l->s.kernels[i].status != KERNEL_RESTARTING)
+            continue;
+        if (f->fact == FACT_ERROR
+            || (f->fact == FACT_ABSENT && lifecycle_has_ended(core, l, i, now))) {
+            termination_begin(core, l, REASON_FAILED_TO_START, termination_result(l), f->error);
+            return;
+        }
+        all &= f->fact == FACT_RUNNING || f->fact == FACT_ENDED;
+        if (f->fact == FACT_NONE && (f->sent_usec == 0 || now - f->sent_usec >= RESEND_USEC))
+            agent_command_restart(core, l, i);
+    }
+    if (!all)
+        return;
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (l->s.kernels[i].status == KERNEL_RESTARTING)
+            (void)proposal_add_kernel_status(core, l, i, KERNEL_RUNNING, NULL);
+    proposal_add_session_status(core, l, SESSION_RUNNING, NULL);
+}
+
+/* ---- TERMINATING, RESCHEDULING ---- */
+
+static void lifecycle_send_end(struct core *core, struct session_entry *l, size_t rank,
+                               bool now_at_once)
+{
+    struct kernel_entry *f = &l->kernels[rank];
+
+    if (now_at_once ? f->kill_sent : f->destroy_sent)
+        return;
+    agent_command_destroy(core, l, rank, now_at_once ? 0 : core->conf.kill_grace_usec, l->s.reason);
+}
+
+static void lifecycle_terminating(struct core *core, struct session_entry *l, int64_t now,
+                                  bool give_up)
+{
+    bool all = give_up || lifecycle_all_ended(core, l, now);
+
+    termination_propose_forced(core, l);
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        if (!kernel_is_holding(l->s.kernels[i].status))
+            continue;
+        if (give_up || lifecycle_has_ended(core, l, i, now)) {
+            (void)lifecycle_end_kernel(core, l, i, NULL);
+        } else {
+            lifecycle_send_end(core, l, i, l->s.forced);
+            /* To see whether an absent one stays absent. */
+            if (l->kernels[i].fact == FACT_ABSENT)
+                session_entry_wake_at(core, l, l->kernels[i].sent_usec + RESEND_USEC);
+        }
+    }
+    if (all) {
+        bool never_ran = l->s.running_usec == 0 && l->s.reason
+                         && strncmp(l->s.reason, "failed-to-", 10) == 0;
+
+        termination_propose(core, l, never_ran ? SESSION_ERROR : SESSION_TERMINATED,
+                            give_up ? REASON_HANG_TIMEOUT : NULL, termination_result(l), NULL);
+        AQ_FAULT("core.terminate.finished");
+    }
+}
+
+/* Its programs may save what they have, within the grace. */
+static void lifecycle_preempted(struct core *core, struct session_entry *l, int64_t now)
+{
+    if (lifecycle_all_ended(core, l, now)) {
+        proposal_add_session_status(core, l, SESSION_RESCHEDULING, NULL);
+        AQ_FAULT("core.preempt.gone");
+        return;
+    }
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (!lifecycle_has_ended(core, l, i, now)) {
+            lifecycle_send_end(core, l, i, false);
+            if (l->kernels[i].fact == FACT_ABSENT)
+                session_entry_wake_at(core, l, l->kernels[i].sent_usec + RESEND_USEC);
+        }
+}
+
+static void lifecycle_rescheduling(struct core *core, struct session_entry *l, int64_t now)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (!lifecycle_has_ended(core, l, i, now)) {
+            all = false;
+            lifecycle_send_end(core, l, i, true);
+        }
+    if (!all)
+        return;
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        struct event *e;
+
+        if (l->s.kernels[i].status == KERNEL_PENDING)
+            continue;
+        if (!(e = proposal_add_kernel_status(core, l, i, KERNEL_PENDING, NULL)))
+            return;
+        e->kernel_status.agent_id = proposal_copy(core, "");
+        e->kernel_status.attempt = l->s.kernels[i].attempt + 1;
+    }
+    proposal_add_session_status(core, l, SESSION_PENDING, NULL);
+    AQ_FAULT("core.requeue.proposed");
+}
+
+/* ---- all ---- */
+
+/* It has been in this state for too long. */
+static void lifecycle_expire(struct core *core, struct session_entry *l, struct status_deadline d,
+                             int64_t now)
+{
+    if (l->s.status == SESSION_TERMINATING) {
+        lifecycle_terminating(core, l, now, true);
+    } else if (!termination_agents_are_connected(core, l)) {
+        session_entry_wake_at(core, l,
+                              now + d.after_usec); /* how long to wait for an agent is a policy */
+    } else if (d.next == SESSION_TERMINATING) {
+        termination_begin(core, l, d.reason, termination_result(l), NULL);
+    } else {
+        proposal_add_session_status(core, l, d.next, d.reason);
+    }
+    AQ_FAULT("core.deadline.passed");
+}
+
+static bool lifecycle_has_started(enum session_status s)
+{
+    return s != SESSION_PENDING && s != SESSION_TERMINATING && s != SESSION_RESCHEDULING
+           && s != SESSION_DEPRIORITIZING && s != SESSION_RESERVED;
+}
+
+/* What is done in any state, before what its own function does. True if that is all for now. */
+static bool lifecycle_interrupt(struct core *core, struct session_entry *l, int64_t now)
+{
+    struct status_deadline d = session_deadline(l->s.status);
+
+    if (l->proposal.retry_usec > now) {
+        session_entry_wake_at(core, l, l->proposal.retry_usec);
+        return true;
+    }
+    d.after_usec = retry_deadline(l, d.after_usec);
+    if (d.after_usec && now >= clock_adjustment_due(core, l, d.after_usec)) {
+        lifecycle_expire(core, l, d, now);
+        return true;
+    }
+    if (d.after_usec)
+        session_entry_wake_at(core, l, clock_adjustment_due(core, l, d.after_usec));
+    if (!lifecycle_has_started(l->s.status))
+        return false;
+    if (l->commands.end_reason) {
+        termination_begin(core, l, l->commands.end_reason, termination_result(l), NULL);
+        return true;
+    }
+    return lost_agent_step(core, l)
+           || (l->preemption.is_preempted && lifecycle_preempt(core, l, now));
+}
+
+void lifecycle_step(struct core *core, struct session_entry *l)
+{
+    int64_t now = clock_monotonic_usec();
+
+    if (session_is_terminal(l->s.status) || lifecycle_interrupt(core, l, now))
+        return;
+    switch (l->s.status) {
+    case SESSION_DEPRIORITIZING:
+        if (l->commands.end_reason)
+            pending_step(core, l, now);
+        else
+            retry_lower(core, l);
+        break;
+    case SESSION_PENDING:
+    case SESSION_RESERVED:
+        pending_step(core, l, now);
+        break;
+    case SESSION_SCHEDULED:
+    case SESSION_PREPARING:
+    case SESSION_PULLING:
+    case SESSION_PREPARED:
+    case SESSION_CREATING:
+        lifecycle_starting(core, l, now);
+        break;
+    case SESSION_RUNNING:
+    case SESSION_RUNNING_DEGRADED:
+        lifecycle_running(core, l, now);
+        break;
+    case SESSION_RESTARTING:
+        lifecycle_restarting(core, l, now);
+        break;
+    case SESSION_TERMINATING:
+        lifecycle_terminating(core, l, now, false);
+        break;
+    case SESSION_PREEMPTED:
+        lifecycle_preempted(core, l, now);
+        break;
+    case SESSION_RESCHEDULING:
+        lifecycle_rescheduling(core, l, now);
+        break;
+    case SESSION_TERMINATED:
+    case SESSION_ERROR:
+    case SESSION_CANCELLED:
+    case SESSION_STATUS_COUNT:
+        break;
+    }
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pending.c - what follows for a session that waits: see lifecycle.c */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/scheduling/attempts.h"
+#include "manager/core/scheduling/pending_reason.h"
+#include "manager/core/scheduling/preemption.h"
+#include "manager/core/scheduling/queue.h"
+#include "manager/core/scheduling/reservation.h"
+#include "manager/core/scheduling/retry_options.h"
+#include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/session/pending.h"
+#include "manager/core/session/retry.h"
+#include "manager/core/session/termination.h"
+#include "manager/core/state/clock_adjustment.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+
+#define EXPLAIN_USEC (2 * USEC_PER_SEC)
+/* starts_usec is wall-clock time, which can be set: look again now and then. */
+#define WALL_CHECK_USEC (30 * USEC_PER_SEC)
+/* A pass every second until the session that holds up others has failed often enough. */
+#define AGAIN_USEC USEC_PER_SEC
+
+static void propose_explanation(struct core *core, struct session_entry *l, struct strbuf *json)
+{
+    struct event *e = proposal_add(core, l, EVENT_SESSION_EXPLAINED);
+
+    if (!e)
+        return;
+    e->session_change.id = l->s.id;
+    e->session_change.reason = proposal_copy(core, l->queue.verdict == SCHED_NO_ROOM
+                                                           || l->queue.verdict == SCHED_NO_CAPACITY
+                                                       ? "no-available-instances"
+                                                       : "predicate-checks-failed");
+    e->session_change.status_data = strbuf_steal(json);
+    if (l->queue.verdict != l->queue.explained)
+        attempts_explained(core, l, e->session_change.status_data);
+    l->queue.explained = l->queue.verdict;
+    l->reservation.is_unsaved = false;
+}
+
+/* A place that others make is a promise, and written at once: beside what makes them go. */
+static void pending_reason_later(struct core *core, struct session_entry *l, int64_t now)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf json = STRBUF_INIT;
+
+    if (!l->reservation.is_unsaved) {
+        if (l->queue.verdict == l->queue.explained || l->queue.verdict == SCHED_BEHIND) {
+            attempts_keep(core, l, now);
+            return;
+        }
+        if (now < l->queue.verdict_usec + EXPLAIN_USEC) {
+            session_entry_wake_at(core, l, l->queue.verdict_usec + EXPLAIN_USEC);
+            return;
+        }
+    }
+    if (pending_reason_write(core, l, NULL, &json, NULL) == 0)
+        propose_explanation(core, l, &json);
+    else
+        l->queue.explained = l->queue.verdict;
+}
+
+/* Nothing tells when a session has run long enough to be preempted. */
+static void look_at_victims_again(struct core *core, struct session_entry *l, int64_t now)
+{
+    const struct sched_preemption *p = &l->resource_group->options.preemption;
+
+    if (!preemption_is_on(p) || !p->min_runtime_usec || l->queue.verdict != SCHED_NO_ROOM
+        || (!p->moves && (!l->placement.constraints || !l->placement.constraints->job_priority)))
+        return;
+    if (now >= l->preemption.next_pass_usec) {
+        l->resource_group->needs_pass |= l->preemption.next_pass_usec != 0;
+        l->preemption.next_pass_usec = now + p->min_runtime_usec;
+        core_schedule_turn(core);
+    }
+    session_entry_wake_at(core, l, l->preemption.next_pass_usec);
+}
+
+/* Nothing may happen for long that looks at it again, while others behind it would fit. */
+static void look_at_blocker_again(struct core *core, struct session_entry *l, int64_t now)
+{
+    if (l->resource_group->blocker != l || l->resource_group->pending < 2
+        || !retry_options_count_waits(l))
+        return;
+    if (now >= l->queue.again_usec) {
+        l->resource_group->needs_pass |= l->queue.again_usec != 0;
+        l->queue.again_usec = now + AGAIN_USEC;
+        core_schedule_turn(core);
+    }
+    session_entry_wake_at(core, l, l->queue.again_usec);
+}
+
+/* An agent where it has its place is not there: after a manager's start agents come one by one. */
+static void wait_for_places(struct core *core, struct session_entry *l, int64_t now)
+{
+    int64_t due = reservation_due(core, l);
+
+    if (due > now) {
+        session_entry_wake_at(core, l, due);
+    } else if (l->reservation.agents && l->sched.membership == MEMBERSHIP_NONE) {
+        if (due > 0)
+            sched_sync_drop_reservation(l);
+        sched_sync_mark_session(l);
+        l->resource_group->needs_pass = true;
+        core_schedule_turn(core);
+    }
+}
+
+/* Parked until a time: its own, or that of the next try. */
+static void wait_for_time(struct core *core, struct session_entry *l, int64_t now)
+{
+    int64_t wait = l->s.starts_usec - clock_realtime_usec();
+
+    wait = AQ_MAX(AQ_MIN(wait, WALL_CHECK_USEC), l->retry.backoff_usec - now);
+    if (wait <= 0)
+        queue_unpark(core, l);
+    else
+        session_entry_wake_at(core, l, now + wait);
+}
+
+/* 0 = none */
+static int64_t pending_timeout(const struct session_entry *l)
+{
+    int64_t a = l->resource_group->scheduling.pending_timeout_usec;
+    int64_t b = l->resource_group->scheduling.retry[RETRY_SCHEDULE].timeout_usec;
+
+    return a && b ? AQ_MIN(a, b) : a + b;
+}
+
+void pending_step(struct core *core, struct session_entry *l, int64_t now)
+{
+    int64_t timeout = pending_timeout(l);
+
+    if (timeout > 0 && now >= clock_adjustment_due(core, l, timeout) && !l->commands.end_reason) {
+        l->commands.end_reason = REASON_PENDING_TIMEOUT;
+        retry_note_timeout(core, l);
+    }
+    if (l->commands.end_reason) {
+        for (size_t i = 0; i < l->s.kernel_count; i++)
+            (void)proposal_add_kernel_status(core, l, i, KERNEL_CANCELLED, l->commands.end_reason);
+        termination_propose(core, l, SESSION_CANCELLED, l->commands.end_reason, RESULT_UNDEFINED,
+                            NULL);
+        AQ_FAULT("core.cancel.proposed");
+        return;
+    }
+    if (timeout > 0)
+        session_entry_wake_at(core, l, clock_adjustment_due(core, l, timeout));
+    if (l->proposal.retry_usec) {
+        l->proposal.retry_usec = 0;
+        queue_unpark(core, l);
+    }
+    if (retry_deprioritize(core, l))
+        return;
+    if (l->queue.verdict == SCHED_TOO_EARLY)
+        wait_for_time(core, l, now);
+    wait_for_places(core, l, now);
+    look_at_blocker_again(core, l, now);
+    look_at_victims_again(core, l, now);
+    pending_reason_later(core, l, now);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.c - a request for a session, checked whole, becomes a session */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_load.h"
+#include "base/jsonw.h"
+#include "base/utf8.h"
+#include "link/message.h"
+#include "manager/core/session/image_requirements.h"
+#include "manager/core/state/session_entry.h"
+#include "model/service_port.h"
+#include "manager/core/session/request.h"
+#include "manager/core/state/constraints.h"
+#include "manager/core/state/state.h"
+
+#define CLUSTER_SIZE_MAX 1000
+#define IMAGE_MAX 512
+#define COMMAND_MAX (64u << 10)
+#define BOOTSTRAP_MAX (16u << 10)
+#define TEXT_MAX 1024
+#define ENVIRON_MAX (64u << 10)
+
+/* ---- texts ---- */
+
+static int core_request_check_text(const char *text, const char *field, size_t max,
+                                   struct aq_error *err)
+{
+    size_t len = text ? strlen(text) : 0;
+
+    if (len > max)
+        return aq_fail_field(err, EINVAL, field, "%s is longer than %zu bytes", field, max);
+    if (text && !utf8_is_valid(text, len))
+        return aq_fail_field(err, EINVAL, field, "%s is not UTF-8", field);
+    return 0;
+}
+
+static int core_request_check_image(const char *image, struct aq_error *err)
+{
+    if (!image || !image[0])
+        return aq_fail_field(err, EINVAL, "image", "an image is required");
+    for (const char *c = image; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return aq_fail_field(err, EINVAL, "image",
+                                 "an image's name has only printable ASCII "
+                                 "characters and no spaces");
+    return core_request_check_text(image, "image", IMAGE_MAX, err);
+}
+
+static int check_environ(const char *text, struct aq_error *err)
+{
+    json_t *variables, *value;
+    const char *name;
+    int r = 0;
+
+    if (!text)
+        return 0;
+    if (strlen(text) > ENVIRON_MAX)
+        return aq_fail_field(err, EINVAL, "environ", "environ is longer than %u bytes",
+                             ENVIRON_MAX);
+    errno = 0;
+    variables = json_load_string(text, JSON_REJECT_DUPLICATES);
+    if (!variables && errno == ENOMEM)
+        return aq_fail_oom(err);
+    if (!json_is_object(variables))
+        r = aq_fail_field(err, EINVAL, "environ", "environ must be an object of strings");
+    json_object_foreach(variables, name, value)
+        if (r == 0 && (!name[0] || strchr(name, '=')))
+            r = aq_fail_field(err, EINVAL, "environ", "'%s' is not a variable's name", name);
+        else if (r == 0 && !json_is_string(value))
+            r = aq_fail_field(err, EINVAL, "environ", "variable '%s' is not a string", name);
+    json_decref(variables);
+    return r;
+}
+
+static int core_request_check_object(const char *text, const char *field, struct aq_error *err)
+{
+    json_t *object = NULL;
+    bool ok;
+
+    errno = 0;
+    if (text && !(object = json_load_string(text, JSON_REJECT_DUPLICATES)) && errno == ENOMEM)
+        return aq_fail_oom(err);
+    ok = !text || json_is_object(object);
+    json_decref(object);
+    return ok ? 0 : aq_fail_field(err, EINVAL, field, "%s must be an object", field);
+}
+
+static int check_ports(const char *text, struct aq_error *err)
+{
+    struct services opened = { .count = 0 };
+
+    return text ? services_add_preopen(&opened, text, err) : 0;
+}
+
+static int check_texts(const struct session_request *req, struct aq_error *err)
+{
+    int r;
+
+    if ((r = session_name_check(req->name ? req->name : "", err)) < 0
+        || (r = core_request_check_image(req->image, err)) < 0
+        || (r = core_request_check_text(req->architecture, "architecture", 32, err)) < 0
+        || (r = core_request_check_text(req->command, "startupCommand", COMMAND_MAX, err)) < 0
+        || (r = core_request_check_text(req->bootstrap, "bootstrap_script", BOOTSTRAP_MAX, err)) < 0
+        || (r = core_request_check_text(req->tag, "tag", TEXT_MAX, err)) < 0
+        || (r = core_request_check_text(req->callback_url, "callback_url", TEXT_MAX, err)) < 0
+        || (r = check_environ(req->environ, err)) < 0
+        || (r = check_ports(req->preopen_ports, err)) < 0)
+        return r;
+    return core_request_check_object(req->resource_opts, "resource_opts", err);
+}
+
+/* ---- type, times, sizes ---- */
+
+static int check_batch(const struct session_request *req, struct aq_error *err)
+{
+    if (req->type == SESSION_BATCH) {
+        if (!req->command || !req->command[0])
+            return aq_fail_field(err, EINVAL, "startupCommand",
+                                 "a batch session needs a command to run");
+    } else if (req->starts_usec) {
+        return aq_fail_field(err, EINVAL, "starts_at", "only a batch session can start later");
+    } else if (req->batch_timeout_usec) {
+        return aq_fail_field(err, EINVAL, "batch_timeout",
+                             "only a batch session can have a time limit");
+    }
+    if (req->input && req->type != SESSION_BATCH)
+        return aq_fail_field(err, EINVAL, "input", "is for batch sessions only");
+    if (req->input && strcmp(req->input, KERNEL_INPUT_STREAM) != 0
+        && strcmp(req->input, KERNEL_INPUT_TERMINAL) != 0)
+        return aq_fail_field(
+            err, EINVAL, "input",
+            "must be " KERNEL_INPUT_STREAM " or " KERNEL_INPUT_TERMINAL ", not '%s'", req->input);
+    if (req->starts_usec < 0)
+        return aq_fail_field(err, EINVAL, "starts_at", "a start before 1970 is not possible");
+    if (req->batch_timeout_usec < 0)
+        return aq_fail_field(err, EINVAL, "batch_timeout", "a time limit cannot be negative");
+    return 0;
+}
+
+/* What no policy makes possible; the policy itself is for admission_check(). */
+static int check_limits(const struct core *core, const struct session_request *req,
+                        const char *access_key, struct aq_error *err)
+{
+    const struct keypair *k = core_find_keypair(core, access_key);
+    const struct keypair_policy *policy = k && k->policy ? core_find_policy(core, k->policy) : NULL;
+    int max_priority = policy && policy->max_priority > 0 ? policy->max_priority : 100;
+
+    if (req->cluster_size > CLUSTER_SIZE_MAX)
+        return aq_fail_field(err, EINVAL, "clusterSize",
+                             "a session may have at most %d containers, not %u", CLUSTER_SIZE_MAX,
+                             (unsigned)req->cluster_size);
+    if (req->priority >= PRIORITY_COUNT)
+        return aq_fail_field(err, EINVAL, "priority", "the highest priority is %d, not %d",
+                             PRIORITY_COUNT - 1, req->priority);
+    return constraints_check(core, &req->constraints, req->resource_group, max_priority, err);
+}
+
+/* ---- owner, domain, project ---- */
+
+static bool core_request_is_member(const struct user *u, const struct uuid *group)
+{
+    for (size_t i = 0; i < u->project_count; i++)
+        if (uuid_equals(&u->project_ids[i], group))
+            return true;
+    return u->role == ROLE_SUPERADMIN || u->role == ROLE_ADMIN;
+}
+
+static int core_request_find_owner(const struct core *core, const struct session_request *req,
+                                   struct session *s, struct aq_error *err)
+{
+    const struct keypair *k = req->access_key ? core_find_keypair(core, req->access_key) : NULL;
+    const struct user *u = k ? core_find_user(core, &k->user_id) : NULL;
+    const char *domain = req->domain ? req->domain : "default";
+    const char *group_name = req->group ? req->group : "default";
+    const struct domain *d = core_find_domain(core, domain);
+    const struct project *g = core_find_project_named(core, domain, group_name);
+
+    if (!u || !k->is_active || u->status != USER_ACTIVE)
+        return aq_fail_field(err, EACCES, "owner_access_key", "the owner's key is not active");
+    if (!d || !d->is_active
+        || (u->role != ROLE_SUPERADMIN && (!u->domain || strcmp(u->domain, domain) != 0)))
+        return aq_fail_field(err, EINVAL, "domain", "Invalid domain: '%s' is not one of yours",
+                             domain);
+    if (!g || !g->is_active || !core_request_is_member(u, &g->id))
+        return aq_fail_field(err, EINVAL, "group", "Invalid group: '%s' is not one of yours",
+                             group_name);
+    s->user_id = u->id;
+    s->project_id = g->id;
+    memcpy(s->access_key, k->access_key, sizeof(s->access_key));
+    s->domain = strdup(domain);
+    return s->domain ? 0 : aq_fail_oom(err);
+}
+
+/* ---- resources ---- */
+
+static int core_request_set_default(struct slots *slots, const char *name, int64_t amount)
+{
+    return slots_get(slots, name) > 0 ? 0 : slots_set(slots, name, amount);
+}
+
+/* What the request does not say is as the image needs it. */
+static int build_resources(const struct core *core, const struct session_request *req,
+                           struct slots *ret, struct aq_error *err)
+{
+    const struct image_requirements *needs = image_requirements_find(core, req->image);
+
+    for (size_t i = 0; i < req->resources.count; i++) {
+        const struct slot *slot = &req->resources.items[i];
+        enum slot_type type;
+
+        if (slot_types_find(core->types, slot->name, &type) < 0 && slot->amount != 0)
+            return aq_fail_field(err, EINVAL, slot->name, "no agent ever offered '%s'", slot->name);
+        if (slot->amount < 0 || slot->amount == AMOUNT_INFINITE)
+            return aq_fail_field(err, EINVAL, slot->name,
+                                 "an amount of '%s' cannot be negative or infinite", slot->name);
+        if (strcmp(slot->name, "cpu") == 0 && slot->amount % AMOUNT_ONE != 0)
+            return aq_fail_field(err, EINVAL, slot->name, "cores are given whole: ask for cpu=%lld",
+                                 (long long)(slot->amount / AMOUNT_ONE + 1));
+        if (slot->amount > 0 && slots_set(ret, slot->name, slot->amount) < 0)
+            return aq_fail_oom(err);
+    }
+    for (size_t i = 0; needs && i < needs->min.count; i++)
+        if (core_request_set_default(ret, needs->min.items[i].name, needs->min.items[i].amount) < 0)
+            return aq_fail_oom(err);
+    if (core_request_set_default(ret, "cpu", AMOUNT_ONE) < 0
+        || core_request_set_default(ret, "mem", INT64_C(1) << 30) < 0)
+        return aq_fail_oom(err);
+    return 0;
+}
+
+int request_shmem(const struct session_request *req, int64_t *ret, struct aq_error *err)
+{
+    json_t *opts, *shmem;
+    const char *text;
+    int r = 0;
+
+    *ret = 0;
+    if (!req->resource_opts || !strstr(req->resource_opts, "\"shmem\""))
+        return 0;
+    errno = 0;
+    opts = json_load_string(req->resource_opts, 0);
+    if (!opts && errno == ENOMEM)
+        return aq_fail_oom(err);
+    shmem = json_object_get(opts, "shmem");
+    text = json_string_value(shmem);
+    if (text)
+        r = slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "mem", ret, NULL);
+    else if (json_is_integer(shmem))
+        *ret = json_integer_value(shmem);
+    else if (shmem && !json_is_null(shmem))
+        r = -EINVAL;
+    json_decref(opts);
+    if (r < 0 || *ret < 0)
+        return aq_fail_field(err, EINVAL, "resource_opts", "shmem is no size: \"64m\", \"1g\"");
+    return 0;
+}
+
+/* A copy without spare room: it lives as long as the session waits. */
+static int copy_exactly(struct slots *ret, const struct slots *s)
+{
+    ret->items = malloc(AQ_MAX(s->count, 1) * sizeof(*ret->items));
+    if (!ret->items)
+        return -ENOMEM;
+    memcpy(ret->items, s->items, s->count * sizeof(*s->items));
+    ret->count = ret->cap = s->count;
+    return 0;
+}
+
+static int build_kernels(const struct session_request *req, struct slots *resources,
+                         struct session *s, struct aq_error *err)
+{
+    size_t count = req->cluster_size ? req->cluster_size : 1;
+
+    s->kernels = calloc(count, sizeof(*s->kernels));
+    if (!s->kernels)
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < count; i++) {
+        struct kernel *k = &s->kernels[s->kernel_count++];
+
+        k->id = uuid_ordered();
+        k->version = 1;
+        k->attempt = 1;
+        k->rank = (uint32_t)i;
+        k->index = i == 0 ? 1 : (uint32_t)i;
+        k->status_changed_usec = s->created_usec;
+        (void)snprintf(k->role, sizeof(k->role), "%s", i == 0 ? "main" : "sub");
+        if (copy_exactly(&k->requested, resources) < 0)
+            return aq_fail_oom(err);
+    }
+    return 0;
+}
+
+/* ---- the spec ---- */
+
+static void core_request_add_member(struct jsonw *w, const char *key, const char *text)
+{
+    if (text)
+        jsonw_member_str(w, key, text);
+}
+
+static void core_request_add_json(struct jsonw *w, const char *key, const char *json)
+{
+    if (!json)
+        return;
+    jsonw_key(w, key);
+    jsonw_raw(w, json, strlen(json));
+}
+
+static char *build_spec(const struct session_request *req)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    jsonw_object_begin(&w);
+    core_request_add_member(&w, "image", req->image);
+    core_request_add_member(&w, "architecture", req->architecture);
+    core_request_add_member(&w, "command", req->command);
+    core_request_add_member(&w, "input", req->input);
+    core_request_add_member(&w, "bootstrap", req->bootstrap);
+    core_request_add_member(&w, "tag", req->tag);
+    core_request_add_member(&w, "callback_url", req->callback_url);
+    jsonw_member_str(&w, "cluster_mode", cluster_mode_name(req->multi_node));
+    core_request_add_json(&w, "environ", req->environ);
+    core_request_add_json(&w, "resource_opts", req->resource_opts);
+    core_request_add_json(&w, "preopen_ports", req->preopen_ports);
+    constraints_write(&req->constraints, &w);
+    jsonw_object_end(&w);
+    return strbuf_steal(&text);
+}
+
+/* ---- together ---- */
+
+int request_build(const struct core *core, const struct session_request *req, struct session *ret,
+                  struct aq_error *err)
+{
+    struct slots resources = { 0 };
+    int r;
+
+    if ((r = check_texts(req, err)) < 0 || (r = check_batch(req, err)) < 0
+        || (r = core_request_find_owner(core, req, ret, err)) < 0
+        || (r = check_limits(core, req, ret->access_key, err)) < 0)
+        return r;
+    ret->id = uuid_random();
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", req->name);
+    ret->type = req->type;
+    ret->status = SESSION_PENDING;
+    ret->version = 1;
+    ret->priority = req->priority < 0 ? PRIORITY_DEFAULT : req->priority;
+    ret->created_usec = ret->status_changed_usec = clock_realtime_usec();
+    ret->starts_usec = req->starts_usec;
+    ret->batch_timeout_usec = req->batch_timeout_usec;
+    ret->is_multi_node = req->multi_node;
+    if (!(ret->spec = build_spec(req)) || (req->image && !(ret->image = strdup(req->image)))
+        || (req->tag && !(ret->tag = strdup(req->tag))))
+        return aq_fail_oom(err);
+    r = build_resources(core, req, &resources, err);
+    if (r == 0)
+        r = build_kernels(req, &resources, ret, err);
+    slots_done(&resources);
+    return r;
+}

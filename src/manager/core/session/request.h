@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.h - a request for a session, checked, becomes a session */
+#ifndef AQ_MANAGER_CORE_SESSION_REQUEST_H
+#define AQ_MANAGER_CORE_SESSION_REQUEST_H
+
+#include <stdint.h>
+
+struct aq_error;
+struct core;
+struct session;
+struct session_request;
+
+/* Check 'req' against memory and build what it asks for: everything but the
+ * resource group and dependencies. *ret is zeroed by the caller and done with
+ * session_done() in any case.
+ */
+int request_build(const struct core *core, const struct session_request *req, struct session *ret,
+                  struct aq_error *err);
+
+/* Shared memory that it asks for; 0 = it does not say. -EINVAL if that is no size. */
+int request_shmem(const struct session_request *req, int64_t *ret, struct aq_error *err);
+
+#endif

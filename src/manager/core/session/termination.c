@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* termination.c - proposals that end a session, or send it back to the queue */
+#include <string.h>
+
+#include "base/fault.h"
+#include "manager/core/commit/proposal.h"
+#include "manager/core/session/limit_violation.h"
+#include "manager/core/session/termination.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/session_entry.h"
+
+struct event *termination_propose(struct core *core, struct session_entry *l,
+                                  enum session_status to, const char *reason,
+                                  enum session_result result, const char *data)
+{
+    struct event *e = proposal_add_session_status(core, l, to, reason);
+    AQ_CLEANUP(aq_freep) char *violations = data ? NULL : limit_violation_json(l);
+
+    if (!e)
+        return NULL;
+    data = data ? data : violations;
+    e->session_status.result = l->s.result == RESULT_UNDEFINED ? result : RESULT_UNDEFINED;
+    e->session_status.status_data = proposal_copy(core, data);
+    return e;
+}
+
+void termination_propose_forced(struct core *core, struct session_entry *l)
+{
+    struct event *e = NULL;
+
+    if (l->commands.end_is_forced && !l->s.forced
+        && (e = proposal_add(core, l, EVENT_SESSION_FORCED)))
+        e->session_change.id = l->s.id;
+}
+
+enum session_result termination_result(const struct session_entry *l)
+{
+    return l->s.type == SESSION_BATCH ? RESULT_FAILURE : RESULT_UNDEFINED;
+}
+
+void termination_begin(struct core *core, struct session_entry *l, const char *reason,
+                       enum session_result result, const char *data)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (kernel_is_holding(l->s.kernels[i].status))
+            (void)proposal_add_kernel_status(core, l, i, KERNEL_TERMINATING, reason);
+    termination_propose_forced(core, l);
+    termination_propose(core, l, SESSION_TERMINATING, reason, result, data);
+    AQ_FAULT("core.terminate.proposed");
+}
+
+bool termination_may_reschedule(const struct session_entry *l)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (kernel_is_terminal(l->s.kernels[i].status))
+            return false;
+    return session_status_may_follow(l->s.status, SESSION_RESCHEDULING);
+}
+
+bool termination_agents_are_connected(const struct core *core, const struct session_entry *l)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (l->s.kernels[i].agent_id && !core_agent_is_connected(core, l->s.kernels[i].agent_id))
+            return false;
+    return true;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* termination.h - proposals that end a session, or send it back to the queue */
+#ifndef AQ_MANAGER_CORE_SESSION_TERMINATION_H
+#define AQ_MANAGER_CORE_SESSION_TERMINATION_H
+
+#include <stdbool.h>
+
+#include "model/session.h"
+
+struct core;
+struct event;
+struct session_entry;
+
+/* A change of the session with what belongs to an end; 'data' (JSON or NULL) is copied.
+ * NULL if memory is short.
+ */
+struct event *termination_propose(struct core *core, struct session_entry *l,
+                                  enum session_status to, const char *reason,
+                                  enum session_result result, const char *data);
+
+/* Durably forced, if that was asked for. */
+void termination_propose_forced(struct core *core, struct session_entry *l);
+
+/* A batch program that was not allowed to end by itself has failed. */
+enum session_result termination_result(const struct session_entry *l);
+
+/* From any state with kernels to TERMINATING. */
+void termination_begin(struct core *core, struct session_entry *l, const char *reason,
+                       enum session_result result, const char *data);
+
+/* A kernel that has ended cannot start again: then the session cannot either. */
+bool termination_may_reschedule(const struct session_entry *l);
+
+/* Those that its kernels are on. */
+bool termination_agents_are_connected(const struct core *core, const struct session_entry *l);
+
+#endif

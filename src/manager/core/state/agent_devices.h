@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_devices.h - an agent's accelerators, and what of each is free */
+#ifndef AQ_MANAGER_CORE_STATE_AGENT_DEVICES_H
+#define AQ_MANAGER_CORE_STATE_AGENT_DEVICES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct agent_devices;
+struct agent_entry;
+struct arena;
+struct core;
+struct kernel_entry;
+struct sched_device;
+struct sched_part;
+struct slots;
+
+int agent_devices_find(const struct core *core, struct agent_entry *a,
+                       const struct sched_device **ret, size_t *ret_count);
+
+/* What the agent gives when nothing runs on it and all of its devices are healthy; of the devices
+ * slots, capacities and quanta. Good until it describes itself anew. 0 or -ENOMEM.
+ */
+int agent_devices_find_capacity(const struct core *core, struct agent_entry *a,
+                                const struct slots **ret_capacity, const struct sched_device **ret,
+                                size_t *ret_count);
+
+/* NULL is fine. */
+void agent_devices_free(struct agent_devices *known);
+
+/* As far as they have been looked at. */
+bool agent_devices_are_known(const struct agent_entry *a);
+
+/* The same as if nobody held any of them, except under another slot's name;
+ * lives in 'arena'.
+ */
+int agent_devices_copy(const struct core *core, struct agent_entry *a, struct arena *arena,
+                       struct sched_device **ret, size_t *ret_count);
+
+/* The parts of the agent's devices, as agent_devices_find() lists them, that a kernel is known to
+ * hold; none if that is not known. They live in 'arena'. 0 or -ENOMEM.
+ */
+int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
+                             const struct kernel_entry *f, struct arena *arena,
+                             const struct sched_part **ret, size_t *ret_count);
+
+#endif

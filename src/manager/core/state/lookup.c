@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lookup.c - see lookup.h */
+#include "manager/core/lookup.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+#include <string.h>
+#include <strings.h>
+
+const struct session *core_find_session(const struct core *core, const struct uuid *id)
+{
+    struct session_entry *l = session_entry_find(core, id);
+
+    return l ? &l->s : NULL;
+}
+
+const struct kernel *core_find_kernel(const struct core *core, const struct uuid *id)
+{
+    for (const struct session *s = NULL; (s = core_next_session(core, s));)
+        for (size_t i = 0; i < s->kernel_count; i++)
+            if (uuid_equals(&s->kernels[i].id, id))
+                return &s->kernels[i];
+    return NULL;
+}
+
+const struct session *core_next_session(const struct core *core, const struct session *after)
+{
+    const struct list *next = after ? session_entry_of(after)->all_link.next : core->sessions.next;
+
+    return next == &core->sessions ? NULL : &LIST_ENTRY(next, struct session_entry, all_link)->s;
+}
+
+/* ---- matching ---- */
+
+typedef bool (*match_fn)(const struct session *s, const char *text, size_t len);
+
+static bool id_begins(const struct uuid *id, const char *text, size_t len)
+{
+    char buf[UUID_TEXT_MAX];
+
+    return len >= SESSION_ID_PREFIX_MIN && len < sizeof(buf)
+           && strncasecmp(uuid_format(id, buf), text, len) == 0;
+}
+
+static bool match_id(const struct session *s, const char *text, size_t len)
+{
+    return id_begins(&s->id, text, len);
+}
+
+static bool match_whole_id(const struct session *s, const char *text, size_t len)
+{
+    return len == UUID_TEXT_MAX - 1 && match_id(s, text, len);
+}
+
+static bool match_name(const struct session *s, const char *text, size_t len)
+{
+    (void)len;
+    return strcmp(s->name, text) == 0;
+}
+
+static bool match_name_prefix(const struct session *s, const char *text, size_t len)
+{
+    return strncmp(s->name, text, len) == 0;
+}
+
+static bool match_kernel(const struct session *s, const char *text, size_t len)
+{
+    for (size_t i = 0; i < s->kernel_count; i++)
+        if (id_begins(&s->kernels[i].id, text, len))
+            return true;
+    return false;
+}
+
+size_t core_match_sessions(const struct core *core, const char *access_key, const char *text,
+                           const struct session *ret[CORE_MATCH_MAX])
+{
+    static const match_fn ways[] = { match_whole_id, match_name, match_id, match_name_prefix,
+                                     match_kernel };
+    size_t len = strlen(text), count = 0;
+
+    if (len == 0)
+        return 0;
+    for (size_t w = 0; w < AQ_COUNT(ways) && count == 0; w++)
+        for (const struct session *s = NULL; (s = core_next_session(core, s));)
+            if ((!access_key || strcmp(s->access_key, access_key) == 0) && ways[w](s, text, len)) {
+                ret[count++] = s;
+                if (count == CORE_MATCH_MAX)
+                    break;
+            }
+    return count;
+}
+
+/* ---- agents ---- */
+
+const struct agent *core_find_agent(const struct core *core, const char *id)
+{
+    struct agent_entry *a = agent_entry_find(core, id);
+
+    return a && a->is_known ? &a->a : NULL;
+}
+
+const struct agent *core_get_agent(const struct core *core, size_t i)
+{
+    for (size_t at = 0; at < core->agent_count; at++)
+        if (core->agents_sorted[at]->is_known && i-- == 0)
+            return &core->agents_sorted[at]->a;
+    return NULL;
+}
+
+bool core_agent_is_connected(const struct core *core, const char *id)
+{
+    struct agent_entry *a = agent_entry_find(core, id);
+
+    return a && a->is_connected;
+}
+
+const char *core_agent_get_runtime(const struct core *core, const char *id, const char **ret_notes)
+{
+    const struct agent_entry *a = agent_entry_find(core, id);
+
+    *ret_notes = a ? a->runtime_notes : NULL;
+    return a ? a->runtime : NULL;
+}
+
+const char *core_agent_get_plugins(const struct core *core, const char *id)
+{
+    const struct agent_entry *a = agent_entry_find(core, id);
+
+    return a ? a->plugins : NULL;
+}
+
+int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret)
+{
+    struct agent_entry *a = agent_entry_find(core, agent_id);
+    struct slots sum = { 0 };
+    int r = 0;
+
+    if (a) {
+        const struct slots *free;
+
+        if ((r = agent_entry_free_slots(a, &free)) == 0
+            && (r = slots_copy(&sum, &a->a.available)) == 0)
+            r = slots_sub(&sum, free);
+    }
+    if (r < 0) {
+        slots_done(&sum);
+        return r;
+    }
+    slots_done(ret);
+    *ret = sum;
+    return 0;
+}
+
+/* ---- accounts ---- */
+
+const struct keypair *core_find_keypair(const struct core *core, const char *access_key)
+{
+    return map_gets(&core->keypairs, access_key);
+}
+
+const struct user *core_find_user(const struct core *core, const struct uuid *id)
+{
+    return map_get(&core->users, id->bytes, sizeof(id->bytes));
+}
+
+const struct user *core_find_user_by_email(const struct core *core, const char *email)
+{
+    return map_gets(&core->users_by_email, email);
+}
+
+const struct user *core_get_user(const struct core *core, size_t i)
+{
+    return i < core->users.count ? core->users.entries[i].value : NULL;
+}
+
+const struct keypair *core_get_keypair(const struct core *core, size_t i)
+{
+    return i < core->keypairs.count ? core->keypairs.entries[i].value : NULL;
+}
+
+const struct domain *core_find_domain(const struct core *core, const char *name)
+{
+    return map_gets(&core->domains, name);
+}
+
+const struct project *core_find_project(const struct core *core, const struct uuid *id)
+{
+    return map_get(&core->projects, id->bytes, sizeof(id->bytes));
+}
+
+const struct project *core_find_project_named(const struct core *core, const char *domain,
+                                              const char *name)
+{
+    for (size_t i = 0; i < core->projects.count; i++) {
+        const struct project *g = core->projects.entries[i].value;
+
+        if (strcmp(g->name, name) == 0 && strcmp(g->domain, domain) == 0)
+            return g;
+    }
+    return NULL;
+}
+
+const struct keypair_policy *core_find_policy(const struct core *core, const char *name)
+{
+    return map_gets(&core->policies, name);
+}
+
+const struct resource_group *core_find_resource_group(const struct core *core, const char *name)
+{
+    const struct resource_group_entry *g = resource_group_entry_find(core, name);
+
+    return g && g->is_known ? &g->g : NULL;
+}
+
+/* Groups are few: the i-th by name is the one with i known names before it. */
+const struct resource_group *core_get_resource_group(const struct core *core, size_t i)
+{
+    for (size_t at = 0; at < core->resource_groups.count; at++) {
+        const struct resource_group_entry *g = core->resource_groups.entries[at].value;
+        size_t before = 0;
+
+        if (!g->is_known)
+            continue;
+        for (size_t other = 0; other < core->resource_groups.count; other++) {
+            const struct resource_group_entry *o = core->resource_groups.entries[other].value;
+
+            before += o->is_known && strcmp(o->g.name, g->g.name) < 0;
+        }
+        if (before == i)
+            return &g->g;
+    }
+    return NULL;
+}
+
+struct core_counts core_get_counts(const struct core *core)
+{
+    struct core_counts counts = core->counts;
+
+    for (size_t i = 0; i < core->resource_groups.count; i++)
+        counts.pending +=
+            ((const struct resource_group_entry *)core->resource_groups.entries[i].value)->pending;
+    for (const struct session *s = NULL; (s = core_next_session(core, s));) {
+        if (s->status == SESSION_RUNNING || s->status == SESSION_RUNNING_DEGRADED
+            || s->status == SESSION_RESTARTING)
+            counts.running++;
+        else if (s->status == SESSION_TERMINATING)
+            counts.terminating++;
+        else if (s->status != SESSION_PENDING)
+            counts.starting++;
+    }
+    for (size_t i = 0; i < core->agent_count; i++) {
+        counts.agents += core->agents_sorted[i]->is_known;
+        counts.agents_alive += core->agents_sorted[i]->is_known
+                               && core->agents_sorted[i]->a.status == AGENT_ALIVE;
+    }
+    return counts;
+}

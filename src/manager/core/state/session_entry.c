@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_entry.c - sessions in memory: indexes, the heap of alarms, what they hold */
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_load.h"
+#include "base/vec.h"
+#include "manager/core/state/account.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/clock_adjustment.h"
+#include "manager/core/state/constraints.h"
+#include "manager/core/state/deferred.h"
+#include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+#include "model/measured.h"
+
+#define NOT_IN_HEAP UINT32_MAX
+
+/* ---- the heap: earliest wake_usec on top ---- */
+
+static void entry_heap_put(struct core *core, size_t i, struct session_entry *l)
+{
+    core->heap[i] = l;
+    l->wake.heap_index = (uint32_t)i;
+}
+
+static void entry_heap_up(struct core *core, size_t i, struct session_entry *l)
+{
+    while (i > 0 && core->heap[(i - 1) / 2]->wake.usec > l->wake.usec) {
+        entry_heap_put(core, i, core->heap[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    entry_heap_put(core, i, l);
+}
+
+static void entry_heap_down(struct core *core, size_t i, struct session_entry *l)
+{
+    for (;;) {
+        size_t child = 2 * i + 1;
+
+        if (child >= core->heap_count)
+            break;
+        if (child + 1 < core->heap_count
+            && core->heap[child + 1]->wake.usec < core->heap[child]->wake.usec)
+            child++;
+        if (core->heap[child]->wake.usec >= l->wake.usec)
+            break;
+        entry_heap_put(core, i, core->heap[child]);
+        i = child;
+    }
+    entry_heap_put(core, i, l);
+}
+
+void session_entry_cancel_wake(struct core *core, struct session_entry *l)
+{
+    struct session_entry *last;
+    size_t i = l->wake.heap_index;
+
+    l->wake.usec = 0;
+    if (l->wake.heap_index == NOT_IN_HEAP)
+        return;
+    assert(l->wake.heap_index < core->heap_count && core->heap[l->wake.heap_index] == l);
+    l->wake.heap_index = NOT_IN_HEAP;
+    last = core->heap[--core->heap_count];
+    if (last == l)
+        return;
+    if (i > 0 && core->heap[(i - 1) / 2]->wake.usec > last->wake.usec)
+        entry_heap_up(core, i, last);
+    else
+        entry_heap_down(core, i, last);
+}
+
+void session_entry_wake_at(struct core *core, struct session_entry *l, int64_t usec)
+{
+    if (l->wake.heap_index != NOT_IN_HEAP) {
+        if (usec < l->wake.usec) {
+            l->wake.usec = usec;
+            entry_heap_up(core, l->wake.heap_index, l);
+        }
+        return;
+    }
+    if (!vec_grow(&core->heap, &core->heap_cap, core->heap_count + 1, sizeof(*core->heap)))
+        core_die("an alarm");
+    l->wake.usec = usec;
+    entry_heap_up(core, core->heap_count++, l);
+}
+
+void session_entry_pop_due(struct core *core, int64_t now)
+{
+    while (core->heap_count > 0 && core->heap[0]->wake.usec <= now) {
+        struct session_entry *l = core->heap[0];
+
+        session_entry_cancel_wake(core, l);
+        session_entry_touch(core, l);
+    }
+}
+
+/* ---- what is held ---- */
+
+static bool entry_holds_any(const struct session_entry *l)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (!list_is_empty(&l->kernels[i].agent_link))
+            return true;
+    return false;
+}
+
+static void entry_join_accounts(struct session_entry *l)
+{
+    if (l->is_in_usage)
+        return;
+    l->is_in_usage = true;
+    for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
+        list_add(&l->accounts[kind]->members, &l->account_links[kind]);
+        l->accounts[kind]->member_count++;
+    }
+}
+
+static void entry_leave_accounts(struct session_entry *l)
+{
+    if (!l->is_in_usage)
+        return;
+    l->is_in_usage = false;
+    for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
+        list_remove(&l->account_links[kind]);
+        assert(l->accounts[kind]->member_count > 0);
+        l->accounts[kind]->member_count--;
+    }
+}
+
+void session_entry_hold(struct core *core, struct session_entry *l, size_t rank, int64_t at_usec)
+{
+    struct agent_entry *a = agent_entry_add(core, l->s.kernels[rank].agent_id);
+
+    assert(list_is_empty(&l->kernels[rank].agent_link)); /* it holds once */
+    list_add(&a->kernels, &l->kernels[rank].agent_link);
+    l->kernels[rank].held_usec = at_usec;
+    a->kernel_count++;
+    a->is_stale = a->devices_stale = true;
+    entry_join_accounts(l);
+    core->hooks->on_hold(core, l, a);
+}
+
+void session_entry_release(struct core *core, struct session_entry *l, size_t rank, int64_t at_usec)
+{
+    struct agent_entry *a = agent_entry_find(core, l->s.kernels[rank].agent_id);
+
+    if (list_is_empty(&l->kernels[rank].agent_link))
+        return;
+    list_remove(&l->kernels[rank].agent_link);
+    assert(a->kernel_count > 0);
+    a->kernel_count--;
+    a->is_stale = a->devices_stale = true;
+    if (!entry_holds_any(l))
+        entry_leave_accounts(l);
+    core->hooks->on_release(core, l, rank, a, at_usec);
+}
+
+void session_entry_forget_facts(struct kernel_entry *k)
+{
+    k->is_pulling = k->error_is_image = false;
+    k->pulled_usec = 0;
+    free(k->alloc);
+    free(k->service_ports);
+    free(k->error);
+    free(k->limit_violations);
+    *k = (struct kernel_entry){ .entry = k->entry,
+                                .requested = k->requested,
+                                .agent_link = k->agent_link,
+                                .held_usec = k->held_usec,
+                                .measured = k->measured };
+}
+
+/* ---- entering and leaving memory ---- */
+
+#define NAME_KEY_MAX (sizeof(struct uuid) + SESSION_NAME_MAX)
+
+static size_t entry_name_key(const struct uuid *user, const char *name, char key[NAME_KEY_MAX])
+{
+    size_t len = strnlen(name, SESSION_NAME_MAX);
+
+    memcpy(key, user->bytes, sizeof(user->bytes));
+    memcpy(key + sizeof(user->bytes), name, len);
+    return sizeof(user->bytes) + len;
+}
+
+const struct session *core_find_session_named(const struct core *core, const struct uuid *user_id,
+                                              const char *name)
+{
+    char key[NAME_KEY_MAX];
+
+    return map_get(&core->sessions_by_name, key, entry_name_key(user_id, name, key));
+}
+
+struct session_entry *session_entry_find(const struct core *core, const struct uuid *id)
+{
+    return map_get(&core->sessions_by_id, id->bytes, sizeof(id->bytes));
+}
+
+void session_entry_touch(struct core *core, struct session_entry *l)
+{
+    if (list_is_empty(&l->touched_link))
+        list_add(&core->touched, &l->touched_link);
+    core_schedule_turn(core);
+}
+
+int session_entry_rename(struct core *core, struct session_entry *l, const char *name)
+{
+    char key[NAME_KEY_MAX];
+    int r = map_set(&core->sessions_by_name, key, entry_name_key(&l->s.user_id, name, key), l);
+
+    if (r < 0)
+        return r;
+    map_remove(&core->sessions_by_name, key, entry_name_key(&l->s.user_id, l->s.name, key));
+    (void)snprintf(l->s.name, sizeof(l->s.name), "%s", name);
+    return 0;
+}
+
+/* What the scheduler needs of the spec. Most have none of it: then it is not parsed. */
+static int entry_read_spec(struct session_entry *l)
+{
+    const struct session *s = &l->s;
+    const char *architecture;
+    json_t *spec;
+    int r = 0;
+
+    l->placement.is_single_node = !s->is_multi_node;
+    if (!s->spec || (!strstr(s->spec, "\"architecture\":") && !constraints_are_in(s->spec)))
+        return 0;
+    errno = 0;
+    spec = json_load_string(s->spec, 0);
+    if (!spec && errno == ENOMEM)
+        return -ENOMEM;
+    architecture = json_string_value(json_object_get(spec, "architecture"));
+    if (architecture && !(l->placement.architecture = strdup(architecture)))
+        r = -ENOMEM;
+    if (r == 0)
+        r = constraints_read(spec, l);
+    json_decref(spec);
+    return r;
+}
+
+static int entry_find_accounts(struct core *core, struct session_entry *l)
+{
+    char user[UUID_TEXT_MAX], group[UUID_TEXT_MAX];
+
+    l->accounts[SCHED_KEYPAIR] = account_get(core, SCHED_KEYPAIR, l->s.access_key);
+    l->accounts[SCHED_USER] = account_get(core, SCHED_USER, uuid_format(&l->s.user_id, user));
+    l->accounts[SCHED_PROJECT] = account_get(core, SCHED_PROJECT,
+                                             uuid_format(&l->s.project_id, group));
+    l->accounts[SCHED_DOMAIN] = account_get(core, SCHED_DOMAIN, l->s.domain ? l->s.domain : "");
+    l->resource_group = resource_group_entry_get(core,
+                                                 l->s.resource_group ? l->s.resource_group : "");
+    for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
+        if (!l->accounts[kind])
+            return -ENOMEM;
+    return 0;
+}
+
+static int entry_index(struct core *core, struct session_entry *l)
+{
+    char key[NAME_KEY_MAX];
+
+    if (map_set(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes), l) < 0)
+        return -ENOMEM;
+    return map_set(&core->sessions_by_name, key, entry_name_key(&l->s.user_id, l->s.name, key), l);
+}
+
+static void entry_list_by_row(struct core *core, struct session_entry *l)
+{
+    struct list *place = &core->sessions;
+
+    while (place->prev != &core->sessions
+           && LIST_ENTRY(place->prev, struct session_entry, all_link)->s.row > l->s.row)
+        place = place->prev;
+    list_add(place, &l->all_link);
+}
+
+struct session_entry *session_entry_new(struct core *core, struct session *s)
+{
+    struct session_entry *l = calloc(1, sizeof(*l) + s->kernel_count * sizeof(l->kernels[0]));
+
+    if (!l)
+        return NULL;
+    l->s = *s;
+    *s = (struct session){ 0 };
+    l->wake.heap_index = NOT_IN_HEAP;
+    list_init(&l->all_link);
+    list_init(&l->touched_link);
+    list_init(&l->queue.link);
+    list_init(&l->sched.change_link);
+    list_init(&l->commands.waiters);
+    for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
+        list_init(&l->account_links[kind]);
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        l->s.kernels[i].session = &l->s;
+        l->kernels[i].entry = l;
+        l->kernels[i].requested = &l->s.kernels[i].requested;
+        list_init(&l->kernels[i].agent_link);
+    }
+    l->since_usec = clock_adjustment_since(core, l->s.status_changed_usec);
+    if (entry_read_spec(l) < 0 || entry_find_accounts(core, l) < 0) {
+        session_entry_free(l);
+        return NULL;
+    }
+    return l;
+}
+
+struct session_entry *session_entry_add(struct core *core, struct session *s)
+{
+    struct session_entry *l = session_entry_new(core, s);
+
+    if (!l || entry_index(core, l) < 0
+        || !vec_grow(&core->heap, &core->heap_cap, core->sessions_by_id.count, sizeof(*core->heap)))
+        return NULL; /* the caller ends the process */
+    entry_list_by_row(core, l);
+    return l;
+}
+
+void session_entry_retire(struct core *core, struct session_entry *l)
+{
+    char key[NAME_KEY_MAX];
+    size_t len = entry_name_key(&l->s.user_id, l->s.name, key);
+
+    session_entry_cancel_wake(core, l);
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        session_entry_release(core, l, i, 0);
+    core->hooks->on_retire(core, l);
+    list_remove(&l->touched_link);
+    map_remove(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes));
+    if (map_get(&core->sessions_by_name, key, len) == l)
+        map_remove(&core->sessions_by_name, key, len);
+    list_remove(&l->all_link);
+    list_add(&core->deferred_free, &l->all_link);
+    core_schedule_turn(core);
+}
+
+static void entry_free_measured(struct measured *m)
+{
+    if (m)
+        measured_done(m);
+    free(m);
+}
+
+void session_entry_free(struct session_entry *l)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        session_entry_forget_facts(&l->kernels[i]);
+        entry_free_measured(l->kernels[i].measured);
+    }
+    free(l->placement.architecture);
+    constraints_free(l);
+    free(l->retry.failed_agent);
+    for (size_t k = 0; l->reservation.agents && k < l->s.kernel_count; k++)
+        free(l->reservation.agents[k]);
+    free(l->reservation.agents);
+    session_done(&l->s);
+    free(l);
+}
+
+void session_entry_free_retired(struct core *core)
+{
+    while (!list_is_empty(&core->deferred_free)) {
+        struct session_entry *l = LIST_ENTRY(core->deferred_free.next, struct session_entry,
+                                             all_link);
+
+        list_remove(&l->all_link);
+        session_entry_free(l);
+    }
+}
+
+int session_entry_describe(struct core *core, struct session_entry *l, bool holding,
+                           struct sched_session *ret)
+{
+    const struct slots **kernels = arena_array(&core->scratch, l->s.kernel_count, sizeof(*kernels));
+
+    if (!kernels)
+        return -ENOMEM;
+    *ret = (struct sched_session){
+        .id = l->s.id,
+        .row = l->s.row,
+        .type = l->s.type,
+        .priority = l->s.priority,
+        .starts_usec = l->s.starts_usec,
+        .architecture = l->placement.architecture,
+        .single_node = l->placement.is_single_node,
+        .kernels = kernels,
+        .dependencies = l->s.dependencies,
+        .dependency_count = l->s.dependency_count,
+        .failed_agent = l->retry.failed_agent,
+        .lifetime_usec = l->s.batch_timeout_usec,
+    };
+    for (size_t k = 0; k < l->s.kernel_count; k++)
+        if (!holding || !list_is_empty(&l->kernels[k].agent_link))
+            kernels[ret->kernel_count++] = &l->s.kernels[k].requested;
+    return constraints_describe(core, l, ret);
+}

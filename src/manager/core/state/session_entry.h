@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_entry.h - a session in memory, with what its agents said of its kernels
+ *
+ * Loop's thread only. Functions that return void end the process if memory is
+ * short after something became durable (core_die()).
+ */
+#ifndef AQ_MANAGER_CORE_STATE_SESSION_ENTRY_H
+#define AQ_MANAGER_CORE_STATE_SESSION_ENTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "model/session.h"
+#include "sched/scheduler.h"
+
+#define PRIORITY_COUNT 101
+#define PRIORITY_DEFAULT 10
+
+struct account;
+struct agent_entry;
+struct core;
+struct json_t;
+struct measured;
+struct resize;
+struct resource_group_entry;
+struct session_constraints;
+
+/* What the kernel's agent last said about its present attempt. */
+enum fact { FACT_NONE, FACT_CREATING, FACT_RUNNING, FACT_ENDED, FACT_ERROR, FACT_ABSENT };
+
+struct kernel_entry {
+    struct session_entry *entry;   /* that it belongs to */
+    const struct slots *requested; /* of its kernel */
+    uint32_t heartbeat;            /* agent_entry.heartbeat that last had it */
+    struct list agent_link;        /* in agent_entry.kernels while it holds */
+    int64_t held_usec;             /* wall clock: since then; 0 = before this manager's life */
+    enum fact fact;
+    bool has_exit;
+    int exit_code;
+    const char *reason;                  /* static */
+    char *alloc, *service_ports, *error; /* JSON; error: {"kind","field","text"} */
+    bool error_is_transient;             /* another try may work */
+    bool error_is_image;                 /* what failed is the image, not the start */
+    bool is_pulling;                     /* its agent fetches the image */
+    int64_t pulled_usec;                 /* monotonic, when that was over; 0 = it was not seen */
+    char *
+        limit_violations; /* limit_violation.c: what its agent found, a line each; NULL = nothing */
+    int64_t sent_usec;    /* monotonic: the order of this attempt was sent; 0 = not since the
+                                agent connected */
+    bool destroy_sent, kill_sent;
+    struct measured *measured; /* NULL = never */
+};
+
+/* What the group's scheduler knows of a session. */
+enum sched_membership { MEMBERSHIP_NONE, MEMBERSHIP_WAITING, MEMBERSHIP_HOLDING };
+
+struct session_entry {
+    struct session s;         /* first: a struct session * of memory is a struct session_entry * */
+    struct list all_link;     /* core.sessions, by row */
+    struct list touched_link; /* core.touched */
+    struct resource_group_entry *resource_group;
+    struct account *accounts[SCHED_ACCOUNT_KINDS];
+    struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */
+    bool is_in_usage;                               /* it is in those */
+    int64_t since_usec;                             /* monotonic, when this status was applied */
+    struct {
+        uint32_t heap_index; /* in core.heap, UINT32_MAX = not */
+        int64_t usec;        /* monotonic, when to look again; 0 = never */
+    } wake;                  /* session_entry.c */
+    struct {
+        bool is_busy;       /* a proposal of it is under way */
+        bool is_alone;      /* its last proposal was rejected: do not share the next */
+        int64_t retry_usec; /* monotonic, no other before; 0 = at once */
+    } proposal;             /* commit/proposal.c */
+    struct {
+        bool wants_restart;
+        bool end_is_forced;
+        const char *end_reason; /* static; wanted end, NULL = none */
+        struct list waiters;    /* struct waiter: commands that wait for a status */
+    } commands;                 /* session/control.c: what users want of it */
+    struct {
+        int64_t backoff_usec; /* monotonic: not to be started before; 0 = at once */
+        char *failed_agent;   /* where its last start failed; NULL = none did */
+    } retry;                  /* session/retry.c */
+    struct {
+        char *architecture; /* NULL = any */
+        bool is_single_node;
+        struct session_constraints *constraints; /* NULL = none */
+        struct json_t *constraints_json;         /* that they borrow from */
+    } placement;                                 /* what its spec asks of its agents */
+    struct {
+        struct list link; /* PENDING: in waiting or parked of its group, or parked of an account */
+        bool is_parked;
+        bool was_skipped;                      /* a pass could have started it, were it not busy */
+        enum sched_verdict verdict, explained; /* PENDING: last pass's, and what the row says */
+        int64_t verdict_usec;                  /* monotonic */
+        int64_t again_usec; /* monotonic: it holds up others, look at it again then */
+    } queue;                /* scheduling/queue.c, pass.c */
+    struct {
+        struct list change_link; /* in resource_group_entry.changes: the scheduler is to be told */
+        enum sched_membership membership;
+        uint32_t handle; /* there, unless MEMBERSHIP_NONE */
+        bool is_placing; /* a placement is under way */
+        bool is_outside; /* the scheduler cannot hold what it holds */
+    } sched;             /* scheduling/sched_sync*.c */
+    struct {
+        bool is_preempting; /* PENDING: the scheduler holds a place until others have left it */
+        bool is_preempted;  /* it is to leave for the session 'by' */
+        struct uuid by;
+        int64_t next_pass_usec; /* monotonic, PENDING: who is too young to be preempted now may be
+                                   old enough then */
+    } preemption;               /* scheduling/preemption.c */
+    struct {
+        char **agents;   /* per kernel: where it will start; NULL = none is reserved */
+        bool is_unsaved; /* PENDING: its row does not say so yet */
+    } reservation;       /* scheduling/reservation.c */
+    struct {
+        uint32_t tries;            /* passes in vain that its scheduler no longer knows of */
+        uint32_t tries_written;    /* of all, those that are in the store */
+        int64_t written_usec;      /* monotonic */
+        uint32_t tries_base;       /* of all, those before the present run of SCHED_NO_ROOM */
+        bool has_rows;             /* the store may have some of it */
+    } attempts;                    /* scheduling/attempts.c */
+    struct resize *resize;         /* session/resize.c; NULL = none is wanted */
+    struct kernel_entry kernels[]; /* as s.kernels */
+};
+
+static inline struct session_entry *session_entry_of(const struct session *s)
+{
+    return (struct session_entry *)(void *)s;
+}
+
+/* The session of that id in memory; NULL = there is none. */
+struct session_entry *session_entry_find(const struct core *core, const struct uuid *id);
+
+/* Look at the session in this turn. */
+void session_entry_touch(struct core *core, struct session_entry *l);
+
+/* What it asks for as schedulers are told, without accounts and owner, in core->scratch; of its
+ * kernels those that hold something ('holding'), or all. -ENOMEM.
+ */
+int session_entry_describe(struct core *core, struct session_entry *l, bool holding,
+                           struct sched_session *ret);
+
+/* Look again not later than at 'usec' (monotonic). */
+void session_entry_wake_at(struct core *core, struct session_entry *l, int64_t usec);
+
+/* Touch all whose wake time has come; 'now' is monotonic. */
+void session_entry_pop_due(struct core *core, int64_t now);
+
+/* Forget its wake time, if it has one. */
+void session_entry_cancel_wake(struct core *core, struct session_entry *l);
+
+/* One that nobody finds, of the contents of 's'; NULL if memory is short. */
+struct session_entry *session_entry_new(struct core *core, struct session *s);
+
+/* Take the contents of 's' into memory; NULL if memory is short. */
+struct session_entry *session_entry_add(struct core *core, struct session *s);
+
+/* Out of every list and index; freed in the next turn, so that those who hold a pointer in this one
+ * may finish (deferred free). */
+void session_entry_retire(struct core *core, struct session_entry *l);
+
+/* Free those that were retired. */
+void session_entry_free_retired(struct core *core);
+
+/* The memory, and all that it owns; it is in no list any more. NULL is not allowed. */
+void session_entry_free(struct session_entry *l);
+
+/* Another name ('name' is copied), unique for its user. 0 or -ENOMEM, and nothing has changed. */
+int session_entry_rename(struct core *core, struct session_entry *l, const char *name);
+
+/* A kernel begins or ends to hold its agent's resources; the wall clock's time, 0 = long ago. */
+void session_entry_hold(struct core *core, struct session_entry *l, size_t rank, int64_t at_usec);
+
+void session_entry_release(struct core *core, struct session_entry *l, size_t rank,
+                           int64_t at_usec);
+
+/* Forget what was said and sent about a kernel. */
+void session_entry_forget_facts(struct kernel_entry *k);
+
+#endif

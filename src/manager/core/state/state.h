@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* state.h - what the core holds in memory; inside core
+ *
+ * Commands, messages and timers only write down what is wanted or was seen, and
+ * mark a session with session_entry_touch(). Once per turn of the loop
+ * session/lifecycle.c looks at each marked session and proposes what follows
+ * from its status, from what is wanted and from what its agents said.
+ * scheduling/pass.c proposes placements; scheduling/sched_sync.c tells the
+ * schedulers of every change. A proposal (commit/proposal.c) is one batch of
+ * events: until it is committed, its sessions are busy and nothing else is
+ * proposed for them. Then loop/apply.c changes memory and marks them again.
+ * So no input has to arrive once or in order, and a restart resumes everything.
+ */
+#ifndef AQ_MANAGER_CORE_STATE_STATE_H
+#define AQ_MANAGER_CORE_STATE_STATE_H
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "manager/core/core.h"
+#include "sched/scheduler.h"
+
+/* ---- statistics ---- */
+
+struct series_row;
+
+struct statistics_keeper {
+    struct metric_kinds kinds;
+    struct series_row *waiting; /* rows to be written */
+    size_t waiting_count, waiting_cap, dropped;
+    bool is_writing, is_pruning;
+    int64_t period; /* of the wall clock: each ends in rows */
+};
+
+/* ---- the whole ---- */
+
+struct agent_entry;
+struct proposal;
+struct proposal_hooks;
+struct resource_group_entry;
+struct session_entry;
+
+/* What the scheduling side does when memory changes. */
+struct state_hooks {
+    /* A kernel holds resources of 'agent' from now on. */
+    void (*on_hold)(struct core *core, struct session_entry *l, struct agent_entry *agent);
+    /* It does so no longer; since l->kernels[rank].held_usec and until 'at_usec' (wall clock). */
+    void (*on_release)(struct core *core, struct session_entry *l, size_t rank,
+                       struct agent_entry *agent, int64_t at_usec);
+    /* It has given back everything, and nobody will find it any more. */
+    void (*on_retire)(struct core *core, struct session_entry *l);
+    /* A resource group is in memory that has no row yet: 'g' is empty but for its name. */
+    void (*on_group)(struct resource_group_entry *g);
+};
+
+#define BOOT_ID_MAX 40
+#define WALL_JUMPS_MAX 16
+
+/* By how much the wall clock was ahead of what is dated before 'until_usec'. */
+struct wall_jump {
+    int64_t until_usec, gained_usec;
+};
+
+struct core {
+    int64_t started_usec; /* monotonic */
+    struct wall_jump jumps[WALL_JUMPS_MAX];
+    size_t jump_count;
+    struct core_conf conf;
+    uv_loop_t *loop;
+    uv_thread_t thread; /* that made it, and runs the loop: the only one that may touch it */
+    struct store *store;
+    struct pki_ca *ca;
+    char *link_cert, *link_key;
+    struct link_server *link;
+    /* link_server_send(), or a test's */
+    int (*send)(struct core *core, const char *agent_id, const struct message *msg,
+                struct aq_error *err);
+    struct uuid incarnation;
+    uv_async_t wake;    /* the store has completions */
+    uv_idle_t turn;     /* something was touched */
+    uv_idle_cb on_turn; /* of loop/turn.c */
+    uv_timer_t tick;    /* agents' silence, every second */
+    uv_timer_t alarm;   /* the earliest wake_usec */
+    int open_handles;
+    bool is_started, is_stopping;
+    int64_t ticked_usec;
+    int64_t pruned_usec; /* monotonic: attempts.c */
+
+    struct slot_types *types;
+    const struct state_hooks *hooks;             /* of scheduling/holding.c */
+    const struct proposal_hooks *proposal_hooks; /* of loop/proposal_return.c */
+    struct map sessions_by_id, sessions_by_name;
+    struct list sessions, touched, deferred_free;
+    struct session_entry **heap;
+    size_t heap_count, heap_cap;
+    struct map dependents; /* id of a live session -> struct dependents */
+    struct map resource_groups, accounts, agents;
+    struct agent_entry **agents_sorted;
+    size_t agent_count, agent_cap;
+    struct map users, users_by_email, keypairs, policies, domains, projects;
+    struct map access;   /* who -> resource groups allowed, see access.c */
+    struct map key_uses; /* access key -> struct key_use, see loop/key_use.c */
+    size_t unsaved_key_uses;
+    int64_t key_uses_due_usec; /* monotonic: not to be written before */
+
+    struct proposal *open;       /* of this turn, under construction */
+    struct list deferred;        /* callbacks for the next turn */
+    struct list deferred_spares; /* for answers while memory is short */
+    size_t deferred_spare_count;
+    struct list image_jobs; /* images.c */
+    struct map
+        image_requirements;  /* image_requirements.c: canonical name -> struct image_requirements */
+    struct list subscribers; /* of all sessions */
+    struct map session_subscribers;
+    bool is_publishing;
+    struct statistics_keeper statistics;
+    struct arena scratch; /* of one pass or message */
+    struct core_counts counts;
+};
+
+#endif

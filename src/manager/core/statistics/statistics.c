@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* statistics.c - samples that agents send, and what becomes of them */
+#include "manager/core/statistics.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/vec.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+#include "manager/core/statistics/statistics_internal.h"
+
+#define STALE_INTERVALS 4
+#define INTERVAL_USUAL_USEC (5 * USEC_PER_SEC)
+#define DEVICES_MAX 8192
+
+/* ---- what agents say ---- */
+
+/* The kinds that a message's indices mean; NULL for those that cannot be used. */
+static const struct metric_kind **find_kinds(struct core *core, const struct msg_statistics *m)
+{
+    const struct metric_kind **kinds = arena_array(&core->scratch, m->metric_count + 1,
+                                                   sizeof(struct metric_kind *));
+
+    for (size_t i = 0; kinds && i < m->metric_count; i++) {
+        const struct msg_metric *metric = &m->metrics[i];
+        const struct metric_kind like = { metric->key, (enum metric_unit)metric->unit,
+                                          (enum metric_show)metric->show,
+                                          (unsigned)metric->stats & METRIC_STATS_ALL };
+
+        if (metric->unit < METRIC_UNITS && metric->show < METRIC_SHOWS)
+            kinds[i] = metric_kinds_get(&core->statistics.kinds, &like);
+    }
+    return kinds;
+}
+
+static void take_values(struct measured *to, const struct msg_statistics *m,
+                        const struct metric_kind *const *kinds, const struct msg_value *values,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int64_t metric = values[i].metric;
+
+        if (metric < (int64_t)m->metric_count && kinds[metric])
+            (void)measured_add(to, kinds[metric], values[i].value, values[i].capacity, m->at_usec);
+    }
+}
+
+/* Of this agent's kernels only. */
+static struct kernel_entry *find_kernel(struct core *core, const struct agent_entry *a,
+                                        const struct msg_kernel_values *m)
+{
+    struct session_entry *l = session_entry_find(core, &m->session_id);
+
+    for (size_t i = 0; l && i < l->s.kernel_count; i++) {
+        const struct kernel *k = &l->s.kernels[i];
+
+        if (uuid_equals(&k->id, &m->kernel_id))
+            return kernel_is_holding(k->status) && k->agent_id && strcmp(k->agent_id, a->a.id) == 0
+                       ? &l->kernels[i]
+                       : NULL;
+    }
+    return NULL;
+}
+
+static void take_kernel(struct core *core, const struct agent_entry *a,
+                        const struct msg_statistics *m, const struct metric_kind *const *kinds,
+                        const struct msg_kernel_values *values)
+{
+    struct kernel_entry *f = find_kernel(core, a, values);
+
+    if (f && !f->measured)
+        f->measured = calloc(1, sizeof(*f->measured));
+    if (f && f->measured)
+        take_values(f->measured, m, kinds, values->values, values->value_count);
+}
+
+static struct measured *get_device(struct agent_measured *to, const char *id)
+{
+    struct device_measured *device;
+
+    for (size_t i = 0; i < to->count; i++)
+        if (strcmp(to->devices[i].id, id) == 0)
+            return &to->devices[i].measured;
+    if (to->count == DEVICES_MAX
+        || !vec_grow(&to->devices, &to->cap, to->count + 1, sizeof(*to->devices)))
+        return NULL;
+    device = &to->devices[to->count];
+    *device = (struct device_measured){ .id = strdup(id) };
+    if (!device->id)
+        return NULL;
+    to->count++;
+    return &device->measured;
+}
+
+/* Devices that this sample has not are gone. */
+static void drop_devices(struct agent_measured *m, int64_t at_usec)
+{
+    for (size_t i = m->count; i-- > 0;) {
+        if (m->devices[i].measured.at_usec >= at_usec)
+            continue;
+        free(m->devices[i].id);
+        measured_done(&m->devices[i].measured);
+        m->devices[i] = m->devices[--m->count];
+    }
+}
+
+static void take_node(struct agent_entry *a, const struct msg_statistics *m,
+                      const struct metric_kind *const *kinds)
+{
+    struct agent_measured *to = a->measured;
+
+    if (!to)
+        to = a->measured = calloc(1, sizeof(*to));
+    if (!to)
+        return;
+    to->heard_usec = clock_monotonic_usec();
+    to->interval_usec = m->interval_usec ? m->interval_usec : INTERVAL_USUAL_USEC;
+    take_values(&to->node, m, kinds, m->node, m->node_count);
+    for (size_t i = 0; i < m->device_count; i++) {
+        struct measured *device = get_device(to, m->devices[i].device);
+
+        if (device)
+            take_values(device, m, kinds, m->devices[i].values, m->devices[i].value_count);
+    }
+    drop_devices(to, m->at_usec);
+}
+
+void statistics_take(struct core *core, struct agent_entry *a, const struct msg_statistics *m)
+{
+    const struct metric_kind **kinds = find_kinds(core, m);
+
+    if (kinds) {
+        if (m->node_count || m->device_count)
+            take_node(a, m, kinds);
+        for (size_t i = 0; i < m->kernel_count; i++)
+            take_kernel(core, a, m, kinds, &m->kernels[i]);
+    }
+    arena_clear(&core->scratch, 1 << 16);
+}
+
+/* ---- what is known ---- */
+
+const struct measured *core_kernel_measured(const struct core *core, const struct uuid *kernel_id)
+{
+    const struct kernel *k = core_find_kernel(core, kernel_id);
+
+    return k ? session_entry_of(k->session)->kernels[k->rank].measured : NULL;
+}
+
+const struct agent_measured *core_agent_measured(const struct core *core, const char *agent_id)
+{
+    const struct agent_entry *a = agent_entry_find(core, agent_id);
+    const struct agent_measured *m = a ? a->measured : NULL;
+
+    return m && clock_monotonic_usec() - m->heard_usec <= STALE_INTERVALS * m->interval_usec ? m
+                                                                                             : NULL;
+}
+
+static bool is_first_with(const struct agent_measured *m, size_t device, const char *key)
+{
+    for (size_t i = 0; i < device; i++)
+        if (measured_find(&m->devices[i].measured, key))
+            return false;
+    return true;
+}
+
+/* All devices that have the metric; none of those before 'first' has. */
+static void statistics_write_devices(const struct agent_measured *m, size_t first, const char *key,
+                                     struct jsonw *w)
+{
+    jsonw_key(w, key);
+    jsonw_object_begin(w);
+    for (size_t i = first; i < m->count; i++) {
+        const struct measured_item *item = measured_find(&m->devices[i].measured, key);
+
+        if (!item)
+            continue;
+        jsonw_key(w, m->devices[i].id);
+        metric_write(&item->metric, item->kind, w);
+    }
+    jsonw_object_end(w);
+}
+
+void agent_measured_write(const struct agent_measured *m, struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    jsonw_key(w, "node");
+    if (m)
+        measured_write(&m->node, w);
+    else
+        jsonw_raw(w, "{}", 2);
+    jsonw_key(w, "devices");
+    jsonw_object_begin(w);
+    for (size_t i = 0; m && i < m->count; i++)
+        for (size_t k = 0; k < m->devices[i].measured.count; k++) {
+            const char *key = m->devices[i].measured.items[k].kind->key;
+
+            if (is_first_with(m, i, key))
+                statistics_write_devices(m, i, key, w);
+        }
+    jsonw_object_end(w);
+    jsonw_object_end(w);
+}
+
+char *statistics_text(const struct measured *m)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    if (!m || !m->at_usec)
+        return NULL;
+    measured_write(m, &w);
+    return strbuf_steal(&text);
+}
+
+/* ---- the end ---- */
+
+void agent_measured_free(struct agent_measured *m)
+{
+    if (!m)
+        return;
+    drop_devices(m, INT64_MAX);
+    free(m->devices);
+    measured_done(&m->node);
+    free(m);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Domains, projects, keypair policies and resource groups. The objects are
+ * rows of store/query.h, which begin with the structs of model/accounts.h.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "manager/gql/resolve.h"
+
+static int gql_accounts_start_or_fail(struct gql_fetch *fetch, int r, const struct aq_error *err)
+{
+    return r < 0 ? gql_fetch_fail(fetch, err) : gql_fetch_start(fetch);
+}
+
+/* ---- domains: everyone may know the own one ---- */
+
+static int gql_accounts_fetch_domains(struct gql_call *call, enum gql_shape shape, const char *name,
+                                      int is_active)
+{
+    const struct principal *who = ((const struct gql_context *)call->context)->who;
+    struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_domains,
+                                            sizeof(struct domain_row));
+
+    if (!fetch)
+        return GQL_DONE;
+    if (!principal_is_superadmin(who)) {
+        fetch->nothing = !who->domain || (name && strcmp(name, who->domain) != 0);
+        name = who->domain;
+    }
+    fetch->query.name = name;
+    fetch->query.is_active = is_active;
+    return gql_fetch_start(fetch);
+}
+
+static int gql_accounts_get_domain(struct gql_call *call)
+{
+    const char *name = gql_arg_text(call, SCHEMA_ARG_Query_domain_name);
+
+    if (!name)
+        name = ((const struct gql_context *)call->context)->who->domain;
+    return gql_accounts_fetch_domains(call, GQL_ONE, name, 0);
+}
+
+static int gql_accounts_list_domains(struct gql_call *call)
+{
+    return gql_accounts_fetch_domains(call, GQL_MANY, NULL,
+                                      gql_arg_active(call, SCHEMA_ARG_Query_domains_is_active));
+}
+
+static struct gql_value gql_accounts_get_domain_slots(struct gql_get *get, const void *parent)
+{
+    return gql_slots(get, &((const struct domain *)parent)->total_slots);
+}
+
+/* ---- projects: users see those they are in ---- */
+
+static int gql_accounts_fetch_projects(struct gql_call *call, enum gql_shape shape, const char *id,
+                                       const char *name, const char *domain, int is_active)
+{
+    const struct principal *who = ((const struct gql_context *)call->context)->who;
+    struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_projects,
+                                            sizeof(struct project_row));
+    struct uuid *ids = arena_alloc(call->arena, sizeof(*ids));
+
+    if (!fetch || !ids)
+        return fetch ? gql_call_fail(call, "out of memory") : GQL_DONE;
+    if (id && uuid_parse(id, ids) < 0)
+        return gql_call_fail(call, "id: '%.64s' is not a UUID", id);
+    fetch->query.ids = id ? ids : NULL;
+    fetch->query.id_count = id ? 1 : 0;
+    fetch->query.name = name;
+    fetch->query.is_active = is_active;
+    fetch->query.domain = domain;
+    if (!principal_may(who->role, API_ADMIN))
+        fetch->query.user_id = &who->user_id;
+    else if (!principal_is_superadmin(who) && (!domain || strcmp(domain, who->domain) == 0))
+        fetch->query.domain = who->domain;
+    else if (!principal_is_superadmin(who))
+        fetch->nothing = true;
+    return gql_fetch_start(fetch);
+}
+
+static int gql_accounts_get_project(struct gql_call *call)
+{
+    return gql_accounts_fetch_projects(call, GQL_ONE, gql_arg_text(call, SCHEMA_ARG_Query_group_id),
+                                       NULL, gql_arg_text(call, SCHEMA_ARG_Query_group_domain_name),
+                                       0);
+}
+
+static int gql_accounts_list_projects_by_name(struct gql_call *call)
+{
+    return gql_accounts_fetch_projects(
+        call, GQL_MANY, NULL, gql_arg_text(call, SCHEMA_ARG_Query_groups_by_name_name),
+        gql_arg_text(call, SCHEMA_ARG_Query_groups_by_name_domain_name), 0);
+}
+
+static int gql_accounts_list_projects(struct gql_call *call)
+{
+    return gql_accounts_fetch_projects(call, GQL_MANY, NULL, NULL,
+                                       gql_arg_text(call, SCHEMA_ARG_Query_groups_domain_name),
+                                       gql_arg_active(call, SCHEMA_ARG_Query_groups_is_active));
+}
+
+static struct gql_value gql_accounts_get_project_slots(struct gql_get *get, const void *parent)
+{
+    return gql_slots(get, &((const struct project *)parent)->total_slots);
+}
+
+/* ---- keypair policies ---- */
+
+static int gql_accounts_fetch_policies(struct gql_call *call, enum gql_shape shape,
+                                       const char *name)
+{
+    struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_policies,
+                                            sizeof(struct policy_row));
+
+    if (!fetch)
+        return GQL_DONE;
+    fetch->query.name = name;
+    fetch->query.is_active = name ? 0 : 1;
+    return gql_fetch_start(fetch);
+}
+
+/* Without a name the one of the caller's key. */
+static int gql_accounts_get_policy(struct gql_call *call)
+{
+    const struct gql_context *context = call->context;
+    const char *name = gql_arg_text(call, SCHEMA_ARG_Query_keypair_resource_policy_name);
+    const struct keypair *key = core_find_keypair(context->api->core, context->who->access_key);
+
+    if (!name && key && !(name = arena_strdup(call->arena, key->policy ? key->policy : "")))
+        return gql_call_fail(call, "out of memory");
+    return gql_accounts_fetch_policies(call, GQL_ONE, name ? name : "");
+}
+
+static int gql_accounts_list_policies(struct gql_call *call)
+{
+    return gql_accounts_fetch_policies(call, GQL_MANY, NULL);
+}
+
+static struct gql_value gql_accounts_get_policy_slots(struct gql_get *get, const void *parent)
+{
+    return gql_slots(get, &((const struct keypair_policy *)parent)->total_slots);
+}
+
+static struct gql_value gql_accounts_get_pending_slots(struct gql_get *get, const void *parent)
+{
+    return gql_slots(get, &((const struct keypair_policy *)parent)->max_pending_slots);
+}
+
+static struct gql_value gql_accounts_get_unspecified(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(((const struct keypair_policy *)parent)->unlimited_unspecified ? "UNLIMITED"
+                                                                                   : "LIMITED");
+}
+
+/* ---- resource groups, for administrators ---- */
+
+static int gql_accounts_fetch_resource_groups(struct gql_call *call, enum gql_shape shape,
+                                              const char *name, int is_active)
+{
+    struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_resource_groups,
+                                            sizeof(struct resource_group_row));
+    struct aq_error err = { 0 };
+
+    if (!fetch)
+        return GQL_DONE;
+    fetch->query.name = name;
+    fetch->query.is_active = is_active;
+    return gql_accounts_start_or_fail(fetch, gql_need(call->context, API_ADMIN, &err), &err);
+}
+
+static int gql_accounts_get_resource_group(struct gql_call *call)
+{
+    const char *name = gql_arg_text(call, SCHEMA_ARG_Query_scaling_group_name);
+
+    return gql_accounts_fetch_resource_groups(call, GQL_ONE, name ? name : "", 0);
+}
+
+static int gql_accounts_list_resource_groups(struct gql_call *call)
+{
+    return gql_accounts_fetch_resource_groups(
+        call, GQL_MANY, gql_arg_text(call, SCHEMA_ARG_Query_scaling_groups_name),
+        gql_arg_active(call, SCHEMA_ARG_Query_scaling_groups_is_active));
+}
+
+#define DOMAIN(name) SCHEMA_FIELD_Domain_##name
+#define GROUP(name) SCHEMA_FIELD_Group_##name
+#define POLICY(name) SCHEMA_FIELD_KeyPairResourcePolicy_##name
+#define RESOURCE_GROUP(name) SCHEMA_FIELD_ScalingGroup_##name
+
+const struct gql_entry accounts_entries[] = {
+    { SCHEMA_FIELD_Query_domain, GQL_CALL(gql_accounts_get_domain) },
+    { SCHEMA_FIELD_Query_domains, GQL_CALL(gql_accounts_list_domains) },
+    { SCHEMA_FIELD_Query_group, GQL_CALL(gql_accounts_get_project) },
+    { SCHEMA_FIELD_Query_groups_by_name, GQL_CALL(gql_accounts_list_projects_by_name) },
+    { SCHEMA_FIELD_Query_groups, GQL_CALL(gql_accounts_list_projects) },
+    { SCHEMA_FIELD_Query_keypair_resource_policy, GQL_CALL(gql_accounts_get_policy) },
+    { SCHEMA_FIELD_Query_keypair_resource_policies, GQL_CALL(gql_accounts_list_policies) },
+    { SCHEMA_FIELD_Query_scaling_group, GQL_CALL(gql_accounts_get_resource_group) },
+    { SCHEMA_FIELD_Query_scaling_groups, GQL_CALL(gql_accounts_list_resource_groups) },
+    { DOMAIN(name), GQL_TEXT_AT(struct domain, name) },
+    { DOMAIN(description), GQL_TEXT_AT(struct domain, description) },
+    { DOMAIN(is_active), GQL_BOOL_AT(struct domain, is_active) },
+    { DOMAIN(created_at), GQL_TIME_AT(struct domain_row, created_usec) },
+    { DOMAIN(modified_at), GQL_ALWAYS_NULL },
+    { DOMAIN(total_resource_slots), GQL_GET(gql_accounts_get_domain_slots) },
+    { DOMAIN(allowed_vfolder_hosts), GQL_FIXED_TEXT("{}") },
+    { DOMAIN(allowed_docker_registries), GQL_FIXED_EMPTY },
+    { DOMAIN(integration_id), GQL_ALWAYS_NULL },
+    { DOMAIN(scaling_groups), GQL_FIXED_EMPTY },
+    { GROUP(id), GQL_UUID_AT(struct project, id) },
+    { GROUP(name), GQL_TEXT_AT(struct project, name) },
+    { GROUP(description), GQL_TEXT_AT(struct project, description) },
+    { GROUP(is_active), GQL_BOOL_AT(struct project, is_active) },
+    { GROUP(created_at), GQL_TIME_AT(struct project_row, created_usec) },
+    { GROUP(modified_at), GQL_ALWAYS_NULL },
+    { GROUP(domain_name), GQL_TEXT_AT(struct project, domain) },
+    { GROUP(total_resource_slots), GQL_GET(gql_accounts_get_project_slots) },
+    { GROUP(allowed_vfolder_hosts), GQL_FIXED_TEXT("{}") },
+    { GROUP(integration_id), GQL_ALWAYS_NULL },
+    { GROUP(type), GQL_FIXED_TEXT("GENERAL") },
+    { GROUP(scaling_groups), GQL_FIXED_EMPTY },
+    { POLICY(name), GQL_TEXT_AT(struct keypair_policy, name) },
+    { POLICY(created_at), GQL_TIME_AT(struct policy_row, created_usec) },
+    { POLICY(default_for_unspecified), GQL_GET(gql_accounts_get_unspecified) },
+    { POLICY(total_resource_slots), GQL_GET(gql_accounts_get_policy_slots) },
+    { POLICY(max_session_lifetime), GQL_INT64_AT(struct keypair_policy, max_session_lifetime_sec) },
+    { POLICY(max_concurrent_sessions),
+      GQL_INT32_AT(struct keypair_policy, max_concurrent_sessions) },
+    { POLICY(max_containers_per_session),
+      GQL_INT32_AT(struct keypair_policy, max_containers_per_session) },
+    { POLICY(max_pending_session_count),
+      GQL_INT32_AT(struct keypair_policy, max_pending_sessions) },
+    { POLICY(max_pending_session_resource_slots), GQL_GET(gql_accounts_get_pending_slots) },
+    { POLICY(max_priority), GQL_INT32_AT(struct keypair_policy, max_priority) },
+    { POLICY(idle_timeout), GQL_INT64_AT(struct keypair_policy, idle_timeout_sec) },
+    { POLICY(max_vfolder_count), GQL_FIXED_INT(0) },
+    { POLICY(max_vfolder_size), GQL_FIXED_INT(0) },
+    { POLICY(allowed_vfolder_hosts), GQL_FIXED_EMPTY },
+    { RESOURCE_GROUP(name), GQL_TEXT_AT(struct resource_group, name) },
+    { RESOURCE_GROUP(description), GQL_TEXT_AT(struct resource_group, description) },
+    { RESOURCE_GROUP(is_active), GQL_BOOL_AT(struct resource_group, is_active) },
+    { RESOURCE_GROUP(created_at), GQL_TIME_AT(struct resource_group_row, created_usec) },
+    { RESOURCE_GROUP(wsproxy_addr), GQL_ALWAYS_NULL },
+    { RESOURCE_GROUP(driver), GQL_FIXED_TEXT("static") },
+    { RESOURCE_GROUP(driver_opts), GQL_TEXT_AT(struct resource_group, driver_opts) },
+    { RESOURCE_GROUP(scheduler), GQL_TEXT_AT(struct resource_group, scheduler) },
+    { RESOURCE_GROUP(scheduler_opts), GQL_TEXT_AT(struct resource_group, scheduler_opts) },
+};
+GQL_ENTRIES_END(accounts);

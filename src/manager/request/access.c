@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who calls, and whether they may: the guard of every route.
+ *
+ * Order of the checks as clients expect it: date, authorisation header, key,
+ * signature, replay, role, freeze, rate. Everything here sees the head only.
+ */
+#include "manager/request/access.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "http/sign.h"
+#include "manager/request/api.h"
+
+#define ANONYMOUS_RATE_LIMIT 1000
+
+const char *api_role_name(enum api_role role)
+{
+    static const char *const names[] = {
+        [API_PUBLIC] = "public",
+        [API_USER] = "user",
+        [API_ADMIN] = "admin",
+        [API_SUPERADMIN] = "superadmin",
+    };
+
+    return names[role];
+}
+
+const struct principal *api_principal(const struct request *req)
+{
+    return request_get_data(req);
+}
+
+bool principal_is_superadmin(const struct principal *who)
+{
+    return who->access_key[0] && who->role == ROLE_SUPERADMIN;
+}
+
+bool principal_is_old(const struct principal *who)
+{
+    return who->version.major < 9;
+}
+
+bool principal_may(enum user_role have, enum api_role need)
+{
+    switch (need) {
+    case API_PUBLIC:
+    case API_USER:
+        return true;
+    case API_ADMIN:
+        return have == ROLE_ADMIN || have == ROLE_SUPERADMIN;
+    case API_SUPERADMIN:
+        return have == ROLE_SUPERADMIN;
+    }
+    return false;
+}
+
+static void access_add_rate_headers(struct request *req, int64_t limit, int64_t left)
+{
+    request_add_header_int(req, "X-RateLimit-Limit", limit);
+    request_add_header_int(req, "X-RateLimit-Remaining", AQ_MAX(left, 0));
+    request_add_header_int(req, "X-RateLimit-Window", RATE_WINDOW_SEC);
+}
+
+/* The active keypair of an active user that signed this request. */
+static int access_find_signer(const struct api *api, struct request *req,
+                              const struct keypair **ret_key, const struct user **ret_user,
+                              struct aq_error *err)
+{
+    int64_t now = clock_realtime_usec();
+    const struct keypair *key;
+    const struct user *user;
+    struct sign_claim claim;
+    int r;
+
+    if ((r = sign_claim_from_request(req, now, &claim, err)) < 0)
+        return r;
+    key = claim.access_key[0] ? core_find_keypair(api->core, claim.access_key) : NULL;
+    user = key ? core_find_user(api->core, &key->user_id) : NULL;
+    if (!user || !key->is_active || user->status != USER_ACTIVE)
+        return sign_fail_unknown_key(err);
+    if ((r = sign_verify(api->sign_cache, &claim, key->secret_key, err)) < 0)
+        return r;
+    if (request_get_method(req) != METHOD_GET && request_get_method(req) != METHOD_HEAD
+        && (r = replay_check(api->replay, claim.signature, claim.date_usec, now, err)) < 0)
+        return r;
+    *ret_key = key;
+    *ret_user = user;
+    return 0;
+}
+
+static int access_count_request(const struct api *api, struct request *req,
+                                const struct keypair *key, struct aq_error *err)
+{
+    int64_t left = rate_limiter_count(api->rate, key->access_key, key->rate_limit,
+                                      clock_monotonic_usec());
+
+    if (key->rate_limit <= 0) /* no limit: nothing to announce */
+        return 0;
+    access_add_rate_headers(req, key->rate_limit, left);
+    if (left < 0)
+        return aq_fail_kind(err, EAGAIN, "rate-limit-exceeded",
+                            "more than %d requests in %d seconds; wait", key->rate_limit,
+                            RATE_WINDOW_SEC);
+    return 0;
+}
+
+static int access_check_route(const struct api *api, struct request *req, const struct route *route,
+                              struct principal *who, struct aq_error *err)
+{
+    const struct keypair *key = NULL;
+    const struct user *user = NULL;
+    int r;
+
+    if ((r = access_find_signer(api, req, &key, &user, err)) < 0)
+        return r;
+    core_note_key_use(api->core, key->access_key);
+    memcpy(who->access_key, key->access_key, sizeof(who->access_key));
+    who->user_id = user->id;
+    who->role = user->role;
+    if (user->domain && !(who->domain = arena_strdup(request_get_arena(req), user->domain)))
+        return aq_fail_oom(err);
+    if (!principal_may(user->role, route->role & API_ROLE_MASK))
+        return aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access");
+    if (api->is_frozen && (route->role & API_FREEZABLE))
+        return aq_fail_kind(err, EAGAIN, "server-frozen",
+                            "the manager is frozen by an administrator; try later");
+    return access_count_request(api, req, key, err);
+}
+
+int api_guard(struct request *req, const struct route *route, void *data, struct aq_error *err)
+{
+    const char *version = request_get_header(req, "X-BackendAI-Version");
+    const struct api *api = data;
+    struct principal *who = arena_alloc(request_get_arena(req), sizeof(*who));
+    int r;
+
+    if (!who)
+        return aq_fail_oom(err);
+    request_set_data(req, who);
+    if (!version)
+        version = request_get_header(req, "X-Sorna-Version");
+    if ((r = api_version_accept(version, &who->version, err)) < 0)
+        return r;
+    if ((route->role & API_ROLE_MASK) != API_PUBLIC)
+        return access_check_route(api, req, route, who, err);
+    access_add_rate_headers(req, ANONYMOUS_RATE_LIMIT, ANONYMOUS_RATE_LIMIT);
+    return 0;
+}
+
+int api_owner(const struct api *api, const struct request *req, const char *owner_access_key,
+              const struct keypair **ret, struct aq_error *err)
+{
+    const struct principal *who = api_principal(req);
+    const struct keypair *key;
+    const struct user *user;
+
+    if (!owner_access_key || strcmp(owner_access_key, who->access_key) == 0)
+        owner_access_key = who->access_key;
+    else if (!principal_may(who->role, API_ADMIN))
+        return aq_fail_kind(err, EPERM, "generic-forbidden",
+                            "only administrators may act for another access key");
+    key = core_find_keypair(api->core, owner_access_key);
+    user = key ? core_find_user(api->core, &key->user_id) : NULL;
+    if (!user || !key->is_active)
+        return api_fail_param(err, "owner_access_key", "there is no such active access key");
+    if (who->role == ROLE_ADMIN
+        && (user->role == ROLE_SUPERADMIN || !user->domain || strcmp(user->domain, who->domain)))
+        return aq_fail_kind(err, EPERM, "generic-forbidden",
+                            "the access key belongs to another domain or to a superadmin");
+    *ret = key;
+    return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* access.h - who calls, and what they may do
+ *
+ * The guard runs before every handler: it checks the signature, the role that
+ * the route asks for and the rate limit, and leaves the caller as a struct
+ * principal with the request. Everything here runs on the loop's thread.
+ */
+#ifndef AQ_MANAGER_REQUEST_ACCESS_H
+#define AQ_MANAGER_REQUEST_ACCESS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/uuid.h"
+#include "http/router.h"
+#include "http/server.h"
+#include "http/version.h"
+#include "model/accounts.h"
+
+struct api;
+
+/* The role column of a route: the least that a caller must be. */
+enum api_role {
+    API_PUBLIC, /* anyone, also without a signature */
+    API_USER,   /* an active keypair of an active user */
+    API_ADMIN,  /* a domain's administrator, for that domain, or a superadmin */
+    API_SUPERADMIN,
+};
+#define API_ROLE_MASK 0xf
+#define API_FREEZABLE 0x10 /* or'ed to the role: refused while the manager is frozen */
+
+const char *api_role_name(enum api_role role); /* "public" ... */
+
+/* Who calls; of a public route nobody: access_key "". */
+struct principal {
+    char access_key[ACCESS_KEY_MAX];
+    struct uuid user_id;
+    enum user_role role;
+    const char *domain;
+    struct api_version version;
+};
+
+const struct principal *api_principal(const struct request *req);
+bool principal_is_superadmin(const struct principal *who);
+bool principal_may(enum user_role have, enum api_role need);
+/* Clients below v9 know the session states of 22.03 only. */
+bool principal_is_old(const struct principal *who);
+
+/* The keypair on whose behalf a request is made: 'owner_access_key', for
+ * administrators, or the caller's own if NULL. -EPERM (generic-forbidden),
+ * -EINVAL for a key that does not exist.
+ */
+int api_owner(const struct api *api, const struct request *req, const char *owner_access_key,
+              const struct keypair **ret, struct aq_error *err);
+
+/* The guard of the HTTP server, for server_options; 'data' is the struct api.
+ * 0 with the request's data set to its struct principal, or why it is refused.
+ */
+int api_guard(struct request *req, const struct route *route, void *data, struct aq_error *err);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api.h - what the handlers of REST and GraphQL share: the manager's HTTP
+ * interface as one object, parameters of a request, and answers
+ *
+ * Everything here runs on the loop's thread.
+ */
+#ifndef AQ_MANAGER_REQUEST_API_H
+#define AQ_MANAGER_REQUEST_API_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "http/problem.h"
+#include "http/replay.h"
+#include "http/router.h"
+#include "http/server.h"
+#include "http/sign.h"
+#include "manager/core/core.h"
+#include "manager/request/access.h"
+#include "manager/request/decode.h"
+#include "manager/request/rate_limit.h"
+
+struct gql_engine;
+struct tasks;
+
+struct api {
+    struct core *core;
+    struct router *router;
+    struct http_replay *replay;
+    struct sign_cache *sign_cache;
+    struct rate_limiter *rate;
+    struct gql_engine *gql;
+    int64_t started_usec; /* monotonic */
+    unsigned logins;      /* passwords being checked */
+    bool is_frozen;       /* durable as the setting "manager.status" */
+    char *announcement;   /* NULL = none; setting "manager.announcement" */
+    json_t *aliases;      /* of images; image_aliases.h */
+    struct tasks *tasks;  /* tasks.h */
+};
+
+/* ---- parameters ---- */
+
+/* The request's parameters as JSON: body if there is one, else query. json_decref. */
+int api_parse(struct request *req, json_t **ret, struct aq_error *err);
+
+/* Decode the request's parameters by its route's table into 'target', which may
+ * be NULL if the table has no values. A route without a table takes no
+ * parameters. FIELD_OBJECT members borrow from the JSON in *ret_tree, which is
+ * the caller's then (json_decref); with NULL it is freed at once. -EINVAL names
+ * the parameter, -ENOMEM.
+ */
+int api_decode(struct request *req, void *target, json_t **ret_tree, struct aq_error *err);
+
+/* For requests that take nothing: false after answering that something was given. */
+bool api_has_no_params(struct request *req);
+
+/* ---- answers ---- */
+
+/* The caller's mistake in one parameter: -EINVAL, invalid-api-params. */
+int api_fail_param(struct aq_error *err, const char *field, const char *fmt, ...) AQ_PRINTF(3, 4);
+
+/* core_done_fn with the request as data: 204 or a problem. */
+void api_reply_done(void *req, int r, const struct aq_error *err);
+
+/* Times as REST shows them: ISO 8601, null for 0. */
+void api_write_time(struct jsonw *w, const char *key, int64_t usec);
+/* A member whose value is JSON text; NULL or "" gives null. */
+void api_write_raw(struct jsonw *w, const char *key, const char *json);
+void api_write_uuid(struct jsonw *w, const char *key, const struct uuid *id);
+
+/* ---- tables of routes ---- */
+
+#define API_ROUTES(name)                       \
+    extern const struct route name##_routes[]; \
+    extern const size_t name##_route_count
+#define API_ROUTES_END(name) const size_t name##_route_count = AQ_COUNT(name##_routes)
+
+#endif

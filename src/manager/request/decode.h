@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decode.h - parameters of a request into a struct, by a field table
+ *
+ * A request's parameters are its JSON body if it has one, else its query
+ * string, in which all values are text. A table says what an object may hold;
+ * a name that is not in it, a wrong type, a value out of its bounds, a name
+ * given twice (also by an alias), text that is not UTF-8 and nesting deeper
+ * than DECODE_DEPTH_MAX are refused with -EINVAL, err->kind
+ * "invalid-api-params" and err->field the path of the member
+ * ("config.preopen_ports"), or "body" where the text is no JSON at all.
+ *
+ * The caller puts defaults into the struct first: a member that is not given,
+ * or null where that is allowed, leaves its target as it is. Pure; texts are
+ * copied into the arena, JSON values are borrowed from the parsed tree.
+ */
+#ifndef AQ_MANAGER_REQUEST_DECODE_H
+#define AQ_MANAGER_REQUEST_DECODE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/jsonw.h"
+#include "base/uuid.h"
+#include "http/url.h"
+
+#define DECODE_DEPTH_MAX 64
+
+enum field_type {
+    FIELD_STR,         /* const char *; min..max bytes (max 0 = 64 KiB) */
+    FIELD_BOOL,        /* bool; true, false, 0, 1, "t", "yes", "on", ... */
+    FIELD_MAYBE,       /* enum maybe; the same, for "not given" to differ from false */
+    FIELD_INT,         /* int64_t; min..max; also as decimal text */
+    FIELD_UUID,        /* struct uuid */
+    FIELD_STR_LIST,    /* struct str_list; at most max elements (0 = 1,000) */
+    FIELD_PORT_LIST,   /* struct int_list of min..max */
+    FIELD_OBJECT,      /* const json_t *, any object, borrowed */
+    FIELD_JSON,        /* const json_t *, any value, borrowed */
+    FIELD_STRUCT,      /* members of 'sub', offsets from the outer struct */
+    FIELD_IGNORED,     /* known from clients, has no meaning here: any value */
+    FIELD_UNSUPPORTED, /* known from clients; null, "", 0, [] and {} are fine,
+                          anything else is refused as not supported */
+};
+
+#define FIELD_REQUIRED (1u << 0)
+#define FIELD_NULLABLE (1u << 1)
+#define FIELD_SECRET (1u << 2) /* documented as such; errors never repeat a value anyway */
+
+struct field {
+    const char *names; /* "name|clientSessionToken": the first is the one we say */
+    enum field_type type;
+    unsigned flags;
+    size_t offset;
+    int64_t min, max;
+    const struct field *sub;
+    const char *doc;
+};
+
+#define FIELD_END     \
+    {                 \
+        .names = NULL \
+    }
+
+enum maybe { MAYBE_UNSET, MAYBE_FALSE, MAYBE_TRUE };
+
+struct str_list {
+    const char **items;
+    size_t count;
+};
+
+struct int_list {
+    int64_t *items;
+    size_t count;
+};
+
+/* A JSON text within the limits above: *ret is the caller's (json_decref). */
+int decode_json(const char *text, size_t len, json_t **ret, struct aq_error *err) AQ_UNTRUSTED;
+
+/* A query string as an object of texts; a name given several times becomes an
+ * array of its values.
+ */
+int decode_query(const struct url_query *query, json_t **ret, struct aq_error *err) AQ_UNTRUSTED;
+
+/* The members of 'object' into 'target'. A single value stands for a list of
+ * one where a list is wanted.
+ */
+int decode_object(const struct field *table, const json_t *object, struct arena *arena,
+                  void *target, struct aq_error *err) AQ_UNTRUSTED;
+
+/* The table as JSON, for the documentation: [{"name", "aliases", "type", ...}]. */
+void decode_describe(const struct field *table, struct jsonw *w);
+
+/* "t", "true", "y", "yes", "on", "1" and their opposites, any case. */
+int decode_bool_text(const char *text, bool *ret) AQ_UNTRUSTED;
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* list.h - GET requests that answer with a page of rows
+ *
+ * The store reads the page on one of its threads; the reply is written on the
+ * loop's thread.
+ */
+#ifndef AQ_MANAGER_REQUEST_LIST_H
+#define AQ_MANAGER_REQUEST_LIST_H
+
+#include "manager/request/api.h"
+#include "store/query.h"
+
+#define API_LIST_DEFAULT 100
+#define API_LIST_MAX 1000
+
+struct api_page {
+    const char *filter, *order;
+    int64_t limit, offset;
+};
+
+/* For a struct with a member 'page'. */
+/* clang-format off */
+#define API_PAGE_FIELDS(type)                                                                      \
+    { "limit", FIELD_INT, 0, offsetof(type, page.limit), 1, API_LIST_MAX },                        \
+    { "offset", FIELD_INT, 0, offsetof(type, page.offset), 0, INT64_C(1000000000) },               \
+    { "filter", FIELD_STR, FIELD_NULLABLE, offsetof(type, page.filter), 0, 4096 },                 \
+    { "order", FIELD_STR, FIELD_NULLABLE, offsetof(type, page.order), 0, 256 }
+/* clang-format on */
+
+void api_page_apply(const struct api_page *page, struct store_query *query);
+
+struct api_list {
+    const struct api *api;
+    struct request *req;
+    struct store_query query;
+    int (*list)(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                struct aq_error *err);
+    void (*write)(const struct api_list *list, const struct store_page *page, size_t i,
+                  struct jsonw *w);
+    const char *one_of; /* "agent instance": the reply is the first row, or 404 without one */
+    int status;         /* 0 = 200 */
+    struct store_page *page;
+};
+
+/* Read a page on a worker thread and answer {"items": [...], "total": N}. 'list' is in
+ * the request's arena, and so is what its query points to.
+ */
+void api_list_start(struct api_list *list);
+
+/* A zeroed list in the request's arena; NULL after it has answered that memory is short. */
+struct api_list *api_list_new(const struct api *api, struct request *req);
+
+#endif

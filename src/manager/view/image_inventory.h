@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image_inventory.h - the images on the nodes, for REST and GraphQL */
+#ifndef AQ_MANAGER_VIEW_IMAGE_INVENTORY_H
+#define AQ_MANAGER_VIEW_IMAGE_INVENTORY_H
+
+#include <jansson.h>
+
+#include "manager/core/core.h"
+
+/* One object for each digest: {"digest", "names", "architecture",
+ * "size_bytes", "labels", "fetched_at", "in_use", "agents"}; of one agent or,
+ * with NULL, of all. The array is the caller's (json_decref). -ENOMEM.
+ */
+int image_inventory(const struct core *core, const char *agent_id, json_t **ret);
+
+#endif

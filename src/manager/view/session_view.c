@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions as JSON, in the forms that clients read. */
+#include "manager/view/session_view.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/json_load.h"
+
+/* No status has this bit: a list of states that never occur selects nothing. */
+#define STATUS_NONE (1u << 31)
+
+const char *session_view_status(const struct principal *who, enum session_status status)
+{
+    return principal_is_old(who) ? session_status_name_2203(status) : session_status_name(status);
+}
+
+const char *kernel_view_status(const struct principal *who, enum kernel_status status)
+{
+    return principal_is_old(who) ? kernel_status_name_2203(status) : kernel_status_name(status);
+}
+
+void session_view_note_seen(struct core *core, const struct principal *who,
+                            const struct session_row *row)
+{
+    const struct session *s = &row->session;
+
+    if (s->status == SESSION_ERROR && !row->dismissed_usec
+        && uuid_equals(&who->user_id, &s->user_id))
+        core_dismiss_sessions(core, &s->id, 1, NULL, NULL);
+}
+
+/* ---- states as clients list them ---- */
+
+/* In use in 22.03, or in 26, but no session of ours is ever in them. */
+static bool session_view_is_foreign_status(const char *name)
+{
+    static const char *const names[] = { "BUILDING", "RESIZING", "SUSPENDED" };
+
+    for (size_t i = 0; i < AQ_COUNT(names); i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static int session_view_status_bits(const struct principal *who, const char *name, uint32_t *ret,
+                                    struct aq_error *err)
+{
+    enum session_status exact;
+
+    if (session_view_is_foreign_status(name)) {
+        *ret |= STATUS_NONE;
+        return 0;
+    }
+    if (session_status_parse(name, &exact) < 0)
+        return api_fail_param(err, "status", "'%.40s' is no session status", name);
+    *ret |= 1u << exact;
+    for (unsigned s = 0; s < SESSION_STATUS_COUNT && principal_is_old(who); s++)
+        if (strcasecmp(session_status_name_2203((enum session_status)s), name) == 0)
+            *ret |= 1u << s;
+    return 0;
+}
+
+int session_view_read_statuses(const struct principal *who, const char *text, uint32_t *ret,
+                               struct aq_error *err)
+{
+    uint32_t bits = 0;
+    char name[32];
+    int r;
+
+    while (*text) {
+        size_t len = strcspn(text, ",");
+
+        if (len >= sizeof(name))
+            return api_fail_param(err, "status", "'%.40s...' is no session status", text);
+        memcpy(name, text, len);
+        name[len] = '\0';
+        if (len && (r = session_view_status_bits(who, name, &bits, err)) < 0)
+            return r;
+        text += len + (text[len] == ',');
+    }
+    *ret = bits;
+    return 0;
+}
+
+/* ---- amounts ---- */
+
+int session_view_slots(const struct session_row *row, struct slots *ret_occupied,
+                       struct slots *ret_requested)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < row->kernel_count && row->kernels && r == 0; i++) {
+        const struct kernel *kernel = &row->kernels[i].kernel;
+
+        r = slots_add(ret_requested, &kernel->requested);
+        if (r == 0 && kernel->agent_id
+            && (kernel_is_holding(kernel->status) || kernel_is_terminal(kernel->status)))
+            r = slots_add(ret_occupied, &kernel->requested);
+    }
+    return r;
+}
+
+static void session_view_write_slots(struct jsonw *w, const char *key, const struct slots *slots,
+                                     const struct slot_types *types)
+{
+    jsonw_key(w, key);
+    slots_write_json(slots, types, w);
+}
+
+/* ---- our own form ---- */
+
+static void session_view_write_kernel(const struct principal *who, const struct core *core,
+                                      const struct uuid *session, const struct kernel_row *row,
+                                      struct jsonw *w)
+{
+    const struct kernel *kernel = &row->kernel;
+    char hostname[KERNEL_HOSTNAME_MAX];
+
+    jsonw_object_begin(w);
+    api_write_uuid(w, "id", &kernel->id);
+    jsonw_member_str(w, "hostname", kernel_hostname(kernel, hostname));
+    jsonw_member_str(w, "role", kernel->role);
+    jsonw_member_int(w, "index", kernel->index);
+    jsonw_member_str(w, "status", kernel_view_status(who, kernel->status));
+    jsonw_member_str(w, "agent", kernel->agent_id);
+    if (kernel->has_exit)
+        jsonw_member_int(w, "exit_code", kernel->exit_code);
+    else
+        jsonw_member_null(w, "exit_code");
+    jsonw_member_str(w, "reason", row->reason);
+    jsonw_member_str(w, "gpu_misuse", core_kernel_limit_violations(core, session, &kernel->id));
+    session_view_write_slots(w, "requested_slots", &kernel->requested, core_slot_types(core));
+    api_write_raw(w, "service_ports", kernel->service_ports ? kernel->service_ports : "[]");
+    api_write_time(w, "status_changed", kernel->status_changed_usec);
+    api_write_time(w, "terminated_at", row->terminated_usec);
+    jsonw_object_end(w);
+}
+
+static void session_view_write_times(const struct session_row *row, struct jsonw *w)
+{
+    api_write_time(w, "created_at", row->session.created_usec);
+    api_write_time(w, "status_changed", row->session.status_changed_usec);
+    api_write_time(w, "starts_at", row->session.starts_usec);
+    api_write_time(w, "scheduled_at", row->scheduled_usec);
+    api_write_time(w, "terminated_at", row->terminated_usec);
+}
+
+/* What is to be said of its end besides the reason, in sentences. */
+static void session_view_write_text(const struct session *s, struct jsonw *w)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    if (session_is_terminal(s->status) && s->status_data)
+        core_status_text(s->status_data, &text);
+    jsonw_member_str(w, "text", text.len ? text.data : NULL);
+}
+
+static void session_view_write_owner(const struct session_row *row, struct jsonw *w)
+{
+    jsonw_member_str(w, "user", row->user_email);
+    jsonw_member_str(w, "group", row->project_name);
+    jsonw_member_str(w, "domain", row->session.domain);
+    jsonw_member_str(w, "access_key", row->session.access_key);
+    jsonw_member_str(w, "resource_group", row->session.resource_group);
+}
+
+/* As its constraints say; most rows have none, and are not parsed. */
+static bool session_view_waits_for_capacity(const struct session_row *row)
+{
+    const char *text = row->session.spec;
+    json_auto_t *spec = text && strstr(text, "\"wait_for_capacity\":") ? json_loads(text, 0, NULL)
+                                                                       : NULL;
+
+    return json_is_true(json_object_get(json_object_get(spec, "scheduling"), "wait_for_capacity"));
+}
+
+void session_view_own(const struct principal *who, const struct core *core,
+                      const struct session_row *row, struct jsonw *w)
+{
+    const struct slot_types *types = core_slot_types(core);
+    AQ_CLEANUP(slots_donep) struct slots occupied = { 0 }, requested = { 0 };
+    const struct session *s = &row->session;
+
+    if (session_view_slots(row, &occupied, &requested) < 0)
+        w->out->failed = true;
+    jsonw_object_begin(w);
+    api_write_uuid(w, "id", &s->id);
+    jsonw_member_str(w, "name", s->name);
+    jsonw_member_str(w, "type", session_type_name(s->type));
+    jsonw_member_str(w, "status", session_view_status(who, s->status));
+    jsonw_member_str(w, "result", session_result_name(s->result));
+    jsonw_member_str(w, "reason", s->reason);
+    session_view_write_text(s, w);
+    jsonw_member_int(w, "priority", s->priority);
+    jsonw_member_str(w, "image", row->session.image);
+    jsonw_member_str(w, "tag", row->session.tag);
+    session_view_write_owner(row, w);
+    jsonw_member_str(w, "cluster_mode", row->cluster_mode);
+    jsonw_member_int(w, "cluster_size", (int64_t)row->kernel_count);
+    jsonw_member_bool(w, "wait_for_capacity", session_view_waits_for_capacity(row));
+    session_view_write_slots(w, "requested_slots", &requested, types);
+    session_view_write_slots(w, "occupied_slots", &occupied, types);
+    session_view_write_times(row, w);
+    if (row->kernels) {
+        jsonw_key(w, "kernels");
+        jsonw_array_begin(w);
+        for (size_t i = 0; i < row->kernel_count; i++)
+            session_view_write_kernel(who, core, &s->id, &row->kernels[i], w);
+        jsonw_array_end(w);
+    }
+    jsonw_object_end(w);
+}
+
+/* ---- Backend.AI's form ---- */
+
+/* JSON text of what 'write' writes, as a text member. */
+static void session_view_write_slots_text(struct jsonw *w, const char *key,
+                                          const struct slots *slots, const struct slot_types *types)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw inner = jsonw_make(&text);
+
+    slots_write_json(slots, types, &inner);
+    jsonw_member_str(w, key, strbuf_ok(&text) ? text.data : NULL);
+}
+
+static void session_view_write_spec_members(const struct session_row *row, struct jsonw *w)
+{
+    json_auto_t *spec = row->session.spec ? json_load_string(row->session.spec, 0) : NULL;
+    AQ_CLEANUP(aq_freep) char *env = json_dumps(json_object_get(spec, "environ"), JSON_COMPACT);
+    const char *architecture = json_string_value(json_object_get(spec, "architecture"));
+
+    jsonw_member_str(w, "environ", env ? env : "{}");
+    jsonw_member_str(w, "architecture", architecture ? architecture : "x86_64");
+}
+
+void session_view_info(const struct principal *who, const struct slot_types *types,
+                       const struct session_row *row, struct jsonw *w)
+{
+    AQ_CLEANUP(slots_donep) struct slots occupied = { 0 }, requested = { 0 };
+    const struct session *s = &row->session;
+    int64_t end = row->terminated_usec ? row->terminated_usec : clock_realtime_usec();
+
+    if (session_view_slots(row, &occupied, &requested) < 0)
+        w->out->failed = true;
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "domainName", s->domain);
+    api_write_uuid(w, "groupId", &s->project_id);
+    api_write_uuid(w, "userId", &s->user_id);
+    jsonw_member_str(w, "lang", row->session.image);
+    jsonw_member_str(w, "image", row->session.image);
+    jsonw_member_null(w, "registry");
+    jsonw_member_str(w, "tag", row->session.tag);
+    jsonw_member_null(w, "containerId");
+    session_view_write_slots_text(w, "occupiedSlots", &occupied, types);
+    jsonw_member_str(w, "occupiedShares", "{}");
+    session_view_write_spec_members(row, w);
+    jsonw_member_str(w, "status", session_view_status(who, s->status));
+    jsonw_member_str(w, "statusInfo", s->reason);
+    api_write_raw(w, "statusData", s->status_data);
+    jsonw_member_int(w, "age", (end - s->created_usec) / USEC_PER_MSEC);
+    api_write_time(w, "creationTime", s->created_usec);
+    api_write_time(w, "terminationTime", row->terminated_usec);
+    jsonw_member_int(w, "numQueriesExecuted", 0);
+    jsonw_member_null(w, "lastStat");
+    jsonw_object_end(w);
+}

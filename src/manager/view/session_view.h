@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_view.h - sessions as JSON, in the forms that clients read */
+#ifndef AQ_MANAGER_VIEW_SESSION_VIEW_H
+#define AQ_MANAGER_VIEW_SESSION_VIEW_H
+
+#include "manager/request/api.h"
+#include "store/query.h"
+
+/* The name that this client knows for a state. */
+const char *session_view_status(const struct principal *who, enum session_status status);
+const char *kernel_view_status(const struct principal *who, enum kernel_status status);
+
+/* GET /session/{name} of Backend.AI. */
+void session_view_info(const struct principal *who, const struct slot_types *types,
+                       const struct session_row *row, struct jsonw *w);
+
+/* Our own form: docs/rest.md. 'kernels' is left out if the row has none. */
+void session_view_own(const struct principal *who, const struct core *core,
+                      const struct session_row *row, struct jsonw *w);
+
+/* The session alone was asked for and is shown: if 'who' is its owner, a message of one in ERROR
+ * has been seen.
+ */
+void session_view_note_seen(struct core *core, const struct principal *who,
+                            const struct session_row *row);
+
+/* "PENDING,RUNNING" as bits of store_query.statuses. A client of 22.03 says
+ * PREPARING and means PREPARED and CREATING too. -EINVAL, field "status".
+ */
+int session_view_read_statuses(const struct principal *who, const char *text, uint32_t *ret,
+                               struct aq_error *err) AQ_UNTRUSTED;
+
+/* What the session's kernels hold, or held when it ended, and asked for. */
+int session_view_slots(const struct session_row *row, struct slots *ret_occupied,
+                       struct slots *ret_requested) AQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* accounts.h - domains, projects, users, keypairs, policies, resource groups
+ *
+ * What the scheduler and the lifecycle need stays
+ * in memory; the rest of a row is read by SQL.
+ */
+#ifndef AQ_MODEL_ACCOUNTS_H
+#define AQ_MODEL_ACCOUNTS_H
+
+#include "base/uuid.h"
+#include "model/session.h"
+#include "model/slot.h"
+
+enum user_role { ROLE_SUPERADMIN, ROLE_ADMIN, ROLE_USER, ROLE_MONITOR };
+enum user_status { USER_ACTIVE, USER_INACTIVE, USER_DELETED, USER_BEFORE_VERIFICATION };
+
+const char *user_role_name(enum user_role r);
+int user_role_parse(const char *text, enum user_role *ret);
+const char *user_status_name(enum user_status s);
+int user_status_parse(const char *text, enum user_status *ret);
+
+struct domain {
+    char *name, *description;
+    bool is_active;
+    struct slots total_slots; /* missing = unlimited */
+};
+
+struct project { /* a project */
+    struct uuid id;
+    char *name, *domain, *description;
+    bool is_active;
+    struct slots total_slots; /* missing = unlimited */
+};
+
+struct user {
+    struct uuid id;
+    char *username, *email, *full_name, *domain;
+    enum user_role role;
+    enum user_status status;
+    struct uuid *project_ids; /* memberships */
+    size_t project_count, project_cap;
+    struct slots total_slots;    /* of all their keypairs; missing = unlimited */
+    int max_concurrent_sessions; /* <= 0 = no limit */
+};
+
+struct keypair {
+    char access_key[ACCESS_KEY_MAX];
+    char secret_key[41]; /* clear text, in memory only; sealed in the store */
+    struct uuid user_id;
+    bool is_active, is_admin;
+    char *policy;
+    int rate_limit;
+};
+
+struct keypair_policy {
+    char *name;
+    bool is_active;             /* else no keypair may get it */
+    bool unlimited_unspecified; /* default_for_unspecified = UNLIMITED */
+    struct slots total_slots;
+    int64_t max_session_lifetime_sec, idle_timeout_sec;
+    int max_concurrent_sessions; /* <= 0 = no limit */
+    int max_containers_per_session;
+    int max_pending_sessions;       /* <= 0 = no limit */
+    struct slots max_pending_slots; /* that these may ask for together; missing = unlimited */
+    int max_priority;               /* default 100 */
+};
+
+struct resource_group {
+    char *name, *description;
+    bool is_active;
+    char *scheduler;              /* "fifo" ... */
+    char *scheduler_opts;         /* JSON text */
+    char *driver_opts;            /* JSON text */
+    int64_t pending_timeout_usec; /* 0 = none */
+    char *selection;              /* "concentrated" or "dispersed" */
+    char *agent_loss_policy;      /* "wait", "terminate" or "requeue" */
+    int64_t agent_loss_grace_usec;
+};
+
+void domain_done(struct domain *d);
+void project_done(struct project *g);
+void user_done(struct user *u);
+void keypair_done(struct keypair *k);
+void keypair_policy_done(struct keypair_policy *p);
+void resource_group_done(struct resource_group *g);
+
+#endif

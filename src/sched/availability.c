@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* availability.c - the availability timeline of an agent: what it will have free, and when
+ *
+ * A timeline is a list of steps, earliest first: from the time of a step until
+ * the next step, the agent has the step's amounts and devices free. The last
+ * step lasts forever.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/forecast_internal.h"
+
+/* ---- steps ---- */
+
+static size_t availability_step_size(const struct forecast *p, uint32_t node)
+{
+    return p->s->cluster.width + p->s->cluster.nodes[node].device_count;
+}
+
+static bool availability_reserve(struct forecast *p, struct availability *l, uint32_t need)
+{
+    uint32_t cap = AQ_MAX(l->cap * 2, 4u);
+    struct availability_step *grown;
+
+    if (need <= l->cap)
+        return true;
+    cap = AQ_MAX(cap, need);
+    if (!(grown = arena_array(p->arena, cap, sizeof(*grown))))
+        return false;
+    if (l->count)
+        memcpy(grown, l->steps, l->count * sizeof(*grown));
+    l->steps = grown;
+    l->cap = cap;
+    return true;
+}
+
+/* The step that begins at 'usec', split off the one before; NULL without memory. */
+static struct availability_step *availability_step_at(struct forecast *p, uint32_t node,
+                                                      int64_t usec, uint32_t *ret)
+{
+    struct availability *l = &p->timelines[node];
+    uint32_t at = l->count;
+    int64_t *free;
+
+    while (at > 0 && l->steps[at - 1].from_usec >= usec)
+        at--;
+    *ret = at;
+    if (at < l->count && l->steps[at].from_usec == usec)
+        return &l->steps[at];
+    assert(at > 0); /* a timeline begins now, and nothing changes before */
+    free = arena_array(p->arena, availability_step_size(p, node), sizeof(*free));
+    if (!free || !availability_reserve(p, l, l->count + 1))
+        return NULL;
+    memcpy(free, l->steps[at - 1].free, availability_step_size(p, node) * sizeof(*free));
+    memmove(&l->steps[at + 1], &l->steps[at], (l->count - at) * sizeof(*l->steps));
+    l->steps[at] = (struct availability_step){ usec, free };
+    l->count++;
+    return &l->steps[at];
+}
+
+static void availability_add_to_step(const struct forecast *p, struct availability_step *step,
+                                     const struct slot_request *req,
+                                     const struct device_part *parts, uint32_t part_count, int sign)
+{
+    const struct cluster *c = &p->s->cluster;
+
+    for (size_t i = 0; i < c->width; i++)
+        if (step->free[i] != SCHED_ABSENT && step->free[i] != AMOUNT_INFINITE)
+            step->free[i] += sign * req->amounts[i];
+    for (uint32_t i = 0; i < part_count; i++)
+        step->free[c->width + parts[i].device] += sign * parts[i].amount;
+}
+
+int availability_add(struct forecast *p, uint32_t node, const struct slot_request *req,
+                     const struct device_part *parts, uint32_t part_count, int64_t from, int64_t to,
+                     int sign)
+{
+    struct availability *l = &p->timelines[node];
+    uint32_t first, last = 0;
+
+    if (!availability_step_at(p, node, from, &first))
+        return -ENOMEM;
+    if (to != INT64_MAX && !availability_step_at(p, node, to, &last))
+        return -ENOMEM;
+    if (to == INT64_MAX)
+        last = l->count;
+    assert(first <= last && last <= l->count);
+    for (uint32_t i = first; i < last; i++)
+        availability_add_to_step(p, &l->steps[i], req, parts, part_count, sign);
+    l->version++;
+    return 0;
+}
+
+static int availability_compare_ids(const void *a, const void *b, void *data)
+{
+    const struct cluster *c = data;
+
+    return strcmp(c->nodes[*(const uint32_t *)a].id, c->nodes[*(const uint32_t *)b].id);
+}
+
+int availability_init(struct forecast *p)
+{
+    struct cluster *c = &p->s->cluster;
+    size_t devices_max = 0;
+
+    p->timelines = arena_array(p->arena, c->node_count + 1, sizeof(*p->timelines));
+    p->by_id = arena_array(p->arena, c->node_count + 1, sizeof(*p->by_id));
+    if (!p->timelines || !p->by_id)
+        return -ENOMEM;
+    for (uint32_t n = 0; n < c->node_count; n++) {
+        const struct cluster_node *node = &c->nodes[n];
+        int64_t *free;
+
+        if (!node->id)
+            continue;
+        free = arena_array(p->arena, availability_step_size(p, n), sizeof(*free));
+        if (!free || !availability_reserve(p, &p->timelines[n], 1))
+            return -ENOMEM;
+        memcpy(free, node->free, c->width * sizeof(*free));
+        for (uint32_t d = 0; d < node->device_count; d++)
+            free[c->width + d] = node->devices[d].free;
+        p->timelines[n].steps[0] = (struct availability_step){ p->now_usec, free };
+        p->timelines[n].count = p->timelines[n].version = 1;
+        devices_max = AQ_MAX(devices_max, (size_t)node->device_count);
+        p->by_id[p->node_count++] = n;
+    }
+    qsort_r(p->by_id, p->node_count, sizeof(*p->by_id), availability_compare_ids, c);
+    p->least = arena_array(p->arena, c->width + devices_max, sizeof(*p->least));
+    p->devices = arena_array(p->arena, devices_max + 1, sizeof(*p->devices));
+    p->parts = arena_array(p->arena, devices_max + 1, sizeof(*p->parts));
+    return p->least && p->devices && p->parts ? 0 : -ENOMEM;
+}
+
+/* ---- the earliest time on one agent ---- */
+
+static bool availability_amounts_fit(const struct cluster *c, const struct slot_request *req,
+                                     const int64_t *free)
+{
+    for (size_t i = 0; i < c->width; i++)
+        if (req->amounts[i] > 0 && free[i] < req->amounts[i])
+            return false;
+    return true;
+}
+
+/* The devices of a node with what is free in 'p->least', grouped by column. */
+static void availability_list_devices(struct forecast *p, uint32_t node)
+{
+    const struct cluster_node *n = &p->s->cluster.nodes[node];
+    bool is_grouped = true;
+
+    for (uint32_t d = 0; d < n->device_count; d++) {
+        p->devices[d] = n->devices[d];
+        p->devices[d].free = p->least[p->s->cluster.width + d];
+        p->devices[d].unused = d; /* its place in the agent's order */
+        is_grouped = is_grouped && (d == 0 || n->devices[d].column >= n->devices[d - 1].column);
+    }
+    if (!is_grouped)
+        cluster_sort_devices(p->devices, n->device_count);
+}
+
+/* The least of each device is left in p->devices. */
+bool availability_fits(struct forecast *p, uint32_t node, const struct slot_request *req,
+                       uint32_t first, int64_t to, uint32_t *ret_last)
+{
+    const struct cluster *c = &p->s->cluster;
+    const struct availability *l = &p->timelines[node];
+    size_t size = availability_step_size(p, node);
+
+    *ret_last = first;
+    if (!availability_amounts_fit(c, req, l->steps[first].free))
+        return false;
+    for (uint32_t i = first + 1; i < l->count && l->steps[i].from_usec < to; i++)
+        if (!availability_amounts_fit(c, req, l->steps[i].free)) {
+            *ret_last = i;
+            return false;
+        }
+    memcpy(p->least, l->steps[first].free, size * sizeof(*p->least));
+    for (uint32_t i = first + 1; i < l->count && l->steps[i].from_usec < to; i++)
+        for (size_t k = c->width; k < size; k++)
+            p->least[k] = AQ_MIN(p->least[k], l->steps[i].free[k]);
+    availability_list_devices(p, node);
+    return fit_check_row(c, req, p->least, p->devices, c->nodes[node].device_count);
+}
+
+int64_t availability_earliest(struct forecast *p, uint32_t node, const struct slot_request *req,
+                              int64_t lifetime, int64_t from, int64_t until)
+{
+    const struct availability *l = &p->timelines[node];
+    uint32_t last = 0;
+
+    for (uint32_t i = 0; i < l->count; i = last + 1) {
+        int64_t start = AQ_MAX(from, l->steps[i].from_usec);
+
+        last = i;
+        if (start >= until)
+            return INT64_MAX;
+        if (i + 1 < l->count && l->steps[i + 1].from_usec <= from)
+            continue;
+        if (availability_fits(p, node, req, i, forecast_time_add(start, lifetime), &last))
+            return start;
+    }
+    return INT64_MAX;
+}
+
+/* ---- taking ---- */
+
+/* Of p->devices the one that is as the state's 'device' now, -1 for none. */
+static int32_t availability_find_device(const struct forecast *p, uint32_t node, int32_t device)
+{
+    const struct cluster_node *n = &p->s->cluster.nodes[node];
+    const struct cluster_device *wanted =
+        &p->s->cluster.states[n->state].devices[device < 0 ? 0 : device];
+
+    for (uint32_t d = 0; device >= 0 && d < n->device_count; d++)
+        if (memcmp(&n->devices[p->devices[d].unused], wanted, sizeof(*wanted)) == 0)
+            return (int32_t)d;
+    return -1;
+}
+
+int availability_take(struct forecast *p, uint32_t node, const struct slot_request *req,
+                      int64_t lifetime, int64_t at, int32_t device, struct hold *ret)
+{
+    int64_t end = forecast_time_add(at, lifetime);
+    uint32_t step = 0, last;
+    int count;
+
+    while (step + 1 < p->timelines[node].count
+           && p->timelines[node].steps[step + 1].from_usec <= at)
+        step++;
+    (void)availability_fits(p, node, req, step, end, &last);
+    device = availability_find_device(p, node, device);
+    if (device >= 0 && p->devices[device].free < req->amounts[p->devices[device].column])
+        device = -1;
+    count = fit_choose_devices(&p->s->cluster, req, p->devices,
+                               p->s->cluster.nodes[node].device_count, device, p->parts);
+    count = AQ_MAX(count, 0);
+    if (!(ret->parts = calloc((size_t)count + 1, sizeof(*ret->parts))))
+        return -ENOMEM;
+    for (int i = 0; i < count; i++)
+        ret->parts[i] = (struct device_part){ p->devices[p->parts[i].device].unused,
+                                              p->parts[i].amount };
+    ret->part_count = (uint32_t)count;
+    ret->node = node;
+    return availability_add(p, node, req, ret->parts, ret->part_count, at, end, -1);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forecast_internal.h - what forecast.c and availability.c share */
+#ifndef AQ_SCHED_FORECAST_INTERNAL_H
+#define AQ_SCHED_FORECAST_INTERNAL_H
+
+#include "sched/scheduler_internal.h"
+
+/* From this time until the next step, an agent has this much free. */
+struct availability_step {
+    int64_t from_usec;
+    int64_t *free; /* width amounts, then what each device has free */
+};
+
+/* The availability timeline of one agent. In the forecast's arena. */
+struct availability {
+    struct availability_step *steps;
+    uint32_t count, cap;
+    uint32_t version; /* counts changes of the timeline; from 1 */
+};
+
+#define EARLIEST_BUCKETS 1024
+
+struct forecast {
+    struct sched *s;
+    struct arena *arena;
+    int64_t now_usec;
+    bool
+        is_estimate; /* a dry run, nothing starts: unknown lifetimes have no end, nothing is held */
+    struct availability *timelines; /* per node */
+    uint32_t *by_id;                /* nodes */
+    uint32_t node_count;
+    struct earliest_starts *earliest[EARLIEST_BUCKETS]; /* see forecast.c */
+    int64_t *least;                                     /* scratch: one step's amounts */
+    struct cluster_device *devices;                     /* scratch */
+    struct device_part *parts;
+};
+
+static inline int64_t forecast_time_add(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+/* ---- availability.c ---- */
+
+/* Every agent with what it has free now, forever. 0 or -ENOMEM, as the others. */
+int availability_init(struct forecast *p);
+/* Add (1) or take (-1) what 'req' asks for during [from, to); 'from' is not before now. */
+int availability_add(struct forecast *p, uint32_t node, const struct slot_request *req,
+                     const struct device_part *parts, uint32_t part_count, int64_t from, int64_t to,
+                     int sign);
+/* Can 'req' be there from step 'first' until 'to'? The same devices all the time, so what counts
+ * is the least of each. If not, *ret_last is a step before whose end it cannot begin.
+ */
+bool availability_fits(struct forecast *p, uint32_t node, const struct slot_request *req,
+                       uint32_t first, int64_t to, uint32_t *ret_last);
+/* Not before 'from'; INT64_MAX if never, or not before 'until'. */
+int64_t availability_earliest(struct forecast *p, uint32_t node, const struct slot_request *req,
+                              int64_t lifetime, int64_t from, int64_t until);
+/* Take 'req' from 'at' on for 'lifetime'; where and which devices goes into *ret, which holds
+ * nothing. 'device' is the state's that a single part would best be of, if it is free as long as
+ * that; -1 = any.
+ */
+int availability_take(struct forecast *p, uint32_t node, const struct slot_request *req,
+                      int64_t lifetime, int64_t at, int32_t device, struct hold *ret);
+
+#endif

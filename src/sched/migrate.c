@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* migrate.c - which running sessions start elsewhere, so that one that waits can start here
+ *
+ * Nobody loses a place: a session that migrates has another place held for it before
+ * it is stopped, and starts there, ahead of the queue, when it comes back
+ * (reservation.c). It is stopped as a whole: its containers on this agent go
+ * elsewhere, those on other agents start again where they were, and if one of
+ * them has no place, none migrates. As few sessions migrate as will do,
+ * MIGRATIONS_MAX for each requirement at most: of the agents the one with the
+ * fewest, then whose are least important, then whose have run least, is
+ * chosen. All combinations are tried, the youngest first, as far as TRIES_MAX
+ * goes in one pass and session.
+ *
+ * With backfill a place is only what stays free in the forecast as long as its
+ * session lives: a session with a start time keeps it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/victim_search.h"
+
+#define MIGRATIONS_MAX 3
+#define CANDIDATES_MAX 32 /* on one agent */
+#define TRIES_MAX 20000
+
+/* What it takes to make room on 'node'. */
+struct migrate_plan {
+    uint32_t node;
+    uint32_t count;
+    uint32_t movers[MIGRATIONS_MAX];
+    int job_priority;  /* the highest among them */
+    int64_t lost_usec; /* how long they have run together */
+};
+
+/* A container that leaves the agent. */
+struct migrate_container {
+    uint32_t mover, q; /* index in the plan; its requirement */
+    double size;       /* see victim_search_contribution() */
+};
+
+struct migrate_search {
+    struct victim_search search;
+    struct forecast *forecast; /* NULL without backfill */
+    struct selector_ops
+        plain; /* the resource group's selector without its pick(): it may draw or count */
+    struct selector selector;
+    struct slot_request *req;
+    uint32_t q; /* which that is */
+    uint32_t chosen[MIGRATIONS_MAX];
+    uint32_t size; /* of the combinations under way */
+    uint32_t tries;
+    struct migrate_container *containers; /* scratch */
+    struct migrate_plan best;
+    int r;
+};
+
+static bool migrate_is_evictable(const struct victim_search *vs, const struct sched_entry *v)
+{
+    return v->status == ENTRY_PLACED && v->is_movable && !v->is_victim
+           && v->placed_in_pass != vs->s->pass_count && v->job_priority <= vs->e->job_priority
+           && v->started_usec <= vs->now_usec - vs->s->options.preemption.min_runtime_usec
+           && victim_search_is_same_scope(vs->e, v) && !reservation_find(vs->s, v->row);
+}
+
+/* ---- places elsewhere ---- */
+
+/* The last 'count' records. */
+static int migrate_unreserve_last(struct migrate_search *m, const uint32_t *movers, uint32_t count)
+{
+    struct sched *s = m->search.s;
+    uint64_t free_version = s->cluster.free_version;
+    int r = 0;
+
+    while (count-- > 0 && r == 0) {
+        if (m->forecast)
+            r = forecast_change_holds(m->forecast, &s->entries[movers[count]],
+                                      s->reservations[s->reservation_count - 1].holds, 1);
+        if (r == 0)
+            r = reservation_release(s, s->reservations[s->reservation_count - 1].row);
+    }
+    s->cluster.free_version = free_version; /* nothing has become free */
+    return r;
+}
+
+/* Another place for a container than on 'but': 1, 0 = there is none, -ENOMEM. */
+static int migrate_hold_elsewhere(struct migrate_search *m, const struct sched_entry *v, uint32_t q,
+                                  uint32_t but, struct hold *ret)
+{
+    static const struct placement_constraints none = { .failed = CLUSTER_NONE };
+    struct cluster *c = &m->search.s->cluster;
+    uint32_t node = CLUSTER_NONE;
+    int32_t device = -1;
+    bool is_full;
+    int r;
+    const struct placement_constraints *constraints = entry_constraints(m->search.s, v,
+                                                                        m->search.arena, &r);
+    struct placement_constraints elsewhere = constraints ? *constraints : none;
+
+    if (r < 0)
+        return r;
+    elsewhere.is_excluding = true;
+    elsewhere.excluded = but;
+    r = m->forecast ? forecast_select_node(m->forecast, v, q, &elsewhere, &is_full, &node)
+                    : select_node(c, v->reqs[q], &m->selector, &elsewhere, &node, &device);
+    if (r < 0 || node == CLUSTER_NONE)
+        return r;
+    if (m->forecast)
+        r = forecast_hold(m->forecast, v, q, node, v->reqs[q]->fits[c->nodes[node].state].device,
+                          ret);
+    else if ((r = cluster_hold(c, node, v->reqs[q], device, &ret->parts, &ret->part_count)) == 0)
+        ret->node = node;
+    return r < 0 ? r : 1;
+}
+
+/* A container starts again where it was, on the same devices: 1, 0 = others have been promised
+ * what it would need for longer, -ENOMEM. Until it has stopped its resources are held twice.
+ */
+static int migrate_stay(struct migrate_search *m, const struct sched_entry *v, uint32_t q,
+                        struct hold *ret)
+{
+    const struct hold *now = &v->holds[q];
+    int r;
+
+    if (m->forecast) {
+        if (!forecast_fits(m->forecast, v, q, now->node))
+            return 0;
+        r = forecast_hold(m->forecast, v, q, now->node, -1, ret);
+        return r < 0 ? r : 1;
+    }
+    if (!(ret->parts = calloc((size_t)now->part_count + 1, sizeof(*ret->parts))))
+        return -ENOMEM;
+    if (now->part_count)
+        memcpy(ret->parts, now->parts, now->part_count * sizeof(*ret->parts));
+    ret->part_count = now->part_count;
+    r = cluster_hold_parts(&m->search.s->cluster, now->node, v->reqs[q], ret->parts,
+                           ret->part_count);
+    if (r < 0) {
+        free(AQ_TAKE(ret->parts));
+        return r;
+    }
+    ret->node = now->node;
+    return 1;
+}
+
+/* The containers that leave 'node', the largest first: they find a place least easily. */
+static uint32_t migrate_list_containers(struct migrate_search *m, uint32_t node,
+                                        const uint32_t *movers, uint32_t count)
+{
+    const struct victim_search *vs = &m->search;
+    uint32_t containers = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sched_entry *v = &vs->s->entries[movers[i]];
+
+        for (uint32_t q = 0; q < v->req_count; q++) {
+            struct migrate_container p = { i, q,
+                                           victim_search_relative_size(vs, v->reqs[q], m->req) };
+            uint32_t at = containers;
+
+            if (v->holds[q].node != node)
+                continue;
+            for (; at > 0 && m->containers[at - 1].size < p.size; at--)
+                m->containers[at] = m->containers[at - 1];
+            m->containers[at] = p;
+            containers++;
+        }
+    }
+    return containers;
+}
+
+/* Fill the records of the movers, the last ones. 1, 0 = there is no place for one, -ENOMEM. */
+static int migrate_fill_targets(struct migrate_search *m, uint32_t node, const uint32_t *movers,
+                                uint32_t count)
+{
+    struct sched *s = m->search.s;
+    struct reservation *to = &s->reservations[s->reservation_count - count];
+    uint32_t containers = migrate_list_containers(m, node, movers, count);
+    int r = 1;
+
+    for (uint32_t i = 0; i < containers && r > 0; i++) {
+        const struct migrate_container *p = &m->containers[i];
+
+        r = migrate_hold_elsewhere(m, &s->entries[movers[p->mover]], p->q, node,
+                                   &to[p->mover].holds[p->q]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sched_entry *v = &s->entries[movers[i]];
+
+        for (uint32_t q = 0; q < v->req_count && r > 0; q++)
+            if (v->holds[q].node != node)
+                r = migrate_stay(m, v, q, &to[i].holds[q]);
+    }
+    return r;
+}
+
+/* Hold another place for each. 1, 0 with nothing held = there is none for one of them, -ENOMEM. */
+static int migrate_hold_targets(struct migrate_search *m, uint32_t node, const uint32_t *movers,
+                                uint32_t count)
+{
+    struct sched *s = m->search.s;
+    uint32_t made = 0;
+    int r = 1;
+
+    for (; made < count && r > 0; made++) {
+        const struct sched_entry *v = &s->entries[movers[made]];
+
+        if (!reservation_add(s, v->row, v->lifetime_usec, v->reqs, v->req_count)) {
+            r = -ENOMEM;
+            break;
+        }
+    }
+    if (r > 0)
+        r = migrate_fill_targets(m, node, movers, count);
+    if (r <= 0 && migrate_unreserve_last(m, movers, made) < 0)
+        r = -ENOMEM;
+    return r;
+}
+
+/* ---- whom ---- */
+
+static void migrate_sort_by_size(const struct migrate_search *m, uint32_t node, uint32_t *movers,
+                                 uint32_t count)
+{
+    const struct victim_search *vs = &m->search;
+
+    for (uint32_t i = 1; i < count; i++)
+        for (uint32_t at = i; at > 0; at--) {
+            uint32_t a = movers[at - 1], b = movers[at];
+
+            if (victim_search_contribution(vs, &vs->s->entries[a], node, m->req)
+                >= victim_search_contribution(vs, &vs->s->entries[b], node, m->req))
+                break;
+            movers[at - 1] = b;
+            movers[at] = a;
+        }
+}
+
+static void migrate_cost(const struct migrate_search *m, struct migrate_plan *p)
+{
+    p->job_priority = INT32_MIN;
+    p->lost_usec = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct sched_entry *v = &m->search.s->entries[p->movers[i]];
+
+        p->job_priority = AQ_MAX(p->job_priority, v->job_priority);
+        p->lost_usec += m->search.now_usec - v->started_usec;
+    }
+}
+
+static bool migrate_is_cheaper(const struct migrate_search *m, const struct migrate_plan *a,
+                               const struct migrate_plan *b)
+{
+    const struct cluster_node *nodes = m->search.s->cluster.nodes;
+
+    if (b->node == CLUSTER_NONE || a->job_priority != b->job_priority)
+        return b->node == CLUSTER_NONE || a->job_priority < b->job_priority;
+    if (a->lost_usec != b->lost_usec)
+        return a->lost_usec < b->lost_usec;
+    return a->node != b->node && strcmp(nodes[a->node].id, nodes[b->node].id) < 0;
+}
+
+/* In the forecast the migrated sessions end now (1), or do not (-1). */
+static int migrate_forecast_gone(struct migrate_search *m, const struct migrate_plan *p, int sign)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; m->forecast && i < p->count && r == 0; i++)
+        r = forecast_assume_gone(m->forecast, &m->search.s->entries[p->movers[i]], sign);
+    return r;
+}
+
+/* It fits without the chosen ones: can all of them go elsewhere, and is it worth it? */
+static void migrate_consider(struct migrate_search *m, uint32_t node)
+{
+    struct migrate_plan p = { .node = node, .count = m->size };
+    int r;
+
+    memcpy(p.movers, m->chosen, m->size * sizeof(p.movers[0]));
+    migrate_cost(m, &p);
+    if (!migrate_is_cheaper(m, &p, &m->best))
+        return;
+    migrate_sort_by_size(m, node, p.movers, p.count);
+    r = migrate_forecast_gone(m, &p, 1);
+    if (r == 0 && (!m->forecast || forecast_fits(m->forecast, m->search.e, m->q, node))) {
+        r = migrate_hold_targets(m, node, p.movers, p.count);
+        if (r > 0 && (r = migrate_unreserve_last(m, p.movers, p.count)) == 0)
+            m->best = p;
+    }
+    if (r >= 0)
+        r = migrate_forecast_gone(m, &p, -1);
+    m->r = AQ_MIN(r, 0);
+}
+
+/* All combinations that begin with chosen[0 .. depth). */
+static void migrate_combine(struct migrate_search *m, uint32_t node, uint32_t from, uint32_t depth)
+{
+    struct victim_search *vs = &m->search;
+
+    if (depth >= AQ_MIN(m->size, MIGRATIONS_MAX)) {
+        m->tries++;
+        if (victim_search_fits(vs, node, m->req))
+            migrate_consider(m, node);
+        return;
+    }
+    for (uint32_t i = from; i < vs->candidate_count && m->tries < TRIES_MAX && m->r == 0; i++) {
+        m->chosen[depth] = vs->candidates[i];
+        victim_search_assume_gone(vs, &vs->s->entries[vs->candidates[i]], node, 1);
+        migrate_combine(m, node, i + 1, depth + 1);
+        victim_search_assume_gone(vs, &vs->s->entries[vs->candidates[i]], node, -1);
+    }
+}
+
+/* Those on 'node' that may migrate and hold what is asked for: the youngest first. */
+static void migrate_find_candidates(struct migrate_search *m, uint32_t node)
+{
+    struct victim_search *vs = &m->search;
+
+    vs->candidate_count = 0;
+    for (uint32_t i = vs->starts[node]; i < vs->starts[node + 1]; i++) {
+        const struct sched_entry *v = &vs->s->entries[vs->by_node[i]], *other;
+        uint32_t at = vs->candidate_count;
+
+        if (v->is_victim || victim_search_contribution(vs, v, node, m->req) <= 0)
+            continue;
+        for (; at > 0; at--) {
+            other = &vs->s->entries[vs->candidates[at - 1]];
+            if (other->started_usec > v->started_usec
+                || (other->started_usec == v->started_usec && other->row > v->row))
+                break;
+            vs->candidates[at] = vs->candidates[at - 1];
+        }
+        vs->candidates[at] = vs->by_node[i];
+        vs->candidate_count++;
+    }
+    vs->candidate_count = AQ_MIN(vs->candidate_count, CANDIDATES_MAX);
+}
+
+static void migrate_search_agents(struct migrate_search *m,
+                                  const struct placement_constraints *constraints)
+{
+    const struct cluster *c = &m->search.s->cluster;
+
+    for (m->size = 0; m->size <= MIGRATIONS_MAX && m->best.node == CLUSTER_NONE; m->size++)
+        for (uint32_t n = 0; n < c->node_count && m->tries < TRIES_MAX && m->r == 0; n++) {
+            int64_t rank;
+
+            if (!c->nodes[n].id || !cluster_matches(c, m->req, n)
+                || c->nodes[n].free[c->columns] == SCHED_ABSENT
+                || (constraints && !placement_allows(constraints, n, &rank)))
+                continue;
+            migrate_find_candidates(m, n);
+            if (m->size > m->search.candidate_count)
+                continue;
+            victim_search_load_node(&m->search, n);
+            victim_search_assume_claimed_gone(&m->search, n);
+            migrate_combine(m, n, 0, 0);
+        }
+}
+
+/* ---- for a session ---- */
+
+/* The place itself, as the agent will be without the movers. 0 or -ENOMEM. */
+static int migrate_hold_place(struct migrate_search *m, struct sched_entry *e)
+{
+    struct victim_search *vs = &m->search;
+
+    if (m->forecast)
+        return forecast_hold(m->forecast, e, m->q, m->best.node, -1, &e->holds[m->q]);
+    victim_search_load_node(vs, m->best.node);
+    victim_search_assume_claimed_gone(vs, m->best.node);
+    return victim_search_hold(vs, m->req, m->best.node, &e->holds[m->q]);
+}
+
+static int migrate_take(struct migrate_search *m, struct sched_entry *e)
+{
+    struct victim_search *vs = &m->search;
+    const struct migrate_plan *p = &m->best;
+    int r = migrate_forecast_gone(m, p, 1);
+
+    if (r == 0)
+        r = migrate_hold_targets(m, p->node, p->movers, p->count);
+    if (r <= 0)
+        return -ENOMEM; /* it was possible before */
+    for (uint32_t i = 0; i < p->count; i++)
+        victim_search_claim(vs, p->movers[i]);
+    return migrate_hold_place(m, e);
+}
+
+/* As if nothing had been looked for. */
+static int migrate_give_up(struct migrate_search *m, struct sched_entry *e, uint32_t places)
+{
+    struct victim_search *vs = &m->search;
+    int r = migrate_unreserve_last(m, vs->victims, vs->victim_count);
+
+    for (uint32_t i = 0; m->forecast && i < vs->victim_count && r == 0; i++)
+        r = forecast_assume_gone(m->forecast, &vs->s->entries[vs->victims[i]], -1);
+    if (m->forecast && r == 0)
+        r = forecast_change_holds(m->forecast, e, e->holds, 1);
+    return victim_search_cancel(vs, e, places) < 0 || r < 0 ? -ENOMEM : 0;
+}
+
+static int migrate_search_init(struct migrate_search *m)
+{
+    const struct selector *group = &m->search.s->options.selector;
+    const struct sched *s = m->search.s;
+    size_t containers = 1;
+
+    for (size_t i = 0; i < s->entry_count; i++)
+        containers = AQ_MAX(containers, (size_t)s->entries[i].req_count);
+    m->containers = arena_array(m->search.arena, containers * MIGRATIONS_MAX,
+                                sizeof(*m->containers));
+    m->plain = *group->ops;
+    m->plain.pick = NULL;
+    m->selector = (struct selector){ &m->plain, group->data };
+    return m->containers ? victim_search_init(&m->search) : -ENOMEM;
+}
+
+/* Where each of the victims' containers goes. */
+static const uint32_t *const *migrate_list_targets(const struct migrate_search *m)
+{
+    const struct victim_search *vs = &m->search;
+    const uint32_t **all = arena_array(vs->arena, vs->victim_count + 1, sizeof(*all));
+
+    for (uint32_t i = 0; all && i < vs->victim_count; i++) {
+        const struct sched_entry *v = &vs->s->entries[vs->victims[i]];
+        const struct reservation *to = reservation_find(vs->s, v->row);
+        uint32_t *agents = arena_array(vs->arena, v->kernel_count, sizeof(*agents));
+
+        for (uint32_t k = 0; agents && k < v->kernel_count; k++)
+            agents[k] = to->holds[v->single_node ? 0 : k].node;
+        if (!(all[i] = agents))
+            return NULL;
+    }
+    return all;
+}
+
+int migrate_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct forecast *forecast,
+                struct arena *arena, struct sched_outcome *out)
+{
+    struct migrate_search m = { .search = { .s = s,
+                                            .e = e,
+                                            .now_usec = now_usec,
+                                            .arena = arena,
+                                            .is_evictable = migrate_is_evictable },
+                                .forecast = forecast };
+    const struct placement_constraints *constraints;
+    int r;
+
+    if (migrate_search_init(&m) < 0)
+        return -ENOMEM;
+    constraints = entry_constraints(s, e, arena, &r);
+    for (; r == 0 && m.q < e->req_count; m.q++) {
+        m.best.node = CLUSTER_NONE;
+        m.req = e->reqs[m.q];
+        migrate_search_agents(&m, constraints);
+        if (m.r < 0 || m.best.node == CLUSTER_NONE)
+            return migrate_give_up(&m, e, m.q) < 0 || m.r < 0 ? -ENOMEM : 0;
+        if ((r = migrate_take(&m, e)) < 0)
+            (void)migrate_give_up(&m, e, m.q);
+    }
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; forecast && i < m.search.victim_count && r == 0; i++)
+        r = forecast_mark_terminating(forecast, &s->entries[m.search.victims[i]]);
+    out->victims = m.search.victims;
+    out->targets = migrate_list_targets(&m);
+    out->victim_count = m.search.victim_count;
+    return r < 0 || !out->targets ? -ENOMEM : 1;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* queue_order.c - the queue's order: which session of one priority is tried next
+ *
+ * fifo: by row. With retries_to_skip, those that failed as often come after
+ *   the others, and others may pass them; until then the first holds up all.
+ * lifo: the latest first.
+ * drf: always the next of the owner whose dominant share is least, counting
+ *   what this pass has placed (dominant resource fairness, Ghodsi et al. 2011).
+ * fair-share: owners by the factors of domain, project and user; the owner with the
+ *   largest one is next.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "sched/scheduler_internal.h"
+
+/* ---- by row ---- */
+
+struct fifo_rounds {
+    bool is_second_round;
+};
+
+static int begin_fifo(struct queue_order *seq, struct arena *arena)
+{
+    return (seq->data = arena_alloc(arena, sizeof(struct fifo_rounds))) ? 0 : -ENOMEM;
+}
+
+/* As it was when the pass began. */
+static bool is_skipped(const struct sched *s, const struct sched_entry *e)
+{
+    return s->options.retries_to_skip
+           && e->retries - (e->tried_in_pass == s->pass_count) >= s->options.retries_to_skip;
+}
+
+/* First those that are not skipped, then the others. */
+static uint32_t next_fifo(struct queue_order *seq)
+{
+    struct fifo_rounds *skipping = seq->data;
+
+    for (;;) {
+        for (; seq->at < seq->count; seq->at++) {
+            const struct queue_item *q = &seq->items[seq->at];
+
+            if (!seq->s->options.retries_to_skip
+                || is_skipped(seq->s, &seq->s->entries[q->handle]) == skipping->is_second_round) {
+                seq->at++;
+                return q->handle;
+            }
+        }
+        if (skipping->is_second_round || !seq->s->options.retries_to_skip)
+            return NO_HANDLE;
+        skipping->is_second_round = true;
+        seq->at = 0;
+    }
+}
+
+static bool may_pass_fifo(const struct sched *s, const struct sched_entry *e)
+{
+    return is_skipped(s, e);
+}
+
+const struct sequencer_ops sched_fifo = {
+    .name = "fifo", .begin = begin_fifo, .next = next_fifo, .may_pass = may_pass_fifo
+};
+
+static uint32_t next_lifo(struct queue_order *seq)
+{
+    return seq->at < seq->count ? seq->items[seq->count - ++seq->at].handle : NO_HANDLE;
+}
+
+const struct sequencer_ops sched_lifo = { .name = "lifo", .next = next_lifo };
+
+/* ---- by owner ---- */
+
+/* An owner's sessions of the band, in their order. */
+struct owner_queue {
+    uint32_t owner;
+    const struct queue_item *items; /* of the band */
+    uint32_t *places;               /* the owner's, in it */
+    size_t count, at;
+    double key[3]; /* the larger, the earlier */
+};
+
+struct owner_queues {
+    struct owner_queue *all;
+    struct owner_queue **heap; /* the next on top */
+    size_t count;
+};
+
+/* Does 'a' come before 'b'? */
+static bool owner_queue_before(const struct owner_queue *a, const struct owner_queue *b)
+{
+    for (int i = 0; i < 3; i++)
+        if (a->key[i] != b->key[i])
+            return a->key[i] > b->key[i];
+    return a->items[a->places[a->at]].row < b->items[b->places[b->at]].row;
+}
+
+static void owner_queues_sift_down(struct owner_queues *l, size_t at)
+{
+    for (size_t child; (child = 2 * at + 1) < l->count; at = child) {
+        struct owner_queue *swap = l->heap[at];
+
+        if (child + 1 < l->count && owner_queue_before(l->heap[child + 1], l->heap[child]))
+            child++;
+        if (!owner_queue_before(l->heap[child], swap))
+            return;
+        l->heap[at] = l->heap[child];
+        l->heap[child] = swap;
+    }
+}
+
+double owner_share(struct sched *s, uint32_t owner)
+{
+    const struct cluster *c = &s->cluster;
+    double share = 0;
+
+    if (s->capacity_at != c->agents_changed) {
+        memset(s->capacity, 0, c->width * sizeof(*s->capacity));
+        for (size_t n = 0; n < c->node_count; n++)
+            for (size_t i = 0; c->nodes[n].id && i < c->columns; i++)
+                s->capacity[i] += c->nodes[n].capacity[i];
+        s->capacity_at = c->agents_changed;
+    }
+    for (size_t i = 0; owner < s->owner_count && i < c->columns; i++)
+        if (s->capacity[i] > 0 && s->owners[owner].used)
+            share = AQ_MAX(share, (double)s->owners[owner].used[i] / (double)s->capacity[i]);
+    return share;
+}
+
+static void key_drf(struct sched *s, struct owner_queue *queue)
+{
+    queue->key[0] = -owner_share(s, queue->owner);
+}
+
+static void key_fair_share(struct sched *s, struct owner_queue *queue)
+{
+    if (queue->owner < s->owner_count)
+        memcpy(queue->key, s->owners[queue->owner].factors, sizeof(queue->key));
+}
+
+/* Unknown owners share the last queue. */
+static uint32_t owner_queue_of(const struct sched *s, uint32_t owner)
+{
+    return (uint32_t)AQ_MIN((size_t)owner, s->owner_count);
+}
+
+/* A counting sort of the band into queues. */
+static int owner_queues_fill(struct queue_order *seq, struct owner_queues *l, struct arena *arena)
+{
+    size_t count = seq->s->owner_count + 1;
+    uint32_t *places = arena_array(arena, seq->count, sizeof(*places));
+    size_t at = 0;
+
+    l->all = arena_array(arena, count, sizeof(*l->all));
+    l->heap = arena_array(arena, count, sizeof(struct owner_queue *));
+    if (!places || !l->all || !l->heap)
+        return -ENOMEM;
+    for (size_t i = 0; i < seq->count; i++)
+        l->all[owner_queue_of(seq->s, seq->items[i].owner)].count++;
+    for (size_t i = 0; i < count; at += l->all[i].count, i++) {
+        l->all[i].owner = (uint32_t)i;
+        l->all[i].items = seq->items;
+        l->all[i].places = &places[at];
+    }
+    for (size_t i = 0; i < seq->count; i++) {
+        struct owner_queue *queue = &l->all[owner_queue_of(seq->s, seq->items[i].owner)];
+
+        queue->places[queue->at++] = (uint32_t)i;
+    }
+    for (size_t i = 0; i < count; i++) {
+        l->all[i].at = 0;
+        if (l->all[i].count)
+            l->heap[l->count++] = &l->all[i];
+    }
+    return 0;
+}
+
+static int owner_queues_begin(struct queue_order *seq, struct arena *arena,
+                              void (*key)(struct sched *s, struct owner_queue *queue))
+{
+    struct owner_queues *l = arena_alloc(arena, sizeof(*l));
+
+    if (!l || owner_queues_fill(seq, l, arena) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < l->count; i++)
+        key(seq->s, l->heap[i]);
+    for (size_t i = l->count / 2; i-- > 0;)
+        owner_queues_sift_down(l, i);
+    seq->data = l;
+    return 0;
+}
+
+static int begin_drf(struct queue_order *seq, struct arena *arena)
+{
+    return owner_queues_begin(seq, arena, key_drf);
+}
+
+static int begin_fair_share(struct queue_order *seq, struct arena *arena)
+{
+    return owner_queues_begin(seq, arena, key_fair_share);
+}
+
+/* The one given last is done with: its queue goes on. */
+static uint32_t owner_queues_next(struct queue_order *seq)
+{
+    struct owner_queues *l = seq->data;
+    const struct owner_queue *next;
+
+    if (seq->at++ > 0 && l->count) {
+        struct owner_queue *top = l->heap[0];
+
+        if (seq->s->options.sequencer == &sched_drf)
+            key_drf(seq->s, top);
+        if (++top->at == top->count)
+            l->heap[0] = l->heap[--l->count];
+        owner_queues_sift_down(l, 0);
+    }
+    assert(l->count < 2 || !owner_queue_before(l->heap[1], l->heap[0]));
+    assert(l->count < 3 || !owner_queue_before(l->heap[2], l->heap[0]));
+    next = l->count ? l->heap[0] : NULL;
+    return next ? next->items[next->places[next->at]].handle : NO_HANDLE;
+}
+
+const struct sequencer_ops sched_drf = { .name = "drf",
+                                         .begin = begin_drf,
+                                         .next = owner_queues_next };
+const struct sequencer_ops sched_fair_share = { .name = "fair-share",
+                                                .begin = begin_fair_share,
+                                                .next = owner_queues_next };
+
+const struct sequencer_ops *sched_find_sequencer(const char *name)
+{
+    static const struct sequencer_ops *const all[] = { &sched_fifo, &sched_lifo, &sched_drf,
+                                                       &sched_fair_share };
+
+    for (size_t i = 0; i < AQ_COUNT(all); i++)
+        if (strcmp(all[i]->name, name) == 0)
+            return all[i];
+    return NULL;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scheduler.c - a scheduler that is kept between passes: its agents and sessions come and go */
+#include "sched/scheduler.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "sched/fragmentation.h"
+#include "sched/scheduler_internal.h"
+
+int sched_new(const struct slot_types *types, const struct sched_options *options,
+              struct sched **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(sched_freep) struct sched *s = calloc(1, sizeof(*s));
+
+    if (!s
+        || cluster_init(&s->cluster, types, options->slot_priority, options->slot_priority_count)
+               < 0)
+        return aq_fail_oom(err);
+    s->options = *options;
+    s->capacity = calloc(s->cluster.width, sizeof(*s->capacity));
+    s->column_types = calloc(s->cluster.width, sizeof(*s->column_types));
+    for (size_t c = 0; s->column_types && c < s->cluster.columns; c++)
+        s->column_types[c] = slot_types_get(types, s->cluster.names[c]);
+    if (!s->capacity || !s->column_types
+        || (options->selector.ops->open && !options->selector.data
+            && options->selector.ops->open(&s->options.selector.data) < 0))
+        return aq_fail_oom(err);
+    s->owns_selector = s->options.selector.data != options->selector.data;
+    *ret = AQ_TAKE(s);
+    return 0;
+}
+
+void sched_free(struct sched *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->entry_count; i++)
+        entry_done(&s->entries[i]);
+    for (size_t i = 0; i < s->account_count; i++) {
+        free(s->accounts[i].limits);
+        free(s->accounts[i].used);
+    }
+    for (size_t i = 0; i < s->owner_count; i++)
+        free(s->owners[i].used);
+    if (s->owns_selector)
+        s->options.selector.ops->close(s->options.selector.data);
+    cluster_done(&s->cluster);
+    free(s->column_types);
+    strbuf_done(&s->choices);
+    free(s->entries);
+    free(s->free_entries);
+    for (size_t i = 0; i < s->reservation_count; i++) {
+        for (uint32_t q = 0; q < s->reservations[i].count; q++)
+            free(s->reservations[i].holds[q].parts);
+        free(s->reservations[i].holds);
+        free(s->reservations[i].reqs);
+    }
+    free(s->reservations);
+    free(s->queue);
+    free(s->accounts);
+    free(s->owners);
+    free(s->capacity);
+    free(s);
+}
+
+/* ---- agents ---- */
+
+/* Take what sessions hold on 'node' off what was said to be free there. */
+static int scheduler_hold_again(struct sched *s, uint32_t node)
+{
+    for (size_t i = 0; i < s->entry_count; i++) {
+        struct sched_entry *e = &s->entries[i];
+
+        if (e->status != ENTRY_PLACED && e->status != ENTRY_PREEMPTING)
+            continue;
+        for (uint32_t q = 0; q < e->req_count; q++)
+            if (e->holds[q].node == node
+                && cluster_hold_parts(&s->cluster, node, e->reqs[q], e->holds[q].parts,
+                                      e->holds[q].part_count)
+                       < 0)
+                return -ENOMEM;
+    }
+    for (size_t i = 0; i < s->reservation_count; i++) {
+        const struct reservation *r = &s->reservations[i];
+
+        for (uint32_t q = 0; q < r->count; q++)
+            if (r->holds[q].node == node
+                && cluster_hold_parts(&s->cluster, node, r->reqs[q], r->holds[q].parts,
+                                      r->holds[q].part_count)
+                       < 0)
+                return -ENOMEM;
+    }
+    return 0;
+}
+
+int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_error *err)
+{
+    bool is_new = cluster_find_agent(&s->cluster, agent->id) == CLUSTER_NONE;
+    uint32_t node;
+    int r = cluster_set_agent(&s->cluster, agent, &node, err);
+
+    if (r == 0 && !is_new && scheduler_hold_again(s, node) < 0)
+        r = aq_fail_oom(err);
+    return r;
+}
+
+static bool is_reserved_on(const struct reservation *r, uint32_t node)
+{
+    for (uint32_t q = 0; q < r->count; q++)
+        if (r->holds[q].node == node)
+            return true;
+    return false;
+}
+
+int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err)
+{
+    uint32_t node = cluster_find_agent(&s->cluster, id);
+
+    if (node == CLUSTER_NONE)
+        return aq_fail(err, ENOENT, "there is no agent '%s'", id);
+    for (size_t i = 0; i < s->entry_count; i++)
+        for (uint32_t q = 0; s->entries[i].holds && q < s->entries[i].req_count; q++)
+            if (s->entries[i].holds[q].node == node)
+                return aq_fail(err, EBUSY, "sessions hold something on agent '%s'", id);
+    for (size_t i = s->reservation_count; i-- > 0;)
+        if (is_reserved_on(&s->reservations[i], node)
+            && reservation_release(s, s->reservations[i].row) < 0)
+            return aq_fail_oom(err);
+    cluster_remove_agent(&s->cluster, node);
+    return 0;
+}
+
+/* ---- sessions ---- */
+
+int sched_add_what_if(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
+                      struct aq_error *err)
+{
+    struct queue_item q = { .row = session->row, .priority = session->priority };
+    size_t at = wait_queue_find(s, &q);
+    int r;
+
+    if (at < s->queue_count && wait_queue_compare(&s->queue[at], &q) == 0)
+        return aq_fail(err, EEXIST, "session %lld waits already", (long long)session->row);
+    if (!vec_grow(&s->queue, &s->queue_cap, s->queue_count + 1, sizeof(*s->queue)))
+        return aq_fail_oom(err);
+    if ((r = entry_add(s, session, ret_handle, err)) < 0)
+        return r;
+    s->entries[*ret_handle].status = ENTRY_WAITING;
+    wait_queue_insert(s, *ret_handle);
+    return 0;
+}
+
+int sched_add(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
+              struct aq_error *err)
+{
+    const struct selector *selector = &s->options.selector;
+    int r = sched_add_what_if(s, session, ret_handle, err);
+
+    if (r < 0)
+        return r;
+    if (selector->ops->on_arrival)
+        for (uint32_t i = 0; i < s->entries[*ret_handle].req_count; i++)
+            selector->ops->on_arrival(selector->data, &s->cluster, s->entries[*ret_handle].reqs[i]);
+    return 0;
+}
+
+/* Its agent as it is said; without devices said, some are chosen. */
+static int scheduler_hold_known_place(struct sched *s, struct sched_entry *e, size_t req,
+                                      const struct sched_place *place, bool is_counted)
+{
+    struct hold *h = &e->holds[req];
+    uint32_t node = cluster_find_agent(&s->cluster, place->agent_id);
+    int r = 0;
+
+    if (node == CLUSTER_NONE)
+        return -ENOENT;
+    if (!place->part_count && !is_counted)
+        return entry_hold(s, e, req, node, -1);
+    for (size_t i = 0; i < place->part_count; i++)
+        if (place->parts[i].device >= s->cluster.nodes[node].device_count)
+            return -EINVAL;
+    if (place->part_count && !(h->parts = calloc(place->part_count, sizeof(*h->parts))))
+        return -ENOMEM;
+    h->part_count = (uint32_t)place->part_count;
+    for (size_t i = 0; i < place->part_count; i++)
+        h->parts[i] = (struct device_part){ place->parts[i].device, place->parts[i].amount };
+    if (!is_counted)
+        r = cluster_hold_parts(&s->cluster, node, e->reqs[req], h->parts, h->part_count);
+    if (r == 0)
+        h->node = node;
+    return r;
+}
+
+int entry_add_running(struct sched *s, const struct sched_running *running, bool is_counted,
+                      uint32_t *ret_handle, struct aq_error *err)
+{
+    struct sched_entry *e;
+    int r = entry_add(s, running->session, ret_handle, err);
+
+    if (r < 0)
+        return r;
+    e = &s->entries[*ret_handle];
+    for (uint32_t i = 0; i < e->req_count && r == 0; i++)
+        if ((r = scheduler_hold_known_place(s, e, i, &running->places[i], is_counted)) < 0) {
+            aq_fail_field(err, -r, "places",
+                          r == -ENOENT   ? "there is no agent '%s'"
+                          : r == -EINVAL ? "agent '%s' has no such device"
+                                         : "memory is short for agent '%s'",
+                          running->places[i].agent_id);
+            for (uint32_t done = 0; !is_counted && done < i; done++)
+                (void)entry_release(s, e, done);
+            entry_drop(s, e);
+            s->free_entries[s->free_count++] = *ret_handle;
+            return r;
+        }
+    e->status = ENTRY_PLACED;
+    e->started_usec = running->started_usec;
+    e->is_victim = running->is_terminating;
+    if (is_counted)
+        s->grouped += e->more && e->more->group;
+    else
+        entry_charge(s, e, 1);
+    return 0;
+}
+
+int sched_add_running(struct sched *s, const struct sched_running *running, uint32_t *ret_handle,
+                      struct aq_error *err)
+{
+    return entry_add_running(s, running, false, ret_handle, err);
+}
+
+void sched_mark_terminating(struct sched *s, uint32_t handle)
+{
+    s->entries[handle].is_victim = true;
+}
+
+int sched_drop(struct sched *s, uint32_t handle)
+{
+    struct sched_entry *e = &s->entries[handle];
+    const struct selector *selector = &s->options.selector;
+
+    if (e->status == ENTRY_WAITING) {
+        wait_queue_remove(s, e);
+    } else {
+        for (uint32_t i = 0; i < e->req_count; i++)
+            if (entry_release(s, e, i) < 0)
+                return -ENOMEM; /* what is left is released by the next try */
+        entry_charge(s, e, -1);
+        assert(e->status != ENTRY_PREEMPTING || s->preempting > 0);
+        s->preempting -= e->status == ENTRY_PREEMPTING;
+        if (selector->ops->on_departure)
+            selector->ops->on_departure(selector->data);
+    }
+    entry_drop(s, e);
+    s->free_entries[s->free_count++] = handle;
+    return 0;
+}
+
+uint32_t sched_retries(const struct sched *s, uint32_t handle)
+{
+    return s->entries[handle].retries;
+}

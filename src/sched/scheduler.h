@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scheduler.h - a scheduler that is kept between passes
+ *
+ * The owner tells it of every change and asks for a pass when something may
+ * have become possible. What a pass places is held at once; the owner drops
+ * the session when it ends, or when the placement came to nothing and adds it
+ * again. Handles are small numbers, good until the session is dropped.
+ *
+ * 'free' of an agent is here what it offers less what others than this
+ * state's sessions hold. Pure as sched_run(): time comes as an argument.
+ */
+#ifndef AQ_SCHED_SCHEDULER_H
+#define AQ_SCHED_SCHEDULER_H
+
+#include "sched/sched.h"
+
+struct sched;
+
+/* 'options' are copied; strings and operations in it must outlive the state. */
+int sched_new(const struct slot_types *types, const struct sched_options *options,
+              struct sched **ret, struct aq_error *err);
+void sched_free(struct sched *s);
+AQ_DEFINE_CLEANUP(struct sched, sched_free)
+
+/* Add it or replace what is known of it; what this state's sessions hold
+ * there stays held. Everything in 'agent' is copied. As long as none is removed,
+ * agents are numbered from 0 in the order in which they came.
+ */
+int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_error *err);
+/* Its sessions must have been dropped before. -EBUSY otherwise, -ENOENT. */
+int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err);
+
+/* Accounts and owners are numbered by the caller; 'used' and 'sessions'
+ * are without what this state's sessions hold. Copied. 0 or -ENOMEM.
+ */
+int sched_set_account(struct sched *s, uint32_t account, const struct sched_account *value);
+int sched_set_owner(struct sched *s, uint32_t owner, const struct sched_owner *value);
+
+/* The same for fair share only: the owner's claim. Unknown owners are ignored. */
+void sched_set_factors(struct sched *s, uint32_t owner, double domain, double project, double user);
+
+/* A session that waits, or one that runs already (its time is known). Copied.
+ * -EEXIST if its row is there, -EINVAL, -ENOMEM.
+ */
+int sched_add(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
+              struct aq_error *err);
+/* As sched_add(), for one that somebody only asks about: selectors do not learn from it. */
+int sched_add_what_if(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
+                      struct aq_error *err);
+int sched_add_running(struct sched *s, const struct sched_running *running, uint32_t *ret_handle,
+                      struct aq_error *err);
+/* One that runs is about to end: what it holds counts as free for sessions that may preempt. */
+void sched_mark_terminating(struct sched *s, uint32_t handle);
+/* A session has these places, an agent for each kernel (one for a single-node session), if they
+ * are free or will be when the sessions that are leaving have ended: it starts there when it
+ * waits, even if others wait, too. For one that migrates, and for one that others are preempted
+ * for, where the state is new. 0, -ENOENT: no such agent, or it does not fit; -EEXIST: it has
+ * places; -ENOMEM.
+ */
+int sched_reserve(struct sched *s, const struct sched_session *session,
+                  const char *const *agent_ids);
+/* It will not come back. 0, also if it has none, or -ENOMEM: then try again. */
+int sched_unreserve(struct sched *s, int64_t row) AQ_MUST_CHECK;
+/* It waits no longer, or has ended. 0 or -ENOMEM: then try again. */
+int sched_drop(struct sched *s, uint32_t handle) AQ_MUST_CHECK;
+
+/* Place what can be placed. Outcomes have handles, and are only of sessions
+ * whose verdict, or time to start, differs from what the last pass said. The
+ * result lives in 'arena'. 0 or -ENOMEM: then some may have places that nobody
+ * was told of, and 's' is only good for sched_free().
+ */
+int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sched_result *ret,
+               struct aq_error *err);
+
+/* How many passes looked at a session in vain, those said when it was added among them. */
+uint32_t sched_retries(const struct sched *s, uint32_t handle);
+
+/* What can be said of the start of a session that waits. */
+enum sched_start {
+    SCHED_START_AT,            /* starts_usec, if lifetimes are right */
+    SCHED_START_OPEN,          /* what it needs is held by sessions that have no known end */
+    SCHED_START_BEHIND,        /* one before it, that holds up the queue, has no known start */
+    SCHED_START_RULED_OUT,     /* a rule is against it: free resources will not help */
+    SCHED_START_NOT_ESTIMATED, /* so far back that it was not estimated */
+};
+
+struct sched_start_estimate {
+    uint32_t handle;
+    enum sched_start start;
+    int64_t starts_usec; /* AT */
+};
+
+/* All that wait, in the order in which a pass would look at them, the first 'max'
+ * with what can be said of their start. Changes nothing; *ret lives in 'arena'.
+ * The count, or -ENOMEM.
+ */
+int sched_estimate_starts(struct sched *s, int64_t now_usec, size_t max, struct arena *arena,
+                          struct sched_start_estimate **ret);
+
+#endif

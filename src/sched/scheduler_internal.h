@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scheduler_internal.h - inside of a scheduler, for the files of this directory */
+#ifndef AQ_SCHED_SCHEDULER_INTERNAL_H
+#define AQ_SCHED_SCHEDULER_INTERNAL_H
+
+#include "sched/select_node.h"
+#include "sched/scheduler.h"
+
+#define NO_HANDLE UINT32_MAX
+
+enum entry_status { ENTRY_FREE, ENTRY_WAITING, ENTRY_PLACED, ENTRY_PREEMPTING };
+
+/* What one requirement holds. */
+struct hold {
+    uint32_t node;
+    uint32_t part_count;
+    struct device_part *parts;
+};
+
+/* What few sessions have: placement constraints and a preemption scope. */
+struct sched_entry_more {
+    uint32_t *designated;
+    uint32_t designated_count;
+    uint32_t failed; /* node or CLUSTER_NONE */
+    bool designated_strict, grouping_strict;
+    enum sched_grouping grouping;
+    char *group, *scope;
+};
+
+/* A session inside the scheduler; its handle is its index. */
+struct sched_entry {
+    int64_t row;
+    int64_t starts_usec, lifetime_usec;
+    int64_t started_usec;        /* PLACED */
+    int64_t reported_start_usec; /* backfill: the time last told */
+    enum entry_status status;
+    enum session_type type;
+    int priority, job_priority;
+    bool is_preemptible, is_movable, single_node, is_reported;
+    bool is_put_off;                          /* backfill: it waited while there was no room */
+    bool is_victim;                           /* a victim of this pass or an earlier one */
+    enum sched_verdict verdict, dependencies; /* last told; PLACED = nothing speaks against it */
+    uint32_t accounts[SCHED_ACCOUNT_KINDS];
+    uint32_t owner, retries;
+    uint32_t tried_in_pass, placed_in_pass; /* passes */
+    uint32_t kernel_count, req_count;
+    struct slot_request **reqs;
+    struct hold *holds; /* per requirement; unless WAITING */
+    struct sched_entry_more *more;
+};
+
+/* Pending sessions are sorted by priority, then by row. */
+struct queue_item {
+    int64_t row;
+    int priority;
+    uint32_t handle, owner;
+};
+
+struct account_state {
+    enum sched_account_kind kind;
+    bool missing_is_zero;
+    int64_t max_sessions, sessions;
+    int64_t *limits, *used; /* per column; NULL = not set */
+};
+
+struct owner_state {
+    int64_t *used;     /* per column */
+    double factors[3]; /* domain, project, user */
+};
+
+/* Places set aside for a session that does not wait (yet). */
+struct reservation {
+    int64_t row, lifetime_usec;
+    uint32_t count;
+    struct slot_request **reqs;
+    struct hold *holds; /* per requirement */
+};
+
+struct sched {
+    struct cluster cluster;
+    struct sched_options options;
+    bool owns_selector;
+    struct sched_entry *entries;
+    size_t entry_count, entry_cap;
+    uint32_t *free_entries;
+    size_t free_count, free_cap;
+    struct queue_item *queue;
+    size_t queue_count, queue_cap;
+    struct account_state *accounts;
+    size_t account_count, account_cap;
+    struct owner_state *owners;
+    size_t owner_count, owner_cap;
+    int64_t *capacity;    /* per column, over all agents; for shares */
+    uint64_t capacity_at; /* cluster.agents_changed when it was summed */
+    uint32_t pass_count;  /* counts them */
+    enum slot_type *column_types;
+    struct strbuf choices; /* of the placement under way, see candidates.c */
+    size_t preempting;
+    struct reservation *reservations;
+    size_t reservation_count, reservation_cap;
+    size_t grouped; /* sessions with a group that hold something */
+};
+
+/* ---- scheduler.c ---- */
+
+/* A session that runs. is_counted: agents and accounts already count it. */
+int entry_add_running(struct sched *s, const struct sched_running *running, bool is_counted,
+                      uint32_t *ret_handle, struct aq_error *err);
+
+/* ---- session_entry.c ---- */
+
+/* Read 'session' into a new entry, which is still ENTRY_FREE; *ret is its handle. 0, -EINVAL,
+ * -ENOMEM.
+ */
+int entry_add(struct sched *s, const struct sched_session *session, uint32_t *ret,
+              struct aq_error *err);
+/* Release its requests and free it; it holds nothing in the cluster any more. */
+void entry_drop(struct sched *s, struct sched_entry *e);
+/* Free what it owns. */
+void entry_done(struct sched_entry *e);
+static inline bool entry_is_holding(const struct sched_entry *e)
+{
+    return e->status == ENTRY_PLACED || e->status == ENTRY_PREEMPTING;
+}
+/* The session's requirements, each with a user more: release them and free() the list. 0 or
+ * -ENOMEM.
+ */
+int entry_read_requests(struct sched *s, const struct sched_session *session,
+                        struct slot_request ***ret, uint32_t *ret_count);
+/* Hold what requirement 'req' asks for on 'node'; and give it back. 0 or -ENOMEM. */
+int entry_hold(struct sched *s, struct sched_entry *e, size_t req, uint32_t node, int32_t device);
+int entry_release(struct sched *s, struct sched_entry *e, size_t req);
+
+/* ---- account_usage.c ---- */
+
+/* Add the session to what its accounts and its owner use (1), or take it off (-1). */
+void entry_charge(struct sched *s, const struct sched_entry *e, int sign);
+
+/* ---- wait_queue.c ---- */
+
+/* < 0: 'a' comes before 'b'. */
+int wait_queue_compare(const struct queue_item *a, const struct queue_item *b);
+/* The first place whose item does not come before 'item'. */
+size_t wait_queue_find(const struct sched *s, const struct queue_item *item);
+/* The array must have space for one more. */
+void wait_queue_insert(struct sched *s, uint32_t handle);
+void wait_queue_remove(struct sched *s, const struct sched_entry *e);
+/* The first place in the queue behind 'from' with a lower priority. */
+size_t wait_queue_band_end(const struct sched *s, size_t from);
+
+/* ---- invariants.c ---- */
+
+/* Debug builds: agents, states, cached fits, queue and entries agree. Between passes. */
+#ifdef NDEBUG
+static inline void sched_assert_consistent(const struct sched *s)
+{
+    (void)s;
+}
+#else
+void sched_assert_consistent(const struct sched *s);
+#endif
+
+/* ---- place.c ---- */
+
+/* Place all requirements or none: SCHED_PLACED, what place_find_obstacle() says, or -ENOMEM. */
+int place_entry(struct sched *s, struct sched_entry *e, struct arena *arena);
+/* For one that is not placed: SCHED_NO_AGENT, SCHED_NO_CAPACITY, SCHED_NO_ROOM otherwise, or
+ * -ENOMEM.
+ */
+int place_find_obstacle(struct sched *s, const struct sched_entry *e, struct arena *arena);
+bool entry_has_agent(const struct sched *s, const struct sched_entry *e, size_t req);
+/* NULL if it has none; -ENOMEM in *ret_r. */
+const struct placement_constraints *entry_constraints(struct sched *s, const struct sched_entry *e,
+                                                      struct arena *arena, int *ret_r);
+
+/* ---- candidates.c ---- */
+
+/* Requirement 'q' is going to be held on 'node': write the candidate agents into
+ * s->choices. The requirements of an entry one after another. 0 or -ENOMEM.
+ */
+int candidates_note(struct sched *s, const struct sched_entry *e, uint32_t q, uint32_t node);
+
+/* ---- validate.c ---- */
+
+enum sched_verdict validate_entry(const struct sched *s, const struct sched_entry *e,
+                                  int64_t now_usec, uint32_t *ret_account);
+int64_t account_limit(const struct account_state *a, size_t column);
+int64_t entry_amount(const struct sched_entry *e, size_t column);
+
+/* ---- queue_order.c ---- */
+
+struct queue_order {
+    struct sched *s;
+    const struct queue_item *items; /* of one band */
+    size_t count, at;
+    void *data; /* the sequencer's own, in the arena */
+};
+
+struct sequencer_ops {
+    const char *name;
+    int (*begin)(struct queue_order *seq, struct arena *arena);
+    /* The next handle, or NO_HANDLE. */
+    uint32_t (*next)(struct queue_order *seq);
+    /* May others pass it where it did not fit? */
+    bool (*may_pass)(const struct sched *s, const struct sched_entry *e);
+};
+
+/* The largest part of what there is that the owner holds of one slot. */
+double owner_share(struct sched *s, uint32_t owner);
+
+/* ---- preempt.c ---- */
+
+/* Find whom 'e' may preempt; holds its places and marks the victims. 1, 0 =
+ * it cannot, -ENOMEM. *ret lives in 'arena'.
+ */
+int preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
+                const uint32_t **ret, size_t *ret_count);
+
+/* ---- migrate.c ---- */
+
+struct forecast;
+
+/* Find whom to migrate so that 'e' can start; holds its places and theirs elsewhere. With a forecast
+ * only so that nobody who has a time in it starts later. 1 with victims and targets in 'out', 0 =
+ * it cannot, -ENOMEM.
+ */
+int migrate_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct forecast *forecast,
+                struct arena *arena, struct sched_outcome *out);
+
+/* ---- reservation.c ---- */
+
+struct reservation *reservation_find(struct sched *s, int64_t row);
+/* A record without places yet; the requests get a user more. NULL if memory is short. */
+struct reservation *reservation_add(struct sched *s, int64_t row, int64_t lifetime_usec,
+                                    struct slot_request *const *reqs, uint32_t count);
+/* 0, also if it has none, or -ENOMEM: what is left is given back by the next try. */
+int reservation_release(struct sched *s, int64_t row);
+/* One that waits takes the places set aside for it: 1, 0 = it has none (any more), -ENOMEM. */
+int reservation_start(struct sched *s, struct sched_entry *e);
+
+/* ---- forecast.c ---- */
+
+/* The future of every agent, as far as it is known. NULL if memory is short.
+ * is_estimate: for forecast_estimate_start() alone; what has no lifetime stays forever.
+ */
+struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool is_estimate,
+                              struct arena *arena);
+/* The earliest time at which all of 'e' can start and stay as long as it
+ * lives, without delaying what was reserved before. Then that is reserved, and
+ * if it is now the places are held. INT64_MAX: never, or with 'only_now' not
+ * now. 0 or -ENOMEM.
+ */
+int forecast_schedule(struct forecast *forecast, struct sched_entry *e, bool only_now,
+                      int64_t *ret_usec);
+/* The same from 'from_usec' on, but nothing is held. */
+int forecast_estimate_start(struct forecast *forecast, struct sched_entry *e, int64_t from_usec,
+                            int64_t *ret_usec);
+
+/* Of the agents on which requirement 'q' can start now and stay, the one that the selector
+ * prefers, CLUSTER_NONE if there is none; *ret_full: it fits nowhere now. 0 or -ENOMEM.
+ */
+int forecast_select_node(struct forecast *forecast, const struct sched_entry *e, uint32_t q,
+                         const struct placement_constraints *constraints, bool *ret_full,
+                         uint32_t *ret);
+/* Can it start on 'node' now and stay? */
+bool forecast_fits(struct forecast *forecast, const struct sched_entry *e, uint32_t q,
+                   uint32_t node);
+/* Hold a place from now on, from devices that are free as long as it lives. 0 or -ENOMEM. */
+int forecast_hold(struct forecast *forecast, const struct sched_entry *e, uint32_t q, uint32_t node,
+                  int32_t device, struct hold *ret);
+/* Give back (1) what 'e' has from now on at 'holds', one per requirement; or take it (-1). */
+int forecast_change_holds(struct forecast *forecast, const struct sched_entry *e,
+                          const struct hold *holds, int sign);
+/* One that runs ends now (1), or does not (-1). */
+int forecast_assume_gone(struct forecast *forecast, const struct sched_entry *e, int sign);
+/* It is about to end: what it leaves can be planned with, not taken. */
+int forecast_mark_terminating(struct forecast *forecast, const struct sched_entry *e);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_entry.c - a session inside a scheduler: made from what is asked for, and what it holds */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "sched/fragmentation.h"
+#include "sched/scheduler_internal.h"
+
+void entry_done(struct sched_entry *e)
+{
+    for (uint32_t i = 0; e->holds && i < e->req_count; i++)
+        free(e->holds[i].parts);
+    free(e->holds);
+    free(e->reqs);
+    if (e->more) {
+        free(e->more->designated);
+        free(e->more->group);
+        free(e->more->scope);
+        free(e->more);
+    }
+    *e = (struct sched_entry){ 0 };
+}
+
+/* ---- what it holds ---- */
+
+int entry_hold(struct sched *s, struct sched_entry *e, size_t req, uint32_t node, int32_t device)
+{
+    struct hold *h = &e->holds[req];
+    int r;
+
+    assert(req < e->req_count && h->node == CLUSTER_NONE);
+    r = cluster_hold(&s->cluster, node, e->reqs[req], device, &h->parts, &h->part_count);
+
+    if (r == 0)
+        h->node = node;
+    return r;
+}
+
+int entry_release(struct sched *s, struct sched_entry *e, size_t req)
+{
+    struct hold *h = &e->holds[req];
+    int r = 0;
+
+    assert(req < e->req_count);
+    if (h->node != CLUSTER_NONE)
+        r = cluster_release(&s->cluster, h->node, e->reqs[req], h->parts, h->part_count);
+    if (r < 0)
+        return r;
+    free(h->parts);
+    *h = (struct hold){ .node = CLUSTER_NONE };
+    return 0;
+}
+
+/* ---- contents ---- */
+
+static int entry_copy_text(char **to, const char *text)
+{
+    return !text || (*to = strdup(text)) ? 0 : -ENOMEM;
+}
+
+static int entry_read_more(const struct sched *s, const struct sched_session *session,
+                           struct sched_entry *e)
+{
+    struct sched_entry_more *more;
+
+    if (!session->designated_count && !session->failed_agent && !session->group && !session->scope)
+        return 0;
+    if (!(e->more = more = calloc(1, sizeof(*more))))
+        return -ENOMEM;
+    more->failed = session->failed_agent ? cluster_find_agent(&s->cluster, session->failed_agent)
+                                         : CLUSTER_NONE;
+    more->designated_strict = session->designated_strict;
+    more->grouping = session->group ? session->grouping : SCHED_UNGROUPED;
+    more->grouping_strict = session->grouping_strict;
+    if (entry_copy_text(&more->group, session->group) < 0
+        || entry_copy_text(&more->scope, session->scope) < 0)
+        return -ENOMEM;
+    if (!session->designated_count)
+        return 0;
+    more->designated = calloc(session->designated_count, sizeof(*more->designated));
+    if (!more->designated)
+        return -ENOMEM;
+    for (size_t i = 0; i < session->designated_count; i++)
+        more->designated[more->designated_count++] = cluster_find_agent(&s->cluster,
+                                                                        session->designated[i]);
+    return 0;
+}
+
+static enum sched_verdict entry_dependency_verdict(const struct sched_session *session)
+{
+    enum sched_verdict verdict = SCHED_PLACED;
+
+    for (size_t i = 0; i < session->dependency_count; i++) {
+        if (!session->dependencies[i].ended)
+            verdict = SCHED_DEPENDENCY;
+        else if (session->dependencies[i].result != RESULT_SUCCESS)
+            return SCHED_DOOMED;
+    }
+    return verdict;
+}
+
+static int entry_fill_requests(struct sched *s, const struct sched_session *session,
+                               struct sched_entry *e)
+{
+    struct slot_request_spec spec = { .architecture = session->architecture,
+                                      .models = session->models,
+                                      .model_count = session->model_count,
+                                      .may_split = session->may_split };
+    uint32_t count = session->single_node ? 1 : (uint32_t)session->kernel_count;
+
+    if (!(e->reqs = calloc(count, sizeof(struct slot_request *))))
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        spec.kernels = session->single_node ? session->kernels : &session->kernels[i];
+        spec.kernel_count = session->single_node ? session->kernel_count : 1;
+        if (!(e->reqs[i] = slot_request_get(&s->cluster, &spec)))
+            return -ENOMEM;
+        e->req_count++;
+    }
+    return 0;
+}
+
+int entry_read_requests(struct sched *s, const struct sched_session *session,
+                        struct slot_request ***ret, uint32_t *ret_count)
+{
+    struct sched_entry e = { 0 };
+    int r = entry_fill_requests(s, session, &e);
+
+    *ret_count = e.req_count;
+    *ret = e.reqs;
+    while (r < 0 && *ret_count > 0)
+        slot_request_release(&s->cluster, e.reqs[--*ret_count]);
+    if (r < 0)
+        free(e.reqs);
+    return r;
+}
+
+int sched_request_shape(struct sched *s, const struct sched_session *session,
+                        struct request_shape *ret)
+{
+    struct sched_entry e = { 0 };
+    int r = entry_fill_requests(s, session, &e);
+
+    if (r == 0)
+        (void)request_shape_of(&s->cluster, e.reqs[0], ret);
+    for (uint32_t i = 0; i < e.req_count; i++)
+        slot_request_release(&s->cluster, e.reqs[i]);
+    free(e.reqs);
+    return r;
+}
+
+static int entry_read_session(struct sched *s, const struct sched_session *session,
+                              struct sched_entry *e)
+{
+    *e = (struct sched_entry){ .row = session->row,
+                               .starts_usec = session->starts_usec,
+                               .lifetime_usec = session->lifetime_usec,
+                               .type = session->type,
+                               .priority = session->priority,
+                               .job_priority = session->job_priority,
+                               .is_preemptible = session->is_preemptible,
+                               .is_movable = session->is_movable,
+                               .single_node = session->single_node,
+                               .dependencies = entry_dependency_verdict(session),
+                               .owner = session->owner,
+                               .retries = session->retries,
+                               .kernel_count = (uint32_t)session->kernel_count };
+    memcpy(e->accounts, session->accounts, sizeof(e->accounts));
+    if (entry_fill_requests(s, session, e) < 0 || entry_read_more(s, session, e) < 0)
+        return -ENOMEM;
+    e->holds = calloc(e->req_count + 1, sizeof(*e->holds));
+    for (uint32_t i = 0; e->holds && i < e->req_count; i++)
+        e->holds[i].node = CLUSTER_NONE;
+    return e->holds ? 0 : -ENOMEM;
+}
+
+void entry_drop(struct sched *s, struct sched_entry *e)
+{
+    for (uint32_t i = 0; i < e->req_count; i++)
+        slot_request_release(&s->cluster, e->reqs[i]);
+    entry_done(e);
+}
+
+/* *ret is still ENTRY_FREE. */
+int entry_add(struct sched *s, const struct sched_session *session, uint32_t *ret,
+              struct aq_error *err)
+{
+    if (session->kernel_count == 0 || session->kernel_count > UINT16_MAX)
+        return aq_fail_field(err, EINVAL, "kernels", "a session has 1 to %d kernels", UINT16_MAX);
+    if (s->free_count) {
+        *ret = s->free_entries[--s->free_count];
+    } else {
+        if (!vec_grow(&s->entries, &s->entry_cap, s->entry_count + 1, sizeof(*s->entries))
+            || !vec_grow(&s->free_entries, &s->free_cap, s->entry_count + 1,
+                         sizeof(*s->free_entries)))
+            return aq_fail_oom(err);
+        s->entries[s->entry_count] = (struct sched_entry){ 0 };
+        *ret = (uint32_t)s->entry_count++;
+    }
+    if (entry_read_session(s, session, &s->entries[*ret]) < 0) {
+        entry_drop(s, &s->entries[*ret]);
+        s->free_entries[s->free_count++] = *ret;
+        return aq_fail_oom(err);
+    }
+    return 0;
+}

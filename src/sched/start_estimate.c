@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* start_estimate.c - when the sessions that wait will start, as far as lifetimes tell
+ *
+ * The queue is walked as a pass would, against the agents' future
+ * (forecast.c): each session gets its earliest time beside those before it.
+ * Where nothing may pass a session that waits for resources, none behind it starts
+ * earlier. A session that runs and has no lifetime is taken to run forever,
+ * so a time that is told is one that something promises.
+ */
+#include <errno.h>
+
+#include "sched/scheduler_internal.h"
+
+struct start_estimator {
+    struct sched *s;
+    struct forecast *forecast;
+    struct arena *arena;
+    int64_t now_usec, from_usec; /* not before */
+    size_t max, count;
+    bool is_behind; /* one that holds up the rest has no start */
+    struct sched_start_estimate *planned;
+};
+
+/* Do those behind have to wait for 'e'? */
+static bool estimate_holds_up(const struct start_estimator *p, const struct sched_entry *e)
+{
+    const struct sched_options *o = &p->s->options;
+
+    return !o->backfill && !(o->sequencer->may_pass && o->sequencer->may_pass(p->s, e));
+}
+
+static int estimate_find_start(struct start_estimator *p, struct sched_entry *e,
+                               struct sched_start_estimate *ret)
+{
+    uint32_t account;
+    int obstacle = place_find_obstacle(p->s, e, p->arena);
+
+    if (obstacle < 0)
+        return -ENOMEM;
+    if (obstacle == SCHED_NO_CAPACITY
+        || validate_entry(p->s, e, p->now_usec, &account) != SCHED_PLACED) {
+        ret->start = SCHED_START_RULED_OUT;
+        return 0;
+    }
+    if (p->is_behind) {
+        ret->start = SCHED_START_BEHIND;
+        return 0;
+    }
+    if (forecast_estimate_start(p->forecast, e, p->from_usec, &ret->starts_usec) < 0)
+        return -ENOMEM;
+    ret->start = ret->starts_usec == INT64_MAX ? SCHED_START_OPEN : SCHED_START_AT;
+    if (!estimate_holds_up(p, e))
+        return 0;
+    if (ret->start == SCHED_START_AT)
+        p->from_usec = ret->starts_usec;
+    else
+        p->is_behind = true;
+    return 0;
+}
+
+static int estimate_band(struct start_estimator *p, size_t from, size_t to)
+{
+    const struct sequencer_ops *ops = p->s->options.sequencer;
+    struct queue_order seq = { .s = p->s, .items = &p->s->queue[from], .count = to - from };
+    uint32_t handle;
+
+    if (ops->begin && ops->begin(&seq, p->arena) < 0)
+        return -ENOMEM;
+    while (p->count < p->s->queue_count && (handle = ops->next(&seq)) != NO_HANDLE) {
+        struct sched_start_estimate *to_fill = &p->planned[p->count];
+
+        *to_fill = (struct sched_start_estimate){ handle, SCHED_START_NOT_ESTIMATED, 0 };
+        if (p->count < p->max && estimate_find_start(p, &p->s->entries[handle], to_fill) < 0)
+            return -ENOMEM;
+        p->count++;
+    }
+    return 0;
+}
+
+int sched_estimate_starts(struct sched *s, int64_t now_usec, size_t max, struct arena *arena,
+                          struct sched_start_estimate **ret)
+{
+    struct start_estimator p = {
+        .s = s, .arena = arena, .now_usec = now_usec, .from_usec = now_usec, .max = max
+    };
+    int r = 0;
+
+    p.planned = arena_array(arena, s->queue_count + 1, sizeof(*p.planned));
+    p.forecast = forecast_new(s, now_usec, true, arena);
+    if (!p.planned || !p.forecast)
+        return -ENOMEM;
+    for (size_t from = 0, to; r == 0 && from < s->queue_count; from = to) {
+        to = wait_queue_band_end(s, from);
+        r = estimate_band(&p, from, to);
+    }
+    *ret = p.planned;
+    return r < 0 ? r : (int)p.count;
+}

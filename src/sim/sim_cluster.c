@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sim_cluster.c - a scheduler with the nodes of a trace, and its tasks as sessions */
+#include "sim/sim_cluster.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GPU "cuda.shares"
+#define MIB INT64_C(1048576)
+#define MILLI (AMOUNT_ONE / 1000)
+
+static const char *const slot_priority[] = { "cuda", "cpu", "mem" };
+
+/* ---- nodes ---- */
+
+static int sim_cluster_add_node(struct sim_cluster *s, const struct trace_node *n,
+                                struct map *names, struct aq_error *err)
+{
+    AQ_CLEANUP(slots_donep) struct slots free = { 0 };
+    struct sched_device devices[1024];
+    const char *gpu = slot_name_find(GPU, strlen(GPU));
+    struct sched_agent agent = {
+        .id = n->name, .free = &free, .devices = devices, .device_count = n->gpus
+    };
+
+    if (map_gets(names, n->name))
+        return aq_fail_field(err, EINVAL, "sn", "the node '%.60s' is there twice", n->name);
+    if (map_sets(names, n->name, s) < 0 || slots_set(&free, "cpu", n->cpu_milli * MILLI) < 0
+        || slots_set(&free, "mem", n->memory_mib * MIB) < 0
+        || (n->gpus && slots_set(&free, GPU, n->gpus * AMOUNT_ONE) < 0))
+        return aq_fail_oom(err);
+    for (uint32_t d = 0; d < n->gpus; d++)
+        devices[d] = (struct sched_device){ gpu, n->model, AMOUNT_ONE, AMOUNT_ONE, 0 };
+    s->gpu_milli += n->gpus * INT64_C(1000);
+    s->policy.cpu_max = AQ_MAX(s->policy.cpu_max, (double)n->cpu_milli * MILLI);
+    s->policy.devices_max = AQ_MAX(s->policy.devices_max, (double)n->gpus * AMOUNT_ONE);
+    return sched_set_agent(s->sched, &agent, err);
+}
+
+static int sim_cluster_add_nodes(struct sim_cluster *s, struct aq_error *err)
+{
+    struct map names = MAP_INIT;
+    int r = 0;
+
+    for (size_t i = 0; i < s->nodes->count && r == 0; i++)
+        r = sim_cluster_add_node(s, &s->nodes->items[i], &names, err);
+    map_done(&names);
+    return r;
+}
+
+/* ---- tasks ---- */
+
+static int sim_cluster_make_requests(struct sim_cluster *s)
+{
+    s->requests = calloc(s->tasks->count + 1, sizeof(*s->requests));
+    s->kernels = calloc(s->tasks->count + 1, sizeof(struct slots *));
+    if (!s->requests || !s->kernels)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->tasks->count; i++) {
+        const struct trace_task *t = &s->tasks->items[i];
+
+        s->kernels[i] = &s->requests[i];
+        if (slots_set(&s->requests[i], "cpu", t->cpu_milli * MILLI) < 0
+            || slots_set(&s->requests[i], "mem", t->memory_mib * MIB) < 0
+            || (t->gpus && slots_set(&s->requests[i], GPU, task_gpu_milli(t) * MILLI) < 0))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+struct sched_session sim_cluster_session(const struct sim_cluster *s, size_t task, int64_t row)
+{
+    const struct trace_task *t = &s->tasks->items[task];
+
+    return (struct sched_session){ .row = row,
+                                   .type = SESSION_BATCH,
+                                   .priority = t->priority,
+                                   .single_node = true,
+                                   .kernels = &s->kernels[task],
+                                   .kernel_count = 1,
+                                   .accounts = SCHED_NO_ACCOUNTS,
+                                   .owner = SCHED_NO_ACCOUNT,
+                                   .models = t->models,
+                                   .model_count = t->model_count };
+}
+
+/* The shapes of the list, for policies that know them before. */
+static int sim_cluster_learn_tasks(struct sim_cluster *s)
+{
+    struct policy *p = &s->policy;
+
+    for (size_t i = 0; i < s->tasks->count; i++) {
+        struct sched_session session = sim_cluster_session(s, i, (int64_t)i);
+        struct request_shape shape;
+
+        if (sched_request_shape(s->sched, &session, &shape) < 0
+            || request_mix_add(&p->typical, &shape) < 0)
+            return -ENOMEM;
+    }
+    p->typical_count = request_mix_sort(&p->typical, 0.95);
+    for (size_t i = 0; i < p->typical_count; i++)
+        p->typical_total += p->typical.shapes[i].count;
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+static int sim_cluster_make_types(struct sim_cluster *s)
+{
+    struct slot_types *types = slot_types_new(), *merged = NULL;
+
+    if (types && slot_name_intern(GPU, strlen(GPU)))
+        merged = slot_types_merge(types, slot_name_find(GPU, strlen(GPU)), SLOT_COUNT, NULL);
+    slot_types_unref(types);
+    s->types = merged;
+    return merged ? 0 : -ENOMEM;
+}
+
+int sim_cluster_open(struct sim_cluster *s, const struct trace_nodes *nodes,
+                     const struct trace_tasks *tasks, const struct selector_ops *ops,
+                     const struct sched_options *options, uint64_t seed, struct aq_error *err)
+{
+    struct sched_options o = *options;
+    int r = 0;
+
+    *s = (struct sim_cluster){ .nodes = nodes,
+                               .tasks = tasks,
+                               .policy = { .ops = ops,
+                                           .random = random_make(seed ^ 0x5eed),
+                                           .cpu_max = 1,
+                                           .devices_max = 1 } };
+    o.selector = (struct selector){ ops, ops->open ? NULL : &s->policy };
+    o.slot_priority = slot_priority;
+    o.slot_priority_count = AQ_COUNT(slot_priority);
+    if (sim_cluster_make_types(s) < 0 || sim_cluster_make_requests(s) < 0)
+        r = aq_fail_oom(err);
+    if (r == 0)
+        r = sched_new(s->types, &o, &s->sched, err);
+    if (r == 0)
+        r = sim_cluster_add_nodes(s, err);
+    if (r == 0 && ops == &policy_fgd && sim_cluster_learn_tasks(s) < 0)
+        r = aq_fail_oom(err);
+    if (r < 0)
+        sim_cluster_close(s);
+    return r;
+}
+
+void sim_cluster_close(struct sim_cluster *s)
+{
+    sched_free(s->sched);
+    for (size_t i = 0; s->requests && i < s->tasks->count; i++)
+        slots_done(&s->requests[i]);
+    free(s->requests);
+    free(s->kernels);
+    request_mix_done(&s->policy.typical);
+    slot_types_unref(s->types);
+    *s = (struct sim_cluster){ 0 };
+}

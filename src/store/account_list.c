@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* account_list.c - lists of users, keypairs, domains, projects, policies, resource groups */
+#include "store/list_query.h"
+
+/* ---- users ---- */
+
+static const struct filter_field user_fields[] = {
+    { "uuid", "u.id", FILTER_UUID },
+    { "id", "u.id", FILTER_UUID },
+    { "username", "u.username", FILTER_STRING },
+    { "email", "u.email", FILTER_STRING },
+    { "full_name", "u.full_name", FILTER_STRING },
+    { "domain_name", "u.domain", FILTER_STRING },
+    { "role", "u.role", FILTER_LOWER },
+    { "status", "u.status", FILTER_LOWER },
+    { "is_active", "CASE WHEN u.status = 'active' THEN 1 ELSE 0 END", FILTER_BOOL },
+    { "created_at", "u.created_at", FILTER_TIME },
+    { "modified_at", "u.modified_at", FILTER_TIME },
+};
+
+static const char *account_list_user_status(int status)
+{
+    return user_status_name((enum user_status)status);
+}
+
+static int account_list_read_user(struct store_tx *tx, struct row *row, void *ret,
+                                  struct aq_error *err)
+{
+    struct user_row *u = ret;
+
+    user_read_row(row, &u->user);
+    u->created_usec = sql_get_int(row->q);
+    return user_read_projects(tx, row->arena, &u->user, err);
+}
+
+static const struct list_table user_table = {
+    .what = "users",
+    .columns = USER_COLUMNS ", u.created_at",
+    .from = "present_users u",
+    .order = "u.email",
+    .tie = "u.id",
+    .fields = user_fields,
+    .field_count = AQ_COUNT(user_fields),
+    .status = "u.status",
+    .status_name = account_list_user_status,
+    .status_count = USER_BEFORE_VERIFICATION + 1,
+    .domain = "u.domain",
+    .user = "u.id",
+    .name = "u.email",
+    .id = "u.id",
+    .is_active = "CASE WHEN u.status = 'active' THEN 1 ELSE 0 END",
+    .row_size = sizeof(struct user_row),
+    .read = account_list_read_user,
+};
+
+int store_list_users(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                     struct aq_error *err)
+{
+    char project[UUID_TEXT_MAX];
+    const struct list_extra members = {
+        .where = "u.id IN (SELECT m.user_id FROM memberships m WHERE m.project_id = ?)",
+        .params = { project },
+        .param_count = 1
+    };
+
+    if (q->project_id)
+        (void)uuid_format(q->project_id, project);
+    return list_run(tx, &user_table, q, q->project_id ? &members : NULL, ret, err);
+}
+
+/* ---- keypairs ---- */
+
+static const struct filter_field keypair_fields[] = {
+    { "access_key", "k.access_key", FILTER_STRING },
+    { "user_id", "u.email", FILTER_STRING }, /* an e-mail in the protocol */
+    { "user", "k.user_id", FILTER_UUID },
+    { "email", "u.email", FILTER_STRING },
+    { "full_name", "u.full_name", FILTER_STRING },
+    { "is_active", "k.is_active", FILTER_BOOL },
+    { "is_admin", "k.is_admin", FILTER_BOOL },
+    { "resource_policy", "k.policy", FILTER_STRING },
+    { "rate_limit", "k.rate_limit", FILTER_INT },
+    { "created_at", "k.created_at", FILTER_TIME },
+    { "modified_at", "k.modified_at", FILTER_TIME },
+    { "last_used", "k.used_at", FILTER_TIME },
+};
+
+static int account_list_read_keypair(struct store_tx *tx, struct row *row, void *ret,
+                                     struct aq_error *err)
+{
+    struct keypair_row *k = ret;
+
+    (void)tx;
+    (void)err;
+    keypair_read_row(row, &k->keypair);
+    k->user_email = row_text(row);
+    k->created_usec = sql_get_int(row->q);
+    k->used_usec = sql_get_int(row->q);
+    return 0;
+}
+
+static const struct list_table keypair_table = {
+    .what = "keypairs",
+    .columns = KEYPAIR_COLUMNS ", u.email, k.created_at, k.used_at",
+    .from = "keypairs k JOIN users u ON u.id = k.user_id",
+    .order = "k.access_key",
+    .tie = "k.access_key",
+    .fields = keypair_fields,
+    .field_count = AQ_COUNT(keypair_fields),
+    .domain = "u.domain",
+    .user = "k.user_id",
+    .access_key = "k.access_key",
+    .name = "u.email",
+    .is_active = "k.is_active",
+    .row_size = sizeof(struct keypair_row),
+    .read = account_list_read_keypair,
+};
+
+int store_list_keypairs(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err)
+{
+    return list_run(tx, &keypair_table, q, NULL, ret, err);
+}
+
+/* ---- domains, projects ---- */
+
+static const struct filter_field domain_fields[] = {
+    { "name", "d.name", FILTER_STRING },
+    { "description", "d.description", FILTER_STRING },
+    { "is_active", "d.is_active", FILTER_BOOL },
+    { "created_at", "d.created_at", FILTER_TIME },
+};
+
+static int account_list_read_domain(struct store_tx *tx, struct row *row, void *ret,
+                                    struct aq_error *err)
+{
+    struct domain_row *d = ret;
+
+    (void)tx;
+    (void)err;
+    domain_read_row(row, &d->domain);
+    d->created_usec = sql_get_int(row->q);
+    return 0;
+}
+
+static const struct list_table domain_table = {
+    .what = "domains",
+    .columns = DOMAIN_COLUMNS ", d.created_at",
+    .from = "present_domains d",
+    .order = "d.name",
+    .tie = "d.name",
+    .fields = domain_fields,
+    .field_count = AQ_COUNT(domain_fields),
+    .domain = "d.name",
+    .name = "d.name",
+    .is_active = "d.is_active",
+    .row_size = sizeof(struct domain_row),
+    .read = account_list_read_domain,
+};
+
+int store_list_domains(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                       struct aq_error *err)
+{
+    return list_run(tx, &domain_table, q, NULL, ret, err);
+}
+
+static const struct filter_field project_fields[] = {
+    { "id", "p.id", FILTER_UUID },
+    { "name", "p.name", FILTER_STRING },
+    { "domain_name", "p.domain", FILTER_STRING },
+    { "description", "p.description", FILTER_STRING },
+    { "is_active", "p.is_active", FILTER_BOOL },
+    { "created_at", "p.created_at", FILTER_TIME },
+};
+
+static int account_list_read_project(struct store_tx *tx, struct row *row, void *ret,
+                                     struct aq_error *err)
+{
+    struct project_row *p = ret;
+
+    (void)tx;
+    (void)err;
+    project_read_row(row, &p->project);
+    p->created_usec = sql_get_int(row->q);
+    return 0;
+}
+
+static const struct list_table project_table = {
+    .what = "projects",
+    .columns = PROJECT_COLUMNS ", p.created_at",
+    .from = "present_projects p",
+    .order = "p.domain, p.name",
+    .tie = "p.id",
+    .fields = project_fields,
+    .field_count = AQ_COUNT(project_fields),
+    .domain = "p.domain",
+    .project = "p.id",
+    .name = "p.name",
+    .id = "p.id",
+    .is_active = "p.is_active",
+    .row_size = sizeof(struct project_row),
+    .read = account_list_read_project,
+};
+
+int store_list_projects(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err)
+{
+    char user[UUID_TEXT_MAX];
+    const struct list_extra member = {
+        .where = "p.id IN (SELECT m.project_id FROM memberships m WHERE m.user_id = ?)",
+        .params = { user },
+        .param_count = 1
+    };
+
+    if (q->user_id)
+        (void)uuid_format(q->user_id, user);
+    return list_run(tx, &project_table, q, q->user_id ? &member : NULL, ret, err);
+}
+
+/* ---- policies, resource groups ---- */
+
+static const struct filter_field policy_fields[] = {
+    { "name", "p.name", FILTER_STRING },
+    { "is_active", "p.is_active", FILTER_BOOL },
+    { "max_concurrent_sessions", "p.max_concurrent_sessions", FILTER_INT },
+    { "max_containers_per_session", "p.max_containers_per_session", FILTER_INT },
+    { "idle_timeout", "p.idle_timeout_sec", FILTER_INT },
+    { "created_at", "p.created_at", FILTER_TIME },
+};
+
+static int account_list_read_policy(struct store_tx *tx, struct row *row, void *ret,
+                                    struct aq_error *err)
+{
+    struct policy_row *p = ret;
+
+    (void)tx;
+    (void)err;
+    policy_read_row(row, &p->policy);
+    p->created_usec = sql_get_int(row->q);
+    return 0;
+}
+
+static const struct list_table policy_table = {
+    .what = "keypair policies",
+    .columns = POLICY_COLUMNS ", p.created_at",
+    .from = "keypair_policies p",
+    .order = "p.name",
+    .tie = "p.name",
+    .fields = policy_fields,
+    .field_count = AQ_COUNT(policy_fields),
+    .name = "p.name",
+    .is_active = "p.is_active",
+    .row_size = sizeof(struct policy_row),
+    .read = account_list_read_policy,
+};
+
+int store_list_policies(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err)
+{
+    return list_run(tx, &policy_table, q, NULL, ret, err);
+}
+
+static const struct filter_field resource_group_fields[] = {
+    { "name", "g.name", FILTER_STRING },
+    { "description", "g.description", FILTER_STRING },
+    { "is_active", "g.is_active", FILTER_BOOL },
+    { "scheduler", "g.scheduler", FILTER_STRING },
+    { "created_at", "g.created_at", FILTER_TIME },
+};
+
+static int account_list_read_resource_group(struct store_tx *tx, struct row *row, void *ret,
+                                            struct aq_error *err)
+{
+    struct resource_group_row *g = ret;
+
+    (void)tx;
+    (void)err;
+    resource_group_read_row(row, &g->resource_group);
+    g->created_usec = sql_get_int(row->q);
+    return 0;
+}
+
+static const struct list_table resource_group_table = {
+    .what = "resource groups",
+    .columns = RESOURCE_GROUP_COLUMNS ", g.created_at",
+    .from = "resource_groups g",
+    .order = "g.name",
+    .tie = "g.name",
+    .fields = resource_group_fields,
+    .field_count = AQ_COUNT(resource_group_fields),
+    .resource_group = "g.name",
+    .name = "g.name",
+    .is_active = "g.is_active",
+    .row_size = sizeof(struct resource_group_row),
+    .read = account_list_read_resource_group,
+};
+
+int store_list_resource_groups(struct store_tx *tx, const struct store_query *q,
+                               struct store_page **ret, struct aq_error *err)
+{
+    return list_run(tx, &resource_group_table, q, NULL, ret, err);
+}
+
+int store_list_allowed_resource_groups(struct store_tx *tx, const char *domain,
+                                       const struct uuid *project_id, const char *access_key,
+                                       struct store_page **ret, struct aq_error *err)
+{
+    char project[UUID_TEXT_MAX] = "";
+    const struct store_query active = { .is_active = 1 };
+    const struct list_extra allowed = {
+        .where = "g.name IN (SELECT x.resource_group FROM resource_group_access x WHERE"
+                 " (x.kind = 'domain' AND x.whom = ?) OR (x.kind = 'project' AND x.whom = ?)"
+                 " OR (x.kind = 'keypair' AND x.whom = ?))",
+        .params = { domain ? domain : "", project, access_key ? access_key : "" },
+        .param_count = 3
+    };
+
+    if (project_id)
+        (void)uuid_format(project_id, project);
+    return list_run(tx, &resource_group_table, &active, &allowed, ret, err);
+}

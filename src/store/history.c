@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* history.c - every status change, for good */
+#include <errno.h>
+
+#include "store/query.h"
+#include "store/transaction.h"
+
+int history_add(struct store_tx *tx, int64_t session_seq, int rank, uint32_t version,
+                int64_t at_usec, const char *status, const char *reason, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "INSERT INTO session_history (session_seq, rank, version, at,"
+                        " status, reason) VALUES (?,?,?,?,?,?)",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, session_seq);
+    sql_put_int(q, rank);
+    sql_put_int(q, version);
+    sql_put_int(q, at_usec);
+    sql_put_text(q, status);
+    sql_put_text(q, reason);
+    return sql_run(q, err);
+}
+
+/* A history begins with the creation, which is in the session's own row. */
+#define HISTORY_OF_ID                                                            \
+    "(SELECT h.at, h.rank, h.version, h.status, h.reason FROM session_history h" \
+    "  JOIN sessions s ON s.seq = h.session_seq WHERE s.id = ?"                  \
+    " UNION SELECT created_at, -1, 1, 'PENDING', NULL FROM sessions WHERE id = ?)"
+
+static int history_count(struct store_tx *tx, const char *id, int64_t *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare(tx->db, "SELECT COUNT(*) FROM " HISTORY_OF_ID, &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, id);
+    sql_put_text(q, id);
+    r = sql_step(q, err);
+    if (r < 0)
+        return r;
+    *ret = sql_get_int(q);
+    return 0;
+}
+
+int store_list_history(struct store_tx *tx, const struct uuid *session_id, struct store_page **ret,
+                       struct aq_error *err)
+{
+    AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    char id[UUID_TEXT_MAX];
+    struct row row = { 0 };
+    int r;
+
+    if (!page)
+        return aq_fail_oom(err);
+    r = history_count(tx, uuid_format(session_id, id), &page->total, err);
+    if (r == 0)
+        r = sql_prepare(tx->db,
+                        "SELECT at, rank, version, status, reason FROM " HISTORY_OF_ID
+                        " ORDER BY at, version, rank",
+                        &q, err);
+    if (r < 0)
+        return r;
+    page->history = arena_array(&page->arena, (size_t)page->total, sizeof(*page->history));
+    if (!page->history && page->total)
+        return aq_fail_oom(err);
+    row = (struct row){ .q = q, .arena = &page->arena };
+    sql_put_text(q, id);
+    sql_put_text(q, id);
+    while ((r = sql_step(q, err)) > 0 && (int64_t)page->count < page->total) {
+        struct history_row *h = &page->history[page->count++];
+        int64_t rank;
+
+        h->at_usec = sql_get_int(q);
+        rank = sql_get_int(q);
+        h->is_kernel = rank >= 0;
+        h->kernel_rank = rank >= 0 ? (uint32_t)rank : 0;
+        h->version = (uint32_t)sql_get_int(q);
+        h->status = row_text(&row);
+        h->reason = row_text(&row);
+    }
+    if (r == 0)
+        r = row_check(&row, "session_history", err);
+    if (r == 0)
+        *ret = AQ_TAKE(page);
+    return r;
+}

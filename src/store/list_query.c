@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the store: one way to make all list queries. */
+#include "store/list_query.h"
+
+#include <errno.h>
+#include <string.h>
+
+void store_page_free(struct store_page *page)
+{
+    if (!page)
+        return;
+    arena_done(&page->arena);
+    free(page);
+}
+
+/* ---- the condition ---- */
+
+/* A WHERE under construction, with the values of its '?' in order. */
+struct where {
+    struct strbuf sql;
+    struct filter_values values;
+    struct arena arena;
+    bool too_many;
+};
+
+static struct where *list_where_new(void)
+{
+    struct where *w = calloc(1, sizeof(*w));
+
+    if (w)
+        strbuf_init(&w->sql);
+    return w;
+}
+
+static void list_where_free(struct where *w)
+{
+    strbuf_done(&w->sql);
+    arena_done(&w->arena);
+    free(w);
+}
+AQ_DEFINE_CLEANUP(struct where, list_where_free)
+
+static void list_put_value(struct where *w, struct filter_value value)
+{
+    if (w->values.count == FILTER_VALUES_MAX)
+        w->too_many = true;
+    else
+        w->values.items[w->values.count++] = value;
+}
+
+static void list_add_and(struct where *w)
+{
+    strbuf_adds(&w->sql, w->sql.len ? " AND " : " WHERE ");
+}
+
+static void list_add_equal(struct where *w, const char *column, const char *text)
+{
+    if (!column || !text)
+        return;
+    list_add_and(w);
+    strbuf_addf(&w->sql, "%s = ?", column);
+    list_put_value(w, (struct filter_value){ .text = text });
+}
+
+static int list_add_uuid(struct where *w, const char *column, const struct uuid *id,
+                         struct aq_error *err)
+{
+    char *text;
+
+    if (!column || !id)
+        return 0;
+    if (!(text = arena_alloc(&w->arena, UUID_TEXT_MAX)))
+        return aq_fail_oom(err);
+    list_add_equal(w, column, uuid_format(id, text));
+    return 0;
+}
+
+static void list_add_statuses(struct where *w, const struct list_table *table, uint32_t statuses)
+{
+    const char *comma = "";
+
+    if (!table->status || !statuses)
+        return;
+    list_add_and(w);
+    strbuf_addf(&w->sql, "%s IN (", table->status);
+    for (int i = 0; i < table->status_count; i++)
+        if (statuses & (1u << i)) {
+            strbuf_addf(&w->sql, "%s'%s'", comma, table->status_name(i));
+            comma = ",";
+        }
+    strbuf_adds(&w->sql, comma[0] ? ")" : "'')");
+}
+
+/* Ids are ours, not untrusted text: written as literals. */
+static void list_add_ids(struct where *w, const struct list_table *table,
+                         const struct store_query *q)
+{
+    char text[UUID_TEXT_MAX];
+
+    if (!table->id || !q->id_count)
+        return;
+    list_add_and(w);
+    strbuf_addf(&w->sql, "%s IN (", table->id);
+    for (size_t i = 0; i < q->id_count; i++)
+        strbuf_addf(&w->sql, "%s'%s'", i ? "," : "", uuid_format(&q->ids[i], text));
+    strbuf_addc(&w->sql, ')');
+}
+
+static int list_add_scope(struct where *w, const struct list_table *table,
+                          const struct store_query *q, struct aq_error *err)
+{
+    int r;
+
+    list_add_statuses(w, table, q->statuses);
+    list_add_equal(w, table->domain, q->domain);
+    list_add_equal(w, table->access_key, q->access_key);
+    list_add_equal(w, table->resource_group, q->resource_group);
+    list_add_equal(w, table->name, q->name);
+    list_add_ids(w, table, q);
+    if (table->is_active && q->is_active) {
+        list_add_and(w);
+        strbuf_addf(&w->sql, "%s = %d", table->is_active, q->is_active > 0);
+    }
+    r = list_add_uuid(w, table->project, q->project_id, err);
+    return r < 0 ? r : list_add_uuid(w, table->user, q->user_id, err);
+}
+
+static int list_build_where(struct where *w, const struct list_table *table,
+                            const struct store_query *q, const struct list_extra *extra,
+                            struct aq_error *err)
+{
+    int r = list_add_scope(w, table, q, err);
+
+    if (r < 0)
+        return r;
+    if (extra && extra->where) {
+        list_add_and(w);
+        strbuf_adds(&w->sql, extra->where);
+        for (size_t i = 0; i < extra->param_count; i++)
+            list_put_value(w, (struct filter_value){ .text = extra->params[i] });
+    }
+    if (q->filter && q->filter[0]) {
+        list_add_and(w);
+        r = filter_compile(q->filter, table->fields, table->field_count, &w->arena, &w->sql,
+                           &w->values, err);
+    }
+    if (r == 0 && w->too_many)
+        r = aq_fail_field(err, EINVAL, "filter", "too many values");
+    return r;
+}
+
+static void list_put_values(struct sql_stmt *q, const struct where *w)
+{
+    for (size_t i = 0; i < w->values.count; i++) {
+        const struct filter_value *value = &w->values.items[i];
+
+        if (value->text)
+            sql_put_text(q, value->text);
+        else
+            sql_put_int(q, value->number);
+    }
+}
+
+/* ---- the queries ---- */
+
+static int list_count_rows(struct store_tx *tx, const struct list_table *table,
+                           const struct where *w, int64_t *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r;
+
+    strbuf_addf(&sql, "SELECT COUNT(*) FROM %s%s", table->from, w->sql.data);
+    if (!strbuf_ok(&sql) || !strbuf_ok(&w->sql))
+        return aq_fail_oom(err);
+    r = sql_prepare_once(tx->db, sql.data, &q, err);
+    if (r < 0)
+        return r;
+    list_put_values(q, w);
+    r = sql_step(q, err);
+    if (r < 0)
+        return r;
+    *ret = sql_get_int(q);
+    return 0;
+}
+
+static int list_build_select(struct strbuf *sql, const struct list_table *table,
+                             const struct store_query *q, const struct list_extra *extra,
+                             const struct where *w, struct aq_error *err)
+{
+    int r;
+
+    strbuf_addf(sql, "SELECT %s FROM %s%s ORDER BY ", table->columns, table->from, w->sql.data);
+    if (q->order && q->order[0]) {
+        r = order_compile(q->order, table->fields, table->field_count, sql, err);
+        if (r < 0)
+            return r;
+        strbuf_addf(sql, ", %s", table->tie);
+    } else {
+        strbuf_adds(sql, extra && extra->order ? extra->order : table->order);
+    }
+    strbuf_adds(sql, " LIMIT ? OFFSET ?");
+    return strbuf_ok(sql) ? 0 : aq_fail_oom(err);
+}
+
+static int list_read_rows(struct store_tx *tx, const struct list_table *table, struct sql_stmt *q,
+                          size_t room, struct store_page *page, struct aq_error *err)
+{
+    struct row row = { .q = q, .arena = &page->arena };
+    int r;
+
+    page->rows = arena_array(&page->arena, AQ_MAX(room, 1), table->row_size);
+    if (!page->rows)
+        return aq_fail_oom(err);
+    while ((r = sql_step(q, err)) > 0 && page->count < room) {
+        r = table->read(tx, &row, (char *)page->rows + page->count * table->row_size, err);
+        if (r < 0)
+            return r;
+        page->count++;
+    }
+    return r < 0 ? r : row_check(&row, table->what, err);
+}
+
+static int list_check_query(const struct store_query *q, struct aq_error *err)
+{
+    if (q->limit < 0)
+        return aq_fail_field(err, EINVAL, "limit", "limit must not be negative");
+    if (q->offset < 0)
+        return aq_fail_field(err, EINVAL, "offset", "offset must not be negative");
+    if (q->id_count > STORE_IDS_MAX)
+        return aq_fail(err, EINVAL, "more than %d ids", STORE_IDS_MAX);
+    return 0;
+}
+
+int list_run(struct store_tx *tx, const struct list_table *table, const struct store_query *query,
+             const struct list_extra *extra, struct store_page **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
+    AQ_CLEANUP(list_where_freep) struct where *w = list_where_new();
+    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int64_t room;
+    int r;
+
+    if (!page || !w)
+        return aq_fail_oom(err);
+    if ((r = list_check_query(query, err)) < 0
+        || (r = list_build_where(w, table, query, extra, err)) < 0
+        || (r = list_build_select(&sql, table, query, extra, w, err)) < 0
+        || (r = list_count_rows(tx, table, w, &page->total, err)) < 0
+        || (r = sql_prepare_once(tx->db, sql.data, &q, err)) < 0)
+        return r;
+    room = AQ_MAX(page->total - query->offset, 0);
+    if (query->limit)
+        room = AQ_MIN(room, query->limit);
+    list_put_values(q, w);
+    sql_put_int(q, room);
+    sql_put_int(q, query->offset);
+    r = list_read_rows(tx, table, q, (size_t)room, page, err);
+    if (r == 0)
+        *ret = AQ_TAKE(page);
+    return r;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* list_query.h - inside the store: one way to make all list queries */
+#ifndef AQ_STORE_LIST_QUERY_H
+#define AQ_STORE_LIST_QUERY_H
+
+#include "store/filter.h"
+#include "store/query.h"
+#include "store/transaction.h"
+
+/* What a table can be listed by. A NULL column is one that it does not have. */
+struct list_table {
+    const char *what;
+    const char *columns, *from;
+    const char *order; /* by default; ends in a unique column */
+    const char *tie;   /* that column */
+    const struct filter_field *fields;
+    size_t field_count;
+
+    const char *status;
+    const char *(*status_name)(int status);
+    int status_count;
+    const char *domain, *project, *user, *access_key, *resource_group, *name, *id, *is_active;
+
+    size_t row_size;
+    int (*read)(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err);
+};
+
+/* 'extra' is a further condition with one parameter for each of its '?', or
+ * NULL; 'order' overrides the table's.
+ */
+struct list_extra {
+    const char *where, *order;
+    const char *params[4];
+    size_t param_count;
+};
+
+int list_run(struct store_tx *tx, const struct list_table *table, const struct store_query *q,
+             const struct list_extra *extra, struct store_page **ret, struct aq_error *err);
+
+#endif

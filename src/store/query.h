@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* query.h - typed queries, for functions given to store_read() (or store_write())
+ *
+ * Lists, history and whatever is dead are read here and not from memory. A
+ * page owns everything its rows point to, in one arena: rows are read-only,
+ * session_done() and the like must not be called on them. Order is always
+ * total: every ORDER BY ends in a unique column.
+ */
+#ifndef AQ_STORE_QUERY_H
+#define AQ_STORE_QUERY_H
+
+#include "base/arena.h"
+#include "model/agent.h"
+#include "model/accounts.h"
+#include "model/event.h"
+#include "model/session.h"
+#include "store/password.h"
+#include "store/store.h"
+
+/* A row of the ledger and whose it is; texts are borrowed. */
+struct store_usage {
+    const char *resource_group, *domain; /* NULL = none */
+    struct uuid project, user;
+    const char *slot; /* interned */
+    int64_t amount;
+    int64_t from_usec, until_usec; /* until 0 = it is still held */
+};
+/* Returns 0, or -errno to stop. */
+typedef int (*store_usage_fn)(void *data, const struct store_usage *row);
+
+/* What sessions held that were alive at 'since_usec' or later, in no order. */
+int store_read_usage(struct store_tx *tx, int64_t since_usec, store_usage_fn visit, void *data,
+                     struct aq_error *err);
+
+/* What to list. Zero-initialise; every member that is set narrows the result,
+ * members that a table has no column for are ignored.
+ */
+struct store_query {
+    uint32_t statuses; /* bits 1u << SESSION_x, AGENT_x, USER_x; 0 = any */
+    const char *domain;
+    const struct uuid *project_id;
+    const struct uuid *user_id;
+    const char *access_key; /* of the owner */
+    const char *resource_group;
+    const char *name;           /* exact name, e-mail of a user, id of an agent */
+    const struct uuid *ids;     /* sessions, users, groups: these; kernels: of these sessions */
+    size_t id_count;            /* 0 = any; at most STORE_IDS_MAX */
+    int is_active;              /* 0 = any, 1 = active, -1 = inactive */
+    const char *filter, *order; /* mini language, filter.h; NULL = all, default order */
+    int64_t limit, offset;      /* limit 0 = no limit */
+    bool with_kernels;          /* sessions: fill their kernels (one further query) */
+};
+#define STORE_IDS_MAX 1000
+
+struct kernel_row {
+    struct kernel kernel; /* .session is NULL */
+    struct uuid session_id;
+    const char *reason;      /* NULL = none */
+    int64_t terminated_usec; /* 0 = not yet */
+    const char *last_stat;   /* JSON of what it used; NULL = not known, or not yet */
+};
+
+struct session_row {
+    struct session session; /* .kernels is NULL: see below */
+    const char *user_email, *project_name, *cluster_mode;
+    int64_t terminated_usec;    /* 0 = not yet */
+    int64_t dismissed_usec;     /* in ERROR: removed, or seen by its owner; 0 = not yet */
+    int64_t scheduled_usec;     /* last time; 0 = never, or kernels were not asked for */
+    struct kernel_row *kernels; /* by rank; NULL unless asked for */
+    size_t kernel_count;        /* always set */
+};
+
+struct agent_row {
+    struct agent agent;
+    struct slots occupied; /* sum of live ledger rows */
+};
+
+struct user_row {
+    struct user user;
+    int64_t created_usec;
+};
+
+struct keypair_row {
+    struct keypair keypair; /* secret_key is empty: nobody lists secrets */
+    const char *user_email;
+    int64_t created_usec;
+    int64_t used_usec; /* last time, a minute late at most; 0 = never */
+};
+
+/* The four below begin with what is in memory, too. */
+struct domain_row {
+    struct domain domain;
+    int64_t created_usec;
+};
+
+struct project_row {
+    struct project project;
+    int64_t created_usec;
+};
+
+struct policy_row {
+    struct keypair_policy policy;
+    int64_t created_usec;
+};
+
+struct resource_group_row {
+    struct resource_group resource_group;
+    int64_t created_usec;
+};
+
+struct history_row {
+    int64_t at_usec;
+    bool is_kernel; /* else the session itself */
+    uint32_t kernel_rank;
+    uint32_t version;   /* after the change */
+    const char *status; /* name of session_status or kernel_status */
+    const char *reason; /* NULL = none */
+};
+
+/* Attempts of the scheduler in a row that had the same answer. */
+struct attempt_row {
+    const char *kind;
+    int64_t first_usec, last_usec, count;
+    const char *detail; /* JSON; NULL = none */
+};
+
+struct store_page {
+    struct arena arena;
+    size_t count;
+    int64_t total; /* rows without limit and offset */
+    union {
+        void *rows;
+        struct session_row *sessions;
+        struct kernel_row *kernels;
+        struct agent_row *agents;
+        struct user_row *users;
+        struct keypair_row *keypairs;
+        struct domain_row *domains;
+        struct project_row *projects;
+        struct policy_row *policies;
+        struct resource_group_row *resource_groups;
+        struct history_row *history;
+        struct attempt_row *attempts;
+    };
+};
+
+void store_page_free(struct store_page *page);
+AQ_DEFINE_CLEANUP(struct store_page, store_page_free)
+
+/* Each gives a page, empty if nothing matches. A filter or order that cannot
+ * be read is -EINVAL with field "filter" or "order" and the text
+ * "Query filter parsing error: ...".
+ *
+ * Sessions: default order most recently changed first. What clients list by
+ * default, states that live and ERROR of those that have ended, is without
+ * those in ERROR that were dismissed or ended more than a day ago.
+ */
+int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err);
+/* Kernels of the sessions in q->ids (or of all), by session and rank. */
+int store_list_kernels(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                       struct aq_error *err);
+int store_list_agents(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                      struct aq_error *err);
+int store_list_users(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                     struct aq_error *err);
+int store_list_keypairs(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err);
+int store_list_domains(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                       struct aq_error *err);
+int store_list_projects(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err);
+int store_list_policies(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err);
+int store_list_resource_groups(struct store_tx *tx, const struct store_query *q,
+                               struct store_page **ret, struct aq_error *err);
+
+/* Sessions that 'text' may mean, among those q selects (filter, order, limit
+ * unused): the first of these that has any: id, name, prefix of an id, of a
+ * name, of a kernel's id. A prefix of an id has at least
+ * SESSION_ID_PREFIX_MIN characters. At most 11 rows, so that "more than 10"
+ * shows.
+ */
+int store_find_sessions(struct store_tx *tx, const struct store_query *q, const char *text,
+                        struct store_page **ret, struct aq_error *err);
+
+/* What the scheduler made of a session, oldest first. */
+int store_list_attempts(struct store_tx *tx, const struct uuid *session_id, struct store_page **ret,
+                        struct aq_error *err);
+/* Status changes of a session and its kernels, oldest first. */
+int store_list_history(struct store_tx *tx, const struct uuid *session_id, struct store_page **ret,
+                       struct aq_error *err);
+
+/* The active user with this e-mail, for a login: always 0 when the database
+ * answers; ret_hash is "" if there is none (give it to password_verify() all
+ * the same, so that both answers take as long).
+ */
+int store_find_login(struct store_tx *tx, const char *domain, const char *email,
+                     struct uuid *ret_user_id, char ret_hash[PASSWORD_HASH_MAX],
+                     struct aq_error *err);
+
+/* What a purge takes along, and what of the past keeps its name. */
+struct purge_plan {
+    int64_t keypairs, memberships, projects;
+    int64_t grants;         /* leaves to use a resource group */
+    int64_t ended_sessions; /* they stay */
+};
+int store_plan_purge(struct store_tx *tx, const struct event_purge *purge, struct purge_plan *ret,
+                     struct aq_error *err);
+
+/* Resource groups that a domain, project or keypair may use: the union of
+ * what each of the given (NULL = skip) was allowed; active ones, by name.
+ */
+int store_list_allowed_resource_groups(struct store_tx *tx, const char *domain,
+                                       const struct uuid *project_id, const char *access_key,
+                                       struct store_page **ret, struct aq_error *err);
+
+#endif

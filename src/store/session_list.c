@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_list.c - lists of sessions and kernels, dead ones included */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/list_query.h"
+
+/* An error that nobody has looked at is listed by default for so long. */
+#define ERROR_LISTED_USEC (24 * 3600 * USEC_PER_SEC)
+
+/* ---- kernels ---- */
+
+static const struct filter_field kernel_fields[] = {
+    { "id", "k.id", FILTER_UUID },
+    { "session_id", "s.id", FILTER_UUID },
+    { "session_name", "s.name", FILTER_STRING },
+    { "status", "k.status", FILTER_UPPER },
+    { "status_info", "k.reason", FILTER_STRING },
+    { "cluster_role", "k.role", FILTER_STRING },
+    { "cluster_idx", "k.role_index", FILTER_INT },
+    { "agent", "k.agent_id", FILTER_STRING },
+    { "agent_id", "k.agent_id", FILTER_STRING },
+    { "created_at", "s.created_at", FILTER_TIME },
+    { "status_changed", "k.status_changed_at", FILTER_TIME },
+    { "terminated_at", "k.terminated_at", FILTER_TIME },
+};
+
+static const char *session_list_kernel_status(int status)
+{
+    return kernel_status_name((enum kernel_status)status);
+}
+
+static int session_list_read_kernel(struct store_tx *tx, struct row *row, void *ret,
+                                    struct aq_error *err)
+{
+    struct kernel_row *k = ret;
+
+    (void)tx;
+    (void)err;
+    kernel_read_row(row, &k->kernel);
+    k->session_id = sql_get_uuid(row->q);
+    k->reason = row_text(row);
+    k->terminated_usec = sql_get_int(row->q);
+    k->last_stat = row_text(row);
+    return 0;
+}
+
+static const struct list_table kernel_table = {
+    .what = "kernels",
+    .columns = KERNEL_COLUMNS ", s.id, k.reason, k.terminated_at, k.last_stat",
+    .from = "kernels k JOIN sessions s ON s.seq = k.session_seq",
+    .order = "k.session_seq, k.rank",
+    .tie = "k.session_seq, k.rank",
+    .fields = kernel_fields,
+    .field_count = AQ_COUNT(kernel_fields),
+    .status = "k.status",
+    .status_name = session_list_kernel_status,
+    .status_count = KERNEL_STATUS_COUNT,
+    .domain = "s.domain",
+    .project = "s.project_id",
+    .user = "s.user_id",
+    .access_key = "s.access_key",
+    .resource_group = "s.resource_group",
+    .id = "s.id",
+    .row_size = sizeof(struct kernel_row),
+    .read = session_list_read_kernel,
+};
+
+int store_list_kernels(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                       struct aq_error *err)
+{
+    return list_run(tx, &kernel_table, q, NULL, ret, err);
+}
+
+/* ---- sessions ---- */
+
+static const struct filter_field session_fields[] = {
+    { "id", "s.id", FILTER_UUID },
+    { "session_id", "s.id", FILTER_UUID },
+    { "name", "s.name", FILTER_STRING },
+    { "session_name", "s.name", FILTER_STRING },
+    { "type", "s.type", FILTER_LOWER },
+    { "session_type", "s.type", FILTER_LOWER },
+    { "status", "s.status", FILTER_UPPER },
+    { "status_info", "s.reason", FILTER_STRING },
+    { "result", "s.result", FILTER_UPPER },
+    { "priority", "s.priority", FILTER_INT },
+    { "image", "s.image", FILTER_STRING },
+    { "tag", "s.tag", FILTER_STRING },
+    { "cluster_mode", "s.cluster_mode", FILTER_STRING },
+    { "cluster_size", "s.kernel_count", FILTER_INT },
+    { "domain_name", "s.domain", FILTER_STRING },
+    { "group_id", "s.project_id", FILTER_UUID },
+    { "group_name", "COALESCE(p.purged_name, p.name)", FILTER_STRING },
+    { "user_id", "s.user_id", FILTER_UUID },
+    { "user_email", "COALESCE(u.purged_email, u.email)", FILTER_STRING },
+    { "full_name", "u.full_name", FILTER_STRING },
+    { "access_key", "s.access_key", FILTER_STRING },
+    { "scaling_group", "s.resource_group", FILTER_STRING },
+    { "created_at", "s.created_at", FILTER_TIME },
+    { "starts_at", "s.starts_at", FILTER_TIME },
+    { "status_changed", "s.status_changed_at", FILTER_TIME },
+    { "terminated_at", "s.terminated_at", FILTER_TIME },
+};
+
+static const char *session_list_status(int status)
+{
+    return session_status_name((enum session_status)status);
+}
+
+static int session_list_read_row(struct store_tx *tx, struct row *row, void *ret,
+                                 struct aq_error *err)
+{
+    struct session_row *s = ret;
+
+    (void)tx;
+    (void)err;
+    session_read_row(row, &s->session, &s->kernel_count);
+    s->user_email = row_text(row);
+    s->project_name = row_text(row);
+    s->cluster_mode = cluster_mode_name(s->session.is_multi_node);
+    s->terminated_usec = sql_get_int(row->q);
+    s->dismissed_usec = sql_get_int(row->q);
+    return 0;
+}
+
+/* 'user_' is how a user is compared: by an expression where the index by user
+ * must not be taken, because another one gives far fewer rows.
+ */
+/* clang-format off */
+#define SESSION_TABLE(user_)                                                                       \
+    {                                                                                              \
+        .what = "sessions",                                                                        \
+        .columns = SESSION_COLUMNS ", COALESCE(u.purged_email, u.email),"                          \
+                                   " COALESCE(p.purged_name, p.name), s.terminated_at,"            \
+                                   " s.dismissed_at",                                              \
+        .from = "sessions s LEFT JOIN users u ON u.id = s.user_id"                                 \
+                " LEFT JOIN projects p ON p.id = s.project_id",                                    \
+        .order = "s.status_changed_at DESC, s.seq DESC", .tie = "s.seq",                           \
+        .fields = session_fields, .field_count = AQ_COUNT(session_fields), .status = "s.status",   \
+        .status_name = session_list_status, .status_count = SESSION_STATUS_COUNT,                  \
+        .domain = "s.domain", .project = "s.project_id", .user = (user_),                            \
+        .access_key = "s.access_key", .resource_group = "s.resource_group", .name = "s.name",      \
+        .id = "s.id", .row_size = sizeof(struct session_row), .read = session_list_read_row,                \
+    }
+/* clang-format on */
+
+static const struct list_table by_user = SESSION_TABLE("s.user_id");
+static const struct list_table by_other = SESSION_TABLE("COALESCE(s.user_id, '')");
+
+/* Those of the statuses that are never left again. */
+static uint32_t session_list_ended(uint32_t statuses)
+{
+    uint32_t ended = 0;
+
+    for (int i = 0; i < SESSION_STATUS_COUNT; i++)
+        if (session_is_terminal((enum session_status)i))
+            ended |= statuses & (1u << i);
+    return ended;
+}
+
+static bool session_list_all_live(uint32_t statuses)
+{
+    return statuses != 0 && session_list_ended(statuses) == 0;
+}
+
+/* What clients of Backend.AI ask for when their user named no states. */
+static bool session_list_is_default(uint32_t statuses)
+{
+    uint32_t ended = session_list_ended(statuses);
+
+    return ended == 1u << SESSION_ERROR && statuses != ended;
+}
+
+/* Give each session its kernels, which come by session and rank. */
+static int session_list_attach_kernels(struct store_tx *tx, struct store_page *page,
+                                       struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { .arena = &page->arena };
+    int r;
+
+    for (size_t i = 0; i < page->count; i++) {
+        struct session_row *s = &page->sessions[i];
+        size_t n = 0;
+
+        r = sql_prepare(tx->db,
+                        "SELECT " KERNEL_COLUMNS ", '', k.reason, k.terminated_at, k.last_stat"
+                        " FROM kernels k WHERE k.session_seq = ? ORDER BY k.rank",
+                        &q, err);
+        if (r < 0)
+            return r;
+        row.q = q;
+        s->kernels = arena_array(&page->arena, AQ_MAX(s->kernel_count, 1), sizeof(*s->kernels));
+        if (!s->kernels)
+            return aq_fail_oom(err);
+        sql_put_int(q, s->session.row);
+        while ((r = sql_step(q, err)) > 0 && n < s->kernel_count) {
+            (void)session_list_read_kernel(tx, &row, &s->kernels[n], err);
+            s->kernels[n++].session_id = s->session.id;
+        }
+        s->kernel_count = n;
+        sql_end(AQ_TAKE(q));
+        if (r < 0)
+            return r;
+    }
+    return row_check(&row, "kernels", err);
+}
+
+/* When each was given its place, the last time: its own rows of the history. */
+static int session_list_attach_times(struct store_tx *tx, struct store_page *page,
+                                     struct aq_error *err)
+{
+    for (size_t i = 0; i < page->count; i++) {
+        AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+        int r = sql_prepare(tx->db,
+                            "SELECT at FROM session_history WHERE session_seq = ?"
+                            " AND rank = -1 AND status = 'SCHEDULED'"
+                            " ORDER BY version DESC LIMIT 1",
+                            &q, err);
+
+        if (r < 0)
+            return r;
+        sql_put_int(q, page->sessions[i].session.row);
+        if ((r = sql_step(q, err)) < 0)
+            return r;
+        if (r > 0)
+            page->sessions[i].scheduled_usec = sql_get_int(q);
+    }
+    return 0;
+}
+
+static int session_list_run(struct store_tx *tx, const struct list_table *table,
+                            const struct store_query *q, const struct list_extra *extra,
+                            struct store_page **ret, struct aq_error *err)
+{
+    struct store_page *page;
+    int r = list_run(tx, table, q, extra, &page, err);
+
+    if (r == 0 && q->with_kernels
+        && ((r = session_list_attach_kernels(tx, page, err)) < 0
+            || (r = session_list_attach_times(tx, page, err)) < 0))
+        store_page_free(page);
+    if (r == 0)
+        *ret = page;
+    return r;
+}
+
+int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
+                        struct aq_error *err)
+{
+    /* The few that live are found by an index of theirs and then sorted; "+ 0"
+     * keeps the planner from walking the many that ended in that order.
+     */
+    static const struct list_extra live = { .where = "s.terminated_at IS NULL",
+                                            .order = "s.status_changed_at + 0 DESC, s.seq DESC" };
+    static const char own[] = "s.user_id = (SELECT k.user_id FROM keypairs k"
+                              " WHERE k.access_key = ?)";
+    AQ_CLEANUP(strbuf_donep) struct strbuf where = STRBUF_INIT;
+    struct list_extra extra = { .params = { q->access_key }, .param_count = q->access_key ? 1 : 0 };
+
+    if (session_list_all_live(q->statuses))
+        return session_list_run(tx, &by_other, q, &live, ret, err);
+    if (session_list_is_default(q->statuses))
+        strbuf_addf(&where,
+                    "(s.status <> 'ERROR' OR (s.dismissed_at IS NULL AND s.terminated_at > %lld))",
+                    (long long)(clock_realtime_usec() - ERROR_LISTED_USEC));
+    if (q->access_key)
+        strbuf_addf(&where, "%s%s", where.len ? " AND " : "", own);
+    if (!strbuf_ok(&where))
+        return aq_fail_oom(err);
+    extra.where = where.len ? where.data : NULL;
+    return session_list_run(tx, &by_user, q, &extra, ret, err);
+}
+
+/* ---- what a person typed ---- */
+
+#define FIND_MAX 11
+
+/* From 'text' up to what is greater than all that begin with it: names and ids
+ * are ASCII below 0x7f. Ids are lower case.
+ */
+static void session_list_set_range(const char *text, bool is_id, char *from, char *to)
+{
+    (void)snprintf(from, SESSION_NAME_MAX + 1, "%s", text);
+    for (char *at = from; is_id && *at; at++)
+        if (*at >= 'A' && *at <= 'F')
+            *at = (char)(*at | 0x20);
+    (void)snprintf(to, SESSION_NAME_MAX + 2, "%s\x7f", from);
+}
+
+static bool session_list_is_id_prefix(const char *text)
+{
+    size_t len = strlen(text);
+
+    return len >= SESSION_ID_PREFIX_MIN && strspn(text, "0123456789abcdefABCDEF-") == len;
+}
+
+int store_find_sessions(struct store_tx *tx, const struct store_query *q, const char *text,
+                        struct store_page **ret, struct aq_error *err)
+{
+    static const struct {
+        const char *where;
+        bool is_id, is_exact;
+    } ways[] = {
+        { "s.id = ?", true, true },
+        { "s.name = ?", false, true },
+        { "s.id >= ? AND s.id < ?", true, false },
+        { "s.name >= ? AND s.name < ?", false, false },
+        { "s.seq IN (SELECT k.session_seq FROM kernels k WHERE k.id >= ? AND k.id < ?)", true,
+          false },
+    };
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    char from[SESSION_NAME_MAX + 1], to[SESSION_NAME_MAX + 2];
+    struct list_extra extra = { .params = { from, to }, .order = "s.seq + 0" };
+    struct store_query narrowed = *q;
+
+    narrowed.filter = narrowed.order = narrowed.name = NULL;
+    narrowed.limit = FIND_MAX;
+    narrowed.offset = 0;
+    if (strlen(text) > SESSION_NAME_MAX)
+        text = ""; /* nothing is called so */
+    for (size_t i = 0; i < AQ_COUNT(ways); i++) {
+        int r;
+
+        if (!ways[i].is_exact && (!text[0] || (ways[i].is_id && !session_list_is_id_prefix(text))))
+            continue;
+        session_list_set_range(text, ways[i].is_id, from, to);
+        extra.where = ways[i].where;
+        extra.param_count = ways[i].is_exact ? 1 : 2;
+        store_page_free(AQ_TAKE(page));
+        r = session_list_run(tx, &by_other, &narrowed, &extra, &page, err);
+        if (r < 0)
+            return r;
+        if (page->count)
+            break;
+    }
+    *ret = AQ_TAKE(page);
+    return 0;
+}

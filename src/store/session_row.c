@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_row.c - sessions and kernels from their columns */
+#include "store/transaction.h"
+
+void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count)
+{
+    struct sql_stmt *q = row->q;
+
+    *ret = (struct session){ 0 };
+    ret->row = sql_get_int(q);
+    ret->id = sql_get_uuid(q);
+    row_bounded(row, ret->name, sizeof(ret->name));
+    ROW_PARSE(row, session_type_parse, &ret->type);
+    ROW_PARSE(row, session_status_parse, &ret->status);
+    ret->version = (uint32_t)sql_get_int(q);
+    ROW_PARSE(row, session_result_parse, &ret->result);
+    ret->priority = (int)sql_get_int(q);
+    ret->user_id = sql_get_uuid(q);
+    ret->project_id = sql_get_uuid(q);
+    row_bounded(row, ret->access_key, sizeof(ret->access_key));
+    ret->domain = row_text(row);
+    ret->resource_group = row_text(row);
+    *ret_kernel_count = (size_t)sql_get_int(q);
+    ret->spec = row_text(row);
+    ret->reason = row_text(row);
+    ret->status_data = row_text(row);
+    ret->forced = sql_get_int(q) != 0;
+    ret->created_usec = sql_get_int(q);
+    ret->status_changed_usec = sql_get_int(q);
+    ret->starts_usec = sql_get_int(q);
+    ret->running_usec = sql_get_int(q);
+    ret->batch_timeout_usec = sql_get_int(q);
+    ret->image = row_text(row);
+    ret->tag = row_text(row);
+    ROW_PARSE(row, cluster_mode_parse, &ret->is_multi_node);
+    ROW_PARSE(row, retry_parse, &ret->retry);
+}
+
+void kernel_read_row(struct row *row, struct kernel *ret)
+{
+    struct sql_stmt *q = row->q;
+
+    *ret = (struct kernel){ 0 };
+    ret->id = sql_get_uuid(q);
+    ret->rank = (uint32_t)sql_get_int(q);
+    row_bounded(row, ret->role, sizeof(ret->role));
+    ret->index = (uint32_t)sql_get_int(q);
+    ROW_PARSE(row, kernel_status_parse, &ret->status);
+    ret->version = (uint32_t)sql_get_int(q);
+    ret->attempt = (uint32_t)sql_get_int(q);
+    ret->agent_id = row_text(row);
+    row_slots(row, &ret->requested);
+    ret->alloc = row_text(row);
+    ret->service_ports = row_text(row);
+    ret->has_exit = !sql_get_is_null(q);
+    ret->exit_code = (int)sql_get_int(q);
+    ret->status_changed_usec = sql_get_int(q);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_write.c - rows of sessions: written and changed */
+#include <errno.h>
+#include <string.h>
+
+#include "store/transaction.h"
+
+/* ---- creation ---- */
+
+static int session_insert_row(struct store_tx *tx, const struct session *s, struct aq_error *err)
+{
+    char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(
+        tx->db,
+        "INSERT INTO sessions (seq, id, name, type, status, version, result, priority, user_id,"
+        " project_id, access_key, domain, resource_group, kernel_count, image, tag,"
+        " cluster_mode, spec, reason, status_data, forced, created_at, status_changed_at,"
+        " starts_at, running_at, batch_timeout)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, s->row);
+    sql_put_uuid(q, &s->id, id);
+    sql_put_text(q, s->name);
+    sql_put_text(q, session_type_name(s->type));
+    sql_put_text(q, session_status_name(s->status));
+    sql_put_int(q, s->version);
+    sql_put_text(q, session_result_name(s->result));
+    sql_put_int(q, s->priority);
+    sql_put_uuid(q, &s->user_id, user);
+    sql_put_uuid(q, &s->project_id, project);
+    sql_put_text(q, s->access_key);
+    sql_put_text(q, s->domain);
+    sql_put_text(q, s->resource_group);
+    sql_put_int(q, (int64_t)s->kernel_count);
+    sql_put_text(q, s->image);
+    sql_put_text(q, s->tag);
+    sql_put_text(q, cluster_mode_name(s->is_multi_node));
+    sql_put_text(q, s->spec);
+    sql_put_text(q, s->reason);
+    sql_put_text(q, s->status_data);
+    sql_put_int(q, s->forced);
+    sql_put_int(q, s->created_usec);
+    sql_put_int(q, s->status_changed_usec);
+    sql_put_time(q, s->starts_usec);
+    sql_put_time(q, s->running_usec);
+    sql_put_int(q, s->batch_timeout_usec);
+    return sql_run(q, err);
+}
+
+static int session_insert_dependency(struct store_tx *tx, const struct session *s,
+                                     const struct uuid *id, struct aq_error *err)
+{
+    char text[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "INSERT INTO session_dependencies (session_seq, depends_on)"
+                        " VALUES (?, ?)",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, s->row);
+    sql_put_uuid(q, id, text);
+    return sql_run(q, err);
+}
+
+static int session_fail_name_taken(const char *name, struct aq_error *err)
+{
+    (void)aq_fail_field(err, EEXIST, "name",
+                        "a live session is already called '%s'; choose "
+                        "another name or end that one",
+                        name);
+    if (err)
+        err->kind = "session-already-exists";
+    return -EEXIST;
+}
+
+int session_insert(struct store_tx *tx, struct session *s, struct aq_error *err)
+{
+    int r;
+
+    if (s->row == 0)
+        s->row = (*tx->next_seq)++;
+    r = session_insert_row(tx, s, err);
+    if (r == -EEXIST && err && strstr(err->text, "name"))
+        return session_fail_name_taken(s->name, err);
+    for (size_t i = 0; r == 0 && i < s->dependency_count; i++)
+        r = session_insert_dependency(tx, s, &s->dependencies[i].id, err);
+    for (size_t i = 0; r == 0 && i < s->kernel_count; i++)
+        r = kernel_insert(tx, s->row, &s->kernels[i], err);
+    return r;
+}
+
+/* ---- change ---- */
+
+static int session_fail_stale(const struct uuid *id, const char *from, uint32_t version,
+                              struct aq_error *err)
+{
+    char text[UUID_TEXT_MAX];
+
+    return aq_fail_kind(err, ESTALE, "stale",
+                        "session %s is no longer %s (version %u); look at it "
+                        "again",
+                        uuid_format(id, text), from, (unsigned)version);
+}
+
+int session_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    const struct event_session_status *c = &e->session_status;
+    char id[UUID_TEXT_MAX], retry[RETRY_TEXT_MAX];
+    struct sql_stmt *q;
+    int64_t seq = 0;
+    int r;
+
+    if (!session_status_may_follow(c->from, c->to))
+        return aq_fail(err, EINVAL, "a session does not go from %s to %s",
+                       session_status_name(c->from), session_status_name(c->to));
+    /* The first reason to terminate wins. */
+    r = sql_prepare(
+        tx->db,
+        "UPDATE sessions SET status = ?, version = version + 1, status_changed_at = ?,"
+        " reason = CASE WHEN status = 'TERMINATING' AND reason IS NOT NULL THEN reason"
+        "  ELSE COALESCE(?, CASE WHEN ? THEN NULL ELSE reason END) END,"
+        " status_data = COALESCE(?, status_data), result = COALESCE(?, result),"
+        " retry = COALESCE(?, retry), running_at = COALESCE(?, running_at), terminated_at = ?"
+        " WHERE id = ? AND status = ? AND version = ? RETURNING seq",
+        &q, err);
+    if (r < 0)
+        return r;
+    sql_put_text(q, session_status_name(c->to));
+    sql_put_int(q, e->at_usec);
+    sql_put_text(q, c->reason);
+    sql_put_int(q, c->to == SESSION_RUNNING);
+    sql_put_text(q, c->status_data);
+    sql_put_text(q, c->result == RESULT_UNDEFINED ? NULL : session_result_name(c->result));
+    sql_put_text(q, c->has_retry ? retry_format(&c->retry, retry) : NULL);
+    sql_put_time(q, c->to == SESSION_RUNNING ? e->at_usec : 0);
+    sql_put_time(q, session_is_terminal(c->to) ? e->at_usec : 0);
+    sql_put_uuid(q, &c->id, id);
+    sql_put_text(q, session_status_name(c->from));
+    sql_put_int(q, c->version);
+    r = sql_step(q, err);
+    if (r > 0)
+        seq = sql_get_int(q);
+    sql_end(q);
+    if (r < 0)
+        return r;
+    if (!seq)
+        return session_fail_stale(&c->id, session_status_name(c->from), c->version, err);
+    return history_add(tx, seq, -1, c->version + 1, e->at_usec, session_status_name(c->to),
+                       c->reason, err);
+}
+
+/* Run a change of a live session that has the id as last parameter. */
+static int session_change_live(struct sql_stmt *q, const struct uuid *id, struct aq_error *err)
+{
+    char text[UUID_TEXT_MAX];
+    int n;
+
+    sql_put_uuid(q, id, text);
+    n = sql_change(q, err);
+    return n != 0 ? AQ_MIN(n, 0) : session_fail_stale(id, "alive", 0, err);
+}
+
+int session_rename(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "UPDATE sessions SET name = ? WHERE terminated_at IS NULL"
+                        " AND id = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, e->session_change.name);
+    r = session_change_live(q, &e->session_change.id, err);
+    return r == -EEXIST ? session_fail_name_taken(e->session_change.name, err) : r;
+}
+
+int session_set_priority(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "UPDATE sessions SET priority = ? WHERE terminated_at IS NULL"
+                        " AND id = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, e->session_change.priority);
+    return session_change_live(q, &e->session_change.id, err);
+}
+
+int session_force(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "UPDATE sessions SET forced = 1 WHERE terminated_at IS NULL"
+                        " AND id = ?",
+                        &q, err);
+
+    return r < 0 ? r : session_change_live(q, &e->session_change.id, err);
+}
+
+/* An explanation that comes too late explains nothing: not an error. */
+int session_explain(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    char id[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "UPDATE sessions SET reason = ?, status_data = ?"
+                        " WHERE status = 'PENDING' AND id = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, e->session_change.reason);
+    sql_put_text(q, e->session_change.status_data);
+    sql_put_uuid(q, &e->session_change.id, id);
+    return sql_run(q, err);
+}
+
+int session_dismiss(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    char id[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "UPDATE sessions SET dismissed_at = COALESCE(dismissed_at, ?)"
+                        " WHERE status = 'ERROR' AND id = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, e->at_usec);
+    sql_put_uuid(q, &e->session_change.id, id);
+    return sql_run(q, err);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_internal.h - what store.c and store_open.c share */
+#ifndef AQ_STORE_STORE_INTERNAL_H
+#define AQ_STORE_STORE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "base/list.h"
+#include "store/store.h"
+#include "store/transaction.h"
+
+#define STORE_READERS 2
+
+struct store {
+    char *path;
+    void (*wake)(void *data);
+    void *wake_data;
+    int lock_fd;
+    struct seal *seal;
+    struct store_tx tx; /* of the writer */
+    int64_t next_seq;
+
+    pthread_mutex_t writing; /* held while the writer's connection is in use */
+    pthread_mutex_t lock;    /* of all below */
+    pthread_cond_t write_queued, read_queued, finished_some;
+    struct list writes, reads, finished; /* struct piece */
+    size_t write_count;                  /* pieces in 'writes' */
+    size_t write_wanted;                 /* the writer waits for so many; SIZE_MAX = for none */
+    size_t taken;                        /* pieces in the transaction under way */
+    size_t expected;                     /* at that many it is committed at once */
+    int64_t patience_nsec;               /* for which it waits for more when there are none */
+    int64_t commit_nsec;                 /* when its commit began */
+    size_t outstanding;                  /* queued and not finished */
+    int log_state;                       /* LOG_... */
+    bool stopping;
+
+    pthread_t threads[1 + STORE_READERS];
+    size_t thread_count;
+};
+
+/* Lock file, key, file, what an unclean end left, migrations: the writer's
+ * connection is ready then. What was opened is the caller's to close in any
+ * case.
+ */
+int store_open_database(struct store *st, const struct store_conf *conf, struct aq_error *err);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transaction.h - inside the store: what the files of the entities share */
+#ifndef AQ_STORE_TRANSACTION_H
+#define AQ_STORE_TRANSACTION_H
+
+#include "base/arena.h"
+#include "model/event.h"
+#include "store/seal.h"
+#include "store/sql.h"
+#include "store/store.h"
+
+struct store_tx {
+    struct sql *db;
+    const struct seal *seal;
+    int64_t *next_seq; /* of sessions; NULL on a read-only connection */
+};
+
+/* ---- writing: one function per event kind, within the caller's savepoint ---- */
+
+int event_write(struct store_tx *tx, struct event *e, struct aq_error *err);
+
+int session_insert(struct store_tx *tx, struct session *s, struct aq_error *err);
+int session_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int session_rename(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int session_set_priority(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int session_force(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int session_explain(struct store_tx *tx, const struct event *e, struct aq_error *err);
+/* 0 also if it was dismissed before, or is not in ERROR. */
+int session_dismiss(struct store_tx *tx, const struct event *e, struct aq_error *err);
+
+int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel *k,
+                  struct aq_error *err);
+int kernel_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int kernel_resize(struct store_tx *tx, const struct event *e, struct aq_error *err);
+
+/* rank -1 = the session itself */
+int history_add(struct store_tx *tx, int64_t session_seq, int rank, uint32_t version,
+                int64_t at_usec, const char *status, const char *reason, struct aq_error *err);
+
+int attempt_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int attempts_prune(struct store_tx *tx, const struct event *e, struct aq_error *err);
+
+int agent_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int agent_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int agent_remove(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int slot_type_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
+
+int domain_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int project_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int keypair_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int keypair_remove(struct store_tx *tx, const struct event *e, struct aq_error *err);
+/* 0 also if it does not exist any more. */
+int keypair_set_used(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int resource_group_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
+/* -EBUSY with what is in the way; -ENOENT if it is not there, or was put back into use. */
+int account_purge(struct store_tx *tx, const struct event_purge *purge, struct aq_error *err);
+
+/* ---- columns ---- */
+
+/* {"cpu":1000000,"mem":1073741824} as integers, whatever the type. NULL = no memory. */
+char *slots_to_column(const struct slots *s);
+
+/* Takes the columns of a row into a struct: texts and slots are from 'arena',
+ * or from the heap if that is NULL. What goes wrong is remembered until
+ * row_check().
+ */
+struct row {
+    struct sql_stmt *q;
+    struct arena *arena;
+    bool no_memory, is_damaged;
+};
+
+char *row_text(struct row *row);                           /* null = NULL */
+void row_bounded(struct row *row, char *ret, size_t size); /* null = "" */
+void row_slots(struct row *row, struct slots *ret);        /* null = none */
+/* 0, -ENOMEM or -EUCLEAN, naming 'what'. */
+int row_check(const struct row *row, const char *what, struct aq_error *err);
+
+/* The next column through one of the parse functions of model/. */
+#define ROW_PARSE(row, parse, ret)                                \
+    do {                                                          \
+        const char *text_ = sql_get_text((row)->q);               \
+        (row)->is_damaged |= !text_ || (parse)(text_, (ret)) < 0; \
+    } while (0)
+
+#define SESSION_COLUMNS                                                                           \
+    "s.seq, s.id, s.name, s.type, s.status, s.version, s.result, s.priority, s.user_id,"          \
+    " s.project_id, s.access_key, s.domain, s.resource_group, s.kernel_count,"                    \
+    " s.spec, s.reason, s.status_data, s.forced, s.created_at, s.status_changed_at, s.starts_at," \
+    " s.running_at, s.batch_timeout, s.image, s.tag, s.cluster_mode, s.retry"
+/* Without kernels and dependencies; 'ret_kernel_count' is the column. */
+void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count);
+
+#define KERNEL_COLUMNS                                                                             \
+    "k.id, k.rank, k.role, k.role_index, k.status, k.version, k.attempt, k.agent_id, k.requested," \
+    " k.alloc, k.service_ports, k.exit_code, k.status_changed_at"
+void kernel_read_row(struct row *row, struct kernel *ret);
+
+#define AGENT_COLUMNS                                                                       \
+    "a.id, a.status, a.incarnation, a.resource_group, a.architecture, a.version, a.addr,"   \
+    " a.region, a.schedulable, a.drain_reason, a.available, a.devices, a.first_contact_at," \
+    " a.status_changed_at, a.lost_at"
+void agent_read_row(struct row *row, struct agent *ret);
+
+#define DOMAIN_COLUMNS "d.name, d.description, d.is_active, d.total_slots"
+void domain_read_row(struct row *row, struct domain *ret);
+
+#define PROJECT_COLUMNS "p.id, p.name, p.domain, p.description, p.is_active, p.total_slots"
+void project_read_row(struct row *row, struct project *ret);
+
+#define USER_COLUMNS                                                                     \
+    "u.id, u.username, u.email, u.full_name, u.domain, u.role, u.status, u.total_slots," \
+    " u.max_concurrent_sessions"
+/* Without memberships. */
+void user_read_row(struct row *row, struct user *ret);
+/* All memberships of 'user', into its arena or the heap. */
+int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *user,
+                       struct aq_error *err);
+
+#define KEYPAIR_COLUMNS "k.access_key, k.user_id, k.is_active, k.is_admin, k.policy, k.rate_limit"
+/* Without the secret, which is opened from the next column. */
+void keypair_read_row(struct row *row, struct keypair *ret);
+int keypair_read_secret(struct store_tx *tx, struct row *row, struct keypair *k,
+                        struct aq_error *err);
+
+#define POLICY_COLUMNS                                                              \
+    "p.name, p.unlimited_unspecified, p.total_slots, p.max_session_lifetime_sec,"   \
+    " p.idle_timeout_sec, p.max_concurrent_sessions, p.max_containers_per_session," \
+    " p.max_pending_sessions, p.max_pending_slots, p.max_priority, p.is_active"
+void policy_read_row(struct row *row, struct keypair_policy *ret);
+
+#define RESOURCE_GROUP_COLUMNS                                                          \
+    "g.name, g.description, g.is_active, g.scheduler, g.scheduler_opts, g.driver_opts," \
+    " g.pending_timeout, g.selection, g.agent_loss_policy, g.agent_loss_grace"
+void resource_group_read_row(struct row *row, struct resource_group *ret);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* user_write.c - users, memberships, keypairs */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "store/query.h"
+#include "store/transaction.h"
+
+/* ---- users ---- */
+
+static int user_replace_memberships(struct store_tx *tx, const struct user *u, struct aq_error *err)
+{
+    char user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db, "DELETE FROM memberships WHERE user_id = ?", &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, &u->id, user);
+    r = sql_run(q, err);
+    for (size_t i = 0; r == 0 && i < u->project_count; i++) {
+        r = sql_prepare(tx->db,
+                        "INSERT INTO memberships (user_id, project_id) VALUES (?, ?)"
+                        " ON CONFLICT DO NOTHING",
+                        &q, err);
+        if (r < 0)
+            return r;
+        sql_put_uuid(q, &u->id, user);
+        sql_put_uuid(q, &u->project_ids[i], project);
+        r = sql_run(q, err);
+    }
+    return r;
+}
+
+int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    const struct user *u = &e->user.user;
+    AQ_CLEANUP(aq_freep) char *slots = slots_to_column(&u->total_slots);
+    char id[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r;
+
+    if (!slots)
+        return aq_fail_oom(err);
+    r = sql_prepare(
+        tx->db,
+        "INSERT INTO users (id, username, email, full_name, domain, role, status, password_hash,"
+        " total_slots, max_concurrent_sessions, created_at, modified_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET"
+        " username = excluded.username, email = excluded.email, full_name = excluded.full_name,"
+        " domain = excluded.domain, role = excluded.role, status = excluded.status,"
+        " password_hash = COALESCE(excluded.password_hash, users.password_hash),"
+        " total_slots = excluded.total_slots,"
+        " max_concurrent_sessions = excluded.max_concurrent_sessions,"
+        " modified_at = excluded.modified_at, purged_email = NULL",
+        &q, err);
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, &u->id, id);
+    sql_put_text(q, u->username);
+    sql_put_text(q, u->email);
+    sql_put_text(q, u->full_name);
+    sql_put_text(q, u->domain);
+    sql_put_text(q, user_role_name(u->role));
+    sql_put_text(q, user_status_name(u->status));
+    sql_put_text(q, e->user.password_hash);
+    sql_put_text(q, slots);
+    sql_put_int(q, u->max_concurrent_sessions);
+    sql_put_int(q, e->at_usec);
+    sql_put_int(q, e->at_usec);
+    r = sql_run(q, err);
+    return r < 0 ? r : user_replace_memberships(tx, u, err);
+}
+
+void user_read_row(struct row *row, struct user *ret)
+{
+    *ret = (struct user){ .id = sql_get_uuid(row->q) };
+    ret->username = row_text(row);
+    ret->email = row_text(row);
+    ret->full_name = row_text(row);
+    ret->domain = row_text(row);
+    ROW_PARSE(row, user_role_parse, &ret->role);
+    ROW_PARSE(row, user_status_parse, &ret->status);
+    row_slots(row, &ret->total_slots);
+    ret->max_concurrent_sessions = (int)sql_get_int(row->q);
+}
+
+static int user_move_projects(struct arena *arena, struct user *user, struct aq_error *err)
+{
+    struct uuid *heap = AQ_TAKE(user->project_ids);
+
+    user->project_ids = arena_array(arena, user->project_count, sizeof(*heap));
+    user->project_cap = user->project_count;
+    if (user->project_ids)
+        memcpy(user->project_ids, heap, user->project_count * sizeof(*heap));
+    free(heap);
+    return user->project_ids ? 0 : aq_fail_oom(err);
+}
+
+int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *user,
+                       struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    char id[UUID_TEXT_MAX];
+    int r = sql_prepare(tx->db,
+                        "SELECT project_id FROM memberships WHERE user_id = ?"
+                        " ORDER BY project_id",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, &user->id, id);
+    while ((r = sql_step(q, err)) > 0) {
+        if (!vec_grow(&user->project_ids, &user->project_cap, user->project_count + 1,
+                      sizeof(*user->project_ids)))
+            return aq_fail_oom(err);
+        user->project_ids[user->project_count++] = sql_get_uuid(q);
+    }
+    return r < 0 || !arena || !user->project_count ? r : user_move_projects(arena, user, err);
+}
+
+int store_find_login(struct store_tx *tx, const char *domain, const char *email,
+                     struct uuid *ret_user_id, char ret_hash[PASSWORD_HASH_MAX],
+                     struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { 0 };
+    int r = sql_prepare(tx->db,
+                        "SELECT id, password_hash FROM users WHERE status = 'active' AND email = ?"
+                        " AND (role = 'superadmin' OR domain = COALESCE(?, domain))",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, email);
+    sql_put_text(q, domain);
+    r = sql_step(q, err);
+    if (r < 0)
+        return r;
+    ret_hash[0] = '\0';
+    if (r == 0)
+        return 0;
+    row.q = q;
+    *ret_user_id = sql_get_uuid(q);
+    row_bounded(&row, ret_hash, PASSWORD_HASH_MAX);
+    return row_check(&row, "users", err);
+}
+
+/* ---- keypairs ---- */
+
+static void keypair_secret_row(const char *access_key, char buf[64])
+{
+    (void)snprintf(buf, 64, "keypair:%s", access_key);
+}
+
+/* Everything but the secret, of one that exists. Returns how many there were. */
+static int keypair_update(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    const struct keypair *k = &e->keypair;
+    char user[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "UPDATE keypairs SET user_id = ?, is_active = ?, is_admin = ?,"
+                        " policy = ?, rate_limit = ?, modified_at = ?"
+                        " WHERE access_key = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, &k->user_id, user);
+    sql_put_int(q, k->is_active);
+    sql_put_int(q, k->is_admin);
+    sql_put_text(q, k->policy);
+    sql_put_int(q, k->rate_limit);
+    sql_put_int(q, e->at_usec);
+    sql_put_text(q, k->access_key);
+    return sql_change(q, err);
+}
+
+static int keypair_put_secret(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    const struct keypair *k = &e->keypair;
+    unsigned char sealed[sizeof(k->secret_key) + SEAL_OVERHEAD];
+    char row[64], user[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r;
+
+    keypair_secret_row(k->access_key, row);
+    r = seal_close(tx->seal, row, k->secret_key, strlen(k->secret_key), sealed, err);
+    if (r == 0)
+        r = sql_prepare(
+            tx->db,
+            "INSERT INTO keypairs (access_key, secret, user_id, is_active, is_admin, policy,"
+            " rate_limit, created_at, modified_at) VALUES (?,?,?,?,?,?,?,?,?)"
+            " ON CONFLICT (access_key) DO UPDATE SET secret = excluded.secret",
+            &q, err);
+    if (r < 0)
+        return r;
+    sql_put_text(q, k->access_key);
+    sql_put_blob(q, sealed, strlen(k->secret_key) + SEAL_OVERHEAD);
+    sql_put_uuid(q, &k->user_id, user);
+    sql_put_int(q, k->is_active);
+    sql_put_int(q, k->is_admin);
+    sql_put_text(q, k->policy);
+    sql_put_int(q, k->rate_limit);
+    sql_put_int(q, e->at_usec);
+    sql_put_int(q, e->at_usec);
+    return sql_run(q, err);
+}
+
+/* An empty secret keeps the one that is there. */
+int keypair_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    int n = keypair_update(tx, e, err);
+
+    if (n < 0)
+        return n;
+    if (e->keypair.secret_key[0])
+        return keypair_put_secret(tx, e, err);
+    return n ? 0 : aq_fail(err, EINVAL, "the new keypair %s has no secret", e->keypair.access_key);
+}
+
+int keypair_set_used(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db, "UPDATE keypairs SET used_at = ? WHERE access_key = ?", &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, e->at_usec);
+    sql_put_text(q, e->keypair.access_key);
+    return sql_run(q, err);
+}
+
+int keypair_remove(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int n = sql_prepare(tx->db, "DELETE FROM keypairs WHERE access_key = ?", &q, err);
+
+    if (n < 0)
+        return n;
+    sql_put_text(q, e->keypair.access_key);
+    n = sql_change(q, err);
+    if (n == 0)
+        return aq_fail(err, ENOENT, "there is no keypair %s", e->keypair.access_key);
+    return AQ_MIN(n, 0);
+}
+
+void keypair_read_row(struct row *row, struct keypair *ret)
+{
+    *ret = (struct keypair){ 0 };
+    row_bounded(row, ret->access_key, sizeof(ret->access_key));
+    ret->user_id = sql_get_uuid(row->q);
+    ret->is_active = sql_get_int(row->q) != 0;
+    ret->is_admin = sql_get_int(row->q) != 0;
+    ret->policy = row_text(row);
+    ret->rate_limit = (int)sql_get_int(row->q);
+}
+
+int keypair_read_secret(struct store_tx *tx, struct row *row, struct keypair *k,
+                        struct aq_error *err)
+{
+    size_t len;
+    const void *sealed = sql_get_blob(row->q, &len);
+    char name[64];
+
+    keypair_secret_row(k->access_key, name);
+    if (len < SEAL_OVERHEAD || len - SEAL_OVERHEAD >= sizeof(k->secret_key))
+        return aq_fail(err, EUCLEAN, "the secret of keypair %s is damaged", k->access_key);
+    k->secret_key[len - SEAL_OVERHEAD] = '\0';
+    return seal_reveal(tx->seal, name, sealed, len, k->secret_key, err);
+}

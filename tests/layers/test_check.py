@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""./check chooses what it was asked for, and counts what it was told."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from cluster import wait_for
+from world import ROOT, World, processes_of
+
+sys.path.append(str(ROOT / "tools"))
+import commands  # noqa: E402
+import results  # noqa: E402
+import run_checks  # noqa: E402
+import suites  # noqa: E402
+
+
+def names(*words):
+    return [task.name for task in run_checks.chosen_tasks(list(words))[1]]
+
+
+def test_all_suites_or_some():
+    assert {name.split("-")[0] for name in names()} == set(suites.SUITES)
+    assert names("api", "fault") == ["api", "fault"]
+    assert names("unit", "layers") == ["unit-layers"]
+    assert "unit-tsan" in names("unit") and "unit-tsan" not in names("quick")
+
+
+def test_a_part_of_a_suite():
+    assert suites.python_paths("system", []) == ["tests/system"]
+    for name, path in (("test_exec", "tests/system/test_exec.py"),
+                       ("test_exec.py", "tests/system/test_exec.py"),
+                       ("test_exec::test_nothing_is_lost",
+                        "tests/system/test_exec.py::test_nothing_is_lost"),
+                       ("test_watchdog_is_fed",
+                        "tests/system/test_units.py::test_watchdog_is_fed")):
+        assert suites.python_paths("system", [name]) == [path]
+
+
+@pytest.mark.parametrize("words, listed", [
+    (("sistem",), "system"), (("api", "test_x"), "test_auth"), (("bench", "x"), "latency"),
+    (("fuzz", "x"), "fuzz_conf"), (("quick", "x"), "")])
+def test_what_is_unknown_lists_what_there_is(words, listed):
+    with pytest.raises(commands.Failed, match=listed):
+        names(*words)
+
+
+JUNIT = """<testsuites><testsuite name="a" time="7">
+<testcase classname="t.test_a" name="good" time="2"/>
+<testcase classname="t.test_a" name="bad[crun]" time="3"><failure>why</failure></testcase>
+<testcase classname="t.test_a" name="left out"><skipped message="no"/></testcase></testsuite>
+<testsuite name="b" time="5"><testcase classname="b" name="first"/></testsuite></testsuites>"""
+
+
+@pytest.fixture
+def cases(tmp_path, monkeypatch):
+    monkeypatch.setattr(suites, "RESULTS", tmp_path)
+    (tmp_path / "api.xml").write_text(JUNIT)
+    return results.read([suites.Task("api", {}, None)])
+
+
+def test_cases_are_counted(cases, capsys):
+    assert [(case.name, case.state, case.seconds) for case in cases] == [
+        ("good", "passed", 2), ("bad[crun]", "failed", 3), ("left out", "skipped", 0),
+        ("first", "passed", 5)]
+    assert results.close(cases, 0) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["skipped but not in tests/SKIPS: api:left_out",
+                    "2 passed, 2 failed, 1 skipped (0 of the passed with real containers)"]
+
+
+def test_slowest_first_and_failures_with_their_output(cases, capsys):
+    results.show_slowest(cases)
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown] == ["5.0", "3.0", "2.0"]
+    results.show_failures(cases)
+    assert capsys.readouterr().out == "\nFAILED api: test_a::bad[crun]\nwhy\n"
+
+
+def test_nothing_passed_is_a_failure(capsys):
+    assert results.close([], 0) == 1
+
+
+def test_a_suite_is_run_once_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_checks, "RESULTS", tmp_path)
+    first = run_checks.hold([suites.Task("unit-asan", {}, None)])
+    assert run_checks.hold([suites.Task("api", {}, None)])
+    with pytest.raises(commands.Failed, match="another ./check runs suite unit"):
+        run_checks.hold([suites.Task("unit-layers", {}, None)])
+    first[0].close()
+    assert run_checks.hold([suites.Task("unit-layers", {}, None)])
+
+
+# ---- the world of a test ----
+
+def test_settings_of_the_machine_stay_outside(monkeypatch):
+    monkeypatch.setenv("ALIQUOT_NETWORK_POOL", "10.0.0.0/8")
+    monkeypatch.setenv("XDG_STATE_HOME", "/nonexistent")
+    with World(ALIQUOT_ID="mine") as world:
+        assert world.env["ALIQUOT_ID"] == "mine" and "ALIQUOT_NETWORK_POOL" not in world.env
+        for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "ALIQUOT_RUNTIME_FOLDER"):
+            assert world.env[name].startswith(str(world.folder))
+        other = World()
+        shared = {value for value in world.env.values() if str(world.folder) in value}
+        assert not shared & set(other.env.values())
+        other.end()
+    assert not world.folder.exists() and not other.folder.exists()
+
+
+def test_a_world_goes_with_a_test_that_is_killed():
+    text = ("import subprocess, time; from world import World; world = World(); "
+            "subprocess.Popen(['sleep', '1000'], env=world.env); "
+            "print(world.folder, flush=True); time.sleep(1000)")
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "tests" / "lib")}) as test:
+        folder = pathlib.Path(test.stdout.readline().strip())
+        wait_for(lambda: len(processes_of(folder)) == 1, 60, "the program")
+        test.kill()
+    wait_for(lambda: not folder.exists(), 60, "the folder to go")
+    assert not processes_of(folder)
+
+
+def test_a_command_ends_with_the_tool_that_is_killed():
+    text = ("import commands, subprocess, time; print(subprocess.Popen(commands.ended_with_us("
+            "['sleep', '1000'])).pid, flush=True); time.sleep(1000)")
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "tools")}) as tool:
+        command = pathlib.Path("/proc", tool.stdout.readline().strip(), "cmdline")
+        wait_for(lambda: command.read_bytes().startswith(b"sleep"), 60, "setpriv")
+        tool.kill()
+    wait_for(lambda: not command.exists(), 60, "the command to end")
+
+
+def test_where_nothing_is_built_pytest_says_so():
+    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/api"],
+                          cwd=ROOT, env={**os.environ, "ALIQUOT_BUILD": "nothing-here"},
+                          capture_output=True, text=True)
+    assert done.returncode == 4 and "Traceback" not in done.stderr
+    assert done.stderr.startswith(f"ERROR: there are no programs in {ROOT}/nothing-here: run ")

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""aliquot admin: users and projects come and go, and questions are asked on a terminal."""
+
+import json
+import subprocess
+
+import pytest
+
+from cluster import Cluster
+from terminal import Terminal
+from world import BUILD
+
+ALIQUOT = str(BUILD / "aliquot")
+
+
+class Admin:
+    def __init__(self, env):
+        self.env = env
+
+    def run(self, *words):
+        return subprocess.run([ALIQUOT, "admin", *words], env=self.env, capture_output=True,
+                              text=True, timeout=60, stdin=subprocess.DEVNULL)
+
+    def __call__(self, *words, status=0):
+        done = self.run(*words)
+        assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def names(self, *words):
+        return self(*words, "-o", "name").split()
+
+    def terminal(self, *words):
+        return Terminal(ALIQUOT, "admin", *words, env=self.env, columns=200)
+
+
+@pytest.fixture(scope="module")
+def admin():
+    with Cluster(TERM="xterm", LC_ALL="C.UTF-8") as cluster:
+        cluster.start_manager()
+        yield Admin({**cluster.env, **cluster.cli_env()})
+        cluster.check_audits()
+
+
+def test_a_new_user_joins_the_default_project(admin):
+    admin("user", "create", "ann@example.com")
+    table = admin("user", "ls")
+    assert "PROJECTS" in table.splitlines()[0]
+    [row] = [line for line in table.splitlines() if "ann@example.com" in line]
+    assert row.count("default") == 2, "the domain and the project"
+    admin("domain", "create", "physics")
+    done = admin.run("user", "create", "bob@example.com", "--domain", "physics")
+    assert "aliquot admin project add-user PROJECT bob@example.com" in done.stderr
+    admin("project", "create", "optics", "--domain", "physics")
+    admin("project", "add-user", "optics", "bob@example.com")
+    shown = json.loads(admin("user", "ls", "-o", "json", "--filter", "email=bob@example.com"))
+    assert shown[0]["projects"] == ["optics"]
+    admin("project", "remove-user", "optics", "bob@example.com")
+    shown = json.loads(admin("user", "ls", "-o", "json", "--filter", "email=bob@example.com"))
+    assert shown[0]["projects"] == []
+
+
+def test_group_is_another_word_for_project(admin):
+    assert admin("group", "ls") == admin("project", "ls")
+    admin("group", "create", "spelled")
+    assert "spelled" in admin.names("project", "ls")
+    help_text = subprocess.run([ALIQUOT, "help", "admin"], env=admin.env, capture_output=True,
+                               text=True, timeout=60).stdout
+    assert "admin project" in help_text and "admin group" not in help_text
+
+
+@pytest.mark.parametrize("noun, name, create", [
+    ("user", "gone@example.com", ()), ("project", "gone", ()), ("domain", "gone", ()),
+    ("policy", "gone", ()), ("resource-group", "gone", ()),
+])
+def test_rm_hides_and_restore_undoes_it(admin, noun, name, create):
+    admin(noun, "create", name, *create)
+    done = admin.run(noun, "rm", name)
+    assert done.returncode == 0 and f"aliquot admin {noun} restore {name}" in done.stderr, done
+    assert name not in admin.names(noun, "ls")
+    assert name in admin.names(noun, "ls", "--all")
+    admin(noun, "restore", name)
+    assert name in admin.names(noun, "ls")
+    admin(noun, "rm", "--purge", "--yes", name)
+    assert name not in admin.names(noun, "ls", "--all")
+    done = admin.run(noun, "rm", name)
+    assert done.returncode == 5, done
+
+
+def test_a_purge_asks(admin):
+    admin("user", "create", "asked@example.com")
+    admin("keypair", "create", "asked@example.com")
+    plan = json.loads(admin("user", "rm", "--purge", "--dry-run", "asked@example.com", "-o", "json"))
+    assert (plan["keypairs"], plan["memberships"], plan["status"]) == (1, 1, "purged")
+    done = admin.run("user", "rm", "--purge", "asked@example.com")
+    assert done.returncode == 2 and "--yes" in done.stderr, "there is no terminal to ask on"
+    for answer, status in ((b"n\n", 1), (b"\n", 1), (b"y\n", 0)):
+        assert "asked@example.com" in admin.names("user", "ls")
+        terminal = admin.terminal("user", "rm", "--purge", "asked@example.com")
+        terminal.expect(b"Remove user asked@example.com with 1 keypair, 1 membership for good?")
+        terminal.expect(b"[y/N]")
+        terminal.send(answer)
+        assert terminal.wait() == status
+    assert "asked@example.com" not in admin.names("user", "ls", "--all")
+
+
+def test_several_are_asked_for_once(admin):
+    admin("policy", "create", "one")
+    admin("policy", "create", "two")
+    terminal = admin.terminal("policy", "rm", "--purge", "one", "two")
+    terminal.expect(b"Remove policy one, and policy two for good? [y/N]")
+    terminal.send(b"y\n")
+    assert terminal.wait() == 0
+    assert not {"one", "two"} & set(admin.names("policy", "ls", "--all"))
+
+
+def test_ones_own_account_stays(admin):
+    done = admin.run("user", "rm", "admin@lablup.com")
+    assert done.returncode == 6 and "your own account" in done.stderr, done
+    assert "admin@lablup.com" in admin.names("user", "ls")

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world.c - a core, a store and agents that the test plays */
+#include "world.h"
+
+struct world world;
+int64_t world_mono = 1000 * USEC_PER_SEC, world_wall = INT64_C(1763694000) * USEC_PER_SEC;
+
+int64_t test_mono(void *data)
+{
+    (void)data;
+    return world_mono;
+}
+
+int64_t test_wall(void *data)
+{
+    (void)data;
+    return world_wall;
+}
+
+int keep_sent(struct core *core, const char *agent_id, const struct message *msg,
+              struct aq_error *err)
+{
+    struct sent *s = &world.sent[world.sent_count++];
+
+    (void)core;
+    (void)err;
+    assert_true(world.sent_count < AQ_COUNT(world.sent));
+    *s = (struct sent){ .type = msg->type };
+    (void)snprintf(s->agent_id, sizeof(s->agent_id), "%s", agent_id);
+    if (msg->type == MSG_KERNEL_CREATE) {
+        s->kernel_id = msg->kernel_create.kernel_id;
+        s->session_id = msg->kernel_create.session_id;
+        s->attempt = msg->kernel_create.attempt;
+        (void)snprintf(s->command, sizeof(s->command), "%s",
+                       msg->kernel_create.command ? msg->kernel_create.command : "");
+        (void)snprintf(s->slots, sizeof(s->slots), "%s", msg->kernel_create.slots);
+        (void)snprintf(s->hosts, sizeof(s->hosts), "%s", msg->kernel_create.hosts);
+    } else if (msg->type == MSG_KERNEL_DESTROY) {
+        s->kernel_id = msg->kernel_destroy.kernel_id;
+        s->attempt = msg->kernel_destroy.attempt;
+        s->grace_usec = msg->kernel_destroy.grace_usec;
+        (void)snprintf(s->reason, sizeof(s->reason), "%s",
+                       msg->kernel_destroy.reason ? msg->kernel_destroy.reason : "");
+    } else if (msg->type == MSG_KERNEL_RESTART) {
+        s->kernel_id = msg->kernel_restart.kernel_id;
+        s->attempt = msg->kernel_restart.attempt;
+    } else if (msg->type == MSG_KERNEL_RESIZE) {
+        s->kernel_id = msg->kernel_resize.kernel_id;
+        s->attempt = msg->kernel_resize.attempt;
+        s->trial = msg->kernel_resize.trial;
+        (void)snprintf(s->slots, sizeof(s->slots), "%s", msg->kernel_resize.slots);
+    } else if (msg->type == MSG_KERNEL_FORGET) {
+        s->kernel_id = msg->kernel_forget.kernel_id;
+        s->attempt = msg->kernel_forget.attempt;
+    }
+    return 0;
+}
+
+static void keep_event(void *data, const struct core_event *event)
+{
+    size_t len = strlen(world.events);
+
+    (void)data;
+    (void)snprintf(world.events + len, sizeof(world.events) - len, "%s ", event->name);
+}
+
+void settle(void)
+{
+    for (int quiet = 0; quiet < 3;) {
+        uint64_t commits = world.core->counts.commits;
+
+        store_flush(world.core->store);
+        (void)uv_run(&world.loop, UV_RUN_NOWAIT);
+        quiet = commits == world.core->counts.commits ? quiet + 1 : 0;
+    }
+}
+
+void open_core(void)
+{
+    struct aq_error err = { 0 };
+
+    world.conf.loop = &world.loop;
+    world.conf.state_dir = world.dir;
+    world.conf.dev = true;
+    if (core_new(&world.conf, &world.core, &err) < 0 || core_start(world.core, &err) < 0)
+        fail_msg("%s", err.text);
+    world.core->send = keep_sent;
+    assert_non_null(core_subscribe(world.core, NULL, keep_event, NULL));
+    settle();
+}
+
+void close_core(void)
+{
+    core_free(AQ_TAKE(world.core));
+    (void)uv_run(&world.loop, UV_RUN_DEFAULT);
+}
+
+void restart_core(void)
+{
+    close_core();
+    world.sent_count = 0;
+    world.events[0] = '\0';
+    open_core();
+}
+
+int world_begin(void **state)
+{
+    static const struct clock clock = { test_wall, test_mono, NULL };
+
+    (void)state;
+    clock_set(&clock);
+    world = (struct world){ .dir = "/tmp/aliquot-core-XXXXXX" };
+    assert_non_null(mkdtemp(world.dir));
+    assert_int_equal(uv_loop_init(&world.loop), 0);
+    open_core();
+    return 0;
+}
+
+int world_end(void **state)
+{
+    (void)state;
+    close_core();
+    assert_int_equal(uv_loop_close(&world.loop), 0);
+    assert_int_equal(fs_remove_tree(AT_FDCWD, world.dir, NULL), 0);
+    clock_set(NULL);
+    return 0;
+}
+
+void pass(int64_t usec)
+{
+    while (usec > 0) {
+        int64_t part = AQ_MIN(usec, USEC_PER_SEC);
+
+        world_mono += part;
+        world_wall += part;
+        usec -= part;
+        liveness_tick(world.core, world_mono);
+    }
+    core_schedule_turn(world.core);
+    settle();
+}
+
+int agent_greets(const char *id, const char *slots, struct uuid incarnation)
+{
+    struct msg_hello hello = { .protocol_min = 1,
+                               .protocol_max = 1,
+                               .agent_id = id,
+                               .incarnation = incarnation,
+                               .version = "1",
+                               .architecture = "x86_64",
+                               .slots = slots };
+    struct msg_welcome welcome = { 0 };
+    struct aq_error err;
+    int64_t retry = 0;
+    int r = inventory_link_ops.on_hello(world.core, &hello, &welcome, &retry, &err);
+
+    if (r == 0)
+        inventory_link_ops.on_connected(world.core, id, &incarnation);
+    settle();
+    return r;
+}
+
+void agent_beats(const char *id, struct msg_kernel_status *kernels, size_t count)
+{
+    struct message msg = { .type = MSG_HEARTBEAT,
+                           .heartbeat = { .kernels = kernels, .kernel_count = count } };
+
+    inventory_link_ops.on_message(world.core, id, &msg);
+    settle();
+}
+
+void agent_comes(const char *id, const char *slots)
+{
+    assert_int_equal(agent_greets(id, slots, uuid_random()), 0);
+    agent_beats(id, NULL, 0);
+}
+
+void agent_goes(const char *id)
+{
+    struct agent_entry *a = agent_entry_find(world.core, id);
+
+    inventory_link_ops.on_disconnected(world.core, id, &a->incarnation, false, "test");
+    settle();
+}
+
+struct msg_kernel_status kernel_report(const struct sent *order, enum msg_kernel_state state)
+{
+    const struct kernel *k = core_find_kernel(world.core, &order->kernel_id);
+
+    return (struct msg_kernel_status){ .kernel_id = order->kernel_id,
+                                       .session_id = k ? k->session->id : order->session_id,
+                                       .attempt = order->attempt,
+                                       .state = state };
+}
+
+void agent_says(const char *id, struct msg_kernel_status report)
+{
+    struct message msg = { .type = MSG_KERNEL_STATUS, .kernel_status = report };
+
+    inventory_link_ops.on_message(world.core, id, &msg);
+    settle();
+}
+
+void agent_reports(const struct sent *order, enum msg_kernel_state state)
+{
+    agent_says(order->agent_id, kernel_report(order, state));
+}
+
+void agent_reports_exit(const struct sent *order, int code)
+{
+    struct msg_kernel_status report = kernel_report(order, MSG_KERNEL_TERMINATED);
+
+    report.has_exit = true;
+    report.exit_code = code;
+    report.reason = "self-terminated";
+    agent_says(order->agent_id, report);
+}
+
+struct sent *find_sent(enum message_type type, size_t n)
+{
+    for (size_t i = 0; i < world.sent_count; i++)
+        if (world.sent[i].type == type && n-- == 0)
+            return &world.sent[i];
+    return NULL;
+}
+
+size_t count_sent(enum message_type type)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < world.sent_count; i++)
+        n += world.sent[i].type == type;
+    return n;
+}
+
+void on_created(void *data, int r, const struct aq_error *err, const struct core_created *created)
+{
+    struct answer *a = data;
+
+    assert_false(a->came);
+    a->came = true;
+    a->r = r;
+    if (err)
+        a->err = *err;
+    if (created)
+        a->created = *created;
+}
+
+void on_answer(void *data, int r, const struct aq_error *err)
+{
+    on_created(data, r, err, NULL);
+}
+
+struct answer create(const struct session_request *req)
+{
+    struct answer a = { 0 };
+
+    core_create_session(world.core, req, on_created, &a);
+    assert_false(a.came); /* never inside the call */
+    settle();
+    assert_true(a.came);
+    return a;
+}
+
+struct uuid submit(const char *name)
+{
+    struct session_request req = { .name = name,
+                                   .type = SESSION_BATCH,
+                                   .image = "sh",
+                                   .command = "true",
+                                   .access_key = USER_KEY,
+                                   .priority = -1 };
+    struct answer a = create(&req);
+
+    if (a.r < 0)
+        fail_msg("%s: %s", name, a.err.text);
+    return a.created.id;
+}
+
+struct answer terminate(const struct uuid *id, bool forced)
+{
+    struct answer a = { 0 };
+
+    core_terminate_session(world.core, id, forced, NULL, on_answer, &a);
+    settle();
+    return a;
+}
+
+enum session_status status_of(const struct uuid *id)
+{
+    const struct session *s = core_find_session(world.core, id);
+
+    return s ? s->status : SESSION_STATUS_COUNT; /* not alive any more */
+}
+
+void use_options(const char *scheduler, const char *opts)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
+    struct answer a = { 0 };
+    struct aq_error err = { 0 };
+
+    e->resource_group = (struct resource_group){ .name = strdup("default"),
+                                                 .is_active = true,
+                                                 .scheduler = strdup(scheduler),
+                                                 .scheduler_opts = strdup(opts),
+                                                 .driver_opts = strdup("{}"),
+                                                 .selection = strdup("concentrated"),
+                                                 .agent_loss_policy = strdup("wait") };
+    if (core_check_scheduling(&e->resource_group, &err) < 0)
+        fail_msg("%s: %s", err.field, err.text);
+    core_save(world.core, batch, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+}
+
+struct attempts {
+    struct uuid id;
+    char text[1024];
+};
+
+/* "no-room:3 placed:1 " */
+static int read_attempts(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct attempts *a = data;
+    struct store_page *page = NULL;
+    int r = store_list_attempts(tx, &a->id, &page, err), at = 0;
+
+    for (size_t i = 0; r == 0 && i < page->count; i++)
+        at += snprintf(
+            a->text + at, sizeof(a->text) - (size_t)at, "%s:%d%s ", page->attempts[i].kind,
+            (int)page->attempts[i].count,
+            page->attempts[i].detail && strstr(page->attempts[i].detail, "\"chosen\"") ? "!" : "");
+    store_page_free(page);
+    return r;
+}
+
+void check_attempts(const struct uuid *id, const char *want)
+{
+    struct attempts a = { .id = *id };
+
+    assert_int_equal(store_call(core_store(world.core), read_attempts, &a, NULL), 0);
+    assert_string_equal(a.text, want);
+}
+
+void on_audited(void *data, int r, const struct aq_error *err, const char *findings)
+{
+    int *count = data;
+
+    (void)err;
+    *count = r;
+    if (r != 0)
+        print_error("audit: %d\n%s", r, findings);
+}
+
+void assert_clean(void)
+{
+    int count = -1;
+
+    settle();
+    core_audit(world.core, on_audited, &count);
+    settle();
+    assert_int_equal(count, 0);
+}

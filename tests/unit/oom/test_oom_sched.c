@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is short in a pass, in an explanation, and where others are preempted or migrated. */
+#include "../sched/migrations.h"
+
+#include "oom.h"
+
+/* One pass and one explanation of a snapshot; what it is made of does not count. */
+static void pass_and_explain(void)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, json = STRBUF_INIT;
+    struct aq_error err = { 0 };
+
+    world.snap.types = world.types;
+    world.snap.now_usec = 1000 * USEC_PER_SEC;
+    oom_begin();
+    oom_check("pass", sched_run(&world.snap, &world.arena, &world.result, &err), &err);
+    oom_check("explain", sched_explain(&world.snap, 0, &world.arena, &text, &json, &err), &err);
+    oom_end();
+    strbuf_done(&text);
+    strbuf_done(&json);
+    end();
+    oom_pass();
+}
+
+static void run_migration(const char *dir)
+{
+    (void)dir;
+    moving();
+    (void)agent("a", "cpu=0");
+    (void)agent("b", "cpu=1");
+    (void)agent("c", "cpu=1");
+    (void)movable("a", "cpu=1", 8, 0);
+    (void)movable("a", "cpu=1", 9, 0);
+    (void)movable("a", "cpu=1", 7, 0);
+    world.agents[0].free = own("cpu=1");
+    session("cpu=3")->job_priority = 5;
+    (void)session("cpu=1");
+    pass_and_explain();
+}
+
+static void run_backfill(const char *dir)
+{
+    (void)dir;
+    begin(&sched_fifo, &sched_concentrated);
+    world.snap.options.backfill = true;
+    world.snap.options.reservations_max = 2;
+    (void)agent("a", "cpu=2 cuda.shares=2");
+    DEVICES("A100", 1, 0.5);
+    (void)agent("b", "cpu=1");
+    (void)runs("a", "cpu=2", 1, 2000);
+    (void)runs("b", "cpu=3", 1, 1500);
+    (void)session("cpu=4");
+    session("cpu=1")->lifetime_usec = 100 * USEC_PER_SEC;
+    (void)session("cpu=1 cuda.shares=0.5");
+    (void)session("cpu=3");
+    kernel("cpu=1");
+    pass_and_explain();
+}
+
+int main(void)
+{
+    static const struct oom_scenario scenarios[] = {
+        { "a pass that migrates", NULL, run_migration, NULL },
+        { "a pass that backfills", NULL, run_backfill, NULL },
+    };
+
+    return oom_main(scenarios, (int)AQ_COUNT(scenarios));
+}

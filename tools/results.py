@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of ./check has found: read from the JUnit files in check-results/.
+
+A skipped case must match a line of tests/SKIPS ("PATTERN  reason", shell
+patterns on "suite:name"), else the run fails.
+"""
+
+import dataclasses
+import fnmatch
+import re
+import xml.etree.ElementTree as ET
+
+from suites import ROOT
+
+SLOWEST = 20
+LINES = 40  # shown of a failure
+
+
+@dataclasses.dataclass
+class Case:
+    suite: str
+    place: str
+    name: str
+    state: str  # "passed", "failed" or "skipped"
+    text: str
+    seconds: float
+
+    @property
+    def is_contained(self):
+        """Does it run real containers?"""
+        return (".test_container" in "." + self.place
+                or re.search(r"[\[-](crun|runc)\b", self.name) is not None)
+
+    def __str__(self):
+        return f"{self.suite}: {self.place.rpartition('.')[2]}::{self.name}"
+
+
+def read_case(suite, element):
+    for kind, state in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+        if (found := element.find(kind)) is not None:
+            text = found.text or found.get("message", "")
+            break
+    else:
+        state, text = "passed", ""
+    return Case(suite, element.get("classname", ""), element.get("name"), state, text,
+                float(element.get("time", 0)))
+
+
+def read_cases(task):
+    """meson times a program, not its cases: such a program's time goes to its first one."""
+    cases = []
+    for group in ET.parse(task.file("xml")).iter("testsuite"):
+        found = [read_case(task.suite, element) for element in group.iter("testcase")]
+        if found and not any(case.seconds for case in found):
+            found[0].seconds = float(group.get("time", 0))
+        if output := group.findtext("system-err") or group.findtext("system-out"):
+            for case in found:
+                case.text = case.text or output * (case.state == "failed")
+        cases += found
+    return cases
+
+
+def read(tasks):
+    return [case for task in tasks if task.file("xml").exists() for case in read_cases(task)]
+
+
+def unlisted_skips(cases):
+    lines = (ROOT / "tests" / "SKIPS").read_text().splitlines()
+    allowed = [line.split(None, 1)[0] for line in lines
+               if line.strip() and not line.startswith("#")]
+    names = [f"{case.suite}:{case.name}".replace(" ", "_") for case in cases
+             if case.state == "skipped"]
+    return [name for name in names
+            if not any(fnmatch.fnmatch(name, pattern) for pattern in allowed)]
+
+
+def show_slowest(cases):
+    """The twenty that took longest, fixtures included."""
+    slow = sorted((case for case in cases if case.seconds >= 1), key=lambda case: -case.seconds)
+    for case in slow[:SLOWEST]:
+        print(f"{case.seconds:6.1f} s  {case}")
+
+
+def show_failures(cases):
+    for case in cases:
+        if case.state == "failed":
+            print(f"\nFAILED {case}")
+            print("\n".join(case.text.rstrip().splitlines()[-LINES:]))
+
+
+def close(cases, broken):
+    """The last line; returns the exit status. 'broken' tasks ended badly without such a case."""
+    unlisted = unlisted_skips(cases)
+    for name in unlisted:
+        print(f"skipped but not in tests/SKIPS: {name}")
+    passed, failed, skipped = (sum(case.state == state for case in cases)
+                               for state in ("passed", "failed", "skipped"))
+    contained = sum(case.state == "passed" and case.is_contained for case in cases)
+    failed += len(unlisted) + broken
+    print(f"{passed} passed, {failed} failed, {skipped} skipped"
+          f" ({contained} of the passed with real containers)", flush=True)
+    return 1 if failed or not passed else 0
