@@ -3,7 +3,7 @@
 
 import json
 
-from cluster import wait_for, wait_status
+from cluster import interactive, wait_for, wait_status
 from test_accelerators import alloc_map, cluster, config_of, finish, run, start, submit  # noqa: F401
 
 MIXED = """\
@@ -89,14 +89,18 @@ def test_whole_shared_and_sliced(cluster):  # noqa: F811
 
 
 def test_what_nothing_divides(cluster):  # noqa: F811
-    """It waits, and says for what, instead of being sent and refused."""
+    """It is refused with the amounts beside it that a device here can give, or waits for another."""
     client = start(cluster, MIXED)
     reply = submit(client, "strange", **{"cuda.shares": "0.33"})
-    assert reply.status == 201, reply
-    strange = reply.json["sessionId"]
-    wait_for(lambda: client.get("/aliquot/v1/sessions/" + strange).json["reason"], 30)
+    assert reply.status == 400, reply
+    assert "ask for 0.3 or 0.4" in reply.json["data"]["config.resources.cuda.shares"]
+
+    waiting = client.post("/session", {**interactive("strange"), "image": "sh", "config": {
+        "resources": {"cpu": "1", "mem": "64m", "cuda.shares": "0.33"}},
+        "wait_for_capacity": True}).json["sessionId"]
+    wait_for(lambda: client.get("/aliquot/v1/sessions/" + waiting).json["reason"], 30)
     why = cluster.cli("session", "why", "strange").stdout
     assert "0.33" in why and "cuda.shares" in why, why
     client.delete("/session/strange?forced=true")
-    wait_status(client, strange, "CANCELLED")
+    wait_status(client, waiting, "CANCELLED")
     finish(cluster)

@@ -78,7 +78,7 @@ def test_stop_ends_a_session(user, word):
 
 @pytest.mark.parametrize("typed, ours", [
     ("squeue", "ps"), ("sinfo", "agent ls"), ("scancel 7", "rm"), ("srun hostname", "run"),
-    ("salloc", "session create"), ("sbatch job.sh", "run --detach"), ("get pods", "ps"),
+    ("salloc", "session create"), ("sbatch job.sh", "submit"), ("get pods", "ps"),
     ("get nodes", "agent ls"), ("describe pod x", "session info"), ("describe node x", "agent info"),
     ("delete pod x", "rm"), ("container ls", "ps"), ("container logs x", "logs"),
     ("scontrol show node x", "agent info"), ("sesion ls", "session"), ("tpo", "top"),

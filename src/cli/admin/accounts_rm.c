@@ -159,10 +159,11 @@ static int accounts_restore(struct cli *cli, void *data, int argc, char **argv,
     return r;
 }
 
-#define ACCOUNT_RM_DETAILS                                                                       \
-    "Lists show it with --all alone from then on, and restore undoes it. It is refused while "   \
-    "live sessions use it, unless --force ends them. With --purge it is removed for good, with " \
-    "all that is attached to it. This is asked for first; sessions of the past keep its name."
+#define ACCOUNT_RM_DETAILS                                                                \
+    "From then on lists show it with --all alone, and restore undoes it. It is refused\n" \
+    "while live sessions use it, unless --force ends them.\n"                             \
+    "With --purge it is removed for good, with all that is attached, which is asked\n"    \
+    "for first; sessions of the past keep its name."
 
 /* A noun's rm and restore. */
 #define ACCOUNT_RM_VERBS(noun, word, arg, a, example, effect)                    \
