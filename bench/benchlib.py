@@ -200,6 +200,20 @@ class Slurm:
             time.sleep(0.1)
         return (count - left) / (time.monotonic() - started)
 
+    def controller_pid(self):
+        return int((self.folder / "ctld.mypid").read_text())
+
+    def hold(self, count):
+        """Jobs that wait until somebody releases them."""
+        self.run("sh", "-c", f"seq {count} | xargs -P4 -I{{}} sbatch -Q -H -o /dev/null -n1 j.sh")
+
+    def squeue_ms(self, count):
+        started = time.monotonic()
+        done = self.run("squeue", stdout=subprocess.PIPE)
+        took = (time.monotonic() - started) * 1e3
+        assert done.stdout.count("\n") >= count, "not all jobs are listed"
+        return took
+
     def srun_ms(self):
         started = time.monotonic()
         done = self.run("srun", "-n1", "true")
