@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = '\0';
     len = strlen(text);
     if (session_name_check(text, &err) == 0)
-        require(len >= 4 && len <= SESSION_NAME_MAX && strspn(text, word) == len);
+        require(len >= SESSION_NAME_MIN && len <= SESSION_NAME_MAX && strspn(text, word) == len);
     else
         require(strcmp(err.field, "name") == 0 && err.text[0]);
     if (agent_id_check(text, &err) == 0)
