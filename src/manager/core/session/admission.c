@@ -128,13 +128,12 @@ static int set_kernels(struct core *core, const struct session *s,
                        const struct admission_request *asked, struct sched_session *subject,
                        struct admission *a)
 {
-    const struct image_requirements *needs = s->image ? image_requirements_find(core, s->image)
-                                                      : NULL;
+    const struct image_requirements *needs;
     const struct slots **requested = arena_array(&core->scratch, s->kernel_count,
                                                  sizeof(*requested));
     struct admit_kernel *kernels = arena_array(&core->scratch, s->kernel_count, sizeof(*kernels));
 
-    if (!requested || !kernels)
+    if (!requested || !kernels || image_requirements_find(core, s->image, &needs) < 0)
         return -ENOMEM;
     for (size_t k = 0; k < s->kernel_count; k++) {
         requested[k] = &s->kernels[k].requested;

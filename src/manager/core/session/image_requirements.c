@@ -2,6 +2,7 @@
 /* image_requirements.c - see image_requirements.h */
 #include "manager/core/session/image_requirements.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -39,34 +40,48 @@ static int read_label(const struct core *core, const char *key, const char *text
     return slots_set(slots, name, amount);
 }
 
-/* NULL if the labels want nothing, or memory is short. */
-static struct image_requirements *read_labels(const struct core *core, const json_t *labels)
+/* *ret is NULL if the labels want nothing. */
+static int read_labels(const struct core *core, const json_t *labels,
+                       struct image_requirements **ret)
 {
     struct image_requirements *needs = calloc(1, sizeof(*needs));
     const char *key;
     json_t *value;
-    int r = 0;
+    int r = needs ? 0 : -ENOMEM;
 
     json_object_foreach((json_t *)(uintptr_t)labels, key, value)
-        if (needs && r == 0 && strncmp(key, LABEL, strlen(LABEL)) == 0)
+        if (r == 0 && strncmp(key, LABEL, strlen(LABEL)) == 0)
             r = read_label(core, key + strlen(LABEL), json_string_value(value), needs);
-    if (needs && r == 0 && (needs->min.count || needs->max.count))
-        return needs;
+    if (r == 0 && (needs->min.count || needs->max.count))
+        *ret = AQ_TAKE(needs);
     needs_free(needs);
-    return NULL;
+    return r;
+}
+
+/* If memory is short, what was known of it stays. */
+static void set_needs(struct core *core, const char *image, const json_t *labels)
+{
+    struct map *known = &core->image_requirements;
+    struct image_requirements *old = map_gets(known, image), *needs = NULL;
+
+    if (read_labels(core, labels, &needs) < 0)
+        return;
+    if (!needs) {
+        needs_free(map_removes(known, image));
+    } else if ((old || known->count < IMAGES_MAX) && map_sets(known, image, needs) == 0) {
+        needs_free(old);
+    } else {
+        needs_free(needs);
+    }
 }
 
 static void take_name(struct core *core, const char *name, const json_t *labels)
 {
     struct reference ref = { .text = NULL };
-    struct image_requirements *needs;
 
     if (!name || reference_parse(name, NULL, &ref, NULL) < 0)
         return;
-    needs_free(map_removes(&core->image_requirements, ref.text));
-    needs = core->image_requirements.count < IMAGES_MAX ? read_labels(core, labels) : NULL;
-    if (needs && map_sets(&core->image_requirements, ref.text, needs) < 0)
-        needs_free(needs);
+    set_needs(core, ref.text, labels);
     reference_done(&ref);
 }
 
@@ -81,16 +96,20 @@ void image_requirements_take(struct core *core, const char *images)
     json_decref(list);
 }
 
-const struct image_requirements *image_requirements_find(const struct core *core, const char *image)
+int image_requirements_find(const struct core *core, const char *image,
+                            const struct image_requirements **ret)
 {
     struct reference ref = { .text = NULL };
-    const struct image_requirements *needs;
+    int r;
 
-    if (core->image_requirements.count == 0 || reference_parse(image, NULL, &ref, NULL) < 0)
-        return NULL;
-    needs = map_gets(&core->image_requirements, ref.text);
+    *ret = NULL;
+    if (core->image_requirements.count == 0 || !image)
+        return 0;
+    if ((r = reference_parse(image, NULL, &ref, NULL)) < 0)
+        return r == -ENOMEM ? r : 0; /* an alias, or checked elsewhere */
+    *ret = map_gets(&core->image_requirements, ref.text);
     reference_done(&ref);
-    return needs;
+    return 0;
 }
 
 void image_requirements_free(struct core *core)

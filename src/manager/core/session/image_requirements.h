@@ -20,9 +20,9 @@ struct image_requirements {
  * nobody knows are passed over.
  */
 void image_requirements_take(struct core *core, const char *images);
-/* Of the image of that name as users write it; NULL = nothing. */
-const struct image_requirements *image_requirements_find(const struct core *core,
-                                                         const char *image);
+/* Of the image of that name as users write it (NULL = of none); *ret NULL = nothing. -ENOMEM. */
+int image_requirements_find(const struct core *core, const char *image,
+                            const struct image_requirements **ret);
 void image_requirements_free(struct core *core);
 
 #endif

@@ -206,8 +206,10 @@ static int core_request_set_default(struct slots *slots, const char *name, int64
 static int build_resources(const struct core *core, const struct session_request *req,
                            struct slots *ret, struct aq_error *err)
 {
-    const struct image_requirements *needs = image_requirements_find(core, req->image);
+    const struct image_requirements *needs;
 
+    if (image_requirements_find(core, req->image, &needs) < 0)
+        return aq_fail_oom(err);
     for (size_t i = 0; i < req->resources.count; i++) {
         const struct slot *slot = &req->resources.items[i];
         enum slot_type type;
