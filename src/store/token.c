@@ -141,7 +141,8 @@ int cert_list_revoked(struct store_tx *tx, int64_t now_usec,
             return r;
         r = visit(data, &cert);
         if (r < 0)
-            return aq_fail(err, -r, "list of revoked certificates");
+            return r == -ENOMEM ? aq_fail_oom(err)
+                                : aq_fail(err, -r, "list of revoked certificates");
     }
     return r;
 }
