@@ -23,17 +23,16 @@ static void liveness_on_lost_saved(void *data, int r, const struct aq_error *err
 
 static void liveness_lose(struct core *core, struct agent_entry *a)
 {
-    struct event_batch *batch;
-    struct event *e;
+    struct event_batch *batch = event_batch_new();
+    struct event *e = batch ? event_batch_add(batch, EVENT_AGENT_STATUS, clock_realtime_usec())
+                            : NULL;
 
-    log_warning("agent '%s' is lost: not heard from for %lld s", a->a.id,
-                (long long)(core->conf.agent_timeout_usec / USEC_PER_SEC));
-    batch = event_batch_new();
-    e = batch ? event_batch_add(batch, EVENT_AGENT_STATUS, clock_realtime_usec()) : NULL;
-    if (!e) {
+    if (!e) { /* the next tick tries again */
         event_batch_free(batch);
         return;
     }
+    log_warning("agent '%s' is lost: not heard from for %lld s", a->a.id,
+                (long long)(core->conf.agent_timeout_usec / USEC_PER_SEC));
     memcpy(e->agent_status.id, a->a.id, sizeof(a->a.id));
     e->agent_status.to = AGENT_LOST;
     e->agent_status.reason = REASON_AGENT_LOST;
