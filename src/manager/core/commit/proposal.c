@@ -24,7 +24,6 @@ struct proposal {
     struct session_entry **members;
     size_t member_count, member_cap;
     struct resource_group_entry *pass; /* the group whose pass this is, or NULL */
-    bool is_broken;                    /* memory was short while it was put together */
 };
 
 static void proposal_free(struct proposal *p)
@@ -36,11 +35,12 @@ static void proposal_free(struct proposal *p)
     free(p);
 }
 
+/* NULL if memory is short, or was before in this turn: what came then is part of the same change. */
 static struct proposal *open_proposal(struct core *core)
 {
     struct proposal *p = core->open;
 
-    if (p)
+    if (p || core->is_open_broken)
         return p;
     p = calloc(1, sizeof(*p));
     if (!p || !(p->batch = event_batch_new())) {
@@ -71,17 +71,16 @@ struct event *proposal_add(struct core *core, struct session_entry *l, enum even
     assert(core_is_own_thread(core));
     if (p && proposal_add_member(p, l))
         e = event_batch_add(p->batch, kind, clock_realtime_usec());
-    if (!e && p)
-        p->is_broken = true;
-    if (!e)
+    if (!e) {
+        proposal_break(core);
         session_entry_wake_at(core, l, clock_monotonic_usec() + RETRY_USEC);
+    }
     return e;
 }
 
 void proposal_break(struct core *core)
 {
-    if (core->open)
-        core->open->is_broken = true;
+    core->is_open_broken = true;
 }
 
 char *proposal_copy(struct core *core, const char *text)
@@ -223,12 +222,14 @@ void proposal_commit(struct core *core)
 {
     struct proposal *p = core->open;
     struct aq_error err = { .code = ENOMEM, .text = "out of memory" };
+    bool is_broken = core->is_open_broken;
 
+    core->is_open_broken = false;
     if (!p)
         return;
     core->open = NULL;
     AQ_FAULT("core.proposal.made");
-    if (p->is_broken || store_commit(core->store, p->batch, on_proposal, p) < 0)
+    if (is_broken || store_commit(core->store, p->batch, on_proposal, p) < 0)
         on_proposal(p, -ENOMEM, &err, p->batch);
 }
 

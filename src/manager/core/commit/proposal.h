@@ -49,7 +49,7 @@ struct event *proposal_add_kernel_status(struct core *core, struct session_entry
  * the whole batch will be given up, as of proposal_add().
  */
 char *proposal_copy(struct core *core, const char *text);
-/* Memory is short: give up the batch of this turn, if there is one. */
+/* Memory is short: give up the batch of this turn, with what would still be added to it. */
 void proposal_break(struct core *core);
 /* The open batch has placements of a pass of 'g'. */
 void proposal_add_pass(struct core *core, struct resource_group_entry *g);

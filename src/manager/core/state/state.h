@@ -104,6 +104,7 @@ struct core {
     int64_t key_uses_due_usec; /* monotonic: not to be written before */
 
     struct proposal *open;       /* of this turn, under construction */
+    bool is_open_broken;         /* memory was short: nothing of it is written */
     struct list deferred;        /* callbacks for the next turn */
     struct list deferred_spares; /* for answers while memory is short */
     size_t deferred_spare_count;
