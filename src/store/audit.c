@@ -43,10 +43,12 @@ static int audit_kernel(struct store_tx *tx, struct row *row, struct strbuf *out
     int64_t seq = sql_get_int(row->q), rank = sql_get_int(row->q);
     const char *id = sql_get_text(row->q), *agent_id = sql_get_text(row->q);
     enum kernel_status status = KERNEL_PENDING;
+    bool has_ended;
     int r;
 
     ROW_PARSE(row, kernel_status_parse, &status);
     row_slots(row, &requested);
+    has_ended = sql_get_int(row->q) != 0;
     r = row_check(row, "kernels", err);
     if (r == 0)
         r = audit_read_live(tx, seq, rank, agent_id, &live, &wrong, err);
@@ -54,6 +56,8 @@ static int audit_kernel(struct store_tx *tx, struct row *row, struct strbuf *out
         return r;
     if (!kernel_is_holding(status) && live.count)
         strbuf_adds(&wrong, " holds resources;");
+    if (kernel_is_holding(status) && has_ended)
+        strbuf_adds(&wrong, " belongs to a session that has ended;");
     if (kernel_is_holding(status) && !agent_id)
         strbuf_adds(&wrong, " has no agent;");
     if (kernel_is_holding(status) && (!slots_le(&live, &requested) || !slots_le(&requested, &live)))
@@ -72,11 +76,12 @@ static int audit_kernels(struct store_tx *tx, struct strbuf *out, struct aq_erro
     int found = 0;
     int r = sql_prepare(
         tx->db,
-        "SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested FROM kernels k"
+        "SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested, 0 FROM kernels k"
         " JOIN sessions s ON s.seq = k.session_seq WHERE s.terminated_at IS NULL UNION"
-        " SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested"
+        " SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested,"
+        " s.terminated_at IS NOT NULL"
         " FROM allocations l JOIN kernels k ON k.session_seq = l.session_seq AND k.rank = l.rank"
-        " WHERE l.free_at IS NULL ORDER BY 1, 2",
+        " JOIN sessions s ON s.seq = k.session_seq WHERE l.free_at IS NULL ORDER BY 1, 2",
         &q, err);
 
     if (r < 0)

@@ -291,6 +291,8 @@ static void test_audit_finds(void **state)
         { "UPDATE allocations SET free_at = 1 WHERE slot = 'mem'", "another amount" },
         { "UPDATE allocations SET agent_id = 'i-2'", "holds cpu on 'i-2'" },
         { "UPDATE kernels SET agent_id = NULL", "has no agent" },
+        { "UPDATE sessions SET status = 'TERMINATED', terminated_at = 1",
+          "belongs to a session that has ended" },
         { "UPDATE agents SET available = '{\"cpu\":999999,\"mem\":1073741824}'",
           "agent 'i-1': 1000000 of cpu are held, it offers 999999" },
         { "DELETE FROM agents", "it offers 0" },
