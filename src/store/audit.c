@@ -5,6 +5,14 @@
 
 #include "store/transaction.h"
 
+/* *ret NULL if that is no name of a slot. -ENOMEM. */
+static int audit_read_slot(const char *text, const char **ret, struct aq_error *err)
+{
+    errno = 0;
+    *ret = slot_name_intern(text, strlen(text));
+    return !*ret && errno == ENOMEM ? aq_fail_oom(err) : 0;
+}
+
 /* Live rows of a kernel. */
 static int audit_read_live(struct store_tx *tx, int64_t seq, int64_t rank, const char *agent_id,
                            struct slots *ret_live, struct strbuf *wrong, struct aq_error *err)
@@ -23,8 +31,10 @@ static int audit_read_live(struct store_tx *tx, int64_t seq, int64_t rank, const
     while ((r = sql_step(q, err)) > 0) {
         const char *slot = sql_get_text(q);
         int64_t amount = sql_get_int(q);
-        const char *agent = sql_get_text(q), *name = slot_name_intern(slot, strlen(slot));
+        const char *agent = sql_get_text(q), *name;
 
+        if (audit_read_slot(slot, &name, err) < 0)
+            return -ENOMEM;
         if (!agent_id || strcmp(agent, agent_id) != 0)
             strbuf_addf(wrong, " holds %s on '%s';", slot, agent);
         if (!name || slots_get(ret_live, name) != 0)
@@ -62,6 +72,8 @@ static int audit_kernel(struct store_tx *tx, struct row *row, struct strbuf *out
         strbuf_adds(&wrong, " has no agent;");
     if (kernel_is_holding(status) && (!slots_le(&live, &requested) || !slots_le(&requested, &live)))
         strbuf_adds(&wrong, " holds another amount than it requested;");
+    if (!strbuf_ok(&wrong))
+        return aq_fail_oom(err);
     if (wrong.len)
         strbuf_addf(out, "kernel %s (%s) on '%s':%s\n", id, kernel_status_name(status),
                     agent_id ? agent_id : "", wrong.data);
@@ -114,12 +126,13 @@ static int audit_agents(struct store_tx *tx, struct strbuf *out, struct aq_error
     row.q = q;
     while ((r = sql_step(q, err)) > 0) {
         AQ_CLEANUP(slots_donep) struct slots available = { 0 };
-        const char *agent = sql_get_text(q), *slot = sql_get_text(q);
-        const char *name = slot_name_intern(slot, strlen(slot));
+        const char *agent = sql_get_text(q), *slot = sql_get_text(q), *name;
         int64_t sum = sql_get_int(q), has;
 
         row_slots(&row, &available);
         r = row_check(&row, "agents", err);
+        if (r == 0)
+            r = audit_read_slot(slot, &name, err);
         if (r < 0)
             return r;
         has = name ? slots_get(&available, name) : 0;

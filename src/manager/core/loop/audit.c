@@ -311,20 +311,26 @@ static void compare_counts(struct audit *a)
 }
 
 /* What agents are said to have free must be the sum over their kernels. */
-static void check_sums(struct audit *a)
+static int check_sums(struct audit *a)
 {
     for (size_t i = 0; i < a->core->agent_count; i++) {
         struct agent_entry *agent = a->core->agents_sorted[i];
         struct slots cached = { 0 };
         const struct slots *fresh;
+        int r;
 
-        if (agent->is_stale || slots_copy(&cached, &agent->free) < 0)
+        if (agent->is_stale)
             continue;
+        if (slots_copy(&cached, &agent->free) < 0)
+            return -ENOMEM;
         agent->is_stale = true;
-        if (agent_entry_free_slots(agent, &fresh) == 0 && !slots_eq(&cached, fresh))
+        if ((r = agent_entry_free_slots(agent, &fresh)) == 0 && !slots_eq(&cached, fresh))
             audit_find(a, "agent %s: what is free is not what its kernels leave", agent->a.id);
         slots_done(&cached);
+        if (r < 0)
+            return r;
     }
+    return 0;
 }
 
 /* ---- the command ---- */
@@ -358,17 +364,28 @@ static void audit_find_usage(void *data, const char *text)
     audit_find(data, "%s", text);
 }
 
+/* Memory against the load. -ENOMEM: not all was compared, or told. */
+static int compare_all(struct audit *a)
+{
+    int r;
+
+    for (size_t i = 0; i < a->loaded->count; i++)
+        audit_compare(a, &a->loaded->events[i]);
+    compare_counts(a);
+    r = check_sums(a);
+    if (r == 0 && a->usage)
+        r = fair_share_check_compare(a->core, a->usage, audit_find_usage, a);
+    return r == 0 && !strbuf_ok(&a->findings) ? -ENOMEM : r;
+}
+
 static void on_loaded(void *data, int r, const struct aq_error *err)
 {
     struct audit *a = data;
+    struct aq_error oom;
 
-    if (r == 0) {
-        for (size_t i = 0; i < a->loaded->count; i++)
-            audit_compare(a, &a->loaded->events[i]);
-        compare_counts(a);
-        check_sums(a);
-        if (a->usage)
-            fair_share_check_compare(a->core, a->usage, audit_find_usage, a);
+    if (r == 0 && (r = compare_all(a)) < 0) {
+        (void)aq_fail_oom(&oom);
+        err = &oom;
     }
     a->done(a->data, r < 0 ? r : a->count, err, r < 0 ? "" : a->findings.data);
     event_batch_free(a->loaded);

@@ -443,17 +443,20 @@ static void compare_line(const struct fair_share_check *c, const struct resource
     find(data, text);
 }
 
-void fair_share_check_compare(struct core *core, struct fair_share_check *check,
-                              void (*find)(void *data, const char *text), void *data)
+int fair_share_check_compare(struct core *core, struct fair_share_check *check,
+                             void (*find)(void *data, const char *text), void *data)
 {
     for (size_t i = 0; i < core->resource_groups.count; i++) {
         struct resource_group_entry *g = core->resource_groups.entries[i].value;
         struct map running = MAP_INIT;
         const struct map *books[3];
 
-        if (!g->fair_share || !g->fair_share->is_ready
-            || add_running(core, g, check->until_usec, &running) < 0)
+        if (!g->fair_share || !g->fair_share->is_ready)
             continue;
+        if (add_running(core, g, check->until_usec, &running) < 0) {
+            usage_ledger_done(&running);
+            return -ENOMEM;
+        }
         books[0] = &running;
         books[1] = &g->fair_share->recent;
         books[2] = &g->fair_share->past;
@@ -462,4 +465,5 @@ void fair_share_check_compare(struct core *core, struct fair_share_check *check,
                 compare_line(check, g, &running, books[b]->entries[n].value, find, data);
         usage_ledger_done(&running);
     }
+    return 0;
 }

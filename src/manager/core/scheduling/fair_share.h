@@ -36,9 +36,9 @@ struct fair_share_check;
 /* On a thread of the store: sums of the ledger up to 'until_usec'. */
 int fair_share_check_read(struct store_tx *tx, int64_t until_usec, struct fair_share_check **ret,
                           struct aq_error *err);
-/* Each difference between memory and the ledger, as a line. */
-void fair_share_check_compare(struct core *core, struct fair_share_check *check,
-                              void (*find)(void *data, const char *text), void *data);
+/* Each difference between memory and the ledger, as a line. -ENOMEM: not all was compared. */
+int fair_share_check_compare(struct core *core, struct fair_share_check *check,
+                             void (*find)(void *data, const char *text), void *data);
 void fair_share_check_free(struct fair_share_check *check);
 
 #endif
