@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* usage_list.c - who held what, and for how long: the ledger's rows with their owners */
+#include <errno.h>
 #include <string.h>
 
 #include "store/query.h"
@@ -28,10 +29,11 @@ int store_read_usage(struct store_tx *tx, int64_t since_usec, store_usage_fn vis
         u.amount = sql_get_int(q);
         u.from_usec = sql_get_int(q);
         u.until_usec = sql_get_int(q);
-        if (u.slot && (u.slot = slot_name_intern(u.slot, strlen(u.slot))))
-            r = visit(data, &u);
+        errno = 0;
+        u.slot = u.slot ? slot_name_intern(u.slot, strlen(u.slot)) : NULL;
+        r = u.slot ? visit(data, &u) : errno == ENOMEM ? -ENOMEM : 0;
         if (r < 0)
-            return r;
+            return r == -ENOMEM ? aq_fail_oom(err) : r;
     }
     return r;
 }
