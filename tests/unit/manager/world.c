@@ -31,6 +31,7 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
         s->kernel_id = msg->kernel_create.kernel_id;
         s->session_id = msg->kernel_create.session_id;
         s->attempt = msg->kernel_create.attempt;
+        s->has_ssh_seed = msg->kernel_create.ssh_seed;
         (void)snprintf(s->command, sizeof(s->command), "%s",
                        msg->kernel_create.command ? msg->kernel_create.command : "");
         (void)snprintf(s->slots, sizeof(s->slots), "%s", msg->kernel_create.slots);

@@ -70,6 +70,8 @@ static void run_life(const char *dir)
     oom_begin();
     oom_comes("i-001", GPU_NODE);
     first = oom_create(&req);
+    if (find_sent(MSG_KERNEL_CREATE, 0))
+        assert_true(find_sent(MSG_KERNEL_CREATE, 0)->has_ssh_seed);
     if (first.r == 0)
         second = oom_create(&after);
     else

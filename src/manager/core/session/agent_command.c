@@ -83,20 +83,24 @@ static bool dump_member(struct core *core, const json_t *spec, const char *key, 
     return *ret;
 }
 
-/* Of sessions that users log in to, and whose kernels do to each other. */
-static const char *make_ssh_seed(struct core *core, const struct session *s)
+/* Of sessions that users log in to, and whose kernels do to each other; others have none. False
+ * if memory is short.
+ */
+static bool make_ssh_seed(struct core *core, const struct session *s, const char **ret)
 {
     char id[UUID_TEXT_MAX], purpose[UUID_TEXT_MAX + 8], seed[65];
     struct aq_error err = { 0 };
 
+    *ret = NULL;
     if (s->type != SESSION_INTERACTIVE && s->kernel_count == 1)
-        return NULL;
+        return true;
     (void)snprintf(purpose, sizeof(purpose), "ssh %s", uuid_format(&s->id, id));
     if (store_derive(core->store, purpose, seed, &err) < 0) {
         log_warning("a session gets no SSH keys: %s", err.text);
-        return NULL;
+        return true;
     }
-    return arena_strdup(&core->scratch, seed);
+    *ret = arena_strdup(&core->scratch, seed);
+    return *ret;
 }
 
 static int fill_create(struct core *core, const struct session_entry *l, const struct kernel *k,
@@ -128,12 +132,11 @@ static int fill_create(struct core *core, const struct session_entry *l, const s
         .input = k->rank == 0 ? agent_command_member(spec, "input") : NULL,
         .bootstrap = agent_command_member(spec, "bootstrap"),
         .batch_timeout_usec = l->s.batch_timeout_usec,
-        .ssh_seed = make_ssh_seed(core, &l->s),
     };
     if (!strbuf_ok(&slots) || !c->slots || !c->user_id || !c->group_id
         || !dump_member(core, spec, "resource_opts", &c->resource_opts)
         || !dump_member(core, spec, "preopen_ports", &c->preopen_ports)
-        || fill_environ(core, spec, c) < 0)
+        || !make_ssh_seed(core, &l->s, &c->ssh_seed) || fill_environ(core, spec, c) < 0)
         return -1;
     c->hostname = arena_strdup(&core->scratch,
                                kernel_hostname(k, (char[KERNEL_HOSTNAME_MAX]){ 0 }));
