@@ -291,6 +291,38 @@ static void run_loss_requeue(const char *dir)
     run_loss(dir, "requeue");
 }
 
+/* ---- orders ---- */
+
+/* The agent does what it is told, and only that: in the end all orders have come. */
+static void run_orders(const char *dir)
+{
+    struct session_request req = job("ordered");
+    struct answer a;
+
+    oom_world_open(dir);
+    oom_begin();
+    oom_comes("i-001", FOUR_CPUS);
+    a = oom_create(&req);
+    only_beats("i-001", 10);
+    if (a.r == 0)
+        oom_terminate(&a.created.id, false);
+    only_beats("i-001", 10);
+    oom_end();
+    if (!oom_is_connected("i-001"))
+        oom_comes("i-001", FOUR_CPUS);
+    if (a.r == 0 && status_of(&a.created.id) != SESSION_TERMINATING)
+        oom_terminate(&a.created.id, false);
+    only_beats("i-001", 30);
+    if (a.r == 0 && status_of(&a.created.id) != GONE) {
+        assert_int_not_equal(count_sent(MSG_KERNEL_DESTROY), 0);
+        inventory_beats("i-001", MSG_KERNEL_TERMINATED, NULL, NULL);
+        assert_int_equal(status_of(&a.created.id), GONE);
+    }
+    inventory_beats("i-001", MSG_KERNEL_TERMINATED, NULL, NULL);
+    assert_true(count_sent(MSG_KERNEL_FORGET) || !count_sent(MSG_KERNEL_CREATE));
+    oom_world_pass();
+}
+
 /* ---- tokens and certificates ---- */
 
 struct made_token {
@@ -352,6 +384,7 @@ int main(void)
         { "a lost agent's sessions end", oom_world_prepare, run_loss_terminate, oom_world_recover },
         { "a lost agent's sessions start elsewhere", oom_world_prepare, run_loss_requeue,
           oom_world_recover },
+        { "orders", oom_world_prepare, run_orders, oom_world_recover },
         { "tokens and certificates", oom_world_prepare, run_revocation, oom_world_recover },
     };
 

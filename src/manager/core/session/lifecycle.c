@@ -291,11 +291,14 @@ static void lifecycle_restarting(struct core *core, struct session_entry *l, int
 static void lifecycle_send_end(struct core *core, struct session_entry *l, size_t rank,
                                bool now_at_once)
 {
-    struct kernel_entry *f = &l->kernels[rank];
+    const struct kernel_entry *f = &l->kernels[rank];
+    const bool *is_sent = now_at_once ? &f->kill_sent : &f->destroy_sent;
 
-    if (now_at_once ? f->kill_sent : f->destroy_sent)
+    if (*is_sent)
         return;
     agent_command_destroy(core, l, rank, now_at_once ? 0 : core->conf.kill_grace_usec, l->s.reason);
+    if (!*is_sent) /* its agent's reports may hold no news: they do not have it looked at again */
+        session_entry_wake_at(core, l, clock_monotonic_usec() + RESEND_USEC);
 }
 
 static void lifecycle_terminating(struct core *core, struct session_entry *l, int64_t now,
