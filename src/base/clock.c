@@ -64,22 +64,39 @@ int64_t clock_monotonic_usec(void)
     return clock_read(CLOCK_MONOTONIC) + offset_from_file(1);
 }
 
-char *clock_format_iso(int64_t usec, char buf[CLOCK_ISO_MAX])
+/* Up to the second; its length, and the microseconds that follow. */
+static size_t clock_format_second(int64_t usec, char buf[CLOCK_ISO_MAX], int *ret_fraction)
 {
     int64_t fraction = usec % USEC_PER_SEC;
     time_t seconds = (time_t)(usec / USEC_PER_SEC);
     struct tm tm;
-    size_t len;
 
     if (fraction < 0) {
         fraction += USEC_PER_SEC;
         seconds--;
     }
     (void)gmtime_r(&seconds, &tm);
-    len = strftime(buf, CLOCK_ISO_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+    *ret_fraction = (int)fraction;
+    return strftime(buf, CLOCK_ISO_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+}
+
+char *clock_format_iso(int64_t usec, char buf[CLOCK_ISO_MAX])
+{
+    int fraction;
+    size_t len = clock_format_second(usec, buf, &fraction);
+
     if (fraction)
-        len += (size_t)snprintf(buf + len, CLOCK_ISO_MAX - len, ".%06d", (int)fraction);
+        len += (size_t)snprintf(buf + len, CLOCK_ISO_MAX - len, ".%06d", fraction);
     (void)snprintf(buf + len, CLOCK_ISO_MAX - len, "+00:00");
+    return buf;
+}
+
+char *clock_format_utc(int64_t usec, char buf[CLOCK_ISO_MAX])
+{
+    int fraction;
+    size_t len = clock_format_second(usec, buf, &fraction);
+
+    (void)snprintf(buf + len, CLOCK_ISO_MAX - len, ".%06dZ", fraction);
     return buf;
 }
 
@@ -269,5 +286,19 @@ int clock_parse_duration(const char *text, int64_t *ret_usec)
             return -EINVAL;
     } while (*at);
     *ret_usec = total;
+    return 0;
+}
+
+int clock_parse_since(const char *text, int64_t *ret_usec, int64_t *ret_ago_usec)
+{
+    bool is_unix_time = text[strspn(text, "0123456789.")] == '\0';
+    int64_t usec;
+    bool is_span = clock_parse_duration(text, &usec) == 0, is_ago = is_span && !is_unix_time;
+
+    if (!is_span && clock_parse_date(text, &usec) < 0)
+        return -EINVAL;
+    usec = AQ_MAX(usec, 1);
+    *ret_usec = is_ago ? 0 : usec;
+    *ret_ago_usec = is_ago ? usec : 0;
     return 0;
 }

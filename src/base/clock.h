@@ -39,6 +39,9 @@ int64_t clock_monotonic_usec(void);
  */
 char *clock_format_iso(int64_t usec, char buf[CLOCK_ISO_MAX]);
 
+/* "2026-11-21T01:02:03.456789Z": always as long, for the beginnings of lines. */
+char *clock_format_utc(int64_t usec, char buf[CLOCK_ISO_MAX]);
+
 /* Read ISO 8601 (T or space, optional fraction, Z or +hh[:]mm or none = UTC)
  * or RFC 1123 ("Sat, 21 Nov 2026 01:02:03 GMT"). Returns 0 or -EINVAL.
  */
@@ -48,5 +51,11 @@ int clock_parse_date(const char *text, int64_t *ret_usec) AQ_UNTRUSTED;
  * Returns 0 or -EINVAL (also for overflow and negatives).
  */
 int clock_parse_duration(const char *text, int64_t *ret_usec) AQ_UNTRUSTED;
+
+/* A time from which on something is wanted: a date as above or Unix time in seconds
+ * ("1763690523.5"), or a duration with a unit, so long ago, which whoever has the clock
+ * that counts subtracts. One of both is > 0 then, the other 0. Returns 0 or -EINVAL.
+ */
+int clock_parse_since(const char *text, int64_t *ret_usec, int64_t *ret_ago_usec) AQ_UNTRUSTED;
 
 #endif

@@ -27,6 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             __builtin_trap();
     if (clock_parse_duration(text, &usec) == 0 && usec < 0)
         __builtin_trap();
+    if (clock_parse_since(text, &usec, &again) == 0 && (usec > 0) == (again > 0))
+        __builtin_trap();
     (void)uuid_parse(text, &id);
     jsonw_strn(&w, (const char *)data, size);
     if (!utf8_is_valid(out.data, out.len))

@@ -171,6 +171,37 @@ static void test_durations(void **state)
     }
 }
 
+static void test_since(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t usec, ago_usec; /* both 0 = refused */
+    } rows[] = {
+        { "10m", 0, 600000000 },
+        { "1h30", 0, 3630000000 },
+        { "0s", 0, 1 },
+        { "1763690523", INT64_C(1763690523000000), 0 },
+        { "1763690523.25", INT64_C(1763690523250000), 0 },
+        { "0", 1, 0 },
+        { "2025-11-21T02:02:03Z", INT64_C(1763690523000000), 0 },
+        { "1970-01-01T00:00:00+05:00", 1, 0 },
+        { "", 0, 0 },
+        { ".", 0, 0 },
+        { "-10m", 0, 0 },
+        { "soon", 0, 0 },
+        { "10m ago", 0, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        int64_t usec = 0, ago_usec = 0;
+        int r = clock_parse_since(rows[i].text, &usec, &ago_usec);
+
+        assert_row(r == (rows[i].usec || rows[i].ago_usec ? 0 : -EINVAL), "'%s'", rows[i].text);
+        assert_row(usec == rows[i].usec && ago_usec == rows[i].ago_usec, "'%s'", rows[i].text);
+    }
+}
+
 static void test_ordered_uuid(void **state)
 {
     struct uuid a = uuid_ordered(), b = uuid_ordered();
@@ -325,19 +356,13 @@ static void test_folders_that_were_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),
-        cmocka_unit_test(test_strbuf),
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_dates),
-        cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_uuid),
-        cmocka_unit_test(test_ordered_uuid),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_jsonw),
-        cmocka_unit_test(test_fs),
-        cmocka_unit_test(test_user_folders),
-        cmocka_unit_test(test_folders_that_were_made),
+        cmocka_unit_test(test_error),        cmocka_unit_test(test_strbuf),
+        cmocka_unit_test(test_map),          cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_dates),        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_since),        cmocka_unit_test(test_uuid),
+        cmocka_unit_test(test_ordered_uuid), cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_jsonw),        cmocka_unit_test(test_fs),
+        cmocka_unit_test(test_user_folders), cmocka_unit_test(test_folders_that_were_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
