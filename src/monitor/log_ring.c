@@ -8,7 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
+
+/* At most a quarter of the log: a record for every 64 bytes. */
+#define TIMES_PART 4
 
 static int log_ring_open_file(int directory)
 {
@@ -29,12 +33,14 @@ int log_ring_open(struct log_ring *ring, int directory, uint64_t max, struct aq_
     *ring = (struct log_ring){
         .directory = directory, .fd = fd, .len = (uint64_t)st.st_size, .half = AQ_MAX(max / 2, 4096)
     };
+    log_times_init(&ring->times, directory, ring->half / TIMES_PART);
     return 0;
 }
 
 void log_ring_close(struct log_ring *ring)
 {
     aq_closep(&ring->fd);
+    log_times_done(&ring->times);
 }
 
 /* The full file becomes the older half; without space for that go on with it. */
@@ -44,16 +50,32 @@ static void turn_over(struct log_ring *ring)
 
     if (renameat(ring->directory, "log", ring->directory, "log.1") < 0)
         return;
+    log_times_turn_over(&ring->times);
     fd = log_ring_open_file(ring->directory);
     if (fd < 0)
         return;
+    log_times_done(&ring->times);
+    log_times_init(&ring->times, ring->directory, ring->half / TIMES_PART);
     aq_closep(&ring->fd);
     ring->fd = fd;
     ring->len = 0;
 }
 
+/* A full disk may have taken a part. */
+static void log_ring_write_part(struct log_ring *ring, const char *bytes, size_t len)
+{
+    struct stat st;
+
+    if (fs_write_all(ring->fd, bytes, len) == 0)
+        ring->len += len;
+    else if (fstat(ring->fd, &st) == 0)
+        ring->len = (uint64_t)st.st_size;
+}
+
 void log_ring_write(struct log_ring *ring, const char *bytes, size_t len)
 {
+    int64_t now = clock_realtime_usec();
+
     while (len) {
         size_t room, part;
 
@@ -61,9 +83,8 @@ void log_ring_write(struct log_ring *ring, const char *bytes, size_t len)
             turn_over(ring);
         room = ring->len < ring->half ? (size_t)(ring->half - ring->len) : len;
         part = AQ_MIN(room, len);
-        if (fs_write_all(ring->fd, bytes, part) < 0)
-            return;
-        ring->len += part;
+        log_times_add(&ring->times, ring->fd, ring->len, now);
+        log_ring_write_part(ring, bytes, part);
         bytes += part;
         len -= part;
     }

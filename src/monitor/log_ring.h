@@ -4,7 +4,8 @@
  * Output is appended to 'log'; when that has half of the allowed size it
  * becomes 'log.1' in place of the old one. So at least the newest half is
  * there, a reader follows by reading to the end of an open file and then
- * opening the new 'log', and an unlimited writer costs bounded space.
+ * opening the new 'log', and an unlimited writer costs bounded space. When what was
+ * written is in 'times' and 'times.1' (log_times.h).
  */
 #ifndef AQ_MONITOR_LOG_RING_H
 #define AQ_MONITOR_LOG_RING_H
@@ -14,11 +15,13 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "monitor/log_times.h"
 
 struct log_ring {
     int directory; /* borrowed */
     int fd;
     uint64_t len, half;
+    struct log_times times;
 };
 
 /* Continue the files below 'directory'. 'max' bytes in all, at least 8 KiB. */

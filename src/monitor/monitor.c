@@ -693,7 +693,7 @@ int monitor_run(const char *directory, int client, int program, struct aq_error 
                          .input = { .pipe = -1, .timer = -1, .slot = -1 },
                          .executable = -1,
                          .clients = { .listener = -1 },
-                         .log = { .fd = -1 },
+                         .log = { .fd = -1, .times.fd = -1 },
                          .kept = { -1, -1 },
                          .program = { .text = STRBUF_INIT },
                          .runner = { -1, -1, -1, -1 } };

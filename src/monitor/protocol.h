@@ -12,6 +12,7 @@
  *                 a program is started at most once per directory. A power failure
  *                 may undo it: nobody starts what was ordered before one
  *   log, log.1    the program's output: newer and older half of a ring
+ *   times times.1 when it was written (log_times.h)
  *   monitor.sock  SOCK_SEQPACKET, the messages below, host byte order. There
  *                 unless only the connection that is given is needed: with a
  *                 terminal or input, and as long as nobody is connected

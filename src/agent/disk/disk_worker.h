@@ -17,7 +17,8 @@
  *     resize.txt                   like resource.txt: what it may hold next (resize.c)
  *   spares/NUMBER                  a directory that is filled, emptied or to be used
  *                                  again (kernel_directory.h). Gone after a restart
- *   logs/ID/ATTEMPT/               'log' and 'log.1', after the kernel was forgotten
+ *   logs/ID/ATTEMPT/               'log' and 'log.1' with their times, after the kernel was
+ *                                  forgotten
  */
 #ifndef AQ_AGENT_DISK_DISK_WORKER_H
 #define AQ_AGENT_DISK_DISK_WORKER_H

@@ -15,6 +15,7 @@
 #include "agent/runtime/exit_file.h"
 #include "base/fault.h"
 #include "base/fs.h"
+#include "monitor/log_times.h"
 
 #define NAME_TEXT_MAX 24
 #define CONFIG_MODE 0644 /* containers read it as other users; nobody else gets that far */
@@ -263,27 +264,42 @@ static int64_t file_size(int at, const char *path)
     return fstatat(at, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_size : 0;
 }
 
-/* Move the newest attempt's log to logs/, if there is any output. */
+/* Move one file of an attempt to logs/, unless it is empty: its size. */
+static int64_t keep_file(const struct kernel_directories *directories, int directory,
+                         const char *id, int64_t attempt, const char *name)
+{
+    char kept[UUID_TEXT_MAX + 40], path[48];
+    int64_t size;
+
+    (void)snprintf(path, sizeof(path), "run/%" PRId64 "/%s", attempt, name);
+    size = file_size(directory, path);
+    if (size == 0)
+        return 0;
+    (void)mkdirat(directories->logs, id, 0700);
+    (void)snprintf(kept, sizeof(kept), "%s/%" PRId64, id, attempt);
+    (void)mkdirat(directories->logs, kept, 0700);
+    (void)snprintf(kept, sizeof(kept), "%s/%" PRId64 "/%s", id, attempt, name);
+    return renameat(directory, path, directories->logs, kept) == 0 ? size : 0;
+}
+
+/* Move the newest attempt's log to logs/, if there is any output, and its times before it:
+ * so they are where it is.
+ */
 static int64_t keep_log(const struct kernel_directories *directories, int directory, const char *id,
                         int64_t attempt)
 {
-    static const char *const halves[] = { "log.1", "log" };
-    char kept[UUID_TEXT_MAX + 40], path[48];
+    static const char *const halves[][2] = { { LOG_TIMES_FILE_OLDER, "log.1" },
+                                             { LOG_TIMES_FILE, "log" } };
     int64_t bytes = 0;
 
     for (size_t i = 0; i < AQ_COUNT(halves); i++) {
-        int64_t size;
+        char log[48];
 
-        (void)snprintf(path, sizeof(path), "run/%" PRId64 "/%s", attempt, halves[i]);
-        size = file_size(directory, path);
-        if (size == 0)
+        (void)snprintf(log, sizeof(log), "run/%" PRId64 "/%s", attempt, halves[i][1]);
+        if (file_size(directory, log) == 0)
             continue;
-        (void)mkdirat(directories->logs, id, 0700);
-        (void)snprintf(kept, sizeof(kept), "%s/%" PRId64, id, attempt);
-        (void)mkdirat(directories->logs, kept, 0700);
-        (void)snprintf(kept, sizeof(kept), "%s/%" PRId64 "/%s", id, attempt, halves[i]);
-        if (renameat(directory, path, directories->logs, kept) == 0)
-            bytes += size;
+        bytes += keep_file(directories, directory, id, attempt, halves[i][0]);
+        bytes += keep_file(directories, directory, id, attempt, halves[i][1]);
     }
     if (bytes)
         AQ_FAULT("agent.forget.log-kept");

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "monitor/log_times.h"
 
 struct retained_log {
     struct uuid id;
@@ -80,18 +81,18 @@ static int log_retention_compare(const void *a, const void *b)
     return uuid_compare(&x->id, &y->id);
 }
 
-/* Size of both halves of the log below logs/ID/ATTEMPT, and when it was written last. */
+/* Size of the files below logs/ID/ATTEMPT, and when they were written last. */
 static int64_t log_retention_measure(const struct agent_daemon *agent, const struct uuid *id,
                                      int64_t *ret_usec)
 {
     AQ_CLEANUP(aq_freep) char *directory = disk_worker_log_path(agent->disk, id);
-    static const char *const halves[] = { "log", "log.1" };
+    static const char *const files[] = { "log", "log.1", LOG_TIMES_FILE, LOG_TIMES_FILE_OLDER };
     int64_t attempt = directory ? disk_worker_newest_attempt(directory) : 0, bytes = 0;
 
     *ret_usec = 0;
-    for (size_t i = 0; directory && i < AQ_COUNT(halves); i++) {
+    for (size_t i = 0; directory && i < AQ_COUNT(files); i++) {
         AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%lld/%s", directory, (long long)attempt,
-                                                    halves[i]);
+                                                    files[i]);
         struct stat st;
 
         if (!path || stat(path, &st) < 0)
