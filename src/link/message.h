@@ -309,10 +309,14 @@ struct msg_statistics { /* one sample; kernels may be spread over several messag
 struct msg_stream_open {
     struct uuid stream_id;
     const char *key;  /* one-time key, presented in stream.hello */
-    const char *kind; /* "logs", "pty", or "exec" and "input" (link/exec.h) */
+    const char *kind; /* "logs", "timed-logs", "pty", or "exec" and "input" (link/exec.h) */
     struct uuid kernel_id;
     bool follow;         /* logs: go on until the kernel ends */
     int64_t tail_lines;  /* logs: only the last n lines; 0 = all that is kept */
+    int64_t since_usec;  /* timed-logs: only lines printed then or later; 0 = all. Older agents
+                            do not know the kind */
+    int64_t ago_usec;    /* timed-logs: the same, so long ago by the agent's clock */
+    bool timestamps;     /* timed-logs: before each line when it was printed, RFC 3339 in UTC */
     int64_t rows, cols;  /* pty, exec: size at the start; 0 = leave */
     const char *command; /* exec: JSON {"argv":["ls"],"env":{"A":"b"},"cwd":"/tmp"}; without
                                  argv a shell */

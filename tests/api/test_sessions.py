@@ -432,6 +432,28 @@ def test_a_program_that_writes_nothing(user, name):
         sock.close()
 
 
+def test_lines_by_their_times(user, name):
+    session = make(user, name, "echo one; echo two")
+    wait_status(user, session, "TERMINATED")
+    path = f"/aliquot/v1/sessions/{session}/logs?"
+    stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z "
+    marked = user.get(path + "timestamps=true").body.decode()
+    assert re.fullmatch(f"{stamp}one\n{stamp}two\n", marked)
+    for since in ("1h", "2026-01-01", "2026-01-01T00:00:00.5%2B02:00", "1700000000.25"):
+        assert user.get(path + "since=" + since).body == b"one\ntwo\n", since
+    for since in (time.time() + 3600, "2100-01-01T00:00:00Z"):
+        assert user.get(f"{path}timestamps=true&since={since}").body == b"", since
+
+
+@pytest.mark.parametrize("query, field", [
+    ("since=soon", "since"), ("since=", "since"), ("since=2026-02-30", "since"),
+    ("since=-1", "since"), ("since=" + "1" * 30, "since"), ("since=1x", "since"),
+    ("timestamps=perhaps", "timestamps")])
+def test_times_of_logs_that_cannot_be_read(user, name, query, field):
+    reply = user.get(f"/aliquot/v1/sessions/{name}/logs?{query}")
+    assert reply.status == 400 and field in reply.json["data"], reply
+
+
 def test_unknown_kernel(user, name):
     session = make(user, name, "true")
     assert user.get(f"/aliquot/v1/sessions/{session}/logs?kernel=sub9").status == 404

@@ -179,6 +179,14 @@ def test_output_and_errors_stay_in_order(cluster):
     assert log == "".join(f"out and {n}\nerror {n}\n" for n in range(1, 501))
 
 
+def test_lines_have_times(cluster):
+    session = Session(cluster, "echo one; echo two >&2")
+    session.wait()
+    reply = session.client.get(f"/aliquot/v1/sessions/{session.id}/logs?timestamps=true&since=1h")
+    line = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z "
+    assert re.fullmatch(f"{line}(one\n{line}two|two\n{line}one)\n", reply.body.decode()), reply
+
+
 def test_output_that_is_not_text(cluster):
     session = Session(cluster, r"printf '\377\000\376'")
     session.wait()

@@ -8,13 +8,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/kernel/log_lines.h"
+#include "base/clock.h"
+
 #define CHUNK 16384
-#define CHUNKS_A_TURN 16 /* then others have the loop */
+#define CHUNK_OF_LINES 2048 /* each byte may be a line, which gets its time */
+#define CHUNKS_A_TURN 16    /* then others have the loop */
+
+struct log_half {
+    int fd; /* -1 = none */
+    struct log_times_reader times;
+};
 
 struct log_reader {
-    uv_timer_t timer;              /* its closing frees all this */
-    uv_fs_event_t watch;           /* of the directory, while following */
-    int directory, older, current; /* 'older' is log.1, read first; -1 = none */
+    uv_timer_t timer;    /* its closing frees all this */
+    uv_fs_event_t watch; /* of the directory, while following */
+    int directory;
+    struct log_half older, current; /* 'older' is log.1, read first */
+    off_t at;                       /* in the half that is being read */
+    struct log_lines lines;
+    struct strbuf out; /* what 'lines' has made of what was read */
     const struct log_reader_ops *ops;
     void *data;
     bool follow, is_watching, is_waiting, has_ended;
@@ -29,9 +42,22 @@ static void next_turn(struct log_reader *r)
     (void)uv_timer_start(&r->timer, log_reader_on_turn, 0, 0);
 }
 
-static int open_current(const struct log_reader *r)
+static int open_half(int directory, const char *name)
 {
-    return openat(r->directory, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static void close_half(struct log_half *half)
+{
+    aq_closep(&half->fd);
+    log_times_reader_close(&half->times);
+}
+
+static bool has_more(int fd, off_t at)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_size > at;
 }
 
 static bool is_same_file(int a, int b)
@@ -42,35 +68,82 @@ static bool is_same_file(int a, int b)
            && st_a.st_dev == st_b.st_dev;
 }
 
+static bool is_by_times(const struct log_reader *r)
+{
+    return r->lines.since_usec || r->lines.timestamps;
+}
+
+/* Pass over what was written before the first record of the wanted time or later. What
+ * follows there in the same line is of one that began before.
+ */
+static void skip_earlier(struct log_reader *r, struct log_half *half)
+{
+    uint64_t offset;
+    char last;
+
+    if (!r->lines.since_usec || half->times.fd < 0 || (r->lines.is_inside && r->lines.is_wanted))
+        return;
+    (void)log_times_reader_find(&half->times, r->lines.since_usec, &offset);
+    if (offset <= (uint64_t)r->at || pread(half->fd, &last, 1, (off_t)(offset - 1)) != 1)
+        return;
+    r->at = (off_t)offset;
+    r->lines.is_inside = last != '\n';
+    r->lines.is_wanted = false;
+}
+
 /* At the end of a file: the next one, if there is one. */
 static bool step_file(struct log_reader *r)
 {
     AQ_CLEANUP(aq_closep) int newer = -1;
 
-    if (r->older >= 0) {
-        aq_closep(&r->older);
+    if (r->older.fd >= 0) {
+        close_half(&r->older);
+        r->at = 0;
+        skip_earlier(r, &r->current);
         return true;
     }
-    newer = open_current(r);
-    if (newer < 0 || is_same_file(newer, r->current))
+    newer = open_half(r->directory, "log");
+    if (newer < 0 || is_same_file(newer, r->current.fd))
         return false;
-    aq_closep(&r->current);
-    r->current = AQ_TAKE_FD(newer);
+    if (has_more(r->current.fd, r->at))
+        return true; /* written before it was turned over */
+    close_half(&r->current);
+    r->current.fd = AQ_TAKE_FD(newer);
+    r->at = 0;
     return true;
+}
+
+/* Pass on what was read, or the lines of it that are wanted; false: enough for now. */
+static bool pass_on(struct log_reader *r, struct log_half *half, const char *bytes, size_t len)
+{
+    off_t at = r->at;
+    bool goes_on;
+
+    r->at += (off_t)len;
+    if (!is_by_times(r))
+        return r->ops->on_bytes(r->data, bytes, len);
+    if (half->times.fd < 0) /* the half was empty until now */
+        (void)log_times_reader_open(&half->times, r->directory, half->fd);
+    log_lines_take(&r->lines, bytes, len, (uint64_t)at, &half->times, &r->out);
+    goes_on = r->out.len == 0 || r->ops->on_bytes(r->data, r->out.data, r->out.len);
+    strbuf_clear(&r->out);
+    return goes_on;
 }
 
 static void log_reader_on_turn(uv_timer_t *timer)
 {
     struct log_reader *r = timer->data;
     char bytes[CHUNK];
+    size_t want = is_by_times(r) ? CHUNK_OF_LINES : CHUNK;
 
     for (int i = 0; i < CHUNKS_A_TURN; i++) {
         /* asked before reading: what is written before the end is read */
         bool is_last = r->has_ended || !r->follow;
-        ssize_t got = read(r->older >= 0 ? r->older : r->current, bytes, sizeof(bytes));
+        struct log_half *half = r->older.fd >= 0 ? &r->older : &r->current;
+        ssize_t got = pread(half->fd, bytes, want, r->at);
 
         if (got > 0) {
-            if (r->ops->on_bytes(r->data, bytes, (size_t)got))
+            if (pass_on(r, half, bytes, (size_t)got))
                 continue;
             r->is_waiting = true;
             return;
@@ -130,31 +203,32 @@ static bool begins_line(const struct log_reader *r)
     struct stat newer, older;
     char last;
 
-    return fstat(r->current, &newer) == 0 && newer.st_size > 0 && fstat(r->older, &older) == 0
-           && pread(r->older, &last, 1, older.st_size - 1) == 1 && last == '\n';
+    return fstat(r->current.fd, &newer) == 0 && newer.st_size > 0 && fstat(r->older.fd, &older) == 0
+           && pread(r->older.fd, &last, 1, older.st_size - 1) == 1 && last == '\n';
 }
 
 /* Begin within the newer file, the older one, or at its start. */
 static void seek_tail(struct log_reader *r, int64_t lines)
 {
-    off_t at = find_tail(r->current, &lines);
+    off_t at = find_tail(r->current.fd, &lines);
 
     if (lines <= 0) {
-        (void)lseek(r->current, at, SEEK_SET);
-        aq_closep(&r->older);
-    } else if (r->older >= 0) {
+        r->at = at;
+        close_half(&r->older);
+    } else if (r->older.fd >= 0) {
         if (begins_line(r) && --lines == 0)
-            aq_closep(&r->older);
+            close_half(&r->older);
         else
-            (void)lseek(r->older, find_tail(r->older, &lines), SEEK_SET);
+            r->at = find_tail(r->older.fd, &lines);
     }
 }
 
 static void free_files(struct log_reader *r)
 {
-    aq_closep(&r->older);
-    aq_closep(&r->current);
+    close_half(&r->older);
+    close_half(&r->current);
     aq_closep(&r->directory);
+    strbuf_done(&r->out);
     free(r);
 }
 
@@ -163,16 +237,35 @@ static int log_reader_open_files(struct log_reader *r, const char *directory, st
     r->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r->directory < 0)
         return aq_fail_errno(err, "open '%s'", directory);
-    r->current = open_current(r);
-    if (r->current < 0)
+    r->current.fd = open_half(r->directory, "log");
+    if (r->current.fd < 0)
         return aq_fail_errno(err, "open '%s/log'", directory);
-    r->older = openat(r->directory, "log.1", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (r->older >= 0 && is_same_file(r->older, r->current))
-        aq_closep(&r->older); /* turned over between the two: what is newer comes next */
+    r->older.fd = open_half(r->directory, "log.1");
+    if (r->older.fd >= 0 && is_same_file(r->older.fd, r->current.fd))
+        aq_closep(&r->older.fd); /* turned over between the two: what is newer comes next */
     return 0;
 }
 
-int log_reader_new(uv_loop_t *loop, const char *directory, int64_t tail_lines, bool follow,
+/* Before any byte is read: to what is wanted. */
+static int log_reader_begin(struct log_reader *r, const struct log_reader_options *options,
+                            struct aq_error *err)
+{
+    r->lines.since_usec = options->since_usec;
+    r->lines.timestamps = options->timestamps;
+    if (is_by_times(r)) {
+        if (!strbuf_reserve(&r->out, (size_t)CHUNK_OF_LINES * CLOCK_ISO_MAX))
+            return aq_fail_oom(err);
+        (void)log_times_reader_open(&r->current.times, r->directory, r->current.fd);
+        if (r->older.fd >= 0)
+            (void)log_times_reader_open(&r->older.times, r->directory, r->older.fd);
+    }
+    if (options->tail_lines > 0)
+        seek_tail(r, options->tail_lines);
+    skip_earlier(r, r->older.fd >= 0 ? &r->older : &r->current);
+    return 0;
+}
+
+int log_reader_new(uv_loop_t *loop, const char *directory, const struct log_reader_options *options,
                    const struct log_reader_ops *ops, void *data, struct log_reader **ret,
                    struct aq_error *err)
 {
@@ -181,21 +274,23 @@ int log_reader_new(uv_loop_t *loop, const char *directory, int64_t tail_lines, b
 
     if (!r)
         return aq_fail_oom(err);
-    r->directory = r->older = r->current = -1;
+    r->directory = r->older.fd = r->current.fd = -1;
+    r->older.times.fd = r->current.times.fd = -1;
+    strbuf_init(&r->out);
     r->ops = ops;
     r->data = data;
-    r->follow = follow;
+    r->follow = options->follow;
     result = log_reader_open_files(r, directory, err);
+    if (result == 0)
+        result = log_reader_begin(r, options, err);
     if (result < 0) {
         free_files(r);
         return result;
     }
-    if (tail_lines > 0)
-        seek_tail(r, tail_lines);
     (void)uv_timer_init(loop, &r->timer);
     r->timer.data = r;
     r->open_handles = 1;
-    if (follow && uv_fs_event_init(loop, &r->watch) == 0) {
+    if (r->follow && uv_fs_event_init(loop, &r->watch) == 0) {
         r->watch.data = r;
         r->is_watching = true;
         r->open_handles = 2;
@@ -238,4 +333,24 @@ void log_reader_free(struct log_reader *reader)
     uv_close((uv_handle_t *)&reader->timer, log_reader_on_closed);
     if (reader->is_watching)
         uv_close((uv_handle_t *)&reader->watch, log_reader_on_closed);
+}
+
+bool log_reader_lacks_times(const char *directory)
+{
+    static const char *const names[] = { "log", "log.1" };
+    AQ_CLEANUP(aq_closep) int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    for (size_t i = 0; i < AQ_COUNT(names); i++) {
+        AQ_CLEANUP(aq_closep) int half = open_half(folder, names[i]);
+        struct log_times_reader times;
+        struct stat st;
+
+        if (half < 0)
+            continue;
+        if (log_times_reader_open(&times, folder, half))
+            log_times_reader_close(&times);
+        else if (fstat(half, &st) == 0 && st.st_size > 0 && st.st_nlink > 0)
+            return true; /* and it was not turned over just now */
+    }
+    return false;
 }

@@ -16,17 +16,23 @@
 
 struct log_reader;
 
+struct log_reader_options {
+    int64_t tail_lines; /* only the last; 0 = all that is kept */
+    int64_t since_usec; /* of these only lines printed then or later; 0 = all */
+    bool timestamps;    /* when it was printed before each line (log_lines.h) */
+    bool follow;        /* then what is written later */
+};
+
 struct log_reader_ops {
     /* False: enough for now, log_reader_resume() goes on. */
     bool (*on_bytes)(void *data, const char *bytes, size_t len);
     void (*on_end)(void *data); /* all was read; then log_reader_free() */
 };
 
-/* Read the directory's log: the last 'tail_lines' lines (0 = all that is kept),
- * then its growth if 'follow'. -ENOENT without a log. Callbacks come from the
- * loop, never from this call.
+/* Read the directory's log. -ENOENT without a log. Callbacks come from the loop, never
+ * from this call.
  */
-int log_reader_new(uv_loop_t *loop, const char *directory, int64_t tail_lines, bool follow,
+int log_reader_new(uv_loop_t *loop, const char *directory, const struct log_reader_options *options,
                    const struct log_reader_ops *ops, void *data, struct log_reader **ret,
                    struct aq_error *err);
 
@@ -37,5 +43,8 @@ void log_reader_finish(struct log_reader *reader);
 
 /* NULL is fine. */
 void log_reader_free(struct log_reader *reader);
+
+/* Is there output in the directory's log for which no times were recorded? */
+bool log_reader_lacks_times(const char *directory);
 
 #endif

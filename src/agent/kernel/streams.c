@@ -8,6 +8,7 @@
 #include "agent/kernel/exec.h"
 #include "agent/kernel/kernel.h"
 #include "agent/kernel/log_reader.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 
@@ -21,8 +22,7 @@ struct served {
     uv_timer_t timer;           /* waiting for a log; its closing frees all this */
     /* logs */
     struct log_reader *reader;
-    int64_t tail_lines;
-    bool follow;
+    struct log_reader_options log;
     /* terminals */
     bool is_terminal;
     struct runtime_terminal *terminal;
@@ -67,6 +67,24 @@ static void streams_reject(struct agent_daemon *agent, const struct msg_stream_o
 }
 
 /* ---- logs ---- */
+
+static bool streams_is_timed(const struct msg_stream_open *open)
+{
+    return strcmp(open->kind, "timed-logs") == 0;
+}
+
+static struct log_reader_options make_log_options(const struct msg_stream_open *open)
+{
+    struct log_reader_options options = { .tail_lines = open->tail_lines, .follow = open->follow };
+
+    if (!streams_is_timed(open))
+        return options;
+    options.timestamps = open->timestamps;
+    options.since_usec = open->since_usec;
+    if (open->ago_usec)
+        options.since_usec = AQ_MAX(clock_realtime_usec() - open->ago_usec, 1);
+    return options;
+}
 
 static bool on_log_bytes(void *data, const char *bytes, size_t len)
 {
@@ -116,11 +134,12 @@ static void streams_on_timer(uv_timer_t *timer);
 static int streams_open_log(struct served *s, bool *ret_is_live)
 {
     AQ_CLEANUP(aq_freep) char *directory = find_log(s->agent, &s->kernel_id, ret_is_live);
+    struct log_reader_options options = s->log;
 
     if (!directory)
         return -ENOENT;
-    return log_reader_new(s->agent->loop, directory, s->tail_lines, s->follow && *ret_is_live,
-                          &log_ops, s, &s->reader, NULL);
+    options.follow &= *ret_is_live;
+    return log_reader_new(s->agent->loop, directory, &options, &log_ops, s, &s->reader, NULL);
 }
 
 static void serve_log(struct served *s)
@@ -130,7 +149,7 @@ static void serve_log(struct served *s)
 
     if (r == -ENOENT && !is_live)
         r = streams_open_log(s, &is_live); /* it was moved between the look and the opening */
-    if (r == -ENOENT && is_live && s->follow)
+    if (r == -ENOENT && is_live && s->log.follow)
         (void)uv_timer_start(&s->timer, streams_on_timer, LOG_WAIT_MSEC, 0);
     else if (r < 0)
         streams_close_stream(s); /* it has written nothing */
@@ -293,22 +312,33 @@ static const struct link_stream_ops stream_ops = {
     .on_close = streams_on_close,
 };
 
+static const char *reason_against_log(struct agent_daemon *agent,
+                                      const struct msg_stream_open *open, const char **ret_kind)
+{
+    bool is_live;
+    AQ_CLEANUP(aq_freep) char *log = find_log(agent, &open->kernel_id, &is_live);
+
+    *ret_kind = "not-found";
+    if (!log)
+        return "this node has no logs of this kernel any more";
+    *ret_kind = "no-times";
+    return streams_is_timed(open) && log_reader_lacks_times(log)
+               ? "the times of this log's lines were not recorded; it can be read without them"
+               : NULL;
+}
+
 /* Refusals that need no connection: a reason, or NULL. */
 static const char *reason_against(struct agent_daemon *agent, const struct msg_stream_open *open,
                                   const char **ret_kind)
 {
     const struct local_kernel *k = kernel_find(agent, &open->kernel_id);
-    AQ_CLEANUP(aq_freep) char *log = NULL;
-    bool is_live;
 
     *ret_kind = "not-found";
     if (strcmp(open->kind, "pty") == 0 || strcmp(open->kind, "exec") == 0
         || strcmp(open->kind, "input") == 0)
         return k && k->run ? NULL : "this kernel does not run";
-    if (strcmp(open->kind, "logs") == 0) {
-        log = find_log(agent, &open->kernel_id, &is_live);
-        return log ? NULL : "this node has no logs of this kernel any more";
-    }
+    if (strcmp(open->kind, "logs") == 0 || streams_is_timed(open))
+        return reason_against_log(agent, open, ret_kind);
     *ret_kind = "unknown-kind";
     return "this agent does not know this kind of stream";
 }
@@ -334,8 +364,7 @@ void streams_open(struct agent_daemon *agent, const struct msg_stream_open *open
     s->is_exec = s->is_feed || strcmp(open->kind, "exec") == 0;
     s->tty = open->tty;
     s->input = open->input;
-    s->tail_lines = open->tail_lines;
-    s->follow = open->follow;
+    s->log = make_log_options(open);
     s->rows = (uint16_t)AQ_MIN(open->rows, UINT16_MAX);
     s->cols = (uint16_t)AQ_MIN(open->cols, UINT16_MAX);
     s->timer.data = s;
@@ -386,7 +415,7 @@ void streams_kernel_ended(struct agent_daemon *agent, const struct uuid *kernel_
             continue;
         if (s->reader)
             log_reader_finish(s->reader);
-        if (s->is_exec) /* a terminal ends by itself, after the last output */
+        if (s->terminal || s->is_exec)
             streams_close_stream(s);
     }
 }

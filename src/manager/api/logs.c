@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "manager/api/resources.h"
 #include "manager/api/session_find.h"
 #include "store/query.h"
@@ -22,8 +23,10 @@ struct log_params {
     const char *owner_access_key, *kernel;
     struct uuid kernel_id;
     bool as_text; /* one JSON text at the end, else bytes as they come */
-    bool follow;
+    bool follow, timestamps;
     int64_t tail;
+    const char *since;
+    int64_t since_usec, ago_usec; /* as in msg_stream_open */
 };
 
 static const struct field text_fields[] = {
@@ -40,14 +43,18 @@ static const struct field stream_fields[] = {
       .doc = "go on until the program ends" },
     { "tail", FIELD_INT, 0, offsetof(struct log_params, tail), 0, 1000000,
       .doc = "only the last lines" },
+    { "since", FIELD_STR, FIELD_NULLABLE, offsetof(struct log_params, since), 1, 64,
+      .doc = "only lines printed then or later: a date, Unix time, or how long ago, e.g. 10m" },
+    { "timestamps", FIELD_BOOL, 0, offsetof(struct log_params, timestamps),
+      .doc = "before each line when it was printed" },
     FIELD_END,
 };
 
 struct logs_log_reader {
     struct api *api;
     struct request *req;
-    bool as_text, follow;
-    int64_t tail;
+    bool as_text, follow, timestamps;
+    int64_t tail, since_usec, ago_usec;
     bool lifecycle_kernel_has_begun, is_paused;
     struct strbuf text;
     struct uuid kernel_id;
@@ -173,10 +180,14 @@ static const struct link_stream_ops stream_ops = {
 /* Ask the kernel's agent. A kernel that was never given to one has no log. */
 static void logs_open_stream(struct logs_log_reader *reader, const char *agent_id)
 {
-    struct msg_stream_open open = { .kind = "logs",
+    bool is_timed = reader->timestamps || reader->since_usec || reader->ago_usec;
+    struct msg_stream_open open = { .kind = is_timed ? "timed-logs" : "logs",
                                     .kernel_id = reader->kernel_id,
                                     .follow = reader->follow,
-                                    .tail_lines = reader->tail };
+                                    .tail_lines = reader->tail,
+                                    .since_usec = reader->since_usec,
+                                    .ago_usec = reader->ago_usec,
+                                    .timestamps = reader->timestamps };
     struct aq_error err = { 0 };
 
     if (!agent_id || !*agent_id) {
@@ -236,6 +247,9 @@ static struct logs_log_reader *logs_reader_new(struct request *req, const struct
     reader->as_text = params->as_text;
     reader->follow = params->follow;
     reader->tail = params->tail;
+    reader->timestamps = params->timestamps;
+    reader->since_usec = params->since_usec;
+    reader->ago_usec = params->ago_usec;
     reader->kernel_id = kernel->id;
     reader->rank = kernel->rank;
     strbuf_init(&reader->text);
@@ -291,6 +305,19 @@ static void serve_live(struct request *req, const struct session *session,
     logs_serve(req, params, &session->id, chosen);
 }
 
+static int logs_decode(struct request *req, struct log_params *params, struct aq_error *err)
+{
+    int r = api_decode(req, params, NULL, err);
+
+    if (r < 0 || !params->since
+        || clock_parse_since(params->since, &params->since_usec, &params->ago_usec) == 0)
+        return r;
+    return api_fail_param(err, "since",
+                          "'%s' is neither a date such as 2026-11-23T02:00:00Z, nor Unix time, nor "
+                          "how long ago, such as 10m",
+                          params->since);
+}
+
 static void logs_start(struct request *req, struct api *api, bool as_text)
 {
     struct log_params *params = arena_alloc(request_get_arena(req), sizeof(*params));
@@ -299,7 +326,7 @@ static void logs_start(struct request *req, struct api *api, bool as_text)
 
     if (!params)
         aq_fail_oom(&err);
-    if (err.code || api_decode(req, params, NULL, &err) < 0) {
+    if (err.code || logs_decode(req, params, &err) < 0) {
         request_fail(req, &err);
         return;
     }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/kernel/log_reader.h"
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
 #include "monitor/log_ring.h"
@@ -65,6 +66,11 @@ static int tear_down(void **state)
     return 0;
 }
 
+static void open_reader(struct fixture *f, const struct log_reader_options *options)
+{
+    assert_int_equal(log_reader_new(&f->loop, f->folder, options, &ops, f, &f->reader, NULL), 0);
+}
+
 static void put(struct fixture *f, const char *name, const char *text)
 {
     assert_int_equal(fs_write_atomic(f->fd, name, text, strlen(text), 0600, NULL), 0);
@@ -100,9 +106,7 @@ static void test_tails(void **state)
         put(f, "log", rows[i].newer);
         strbuf_clear(&f->seen);
         f->ended = 0;
-        assert_int_equal(
-            log_reader_new(&f->loop, f->folder, rows[i].lines, false, &ops, f, &f->reader, NULL),
-            0);
+        open_reader(f, &(struct log_reader_options){ .tail_lines = rows[i].lines });
         while (!f->ended)
             (void)uv_run(&f->loop, UV_RUN_ONCE);
         assert_row(strcmp(f->seen.data, rows[i].want) == 0, "%zu: '%s'", i, f->seen.data);
@@ -120,7 +124,7 @@ static void test_follows_the_ring(void **state)
     char line[80];
 
     assert_int_equal(log_ring_open(&ring, f->fd, 8192, NULL), 0);
-    assert_int_equal(log_reader_new(&f->loop, f->folder, 0, true, &ops, f, &f->reader, NULL), 0);
+    open_reader(f, &(struct log_reader_options){ .follow = true });
     for (int i = 0; i < 2000; i++) {
         int len = snprintf(line, sizeof(line), "line %d of a program that writes\n", i);
 
@@ -148,7 +152,7 @@ static void test_waits_for_its_reader(void **state)
         strbuf_addf(&text, "line %d\n", i);
     put(f, "log", text.data);
     f->pause = true;
-    assert_int_equal(log_reader_new(&f->loop, f->folder, 0, false, &ops, f, &f->reader, NULL), 0);
+    open_reader(f, &(struct log_reader_options){ .follow = false });
     while (!f->ended) {
         size_t before = f->seen.len;
 
@@ -159,12 +163,138 @@ static void test_waits_for_its_reader(void **state)
     assert_string_equal(f->seen.data, text.data);
 }
 
+/* ---- times ---- */
+
+#define AT INT64_C(1763690523000000) /* 2025-11-21T02:02:03Z */
+
+static int64_t now_usec;
+
+static int64_t get_now(void *data)
+{
+    (void)data;
+    return now_usec;
+}
+
+/* What a program prints at which second; a ring of two halves of 4096 bytes. */
+static void print_at(struct log_ring *ring, int second, const char *text)
+{
+    now_usec = AT + second * USEC_PER_SEC;
+    log_ring_write(ring, text, strlen(text));
+}
+
+static void read_all(struct fixture *f, const struct log_reader_options *options)
+{
+    strbuf_clear(&f->seen);
+    f->ended = 0;
+    open_reader(f, options);
+    while (!f->ended)
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    log_reader_free(AQ_TAKE(f->reader));
+}
+
+static void test_times_of_lines(void **state)
+{
+#define T(second) "2025-11-21T02:02:0" second ".000000Z "
+    static const struct {
+        int since; /* seconds; -1 = all */
+        int64_t tail;
+        bool timestamps;
+        const char *want;
+    } rows[] = {
+        { -1, 0, true, T("3") "a\n" T("3") "b\n" T("4") "c d\n" T("6") "\n" T("7") "e" },
+        { 0, 0, false, "a\nb\nc d\n\ne" },
+        { 1, 0, false, "c d\n\ne" },
+        { 2, 0, false, "\ne" }, /* "d" came then, but its line had begun */
+        { 3, 0, true, T("6") "\n" T("7") "e" },
+        { 9, 0, true, "" },
+        { -1, 2, true, T("6") "\n" T("7") "e" },
+        { 1, 2, false, "\ne" },
+        { 3, 4, false, "\ne" },
+    };
+    const struct clock clock = { get_now, get_now, NULL };
+    struct fixture *f = *state;
+    struct log_ring ring;
+
+    clock_set(&clock);
+    assert_int_equal(log_ring_open(&ring, f->fd, 8192, NULL), 0);
+    print_at(&ring, 0, "a\nb\n");
+    print_at(&ring, 1, "c ");
+    print_at(&ring, 2, "d\n");
+    print_at(&ring, 3, "\n");
+    print_at(&ring, 4, "e");
+    log_ring_close(&ring);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        read_all(f, &(struct log_reader_options){
+                        .since_usec = rows[i].since < 0 ? 0 : AT + rows[i].since * USEC_PER_SEC,
+                        .tail_lines = rows[i].tail,
+                        .timestamps = rows[i].timestamps });
+        assert_row(strcmp(f->seen.data, rows[i].want) == 0, "%zu: '%s'", i, f->seen.data);
+    }
+    clock_set(NULL);
+}
+
+/* Lines of 100 bytes, one a second, in a ring that turns over: all that are kept have
+ * their times, whether they are read then or followed, from any second on.
+ */
+static void test_times_in_a_ring(void **state)
+{
+    const struct clock clock = { get_now, get_now, NULL };
+    struct fixture *f = *state;
+    struct log_ring ring;
+    AQ_CLEANUP(strbuf_donep) struct strbuf all = STRBUF_INIT;
+    char line[101], time[CLOCK_ISO_MAX];
+
+    clock_set(&clock);
+    assert_int_equal(log_ring_open(&ring, f->fd, 8192, NULL), 0);
+    open_reader(f, &(struct log_reader_options){ .follow = true, .timestamps = true });
+    for (int i = 0; i < 300; i++) {
+        (void)snprintf(line, sizeof(line), "%-99d\n", i);
+        print_at(&ring, i, line);
+        strbuf_addf(&all, "%s %s", clock_format_utc(AT + i * USEC_PER_SEC, time), line);
+        while (f->seen.len < all.len)
+            (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    assert_string_equal(f->seen.data, all.data);
+    log_reader_free(AQ_TAKE(f->reader));
+    for (int since = 240; since <= 300; since++) { /* the older half has 245 to 285 */
+        read_all(f, &(struct log_reader_options){ .since_usec = AT + since * USEC_PER_SEC });
+        for (int i = AQ_MAX(since, 250), at = 0; i < 300; i++)
+            assert_row(
+                strstr(f->seen.data + at, (snprintf(line, sizeof(line), "%-99d\n", i), line)),
+                "%d since %d", i, since);
+        if (since > 250)
+            assert_int_equal(f->seen.len, (300 - since) * 100);
+    }
+    log_ring_close(&ring);
+    clock_set(NULL);
+}
+
+static void test_lacks_times(void **state)
+{
+    struct fixture *f = *state;
+    struct log_ring ring;
+
+    assert_false(log_reader_lacks_times(f->folder)); /* nothing is there */
+    put(f, "log", "");
+    assert_false(log_reader_lacks_times(f->folder));
+    put(f, "log", "of an earlier version\n");
+    assert_true(log_reader_lacks_times(f->folder));
+    (void)unlinkat(f->fd, "log", 0);
+    assert_int_equal(log_ring_open(&ring, f->fd, 8192, NULL), 0);
+    log_ring_write(&ring, "x\n", 2);
+    log_ring_close(&ring);
+    assert_false(log_reader_lacks_times(f->folder));
+    put(f, "log.1", "without\n");
+    assert_true(log_reader_lacks_times(f->folder));
+}
+
 static void test_without_a_log(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(log_reader_new(&f->loop, f->folder, 0, false, &ops, f, &f->reader, NULL),
-                     -ENOENT);
+    static const struct log_reader_options all = { .follow = false };
+
+    assert_int_equal(log_reader_new(&f->loop, f->folder, &all, &ops, f, &f->reader, NULL), -ENOENT);
     assert_null(f->reader);
 }
 
@@ -172,9 +302,8 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_tails),
-        TEST(test_follows_the_ring),
-        TEST(test_waits_for_its_reader),
+        TEST(test_tails),          TEST(test_follows_the_ring), TEST(test_waits_for_its_reader),
+        TEST(test_times_of_lines), TEST(test_times_in_a_ring),  TEST(test_lacks_times),
         TEST(test_without_a_log),
     };
 

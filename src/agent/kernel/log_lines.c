@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_lines.c - the lines of a log by the times at which they were printed */
+#include "agent/kernel/log_lines.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+static void log_lines_begin(struct log_lines *lines, uint64_t offset,
+                            struct log_times_reader *times, struct strbuf *out)
+{
+    char text[CLOCK_ISO_MAX] = "-";
+
+    if (times->fd >= 0) {
+        lines->usec = log_times_reader_at(times, offset);
+        lines->has_time = true;
+    }
+    lines->is_wanted = !lines->since_usec || (lines->has_time && lines->usec >= lines->since_usec);
+    if (!lines->is_wanted || !lines->timestamps)
+        return;
+    strbuf_adds(out, lines->has_time ? clock_format_utc(lines->usec, text) : text);
+    strbuf_addc(out, ' ');
+}
+
+void log_lines_take(struct log_lines *lines, const char *bytes, size_t len, uint64_t offset,
+                    struct log_times_reader *times, struct strbuf *out)
+{
+    while (len) {
+        const char *end = memchr(bytes, '\n', len);
+        size_t size = end ? (size_t)(end - bytes) + 1 : len;
+
+        if (!lines->is_inside)
+            log_lines_begin(lines, offset, times, out);
+        if (lines->is_wanted)
+            strbuf_add(out, bytes, size);
+        lines->is_inside = !end;
+        bytes += size;
+        offset += size;
+        len -= size;
+    }
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log_lines.h - the lines of a log by the times at which they were printed
+ *
+ * A line's time is that of its first byte. Lines come as they are, in pieces if they
+ * are read so; a line that has begun is not waited for.
+ */
+#ifndef AQ_AGENT_KERNEL_LOG_LINES_H
+#define AQ_AGENT_KERNEL_LOG_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+#include "monitor/log_times.h"
+
+struct log_lines {
+    int64_t since_usec; /* only lines of this time or later; 0 = all */
+    bool timestamps;    /* write the time before each: RFC 3339, UTC, a space */
+    bool is_inside;     /* what comes next belongs to a line that has begun */
+    bool is_wanted;     /* that line */
+    bool has_time;
+    int64_t usec; /* of the newest line */
+};
+
+/* Append what is wanted of 'bytes', which are at 'offset' of the half that 'times' is of.
+ * Without times (not open) lines have the time of the one before; "-" if there is none.
+ */
+void log_lines_take(struct log_lines *lines, const char *bytes, size_t len, uint64_t offset,
+                    struct log_times_reader *times, struct strbuf *out);
+
+#endif
