@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/client.h"
 #include "cli/session/log_filter.h"
 #include "cli/session/session.h"
@@ -24,9 +25,9 @@ static const struct cli_opt logs_opts[] = {
     { 0, "grep", CLI_STR, offsetof(struct logs_opts, grep), "PATTERN",
       "only lines that match this extended regular expression" },
     { 0, "since", CLI_STR, offsetof(struct logs_opts, since), "TIME",
-      "only lines from a date, or so long ago, on: by their own times" },
+      "only lines printed since then: a date, Unix time, or how long ago" },
     { 't', "timestamps", CLI_FLAG, offsetof(struct logs_opts, timestamps), NULL,
-      "before each line its own time, in UTC" },
+      "before each line when it was printed, in UTC" },
     CLI_OPT_END,
 };
 
@@ -35,34 +36,28 @@ static int logs_on_body(void *data, const char *bytes, size_t len)
     return log_filter_feed(data, bytes, len);
 }
 
-/* Without times --since can choose no lines; --timestamps has shown them as they are. */
-static int logs_lack_times(struct cli *cli, const struct logs_opts *opts, const char *session,
-                           struct aq_error *err)
+static int logs_check_since(const char *since, struct aq_error *err)
 {
-    static const char text[] = "no line of the log begins with a time, and times of lines are not "
-                               "recorded; let the program print them";
+    int64_t usec, ago_usec;
 
-    if (!opts->since) {
-        cli_note(cli, "%s", text);
+    if (!since || clock_parse_since(since, &usec, &ago_usec) == 0)
         return 0;
-    }
-    cli_hint(cli, "for the end of the log: aliquot logs --tail 100 %.64s", session);
-    return aq_fail(err, EINVAL, "--since: %s", text);
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                        "--since takes a date such as 2026-11-23T02:00:00Z, Unix time in seconds, "
+                        "or how long ago, such as 10m, not '%.60s'",
+                        since);
 }
 
 static int logs_filter(struct cli *cli, const struct logs_opts *opts, const char *path,
-                       const char *session, struct aq_error *err)
+                       struct aq_error *err)
 {
-    const struct log_filter_options wanted = { opts->grep, opts->since, opts->timestamps };
     struct log_filter *filter = NULL;
-    int r = log_filter_new(&wanted, &filter, err);
+    int r = log_filter_new(opts->grep, opts->timestamps, &filter, err);
 
     if (r == 0)
         r = cli_stream(cli, METHOD_GET, path, NULL, logs_on_body, filter, err);
     if (r == 0 && (r = log_filter_end(filter)) < 0)
         (void)aq_fail(err, -r, "cannot write the log: %s", strerror(-r));
-    if (r == 0 && (opts->since || opts->timestamps) && !log_filter_has_times(filter))
-        r = logs_lack_times(cli, opts, session, err);
     log_filter_free(filter);
     return r;
 }
@@ -83,9 +78,11 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const struct logs_opts *opts = data;
     char tail[24];
-    int r = opts->follow ? logs_await(cli, argv[0], err) : 0;
+    int r = logs_check_since(opts->since, err);
 
     (void)argc;
+    if (r == 0 && opts->follow)
+        r = logs_await(cli, argv[0], err);
     if (r < 0)
         return r;
     (void)snprintf(tail, sizeof(tail), "%lld", (long long)opts->tail.value);
@@ -93,17 +90,17 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
     cli_path_query(&path, "follow", opts->follow ? "true" : NULL);
     cli_path_query(&path, "tail", opts->tail.is_set ? tail : NULL);
     cli_path_query(&path, "kernel", opts->kernel);
-    r = opts->grep || opts->since || opts->timestamps
-            ? logs_filter(cli, opts, path.data, argv[0], err)
-            : cli_copy(cli, path.data, err);
+    cli_path_query(&path, "since", opts->since);
+    cli_path_query(&path, "timestamps", opts->timestamps ? "true" : NULL);
+    r = opts->grep ? logs_filter(cli, opts, path.data, err) : cli_copy(cli, path.data, err);
     return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
 }
 
-#define LOGS_DETAILS                                                                 \
-    "Times of lines are not recorded: --since and --timestamps go by dates at the\n" \
-    "beginning of lines, as programs that keep a log print them (2026-11-23\n"       \
-    "02:19:03, [2026-11-23T02:19:03.5Z]; UTC unless the line says otherwise). A\n"   \
-    "line without one belongs to the line before."
+#define LOGS_DETAILS                                                                \
+    "When a line was printed is recorded by its node, to a few milliseconds: by\n"  \
+    "the time at which its first byte came. --since takes a date\n"                 \
+    "(2026-11-23T02:00:00Z; UTC unless it says otherwise), Unix time in seconds,\n" \
+    "or how long ago (10m, 1h30m)."
 
 const struct cli_verb verb_session_logs = {
     .name = "session logs",
