@@ -238,6 +238,8 @@ static int log_reader_open_files(struct log_reader *r, const char *directory, st
     if (r->directory < 0)
         return aq_fail_errno(err, "open '%s'", directory);
     r->current.fd = open_half(r->directory, "log");
+    if (r->current.fd < 0) /* the monitor is turning it over, or was killed at that */
+        r->current.fd = open_half(r->directory, "log.1");
     if (r->current.fd < 0)
         return aq_fail_errno(err, "open '%s/log'", directory);
     r->older.fd = open_half(r->directory, "log.1");
