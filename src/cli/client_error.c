@@ -60,6 +60,8 @@ int cli_fail_status(int status, const char *body, size_t len, struct aq_error *e
         client_error_describe_fields(data, &fields);
     if (fields.len)
         aq_fail(err, code, "%s", fields.data);
+    else if (msg && known && strcmp(known->slug, "object-not-found") == 0)
+        aq_fail(err, code, "%s", msg); /* the title says the same in fewer words */
     else if (title && msg)
         aq_fail(err, code, "%s (%s)", msg, title);
     else if (title || msg)

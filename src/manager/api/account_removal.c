@@ -405,7 +405,8 @@ static int removal_begin(struct removal *removal, struct aq_error *err)
     if (api_decode(removal->req, &removal->params, NULL, err) < 0)
         return -err->code;
     if (!(row = removal->kind->find(removal->api->core, removal->key)))
-        return problem_no_such(err, removal->kind->object, "'%.64s' does not exist", removal->key);
+        return problem_no_such(err, removal->kind->object, "there is no %s '%.64s'",
+                               removal->kind->noun, removal->key);
     name = removal_identify(removal->kind, row, &removal->id);
     if (!(removal->name = arena_strdup(request_get_arena(removal->req), name)))
         return aq_fail_oom(err);

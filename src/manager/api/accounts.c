@@ -159,7 +159,8 @@ static int account_find_old(struct account_row *row, const struct account_kind *
     if (!row->key)
         return 0;
     if (!(row->old = kind->find(row->api->core, row->key)))
-        return problem_no_such(&row->err, kind->object, "'%.64s' does not exist", row->key);
+        return problem_no_such(&row->err, kind->object, "there is no %s '%.64s'",
+                               kind->noun ? kind->noun : kind->object, row->key);
     return 0;
 }
 

@@ -121,7 +121,7 @@ static bool agent_prepare(const struct api *api, struct request *req, void *para
     struct aq_error err = { 0 };
 
     if (api_decode(req, params, NULL, &err) == 0 && !core_find_agent(api->core, id))
-        problem_no_such(&err, "agent instance", "'%.64s' does not exist", id);
+        problem_no_such(&err, "agent instance", "there is no agent '%.64s'", id);
     if (err.code)
         request_fail(req, &err);
     return !err.code;

@@ -233,7 +233,7 @@ static int events_read_project(struct feed *feed, const char *text, struct aq_er
     if (uuid_parse(text, &feed->project_id) == 0)
         return 0;
     if (!(project = core_find_project_named(feed->api->core, domain ? domain : "default", text)))
-        return problem_no_such(err, "user group (or project)", "'%s' does not exist", text);
+        return problem_no_such(err, "user group (or project)", "there is no project '%s'", text);
     feed->project_id = project->id;
     return 0;
 }

@@ -173,7 +173,7 @@ static int image_choose_agents(const struct api *api, struct request *req,
 
     for (size_t i = 0; i < params->agents.count; i++)
         if (!core_find_agent(api->core, params->agents.items[i]))
-            return problem_no_such(err, "agent instance", "'%.64s' does not exist",
+            return problem_no_such(err, "agent instance", "there is no agent '%.64s'",
                                    params->agents.items[i]);
     *ret = params->agents;
     if (params->agents.count)

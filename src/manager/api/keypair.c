@@ -93,7 +93,7 @@ static void keypair_fill_owner(struct account_row *row, const char *text, struct
     user = uuid_parse(text, &id) == 0 ? core_find_user(core, &id)
                                       : core_find_user_by_email(core, text);
     if (!user) {
-        problem_no_such(&row->err, "user", "'%.64s' does not exist", text);
+        problem_no_such(&row->err, "user", "there is no user '%.64s'", text);
         return;
     }
     key->user_id = user->id;
@@ -105,7 +105,8 @@ static bool keypair_may_get(struct account_row *row, const char *name)
     const struct keypair_policy *policy = core_find_policy(row->api->core, name);
 
     if (!policy)
-        problem_no_such(&row->err, "keypair resource policy", "'%.64s' does not exist", name);
+        problem_no_such(&row->err, "keypair resource policy",
+                        "there is no keypair resource policy '%.64s'", name);
     else if (!policy->is_active)
         api_fail_param(&row->err, "policy", "'%.64s' was removed; restore it first", name);
     return !row->err.code;
@@ -227,7 +228,7 @@ static void keypair_on_remove(struct request *req, void *data)
 
     if (api_decode(req, NULL, NULL, &err) == 0) {
         if (!(key = core_find_keypair(api->core, access_key)))
-            problem_no_such(&err, "keypair", "'%.64s' does not exist", access_key);
+            problem_no_such(&err, "keypair", "there is no keypair '%.64s'", access_key);
         else if (!batch
                  || !(event = event_batch_add(batch, EVENT_KEYPAIR_REMOVED, clock_realtime_usec())))
             aq_fail_oom(&err);

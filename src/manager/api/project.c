@@ -82,7 +82,7 @@ static void project_fill(struct account_row *row)
     const struct domain *domain = old ? NULL : core_find_domain(row->api->core, params->domain);
 
     if (!old && !domain)
-        problem_no_such(&row->err, "domain", "'%.64s' does not exist", params->domain);
+        problem_no_such(&row->err, "domain", "there is no domain '%.64s'", params->domain);
     else if (!old && !domain->is_active)
         api_fail_param(&row->err, "domain", "'%.64s' is not in use; restore it first",
                        params->domain);
@@ -148,7 +148,7 @@ static const struct user *project_find_member(const struct core *core,
                                                          : core_find_user_by_email(core, text);
 
     if (!user)
-        problem_no_such(err, "user", "'%.64s' does not exist", text);
+        problem_no_such(err, "user", "there is no user '%.64s'", text);
     else if (!user->domain || strcmp(user->domain, project->domain) != 0)
         api_fail_param(err, "users", "'%.64s' is of domain '%.64s', the project of '%.64s'",
                        user->email, user->domain ? user->domain : "", project->domain);
@@ -187,7 +187,7 @@ static void project_change_members(struct api *api, struct request *req, bool is
     if (!batch)
         aq_fail_oom(&err);
     else if (api_decode(req, &params, NULL, &err) == 0 && !project)
-        problem_no_such(&err, "user group (or project)", "'%.64s' does not exist", key);
+        problem_no_such(&err, "user group (or project)", "there is no project '%.64s'", key);
     else if (!err.code && params.users.count == 0)
         api_fail_param(&err, "users", "name 1 to %d users", MEMBERS_MAX);
     for (size_t i = 0; !err.code && i < params.users.count; i++) {

@@ -117,7 +117,7 @@ static int resource_find_project(const struct api *api, const struct request *re
         && (principal_is_superadmin(who)
             || (who->domain && strcmp((*ret)->domain, who->domain) == 0)))
         return 0;
-    return problem_no_such(err, "user group (or project)", "'%.64s' does not exist", text);
+    return problem_no_such(err, "user group (or project)", "there is no project '%.64s'", text);
 }
 
 static void resource_on_allowed_groups(struct request *req, void *data)
@@ -314,7 +314,8 @@ static void resource_on_check_presets(struct request *req, void *data)
     if (api_decode(req, &params, NULL, &err) < 0
         || resource_find_project(api, req, params.group, &project, &err) < 0
         || (params.resource_group && !core_find_resource_group(api->core, params.resource_group)
-            && problem_no_such(&err, "scaling group", "'%s' does not exist", params.resource_group)
+            && problem_no_such(&err, "scaling group", "there is no resource group '%s'",
+                               params.resource_group)
                    < 0)) {
         request_fail(req, &err);
         return;

@@ -338,7 +338,7 @@ static void resource_group_on_allow(struct request *req, void *data)
 
     if (api_decode(req, &params, NULL, &err) == 0) {
         if (!core_find_resource_group(api->core, name))
-            problem_no_such(&err, "scaling group", "'%.64s' does not exist", name);
+            problem_no_such(&err, "scaling group", "there is no resource group '%.64s'", name);
         else if (!params.domain + !params.group + !params.access_key != 2)
             api_fail_param(&err, "body", "give one of domain, group and access_key");
     }

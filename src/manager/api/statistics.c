@@ -66,7 +66,7 @@ static bool statistics_check_agent(const struct api *api, struct request *req)
 
     if (core_find_agent(api->core, id))
         return true;
-    problem_no_such(&err, "agent instance", "'%.64s' does not exist", id);
+    problem_no_such(&err, "agent instance", "there is no agent '%.64s'", id);
     request_fail(req, &err);
     return false;
 }

@@ -171,7 +171,7 @@ static void user_fill(struct account_row *row)
     user->role = old ? old->role : ROLE_USER;
     user->status = old ? old->status : USER_ACTIVE;
     if (!old && !domain)
-        problem_no_such(&row->err, "domain", "'%.64s' does not exist", params->domain);
+        problem_no_such(&row->err, "domain", "there is no domain '%.64s'", params->domain);
     else if (!old && !domain->is_active)
         api_fail_param(&row->err, "domain", "'%.64s' is not in use; restore it first",
                        params->domain);
