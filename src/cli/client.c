@@ -253,7 +253,7 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
         return aq_fail_oom(err);
     r = cli_fetch(cli, method, path, text, &reply, err);
     if (r == 0 && (reply.status < 200 || reply.status > 299))
-        r = cli_fail_status(reply.status, reply.body.data, reply.body.len, err);
+        r = cli_fail_status(cli, reply.status, reply.body.data, reply.body.len, err);
     if (r == 0 && ret) {
         answer = json_loadb(reply.body.data, reply.body.len, JSON_DECODE_ANY, &where);
         if (answer)
@@ -297,7 +297,7 @@ int cli_stream(struct cli *cli, enum method method, const char *path, const json
     if (r < 0)
         r = cli_fail_connection(cli, err);
     else if (r == 0 && (reply.status < 200 || reply.status > 299))
-        r = cli_fail_status(reply.status, reply.body.data, reply.body.len, err);
+        r = cli_fail_status(cli, reply.status, reply.body.data, reply.body.len, err);
     client_reply_done(&reply);
     return r;
 }

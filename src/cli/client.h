@@ -55,8 +55,11 @@ int cli_client_open(struct cli *cli, uv_loop_t **ret_loop, struct client **ret_c
 /* The endpoint that answers, once one has. */
 const char *cli_client_endpoint(const struct cli *cli);
 
-/* Fill 'err' from an answer that is no success; returns -err->code. */
-int cli_fail_status(int status, const char *body, size_t len, struct aq_error *err) AQ_UNTRUSTED;
+/* Fill 'err' from an answer that is no success; returns -err->code. Members of the request that
+ * it names are called as the options of the command that they came from.
+ */
+int cli_fail_status(const struct cli *cli, int status, const char *body, size_t len,
+                    struct aq_error *err) AQ_UNTRUSTED;
 
 /* Fill 'err' for a connection that failed with 'code' (positive errno). */
 int cli_fail_connection(struct cli *cli, struct aq_error *err);

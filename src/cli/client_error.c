@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the manager answers when it refuses: problem documents into errors. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/client.h"
@@ -32,19 +33,80 @@ static int client_error_code(int status, const char *slug)
     }
 }
 
+/* Members of requests whose options are called otherwise. */
+static const struct {
+    const char *field, *option;
+} client_error_options[] = {
+    { "agent_list", "agent" },
+    { "batch_timeout", "timeout" },
+    { "clusterSize", "cluster-size" },
+    { "dependencies", "after" },
+    { "environ", "env" },
+    { "owner_access_key", "owner" },
+    { "preopen_ports", "port" },
+    { "scalingGroup", "resource-group" },
+    { "scaling_group", "resource-group" },
+};
+
+/* The option that a member of the request was made from, with 'verb'; NULL if there is none. */
+static const struct cli_opt *client_error_find_option(const struct cli_verb *verb,
+                                                      const char *field)
+{
+    const struct cli_opt *opt;
+    char name[40];
+    size_t len;
+
+    (void)snprintf(name, sizeof(name), "%s", field);
+    for (size_t i = 0; i < AQ_COUNT(client_error_options); i++)
+        if (strcmp(client_error_options[i].field, field) == 0)
+            (void)snprintf(name, sizeof(name), "%s", client_error_options[i].option);
+    for (char *c = name; (c = strchr(c, '_'));)
+        *c = '-';
+    len = strlen(name);
+    opt = cli_opt_find(verb->opts, name, len);
+    return opt ? opt : cli_opt_find(cli_global_opts, name, len);
+}
+
+/* "-r cpu: is too much" of {"config.resources.cpu": "cpu: is too much"}: as it was typed, also of
+ * "[0].config.resources.cpu", the first of several.
+ */
+static void client_error_describe_field(const struct cli_verb *verb, const char *field,
+                                        const char *text, struct strbuf *out)
+{
+    const char *item = field[0] == '[' && strstr(field, "].") ? strstr(field, "].") + 2 : field;
+    const char *name = strncmp(item, "config.", 7) == 0 ? item + 7 : item;
+    const char *slot = strncmp(name, "resources.", 10) == 0 ? name + 10 : NULL;
+    const struct cli_opt *opt = verb ? client_error_find_option(verb, name) : NULL;
+    size_t len = slot ? strlen(slot) : 0;
+
+    if (slot && verb && cli_opt_find(verb->opts, "resource", 8))
+        strbuf_addf(out, "-r %s: ", slot);
+    else if (opt)
+        strbuf_addf(out, "--%s: ", opt->name);
+    else
+        strbuf_addf(out, "%s: ", field);
+    if (len && strncmp(text, slot, len) == 0 && strncmp(text + len, ": ", 2) == 0)
+        text += len + 2;
+    strbuf_adds(out, text);
+}
+
 /* "name: is required; mem: ..." of {"name": "is required"}. */
-static void client_error_describe_fields(const json_t *data, struct strbuf *out)
+static void client_error_describe_fields(const struct cli_verb *verb, const json_t *data,
+                                         struct strbuf *out)
 {
     const char *key;
     json_t *value;
 
     json_object_foreach((json_t *)data, key, value) {
-        if (json_is_string(value))
-            strbuf_addf(out, "%s%s: %s", out->len ? "; " : "", key, json_string_value(value));
+        if (!json_is_string(value))
+            continue;
+        strbuf_adds(out, out->len ? "; " : "");
+        client_error_describe_field(verb, key, json_string_value(value), out);
     }
 }
 
-int cli_fail_status(int status, const char *body, size_t len, struct aq_error *err)
+int cli_fail_status(const struct cli *cli, int status, const char *body, size_t len,
+                    struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf fields = STRBUF_INIT;
     json_t *problem = json_loadb(body, len, 0, NULL);
@@ -57,7 +119,7 @@ int cli_fail_status(int status, const char *body, size_t len, struct aq_error *e
     int code = client_error_code(status, slug);
 
     if (known && strcmp(known->slug, "invalid-api-params") == 0)
-        client_error_describe_fields(data, &fields);
+        client_error_describe_fields(cli->verb, data, &fields);
     if (fields.len)
         aq_fail(err, code, "%s", fields.data);
     else if (msg && known && strcmp(known->slug, "object-not-found") == 0)

@@ -6,7 +6,6 @@ import pytest
 from cluster import Cluster
 
 
-
 @pytest.fixture(scope="module")
 def cluster():
     with Cluster(ALIQUOT_RESOURCE_CPUS="2") as cluster:
@@ -17,6 +16,24 @@ def cluster():
 
 
 # ---- refusals ----
+
+@pytest.mark.parametrize("words, says", [
+    (["-r", "cpu=1000"], "-r cpu: No agent has cpu=1000: ask for 2 at most"),
+    (["--count", "2", "-r", "cpu=3"], "-r cpu: No agent has cpu=3"),
+    (["-r", "cpu=many"], "-r cpu: 'many' is not a number"),
+    (["-r", "cpu=1.5"], "-r cpu: cores are given whole"),
+    (["-r", "cpus=1"], "-r cpus: unknown slot type 'cpus'"),
+    (["--timeout", "0"], "--timeout: not within 1..31536000"),
+    (["--port", "99999"], "--port: not within 1024..65535"),
+    (["--cluster-size", "0"], "--cluster-size: not within 1..1024"),
+    (["--starts-at", "soon"], "--starts-at: is neither a date nor a duration"),
+    (["--name", "a b"], "--name: the name may have letters"),
+    (["--after", "nobody"], "no session of yours is called 'nobody'\n"),
+])
+def test_what_is_refused_is_called_as_it_was_typed(cluster, words, says):
+    done = cluster.cli("run", *words, "--", "true")
+    assert done.returncode == 125 and done.stderr.startswith(f"aliquot: {says}"), done.stderr
+
 
 @pytest.mark.parametrize("words, says", [
     (["logs", "nobody"], "session 'nobody': no session of this owner matches 'nobody'"),

@@ -136,7 +136,8 @@ static void follow_on_answer(void *data, const struct client_response *response,
     }
     f->lost_usec = 0;
     if (response->head->status != 200) {
-        cli_fail_status(response->head->status, response->body, response->body_len, &f->err);
+        cli_fail_status(f->cli, response->head->status, response->body, response->body_len,
+                        &f->err);
         aq_error_wrap(&f->err, "session '%s'", item->session->name);
         follow_fail(f);
         return;

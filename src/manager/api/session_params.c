@@ -3,6 +3,7 @@
 #include "manager/api/session_params.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -230,6 +231,17 @@ static bool session_params_is_unknown_zero(const struct slot_types *types, const
            || (json_is_string(amount) && strcmp(json_string_value(amount), "0") == 0);
 }
 
+/* Where in the request the amount is that was refused. */
+static void session_params_place_slot(struct aq_error *err)
+{
+    char slot[sizeof(err->field)];
+
+    if (!err->field[0])
+        return;
+    memcpy(slot, err->field, sizeof(slot));
+    (void)snprintf(err->field, sizeof(err->field), "config.resources.%.60s", slot);
+}
+
 static int session_params_read_slots(const struct api *api, struct session_params *params,
                                      struct aq_error *err)
 {
@@ -248,8 +260,10 @@ static int session_params_read_slots(const struct api *api, struct session_param
                              amount) if (session_params_is_unknown_zero(types, name, amount))
         json_object_del(wanted, name);
     r = slots_from_json(wanted, types, &params->request.resources, err);
-    if (r == -EINVAL && err)
+    if (r == -EINVAL && err) {
+        session_params_place_slot(err);
         err->kind = "invalid-api-params";
+    }
     return r;
 }
 

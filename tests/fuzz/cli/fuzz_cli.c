@@ -5,6 +5,7 @@
 
 #include "cli/client.h"
 #include "cli/output/output.h"
+#include "cli/verbs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,12 +30,13 @@ static void check_clean(const struct strbuf *out)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *text = (const char *)data;
+    const struct cli cli = { .verb = &verb_run };
     struct aq_error err = { 0 };
     json_t *rows;
 
     if (size < 1)
         return 0;
-    if (cli_fail_status(400 + data[0], text + 1, size - 1, &err) >= 0 || err.code == 0)
+    if (cli_fail_status(&cli, 400 + data[0], text + 1, size - 1, &err) >= 0 || err.code == 0)
         __builtin_trap();
     rows = json_loadb(text + 1, size - 1, JSON_DECODE_ANY, NULL);
     for (int format = OUTPUT_TABLE; rows && format <= OUTPUT_JSONL; format++) {

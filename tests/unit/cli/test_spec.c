@@ -7,6 +7,7 @@
 #include "cli/client.h"
 #include "cli/admin/accounts.h"
 #include "cli/session/session_spec.h"
+#include "cli/verbs.h"
 
 static void test_resources(void **state)
 {
@@ -215,6 +216,8 @@ static void test_refusals(void **state)
           CLI_EXIT_DENIED, "Signature mismatch" },
         { 404, "{\"type\":\"x/object-not-found\",\"title\":\"No such session.\"}",
           CLI_EXIT_NOT_FOUND, "No such session." },
+        { 404, "{\"type\":\"x/object-not-found\",\"title\":\"No such user.\",\"msg\":\"no a\"}",
+          CLI_EXIT_NOT_FOUND, "no a" },
         { 400,
           "{\"type\":\"https://api.backend.ai/probs/invalid-api-params\",\"title\":\"T\","
           "\"msg\":\"Input validation error\",\"data\":{\"name\":\"is required\"}}",
@@ -228,14 +231,50 @@ static void test_refusals(void **state)
         { 302, "", CLI_EXIT_FAILURE, "status 302" },
     };
 
+    const struct cli cli = { .verb = NULL };
+
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         struct aq_error err = { 0 };
 
-        assert_row(cli_fail_status(rows[i].status, rows[i].body, strlen(rows[i].body), &err) < 0,
+        assert_row(cli_fail_status(&cli, rows[i].status, rows[i].body, strlen(rows[i].body), &err)
+                       < 0,
                    "%zu", i);
         assert_row(cli_exit_for(&err) == rows[i].want, "%zu: %d", i, err.code);
         assert_row(strstr(err.text, rows[i].says), "%zu: %s", i, err.text);
+    }
+}
+
+/* What the manager does not want is called as it was typed. */
+static void test_options(void **state)
+{
+    static const struct {
+        const struct cli_verb *verb;
+        const char *data, *says;
+    } rows[] = {
+        { &verb_run, "\"config.resources.cpu\":\"too much\"", "-r cpu: too much" },
+        { &verb_run, "\"config.resources.cpu\":\"cpu: odd\"", "-r cpu: odd" },
+        { &verb_run, "\"[2].config.resources.mem\":\"odd\"", "-r mem: odd" },
+        { &verb_run, "\"config.preopen_ports\":\"odd\"", "--port: odd" },
+        { &verb_run, "\"batch_timeout\":\"odd\"", "--timeout: odd" },
+        { &verb_run, "\"starts_at\":\"odd\"", "--starts-at: odd" },
+        { &verb_run, "\"name\":\"odd\"", "--name: odd" },
+        { &verb_run, "\"startupCommand\":\"odd\"", "startupCommand: odd" },
+        { &verb_session_rename, "\"name\":\"odd\"", "name: odd" },
+        { &verb_session_resize, "\"cuda.shares\":\"odd\"", "cuda.shares: odd" },
+        { NULL, "\"config.resources.cpu\":\"odd\"", "config.resources.cpu: odd" },
+    };
+    char body[200];
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        const struct cli cli = { .verb = rows[i].verb };
+        struct aq_error err = { 0 };
+
+        (void)snprintf(body, sizeof(body), "{\"type\":\"x/invalid-api-params\",\"data\":{%s}}",
+                       rows[i].data);
+        assert_row(cli_fail_status(&cli, 400, body, strlen(body), &err) < 0, "%zu", i);
+        assert_row(strcmp(err.text, rows[i].says) == 0, "%zu: %s", i, err.text);
     }
 }
 
@@ -245,7 +284,7 @@ int main(void)
         cmocka_unit_test(test_resources), cmocka_unit_test(test_quoting),
         cmocka_unit_test(test_names),     cmocka_unit_test(test_request),
         cmocka_unit_test(test_array),     cmocka_unit_test(test_people_body),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_options),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

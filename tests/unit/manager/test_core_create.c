@@ -45,9 +45,9 @@ static void test_requests(void **state)
     REFUSED(req.resource_group = "elsewhere", ENOENT, "scalingGroup");
     REFUSED(req.cluster_size = 65, EINVAL, "clusterSize");
     REFUSED(req.priority = 101, EINVAL, "priority");
-    REFUSED(req.resources = negative, EINVAL, "cpu");
-    REFUSED(req.resources = unknown, EINVAL, "xpu");
-    REFUSED(req.resources = fraction, EINVAL, "cpu");
+    REFUSED(req.resources = negative, EINVAL, "config.resources.cpu");
+    REFUSED(req.resources = unknown, EINVAL, "config.resources.xpu");
+    REFUSED(req.resources = fraction, EINVAL, "config.resources.cpu");
     REFUSED(req.environ = "[]", EINVAL, "environ");
     REFUSED(req.environ = "{\"A\":1}", EINVAL, "environ");
     REFUSED(req.environ = "{\"A=B\":\"1\"}", EINVAL, "environ");

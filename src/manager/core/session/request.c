@@ -202,6 +202,24 @@ static int core_request_set_default(struct slots *slots, const char *name, int64
     return slots_get(slots, name) > 0 ? 0 : slots_set(slots, name, amount);
 }
 
+static int core_request_check_slot(const struct core *core, const struct slot *slot,
+                                   struct aq_error *err)
+{
+    enum slot_type type;
+    char field[80];
+
+    (void)snprintf(field, sizeof(field), "config.resources.%s", slot->name);
+    if (slot_types_find(core->types, slot->name, &type) < 0 && slot->amount != 0)
+        return aq_fail_field(err, EINVAL, field, "no agent ever offered '%s'", slot->name);
+    if (slot->amount < 0 || slot->amount == AMOUNT_INFINITE)
+        return aq_fail_field(err, EINVAL, field, "an amount of '%s' cannot be negative or infinite",
+                             slot->name);
+    if (strcmp(slot->name, "cpu") == 0 && slot->amount % AMOUNT_ONE != 0)
+        return aq_fail_field(err, EINVAL, field, "cores are given whole: ask for cpu=%lld",
+                             (long long)(slot->amount / AMOUNT_ONE + 1));
+    return 0;
+}
+
 /* What the request does not say is as the image needs it. */
 static int build_resources(const struct core *core, const struct session_request *req,
                            struct slots *ret, struct aq_error *err)
@@ -212,16 +230,10 @@ static int build_resources(const struct core *core, const struct session_request
         return aq_fail_oom(err);
     for (size_t i = 0; i < req->resources.count; i++) {
         const struct slot *slot = &req->resources.items[i];
-        enum slot_type type;
+        int r = core_request_check_slot(core, slot, err);
 
-        if (slot_types_find(core->types, slot->name, &type) < 0 && slot->amount != 0)
-            return aq_fail_field(err, EINVAL, slot->name, "no agent ever offered '%s'", slot->name);
-        if (slot->amount < 0 || slot->amount == AMOUNT_INFINITE)
-            return aq_fail_field(err, EINVAL, slot->name,
-                                 "an amount of '%s' cannot be negative or infinite", slot->name);
-        if (strcmp(slot->name, "cpu") == 0 && slot->amount % AMOUNT_ONE != 0)
-            return aq_fail_field(err, EINVAL, slot->name, "cores are given whole: ask for cpu=%lld",
-                                 (long long)(slot->amount / AMOUNT_ONE + 1));
+        if (r < 0)
+            return r;
         if (slot->amount > 0 && slots_set(ret, slot->name, slot->amount) < 0)
             return aq_fail_oom(err);
     }
