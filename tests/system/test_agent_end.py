@@ -55,3 +55,14 @@ def test_without_a_manager(cluster, manager):
 def test_where_nothing_ran(cluster, tmp_path):
     done = cluster.run("aliquot-agent", "--state", tmp_path / "none", "end")
     assert done.returncode == 0 and not (tmp_path / "none").exists()
+
+
+def test_beside_another_agent(cluster):
+    """Both are shared; one who forgets that at the end is told."""
+    cluster.start_agent("second")
+    cluster.programs.pop("second").stop()
+    del cluster.env["ALIQUOT_RESOURCE_ALLOCATION_MODE"]
+    command = ["--state", cluster.folder / "second", "end"]
+    done = cluster.run("aliquot-agent", *command, ALIQUOT_ID="second")
+    assert done.returncode == 1 and "with --shared" in done.stderr, done
+    assert cluster.run("aliquot-agent", "--shared", *command, ALIQUOT_ID="second").returncode == 0

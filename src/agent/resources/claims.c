@@ -135,10 +135,12 @@ static int claims_reject(const struct others *o, const json_t *theirs, const cha
     const char *id = json_string_value(json_object_get(theirs, "agent"));
     const char *state = json_string_value(json_object_get(theirs, "state"));
 
-    return aq_fail_field(o->err, EBUSY, "resource.allocation-mode",
-                         "%s%s is of agent '%.64s' (%.100s) already; divide the machine with "
-                         "resource.allocation-mode, part, cores, mem and devices",
-                         what, name, id ? id : "", state ? state : "");
+    return aq_fail_field(
+        o->err, EBUSY, "resource.allocation-mode",
+        "%s%s is of agent '%.64s' (%.100s) already; divide the machine with "
+        "resource.allocation-mode, part, cores, mem and devices, or start all of its "
+        "agents with --shared",
+        what, name, id ? id : "", state ? state : "");
 }
 
 static int compare_cores(const struct others *o, const json_t *theirs)
