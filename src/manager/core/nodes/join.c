@@ -111,6 +111,7 @@ struct joining {
     unsigned char hash[TOKEN_HASH_SIZE];
     char *cert;
     struct agent_cert row;
+    bool is_taken; /* an agent of this name is connected */
 };
 
 static void joining_free(struct joining *j)
@@ -120,11 +121,17 @@ static void joining_free(struct joining *j)
     free(j);
 }
 
+/* Who has no token is not told which agents there are. A refusal leaves the token unused. */
 static int write_join(struct store_tx *tx, void *data, struct aq_error *err)
 {
     const struct joining *j = data;
     int r = token_use(tx, j->hash, j->row.agent_id, j->row.issued_usec, err);
 
+    if (r == 0 && j->is_taken)
+        r = aq_fail(err, EEXIST,
+                    "an agent called '%s' is connected: give this one another name (id in "
+                    "agent.toml, or the variable ALIQUOT_ID), or stop that one first",
+                    j->row.agent_id);
     return r < 0 ? r : cert_save(tx, &j->row, err);
 }
 
@@ -146,6 +153,7 @@ static void on_join_written(void *data, int r, const struct aq_error *err)
 static int issue(struct core *core, struct joining *j, const struct msg_join *msg,
                  struct aq_error *err)
 {
+    const struct agent_entry *same = agent_entry_find(core, msg->agent_id);
     int r = agent_id_check(msg->agent_id, err);
 
     if (r == 0)
@@ -157,6 +165,7 @@ static int issue(struct core *core, struct joining *j, const struct msg_join *ms
     memcpy(j->row.agent_id, msg->agent_id, strlen(msg->agent_id) + 1);
     j->row.issued_usec = clock_realtime_usec();
     j->row.expires_usec = j->row.issued_usec + PKI_AGENT_DAYS * DAY_USEC;
+    j->is_taken = same && same->is_connected;
     return 0;
 }
 
