@@ -4,6 +4,7 @@
 import pytest
 
 from cluster import Cluster
+SMALL = ("-r", "cpu=1", "-r", "mem=32m")
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +46,21 @@ def test_what_is_refused_is_called_as_it_was_typed(cluster, words, says):
 def test_what_is_missing_is_said_once(cluster, words, says):
     done = cluster.cli(*words)
     assert done.returncode == 5 and done.stderr.splitlines()[0] == f"aliquot: {says}", done.stderr
+
+
+# ---- words of others ----
+
+@pytest.mark.parametrize("words", [["ubuntu", "bash"], ["python:3.12", "python3"], ["trainer", "x"],
+                                   ["debian"]])
+def test_an_image_where_a_program_is_wanted(cluster, words):
+    cluster.cli("image", "alias", "trainer", "registry.example.com/ml/trainer:1")
+    done = cluster.cli("run", *SMALL, *words)
+    assert done.returncode == 127, done
+    assert f"aliquot run --image {words[0]} {' '.join(words[1:] or ['COMMAND'])}\n" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["no-such-program", "x"], ["./missing", "x"],
+                                   ["exit 127"], ["/bin/ubuntu"]])
+def test_no_image_is_guessed(cluster, words):
+    done = cluster.cli("run", *SMALL, "--", *words)
+    assert done.returncode == 127 and "--image" not in done.stderr, done

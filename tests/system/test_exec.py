@@ -226,4 +226,5 @@ def test_process_of_the_node_has_no_commands():
         with session(cluster, "plain", interactive("plain")) as name:
             status, _, said = run(cluster, name, "true")
             assert status == 125 and b"runs as a process of its node" in said
+            assert b"aliquot session attach plain" in said and b"aliquot up" not in said
         cluster.stop()

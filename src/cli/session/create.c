@@ -8,6 +8,7 @@
 #include "cli/client.h"
 #include "cli/session/create.h"
 #include "cli/session/follow.h"
+#include "cli/session/image_hint.h"
 #include "cli/list.h"
 #include "cli/session/session.h"
 #include "cli/session/session_spec.h"
@@ -287,6 +288,8 @@ static int run_run(struct cli *cli, void *data, int argc, char **argv, struct aq
         r = create_on_terminal(cli, created, &opts->spec, err);
     else if (r == 0)
         r = create_follow(cli, created, &opts->spec, flags, err);
+    if (r == EXIT_NO_SUCH_PROGRAM && !opts->spec.image)
+        image_hint_note(cli, argc, argv);
     json_decref(created);
     return r;
 }

@@ -17,8 +17,6 @@
 #include "http/websocket.h"
 
 #define QUEUE_HIGH (256 * 1024)
-#define EXIT_CANNOT_EXECUTE 126 /* as shells say it */
-#define EXIT_NO_SUCH_PROGRAM 127
 
 enum { CHANNEL_OUTPUT = 1, CHANNEL_ERRORS = 2 };
 enum { SIGNAL_COUNT = 5 };
@@ -187,6 +185,12 @@ static void exec_on_failed(struct exec_run *e, const json_t *message)
         cli_note(e->cli, "aliquot: %s: %s", e->argc ? e->argv[0] : "a shell", text);
         e->status = strcmp(kind, "exec-failed") == 0 ? EXIT_CANNOT_EXECUTE : EXIT_NO_SUCH_PROGRAM;
         exec_leave(e, 0);
+    } else if (strcmp(kind, "no-container") == 0) {
+        cli_hint(e->cli,
+                 "a terminal in it: aliquot session attach %s; a session with --image, such as "
+                 "--image host, is in a container",
+                 e->name);
+        exec_leave(e, aq_fail(&e->err, ENOTSUP, "session '%s': %s", e->name, text));
     } else {
         exec_leave(e, aq_fail(&e->err, ECONNABORTED, "session '%s': %s", e->name, text));
     }

@@ -7,6 +7,9 @@
 #include "cli/cli.h"
 #include "cli/session/follow.h"
 
+#define EXIT_CANNOT_EXECUTE 126 /* as shells say it */
+#define EXIT_NO_SUCH_PROGRAM 127
+
 extern const struct column session_columns[];
 
 /* "/aliquot/v1/sessions/NAME<rest>" or "/session/NAME<rest>", the name escaped,
