@@ -16,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/help.h"
+#include "cli/spelling.h"
 #include "cli/welcome.h"
 
 const struct cli_opt cli_global_opts[] = {
@@ -157,8 +158,24 @@ static int app_report(const struct cli *cli, const struct aq_error *err)
     return status;
 }
 
-static int check_args(const struct cli_verb *verb, int argc, char **argv, struct aq_error *err)
+/* An option that could not be read, as other programs have it: which of ours that is. */
+static void app_explain_option(struct cli *cli, struct aq_error *err)
 {
+    bool makes_sessions = cli_opt_find(cli->verb->opts, "resource", strlen("resource"));
+    const char *ours = makes_sessions ? spelling_find_option(err->field) : NULL;
+    char *guess = strstr(err->text, "; did you mean");
+
+    if (!ours)
+        return;
+    if (guess)
+        *guess = '\0';
+    cli_hint(cli, "instead of %s: %s", err->field, ours);
+}
+
+static int check_args(struct cli *cli, int argc, char **argv, struct aq_error *err)
+{
+    const struct cli_verb *verb = cli->verb;
+
     if (argc < verb->min_args)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "something is missing: aliquot %s %s",
                             verb->name, verb->args);
@@ -193,11 +210,13 @@ static int run_verb(struct cli *cli, int argc, char **argv, struct aq_error *err
         return aq_fail_oom(err);
     r = cli_opts_parse(sets, AQ_COUNT(sets), verb->flags & CLI_STOP_AT_FIRST, argc, argv, &count,
                        err);
+    if (r < 0)
+        app_explain_option(cli, err);
     if (r == 0 && cli->globals.help) {
         r = print_help(verb, 0, NULL, err);
     } else {
         if (r == 0)
-            r = check_args(verb, count, argv, err);
+            r = check_args(cli, count, argv, err);
         if (r == 0 && !(verb->flags & CLI_NO_CONFIG))
             r = cli_config_load(&cli->config, cli->globals.endpoint, cli->globals.profile, err);
         if (r == 0) {

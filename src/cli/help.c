@@ -80,7 +80,11 @@ static int verb_fail_foreign(int argc, char *const argv[], struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf theirs = STRBUF_INIT;
     int words;
     const char *ours = spelling_suggest(argc, argv, &words);
+    const char *instead = spelling_find_missing(argv[0]);
 
+    if (instead)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "there is no command '%s' yet: %s",
+                            argv[0], instead);
     if (!ours)
         return 0;
     help_write_words(&theirs, words, argv);

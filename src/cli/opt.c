@@ -62,6 +62,13 @@ static int unknown_option(const struct cli_opt_set *sets, size_t set_count, cons
     return usage_error(err, field, text);
 }
 
+static int unknown_letter(char letter, struct aq_error *err)
+{
+    const char field[] = { '-', isprint((unsigned char)letter) ? letter : '?', '\0' };
+
+    return aq_fail_as(err, EINVAL, CLI_KIND_USAGE, field, "unknown option '%s'", field);
+}
+
 static int store_choice(const struct cli_opt *opt, const char *value, int *target,
                         struct aq_error *err)
 {
@@ -81,19 +88,20 @@ static int store_choice(const struct cli_opt *opt, const char *value, int *targe
 static int store_number(const struct cli_opt *opt, const char *value, struct cli_int *target,
                         struct aq_error *err)
 {
-    char *end;
+    char *end, field[64];
 
+    (void)snprintf(field, sizeof(field), "--%s", opt->name);
     if (opt->type == CLI_DURATION) {
         if (clock_parse_duration(value, &target->value) < 0)
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                "--%s takes a duration such as 90s, 10m or 1.5h, not '%.60s'",
-                                opt->name, value);
+            return aq_fail_as(err, EINVAL, CLI_KIND_USAGE, field,
+                              "%s takes a duration such as 90s, 10m or 1.5h, not '%.60s'", field,
+                              value);
     } else {
         errno = 0;
         target->value = strtoll(value, &end, 10);
         if (errno || !isdigit((unsigned char)value[0]) || *end)
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                "--%s takes a whole number, not '%.60s'", opt->name, value);
+            return aq_fail_as(err, EINVAL, CLI_KIND_USAGE, field,
+                              "%s takes a whole number, not '%.60s'", field, value);
     }
     target->is_set = true;
     return 0;
@@ -183,8 +191,7 @@ static int parse_letters(struct opt_parser *p, const char *letters, struct aq_er
         int r;
 
         if (!opt)
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "unknown option '-%c'",
-                                isprint((unsigned char)*letters) ? *letters : '?');
+            return unknown_letter(*letters, err);
         if (opt->type != CLI_FLAG)
             return take_value(p, opt, target, letters[1] ? letters + 1 : NULL, err);
         r = opt_store(opt, target, NULL, err);

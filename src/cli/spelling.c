@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands by the names that docker, Slurm and kubectl have for them. */
+/* Commands and options by the names that docker, Slurm and kubectl have for them. */
 #include "cli/spelling.h"
 
 #include <string.h>
@@ -128,6 +128,76 @@ static const struct {
     { "resume", "undrain" },
 };
 
+#define COPY "aliquot exec SESSION cat PATH >FILE, or aliquot exec SESSION tee PATH <FILE"
+#define REGISTRY "images come from a registry: aliquot image pull IMAGE"
+#define VOLUMES "there are no volumes yet; " COPY
+
+/* What is not there yet, and what one does meanwhile. */
+static const struct {
+    const char *theirs, *instead;
+} spelling_missing[] = {
+    { "cp", COPY },
+    { "sbcast", COPY },
+    { "build", REGISTRY },
+    { "push", REGISTRY },
+    { "load", REGISTRY },
+    { "commit", REGISTRY },
+    { "volume", VOLUMES },
+    { "port", "aliquot session info SESSION shows its ports" },
+    { "port-forward", "aliquot run --port N publishes a port at the session's node" },
+    { "pause", "a session cannot be stopped and go on; aliquot rm SESSION ends it" },
+    { "unpause", "a session cannot be stopped and go on; aliquot run begins another" },
+    { "suspend", "a session cannot be stopped and go on; aliquot rm SESSION ends it" },
+};
+
+#define CORES "-r cpu=N"
+#define MEMORY "-r mem=4g"
+#define GPUS "-r cuda.shares=0.5 or, of whole ones, -r cuda.device=1"
+#define PARTITION "--resource-group NAME"
+
+/* Options of docker run, srun and kubectl run, where sessions are made. */
+static const struct {
+    const char *theirs, *ours;
+} spelling_options[] = {
+    { "--cpus", CORES },
+    { "--cpus-per-task", CORES },
+    { "-c", CORES },
+    { "--ntasks", CORES " for the cores; --count N runs the command N times" },
+    { "--memory", MEMORY },
+    { "--mem", MEMORY },
+    { "-m", MEMORY },
+    { "--gpus", GPUS },
+    { "--gres", GPUS },
+    { "-G", GPUS },
+    { "--nodes", "--cluster-size N" },
+    { "-N", "--cluster-size N" },
+    { "--array", "--count N" },
+    { "-a", "--count N" },
+    { "--job-name", "--name NAME" },
+    { "-J", "--name NAME" },
+    { "--partition", PARTITION },
+    { "--priority", "-p N; a partition is " PARTITION ", a port --port N" },
+    { "--publish", "--port N" },
+    { "--account", "--group PROJECT" },
+    { "-A", "--group PROJECT" },
+    { "--namespace", "--group PROJECT" },
+    { "--time", "--timeout 10m" },
+    { "--begin", "--starts-at TIME" },
+    { "-b", "--starts-at TIME" },
+    { "--dependency", "--after SESSION" },
+    { "--nodelist", "--agent AGENT" },
+    { "-w", "--agent AGENT; a directory is changed by the command: 'cd DIRECTORY && ...'" },
+    { "--workdir", "a command that changes it: 'cd DIRECTORY && ...'" },
+    { "--chdir", "a command that changes it: 'cd DIRECTORY && ...'" },
+    { "--pty", "-it" },
+    { "--stdin", "-i" },
+    { "--label", "--tag TEXT" },
+    { "-l", "--tag TEXT" },
+    { "--volume", VOLUMES },
+    { "--mount", VOLUMES },
+    { "-v", VOLUMES },
+};
+
 static const struct cli_verb *spelling_get_verb(const char *name)
 {
     for (const struct cli_verb *const *v = cli_verbs; *v; v++)
@@ -199,6 +269,22 @@ const char *spelling_suggest(int argc, char *const argv[], int *ret_words)
     return found ? found->ours : NULL;
 }
 
+const char *spelling_find_missing(const char *word)
+{
+    for (size_t i = 0; i < AQ_COUNT(spelling_missing); i++)
+        if (strcmp(spelling_missing[i].theirs, word) == 0)
+            return spelling_missing[i].instead;
+    return NULL;
+}
+
+const char *spelling_find_option(const char *option)
+{
+    for (size_t i = 0; i < AQ_COUNT(spelling_options); i++)
+        if (strcmp(spelling_options[i].theirs, option) == 0)
+            return spelling_options[i].ours;
+    return NULL;
+}
+
 void spelling_write_all(struct strbuf *out)
 {
     strbuf_adds(out, "Names of other programs, and ours. These work as they are:\n\n");
@@ -209,6 +295,12 @@ void spelling_write_all(struct strbuf *out)
     for (size_t i = 0; i < AQ_COUNT(spellings); i++)
         if (!spellings[i].runs)
             strbuf_addf(out, "  %-24s aliquot %s\n", spellings[i].theirs, spellings[i].ours);
+    strbuf_adds(out, "\nThese are not there yet:\n\n");
+    for (size_t i = 0; i < AQ_COUNT(spelling_missing); i++)
+        strbuf_addf(out, "  %-24s %s\n", spelling_missing[i].theirs, spelling_missing[i].instead);
+    strbuf_adds(out, "\nOptions of run and session create:\n\n");
+    for (size_t i = 0; i < AQ_COUNT(spelling_options); i++)
+        strbuf_addf(out, "  %-24s %s\n", spelling_options[i].theirs, spelling_options[i].ours);
     strbuf_adds(out, "\nAfter a noun (session, agent, image, admin user, ...):\n\n");
     for (size_t i = 0; i < AQ_COUNT(spelling_actions); i++)
         strbuf_addf(out, "  %-24s %s\n", spelling_actions[i].theirs, spelling_actions[i].ours);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spelling.h - commands by the names that docker, Slurm and kubectl have for them
+/* spelling.h - commands and options by the names that docker, Slurm and kubectl have for them
  *
- * Some work as they are typed ("stop", "inspect"); of the others ("squeue",
- * "get pods") the error says what to type. Help and completion show ours.
+ * Some commands work as they are typed ("stop", "inspect"); of the others
+ * ("squeue", "get pods") and of options ("--gpus") the error says what to
+ * type. Help and completion show ours.
  */
 #ifndef AQ_CLI_SPELLING_H
 #define AQ_CLI_SPELLING_H
@@ -19,6 +20,14 @@ const struct cli_verb *spelling_find(int argc, char *const argv[], int *ret_word
  * longest that is known; *ret_words as above. NULL if they are unknown.
  */
 const char *spelling_suggest(int argc, char *const argv[], int *ret_words);
+
+/* What to do instead of a command that we do not have yet, such as "cp"; NULL if it is unknown. */
+const char *spelling_find_missing(const char *word);
+
+/* What to type instead of an option ("--gpus", "-c") of a command that makes sessions; NULL if it
+ * is unknown.
+ */
+const char *spelling_find_option(const char *option);
 
 /* All of them, for help. */
 void spelling_write_all(struct strbuf *out);

@@ -4,6 +4,8 @@
 import pytest
 
 from cluster import Cluster
+from terminal import Terminal
+from world import BUILD
 SMALL = ("-r", "cpu=1", "-r", "mem=32m")
 
 
@@ -49,6 +51,48 @@ def test_what_is_missing_is_said_once(cluster, words, says):
 
 
 # ---- words of others ----
+
+@pytest.mark.parametrize("words, says", [
+    (["--gpus", "1"], "-r cuda.shares="),
+    (["--mem", "4g"], "-r mem=4g"),
+    (["-c", "2"], "-r cpu=N"),
+    (["--partition", "gpu"], "--resource-group NAME"),
+    (["-p", "gpu"], "a partition is --resource-group NAME, a port --port N"),
+    (["-p", "8080:80"], "--port N"),
+    (["-v", "/data:/data"], "there are no volumes yet"),
+    (["--job-name=x"], "--name NAME"),
+    (["-t", "10:00"], "a time limit is given with --timeout 10m, not -t 10:00"),
+    (["-t", "5"], "--timeout"),
+])
+def test_options_of_others_are_told_ours(cluster, words, says):
+    done = cluster.cli("run", *words, "true")
+    assert done.returncode == 125 and says in done.stderr, done.stderr
+    assert "did you mean" not in done.stderr
+
+
+def test_a_time_limit_is_told_on_a_terminal(cluster):
+    env = {**cluster.env, **cluster.cli_env(), "TERM": "xterm"}
+    terminal = Terminal(str(BUILD / "aliquot"), "run", "-t", "1-12:00", "true", env=env)
+    terminal.expect(b"--timeout 10m")
+    assert terminal.wait() == 125
+
+
+def test_other_options_keep_their_errors(cluster):
+    done = cluster.cli("run", "--priorty", "5", "true")
+    assert "did you mean '--priority'" in done.stderr
+    assert "instead of" not in cluster.cli("ps", "--mem", "4g").stderr
+
+
+@pytest.mark.parametrize("word, says", [
+    ("cp", "aliquot exec SESSION cat PATH >FILE"), ("volume", "no volumes yet"),
+    ("build", "aliquot image pull"), ("pause", "aliquot rm"),
+])
+def test_what_is_not_there_yet_says_so(cluster, word, says):
+    done = cluster.cli(word, "a", "b")
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+    assert f"there is no command '{word}' yet" in done.stderr
+    assert f"  {word} " in cluster.cli("help", "other-names").stdout
+
 
 @pytest.mark.parametrize("words", [["ubuntu", "bash"], ["python:3.12", "python3"], ["trainer", "x"],
                                    ["debian"]])

@@ -237,7 +237,13 @@ static const struct cli_opt run_opts[] = {
     CLI_OPT_END,
 };
 
-static int run_check_input(const struct run_opts *opts, struct aq_error *err)
+/* "10" or "1-12:30:00": a time limit, as Slurm has it behind -t. */
+static bool run_is_slurm_time(const char *word)
+{
+    return word[0] >= '0' && word[0] <= '9' && strspn(word, "0123456789:-") == strlen(word);
+}
+
+static int run_check_input(const struct run_opts *opts, const char *command, struct aq_error *err)
 {
     const char *other = opts->no_input       ? "--no-input"
                         : opts->count.is_set ? "--count"
@@ -246,6 +252,11 @@ static int run_check_input(const struct run_opts *opts, struct aq_error *err)
 
     if (opts->interactive && !opts->tty && other)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "-i and %s exclude each other", other);
+    if (opts->tty && run_is_slurm_time(command))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "-t is for a terminal; a time limit is given with --timeout 10m, not "
+                            "-t %.20s",
+                            command);
     if (!opts->tty || opts->detach)
         return 0;
     if (opts->no_input || opts->count.is_set)
@@ -278,7 +289,7 @@ static int run_run(struct cli *cli, void *data, int argc, char **argv, struct aq
     if (r == 0 && opts->dry_run)
         return create_dry_run(cli, &request, err);
     if (r == 0)
-        r = run_check_input(opts, err);
+        r = run_check_input(opts, argv[0], err);
     opts->spec.input = run_choose_input(opts);
     if (r == 0)
         r = create_all(cli, &request, &created, err);
