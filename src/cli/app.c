@@ -176,6 +176,10 @@ static int check_args(struct cli *cli, int argc, char **argv, struct aq_error *e
 {
     const struct cli_verb *verb = cli->verb;
 
+    if (argc < verb->min_args && strcmp(verb->name, "session stats") == 0)
+        cli_hint(cli, "what all of them use: aliquot top; which there are: aliquot ps");
+    else if (argc < verb->min_args && strstr(verb->args, "SESSION"))
+        cli_hint(cli, "which there are: aliquot ps --all");
     if (argc < verb->min_args)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "something is missing: aliquot %s %s",
                             verb->name, verb->args);

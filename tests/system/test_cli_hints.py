@@ -94,6 +94,14 @@ def test_what_is_not_there_yet_says_so(cluster, word, says):
     assert f"  {word} " in cluster.cli("help", "other-names").stdout
 
 
+@pytest.mark.parametrize("words, says", [
+    (["stats"], "aliquot top"), (["logs"], "aliquot ps"), (["exec"], "aliquot ps"),
+])
+def test_a_session_that_is_not_named(cluster, words, says):
+    done = cluster.cli(*words)
+    assert done.returncode in (2, 125) and says in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("words", [["ubuntu", "bash"], ["python:3.12", "python3"], ["trainer", "x"],
                                    ["debian"]])
 def test_an_image_where_a_program_is_wanted(cluster, words):
