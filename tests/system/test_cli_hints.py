@@ -3,7 +3,7 @@
 
 import pytest
 
-from cluster import Cluster
+from cluster import Cluster, wait_for
 from terminal import Terminal
 from world import BUILD
 SMALL = ("-r", "cpu=1", "-r", "mem=32m")
@@ -116,3 +116,26 @@ def test_an_image_where_a_program_is_wanted(cluster, words):
 def test_no_image_is_guessed(cluster, words):
     done = cluster.cli("run", *SMALL, "--", *words)
     assert done.returncode == 127 and "--image" not in done.stderr, done
+
+
+# ---- why ----
+
+@pytest.mark.parametrize("command, lines", [
+    ("exit 0", ["Its program ended with exit status 0."]),
+    ("exit 3", ["Its program ended with exit status 3.", "What it has printed: aliquot logs {}"]),
+    ("kill -SEGV $$", ["Its program ended with exit status 139, that of signal 11 (Segmentation "
+                       "fault).", "What it has printed: aliquot logs {}"]),
+])
+def test_why_says_how_a_program_ended(cluster, command, lines):
+    name = cluster.cli("run", "--detach", "-o", "name", *SMALL, command).stdout.strip()
+    cluster.cli("session", "wait", name)
+    shown = cluster.cli("why", name).stdout.splitlines()
+    assert [line.strip() for line in shown[2:]] == [line.format(name) for line in lines]
+
+
+def test_why_says_where_it_runs(cluster):
+    cluster.cli("session", "create", "-t", "running", *SMALL)
+    wait_for(lambda: "RUNNING" in cluster.cli("why", "running").stdout, 30, "it to run")
+    assert "  It runs on agent.\n" in cluster.cli("why", "running").stdout
+    cluster.cli("rm", "--wait", "running")
+    assert "It was ended: it was asked to end." in cluster.cli("why", "running").stdout

@@ -41,6 +41,9 @@ int follow_sessions(struct cli *cli, const struct follow_session *sessions, size
                     unsigned flags, int64_t timeout_usec, int *ret_exit, struct aq_error *err);
 
 /* How a session ended. */
+/* "its memory was used up" for the reason of an end, or NULL: the program ended by itself. */
+const char *follow_end_text(const char *reason);
+
 struct follow_end {
     enum session_status status;
     const char *reason; /* NULL or "" = none */

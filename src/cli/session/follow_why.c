@@ -121,8 +121,7 @@ static const struct {
     { REASON_DEPENDENCY_FAILED, "a session that it came after has failed" },
 };
 
-/* NULL: its program ended by itself. */
-static const char *follow_end_text(const char *reason)
+const char *follow_end_text(const char *reason)
 {
     for (size_t i = 0; i < AQ_COUNT(follow_ends); i++)
         if (strcmp(follow_ends[i].reason, reason) == 0)

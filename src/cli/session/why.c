@@ -6,6 +6,9 @@
 #include "cli/list.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
+#include "model/session.h"
+
+#define WHY_AGENTS_MAX 8
 
 static const struct column why_columns[] = {
     { "status", "STATUS", COLUMN_STATUS, COLUMN_IS_NAME },
@@ -36,6 +39,99 @@ int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *e
     return cli_print(&out, err);
 }
 
+/* ---- what the manager says nothing of, as the session shows it ---- */
+
+static void why_write_agents(const json_t *kernels, struct strbuf *out)
+{
+    const json_t *kernel;
+    size_t i;
+
+    strbuf_adds(out, "It runs");
+    json_array_foreach(kernels, i, kernel) {
+        const char *agent = json_string_value(json_object_get(kernel, "agent"));
+
+        if (agent && i < WHY_AGENTS_MAX)
+            strbuf_addf(out, "%s %s", i ? "," : " on", agent);
+    }
+    strbuf_adds(out, json_array_size(kernels) > WHY_AGENTS_MAX ? ", ...\n" : ".\n");
+}
+
+/* The first exit status that is no success, or 0; -1 = no program ended. */
+static int why_find_exit(const json_t *kernels)
+{
+    const json_t *kernel, *code;
+    int found = -1;
+    size_t i;
+
+    json_array_foreach(kernels, i, kernel) {
+        code = json_object_get(kernel, "exit_code");
+        if (json_is_integer(code) && found <= 0)
+            found = (int)json_integer_value(code) & 255;
+    }
+    return found;
+}
+
+static void why_write_memory(const json_t *session, struct strbuf *out)
+{
+    static const struct output plain = { .format = OUTPUT_TABLE };
+    static const struct column slots = { "mem", "MEM", COLUMN_SLOTS, 0 };
+    json_t *memory = json_object_get(json_object_get(session, "requested_slots"), "mem");
+    json_t *only = memory ? json_pack("{s:O}", "mem", memory) : NULL;
+
+    if (!only)
+        return;
+    strbuf_adds(out, "It had ");
+    cell_write(&plain, &slots, only, out);
+    strbuf_adds(out, "; -r mem=AMOUNT asks for more.\n");
+    json_decref(only);
+}
+
+static void why_write_end(const json_t *session, struct strbuf *out)
+{
+    const char *reason = json_string_value(json_object_get(session, "reason"));
+    const char *name = json_string_value(json_object_get(session, "name"));
+    const char *text = reason ? follow_end_text(reason) : NULL;
+    int status = why_find_exit(json_object_get(session, "kernels"));
+
+    if (text)
+        strbuf_addf(out, "It was ended: %s.\n", text);
+    else if (status >= 0)
+        strbuf_addf(out, "Its program ended with exit status %d", status);
+    if (!text && status > 128)
+        strbuf_addf(out, ", that of signal %d (%s)", status - 128, strsignal(status - 128));
+    if (!text && status >= 0)
+        strbuf_adds(out, ".\n");
+    if (reason && strcmp(reason, REASON_OUT_OF_MEMORY) == 0)
+        why_write_memory(session, out);
+    if (status > 0 && name)
+        strbuf_addf(out, "What it has printed: aliquot logs %s\n", name);
+}
+
+/* One line or two for users where the manager has no words. */
+static int why_print_rest(struct cli *cli, const char *name, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    enum session_status status = SESSION_PENDING;
+    json_t *session = NULL, *text;
+    const char *word;
+    int r = session_get(cli, name, &session, err);
+
+    if (r < 0)
+        return r;
+    word = json_string_value(json_object_get(session, "status"));
+    if (word)
+        (void)session_status_parse(word, &status);
+    if (status == SESSION_RUNNING || status == SESSION_RUNNING_DEGRADED)
+        why_write_agents(json_object_get(session, "kernels"), &out);
+    else if (session_is_terminal(status))
+        why_write_end(session, &out);
+    text = json_pack("{s:s}", "text", out.len ? out.data : "");
+    r = session_print_text(cli, text, err);
+    json_decref(text);
+    json_decref(session);
+    return r;
+}
+
 struct why_opts {
     bool explain;
 };
@@ -58,8 +154,10 @@ static int why_run(struct cli *cli, void *data, int argc, char **argv, struct aq
         return choices_show(cli, argv[0], err);
     session_path(cli, &path, argv[0], "/why");
     r = record_show(cli, path.data, why_columns, NULL, &answer, err);
-    if (r == 0)
+    if (r == 0 && json_is_string(json_object_get(answer, "text")))
         r = session_print_text(cli, answer, err);
+    else if (r == 0 && output_is_human(&cli->output) && !cli->output.columns)
+        r = why_print_rest(cli, argv[0], err);
     json_decref(answer);
     return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
 }
