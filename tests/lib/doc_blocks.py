@@ -2,8 +2,9 @@
 """The `sh` blocks of README.md and docs/*.md: commands that tests run word for word.
 
 The info string of a block may say more: "sh background=TEXT" starts it and goes on when TEXT
-appears in its output; it is ended after the file's last block. Blocks for people to read only
-are not fenced as `sh`.
+appears in its output; it is ended after the file's last block, or before one with
+"sh after=ctrl-c". "sh terminal=TEXT" runs on a terminal, where TEXT is typed. Blocks for people to
+read only are not fenced as `sh`.
 """
 
 import pathlib
@@ -22,10 +23,15 @@ def blocks(path):
         yield text[:found.start()].count("\n") + 1, found.group(1).split()[1:], found.group(2)
 
 
+def word_of(words, name):
+    """TEXT of "NAME=TEXT" in an info string, or None."""
+    found = [word.split("=", 1)[1] for word in words if word.startswith(name + "=")]
+    return found[0] if found else None
+
+
 def background_text(words):
     """What a block that goes on in the background says when it is ready, or None."""
-    found = [word.split("=", 1)[1] for word in words if word.startswith("background=")]
-    return found[0] if found else None
+    return word_of(words, "background")
 
 
 SCRIPT_START = """set -um  # each block in the background is a process group

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from doc_blocks import DOCS, background_text, blocks
+from doc_blocks import DOCS, background_text, blocks, word_of
+from terminal import Terminal
 from world import ROOT, World, own_network
 
 
@@ -22,6 +23,18 @@ def start_background(command, until, env, log):
     return process
 
 
+def end_background(process):
+    os.killpg(process.pid, signal.SIGINT)
+    process.wait(timeout=60)
+
+
+def run_on_terminal(command, typed, env):
+    """The exit status. What is typed too early waits in the terminal."""
+    terminal = Terminal("/usr/bin/env", "-C", str(ROOT), *command, env=env)
+    terminal.send(typed.encode() + b"\r")
+    return terminal.wait()
+
+
 def run_blocks(path, world, inside, background):
     env = {**world.env, "PATH": f"{ROOT / 'build'}:{world.env['PATH']}"}
     for line, words, text in blocks(path):
@@ -29,6 +42,12 @@ def run_blocks(path, world, inside, background):
             background.append(start_background(inside("bash", "-euc", text), until, env,
                                                world.folder / f"line-{line}.log"))
             continue
+        if typed := word_of(words, "terminal"):
+            status = run_on_terminal(inside("bash", "-euc", text), typed, env)
+            assert status == 0, f"{path.name}:{line}\n{text}"
+            continue
+        if word_of(words, "after") == "ctrl-c":
+            end_background(background.pop())
         done = subprocess.run(inside("bash", "-euo", "pipefail", "-c", text), cwd=ROOT, env=env,
                               capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{path.name}:{line}\n{text}\n{done.stdout}{done.stderr}"
@@ -43,7 +62,5 @@ def test_commands_run(path):
         try:
             run_blocks(path, world, inside, background)
         finally:
-            for process in background:
-                os.killpg(process.pid, signal.SIGINT)
-            for process in background:
-                process.wait(timeout=60)
+            for process in reversed(background):
+                end_background(process)
