@@ -107,20 +107,20 @@ static void why_write_end(const json_t *session, struct strbuf *out)
         strbuf_addf(out, "What it has printed: aliquot logs %s\n", name);
 }
 
-/* One line or two for users where the manager has no words. */
-static int why_print_rest(struct cli *cli, const char *name, struct aq_error *err)
+/* A line or two for users where the manager has no words; none if it is elsewhere by now. */
+static int why_print_rest(struct cli *cli, const char *name, const json_t *answer,
+                          struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const json_t *shown = json_object_get(answer, "status");
     enum session_status status = SESSION_PENDING;
     json_t *session = NULL, *text;
-    const char *word;
     int r = session_get(cli, name, &session, err);
 
     if (r < 0)
         return r;
-    word = json_string_value(json_object_get(session, "status"));
-    if (word)
-        (void)session_status_parse(word, &status);
+    if (json_is_string(shown) && json_equal(shown, json_object_get(session, "status")))
+        (void)session_status_parse(json_string_value(shown), &status);
     if (status == SESSION_RUNNING || status == SESSION_RUNNING_DEGRADED)
         why_write_agents(json_object_get(session, "kernels"), &out);
     else if (session_is_terminal(status))
@@ -157,7 +157,7 @@ static int why_run(struct cli *cli, void *data, int argc, char **argv, struct aq
     if (r == 0 && json_is_string(json_object_get(answer, "text")))
         r = session_print_text(cli, answer, err);
     else if (r == 0 && output_is_human(&cli->output) && !cli->output.columns)
-        r = why_print_rest(cli, argv[0], err);
+        r = why_print_rest(cli, argv[0], answer, err);
     json_decref(answer);
     return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
 }
