@@ -10,6 +10,15 @@
 #include "base/clock.h"
 #include "base/uuid.h"
 
+#define SPEC_UNITLESS_DIGITS 6 /* up to 999999 bytes */
+
+/* "mem=100", as sbatch(1) has it for MiB: so few bytes are never meant. */
+static bool spec_is_unitless_memory(const char *name, const char *amount, size_t len)
+{
+    return strcmp(name, "mem") == 0 && len > 0 && len <= SPEC_UNITLESS_DIGITS && amount[0] != '0'
+           && strspn(amount, "0123456789") >= len;
+}
+
 int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
 {
     while (*text) {
@@ -23,6 +32,10 @@ int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
                                 text);
         if (name && json_object_get(object, name))
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%.60s is given twice", name);
+        if (name && spec_is_unitless_memory(name, text + name_len + 1, len - name_len - 1))
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                "%.*s is that many bytes: say %.*sm for MiB, %.*sg for GiB",
+                                (int)len, text, (int)len, text, (int)len, text);
         amount = json_stringn(text + name_len + 1, len - name_len - 1);
         if (!name || json_object_set_new(object, name, amount) < 0)
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is not UTF-8", text);
