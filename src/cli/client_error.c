@@ -105,6 +105,18 @@ static void client_error_describe_fields(const struct cli_verb *verb, const json
     }
 }
 
+/* Does the title only say in other words what the message says? */
+static bool client_error_is_said(const char *slug)
+{
+    static const char *const slugs[] = { "object-not-found", "session-already-exists",
+                                         "too-many-sessions-matched" };
+
+    for (size_t i = 0; i < AQ_COUNT(slugs); i++)
+        if (strcmp(slugs[i], slug) == 0)
+            return true;
+    return false;
+}
+
 int cli_fail_status(const struct cli *cli, int status, const char *body, size_t len,
                     struct aq_error *err)
 {
@@ -122,8 +134,8 @@ int cli_fail_status(const struct cli *cli, int status, const char *body, size_t 
         client_error_describe_fields(cli->verb, data, &fields);
     if (fields.len)
         aq_fail(err, code, "%s", fields.data);
-    else if (msg && known && strcmp(known->slug, "object-not-found") == 0)
-        aq_fail(err, code, "%s", msg); /* the title says the same in fewer words */
+    else if (msg && known && client_error_is_said(known->slug))
+        aq_fail(err, code, "%s", msg);
     else if (title && msg)
         aq_fail(err, code, "%s (%s)", msg, title);
     else if (title || msg)
