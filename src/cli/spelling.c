@@ -61,6 +61,12 @@ static const struct spelling {
     { "scancel", "rm", false },
     { "srun", "run", false },
     { "sbatch", "submit", false },
+    { "srun --pty", "run -it", false },
+    { "sbatch --wrap", "run --detach", false },
+    { "squeue --start", "session why", false },
+    { "squeue -j", "session info", false },
+    { "sacct -j", "session history", false },
+    { "seff", "session stats", false },
     { "salloc", "session create", false },
     { "sattach", "session attach", false },
     { "sstat", "session stats", false },
@@ -68,6 +74,9 @@ static const struct spelling {
     { "sshare", "fair-share", false },
     { "sacctmgr", "admin user ls", false },
     { "scontrol", "session info", false },
+    { "scontrol show jobs", "ps", false },
+    { "scontrol show config", "config show", false },
+    { "scontrol wait_job", "session wait", false },
     { "scontrol show node", "agent info", false },
     { "scontrol show nodes", "agent ls", false },
     { "scontrol show partition", "admin resource-group ls", false },
@@ -130,7 +139,7 @@ static const struct {
 
 #define COPY "aliquot exec SESSION cat PATH >FILE, or aliquot exec SESSION tee PATH <FILE"
 #define REGISTRY "images come from a registry: aliquot image pull IMAGE"
-#define VOLUMES "there are no volumes yet; " COPY
+#define VOLUMES "sessions have none; files go in and out by " COPY
 
 /* What is not there yet, and what one does meanwhile. */
 static const struct {
@@ -191,6 +200,10 @@ static const struct {
     { "--chdir", "a command that changes it: 'cd DIRECTORY && ...'" },
     { "--pty", "-it" },
     { "--stdin", "-i" },
+    { "--network", "each container has a network of its own; --port N publishes a port" },
+    { "--entrypoint", "the words of COMMAND, which are the program and its arguments" },
+    { "--user", "programs run as the session's own user, not as another" },
+    { "-u", "programs run as the session's own user, not as another" },
     { "--label", "--tag TEXT" },
     { "-l", "--tag TEXT" },
     { "--volume", VOLUMES },

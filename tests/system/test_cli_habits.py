@@ -81,7 +81,8 @@ def test_stop_ends_a_session(user, word):
     ("salloc", "session create"), ("sbatch job.sh", "submit"), ("get pods", "ps"),
     ("get nodes", "agent ls"), ("describe pod x", "session info"), ("describe node x", "agent info"),
     ("delete pod x", "rm"), ("container ls", "ps"), ("container logs x", "logs"),
-    ("scontrol show node x", "agent info"), ("sesion ls", "session"), ("tpo", "top"),
+    ("scontrol show node x", "agent info"), ("scontrol show jobs", "ps"), ("sacct -j 7", "session history"),
+    ("srun --pty bash", "run -it"), ("sesion ls", "session"), ("tpo", "top"),
 ])
 def test_other_words_are_told_ours(typed, ours):
     with World() as world:

@@ -26,6 +26,7 @@ def cluster():
     (["-r", "cpu=many"], "-r cpu: 'many' is not a number"),
     (["-r", "cpu=1.5"], "-r cpu: cores are given whole"),
     (["-r", "cpus=1"], "-r cpus: unknown slot type 'cpus'"),
+    (["-r", "mem=100"], "mem=100 is that many bytes: say mem=100m for MiB"),
     (["--timeout", "0"], "--timeout: not within 1..31536000"),
     (["--port", "99999"], "--port: not within 1024..65535"),
     (["--cluster-size", "0"], "--cluster-size: not within 1..1024"),
@@ -50,6 +51,14 @@ def test_what_is_missing_is_said_once(cluster, words, says):
     assert done.returncode == 5 and done.stderr.splitlines()[0] == f"aliquot: {says}", done.stderr
 
 
+def test_a_name_that_is_taken_is_said_once(cluster):
+    for _ in range(2):
+        done = cluster.cli("session", "create", "--starts-at", "1h", "-t", "taken", "--", "true")
+    cluster.cli("rm", "taken")
+    assert done.stderr.startswith("aliquot: a live session of yours is already called 'taken'")
+    assert "(" not in done.stderr, done
+
+
 # ---- words of others ----
 
 @pytest.mark.parametrize("words, says", [
@@ -59,7 +68,7 @@ def test_what_is_missing_is_said_once(cluster, words, says):
     (["--partition", "gpu"], "--resource-group NAME"),
     (["-p", "gpu"], "a partition is --resource-group NAME, a port --port N"),
     (["-p", "8080:80"], "--port N"),
-    (["-v", "/data:/data"], "there are no volumes yet"),
+    (["-v", "/data:/data"], "sessions have none; files go in and out by aliquot exec"),
     (["--job-name=x"], "--name NAME"),
     (["-t", "10:00"], "a time limit is given with --timeout 10m, not -t 10:00"),
     (["-t", "5"], "--timeout"),
@@ -84,7 +93,7 @@ def test_other_options_keep_their_errors(cluster):
 
 
 @pytest.mark.parametrize("word, says", [
-    ("cp", "aliquot exec SESSION cat PATH >FILE"), ("volume", "no volumes yet"),
+    ("cp", "aliquot exec SESSION cat PATH >FILE"), ("volume", "aliquot exec"),
     ("build", "aliquot image pull"), ("pause", "aliquot rm"),
 ])
 def test_what_is_not_there_yet_says_so(cluster, word, says):
