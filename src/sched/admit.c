@@ -117,9 +117,11 @@ static void admit_add_slot(struct findings *f, const struct admit_search *search
     slot_amount_short(found->below, type, below);
     slot_amount_short(found->above, type, above);
     slot_amount_short(found->largest, type, most);
-    if (found->sum == 0)
+    if (found->sum == 0 && f->a->resource_group)
         admit_add(f, EINVAL, field, "No agent of the scaling group '%s' has the slot '%s'.",
-                  f->a->resource_group ? f->a->resource_group : "(any)", asked->name);
+                  f->a->resource_group, asked->name);
+    else if (found->sum == 0)
+        admit_add(f, EINVAL, field, "No agent has the slot '%s'.", asked->name);
     else if (found->largest == 0 && search->request.together > 1)
         admit_add(f, EINVAL, "clusterSize",
                   "No agent holds %" PRId64

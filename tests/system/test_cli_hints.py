@@ -51,6 +51,12 @@ def test_what_is_missing_is_said_once(cluster, words, says):
     assert done.returncode == 5 and done.stderr.splitlines()[0] == f"aliquot: {says}", done.stderr
 
 
+def test_a_status_of_others(cluster):
+    done = cluster.cli("ps", "--all", "--filter", "status=failed")
+    assert done.returncode == 4 and "result FAILURE" in done.stderr, done
+    assert cluster.cli("ps", "--all", "--filter", "result=failure").returncode == 0
+
+
 def test_a_name_that_is_taken_is_said_once(cluster):
     for _ in range(2):
         done = cluster.cli("session", "create", "--starts-at", "1h", "-t", "taken", "--", "true")

@@ -55,7 +55,10 @@ static int session_view_status_bits(const struct principal *who, const char *nam
         return 0;
     }
     if (session_status_parse(name, &exact) < 0)
-        return api_fail_param(err, "status", "'%.40s' is no session status", name);
+        return api_fail_param(err, "status",
+                              "'%.40s' is no session status, as PENDING, RUNNING, TERMINATED or "
+                              "ERROR are; what failed has the result FAILURE",
+                              name);
     *ret |= 1u << exact;
     for (unsigned s = 0; s < SESSION_STATUS_COUNT && principal_is_old(who); s++)
         if (strcasecmp(session_status_name_2203((enum session_status)s), name) == 0)

@@ -116,7 +116,7 @@ static void test_rules(void **state)
           .pending_count_max = 1, .field = "resource_opts", .says = "must be less than memory" },
         { "cpu=1 mem=1024 rocm.devices=1", .priority_max = 100, .containers_max = 1,
           .pending_count_max = 1, .field = "config.resources.rocm.devices",
-          .says = "has the slot 'rocm.devices'" },
+          .says = "No agent has the slot 'rocm.devices'." },
         { "cpu=1 mem=1024 rocm.devices=0", .priority_max = 100, .containers_max = 1,
           .pending_count_max = 1 },
         { "cpu=1 mem=1024", .priority_max = 100, .containers_max = 0, .pending_count_max = 1,
