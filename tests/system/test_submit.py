@@ -154,6 +154,14 @@ def test_a_late_line_is_named(cluster, script):
     assert done.returncode == 0 and "line 4 is not read" in done.stderr, done
 
 
+@pytest.mark.parametrize("command, is_named", [("  srun ./train", True), ("srun", True),
+                                               ("echo srun", False), ("# srun", False)])
+def test_srun_in_a_script_is_named(cluster, script, command, is_named):
+    done = submit(cluster, script(f"#!/bin/sh\n{SMALL}\n{command} || true\n"))
+    assert done.returncode == 0, done
+    assert ("line 4: no srun is in the session" in done.stderr) == is_named, done
+
+
 def test_no_script(cluster, tmp_path):
     done = submit(cluster, str(tmp_path / "none.sh"))
     assert done.returncode == 125 and "none.sh" in done.stderr, done

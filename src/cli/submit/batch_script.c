@@ -90,6 +90,14 @@ static bool batch_has_word(const char *at, const char *end, const char *word)
            && (at + len == end || strchr(BLANKS, at[len]));
 }
 
+/* Does the line begin with the command? */
+static bool batch_has_command(const char *at, const char *end, const char *command)
+{
+    while (at < end && strchr(BLANKS, *at))
+        at++;
+    return batch_has_word(at, end, command);
+}
+
 /* A line that is no command. */
 static bool batch_is_comment(const char *at, const char *end)
 {
@@ -153,6 +161,8 @@ int batch_script_parse(const char *text, size_t len, struct batch_script *ret, s
             continue;
         }
         is_late = is_late || !batch_is_comment(at, stop);
+        if (!ret->srun_line && batch_has_command(at, stop, "srun"))
+            ret->srun_line = number;
         r = batch_read_line(at, stop, number, is_late, ret, err);
     }
     return r;

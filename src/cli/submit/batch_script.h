@@ -33,6 +33,7 @@ struct batch_script {
     struct batch_line *lines;
     size_t count;
     unsigned late_line; /* a line of options after the first command, which is not read; 0 = none */
+    unsigned srun_line; /* the first that begins with srun(1); 0 = none */
 };
 
 /* Errors name the line. 'ret' is to be released in any case, and zeroed before. */

@@ -151,6 +151,9 @@ static void submit_note(const struct submit *s)
     if (s->script.late_line)
         cli_note(s->cli, "%s: line %u is not read: options come before the first command", s->path,
                  s->script.late_line);
+    if (s->script.srun_line)
+        cli_note(s->cli, "%s: line %u: no srun is in the session; the script starts its programs",
+                 s->path, s->script.srun_line);
 }
 
 /* ---- what wins ---- */
