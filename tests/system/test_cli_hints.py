@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command line says to one who asked for too much, or typed another program's words."""
 
+import re
+
 import pytest
 
 from cluster import Cluster, wait_for
@@ -154,3 +156,13 @@ def test_why_says_where_it_runs(cluster):
     assert "  It runs on agent.\n" in cluster.cli("why", "running").stdout
     cluster.cli("rm", "--wait", "running")
     assert "It was ended: it was asked to end." in cluster.cli("why", "running").stdout
+
+
+def test_why_says_until_when_it_waits(cluster):
+    cluster.cli("run", "--detach", "--name", "holds", "-r", "cpu=2", "-r", "mem=32m", "--timeout",
+                "10m", "--", "sleep", "600")
+    cluster.cli("run", "--detach", "--name", "waits", *SMALL, "--", "true")
+    wait_for(lambda: "at the latest" in cluster.cli("why", "waits").stdout, 30, "an estimate")
+    assert re.search(r"it starts at 20\d\d-\d\d-\d\dT[\d:]{8}Z at the latest",
+                     cluster.cli("why", "waits").stdout)
+    cluster.cli("rm", "--wait", "holds", "waits")

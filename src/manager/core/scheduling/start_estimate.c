@@ -174,8 +174,8 @@ static void say_start(const struct core_start_estimate *o, struct strbuf *text)
     switch (o->start) {
     case SCHED_START_AT:
         strbuf_addf(text,
-                    "By the time limits of those before it and of those that run it starts "
-                    "until %s, if nothing of higher priority comes.",
+                    "By the time limits of those before it and of those that run, it starts "
+                    "at %.19sZ at the latest, if nothing of higher priority comes.",
                     clock_format_iso(o->starts_usec, iso));
         break;
     case SCHED_START_OPEN:
