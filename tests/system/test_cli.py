@@ -160,7 +160,7 @@ def test_why_it_waits(cluster):
     too_big = ("session", "create", "-t", "too-big", "-r", "cpu=1000", "-r", "mem=1g")
     refused = cluster.run(*too_big, "--", "true")
     assert refused.returncode and re.fullmatch(
-        r"aliquot: config\.resources\.cpu: No agent has cpu=1000: ask for \d+ at most, or let it "
+        r"aliquot: -r cpu: No agent has cpu=1000: ask for \d+ at most, or let it "
         r"wait for such an agent \(--wait-for-capacity\)\.\n", refused.stderr), refused.stderr
     cluster(*too_big, "--wait-for-capacity", "--", "true")
     assert cluster("run", "--name", "passes-it", "echo", "it passed") == "it passed\n"
