@@ -128,6 +128,14 @@ def test_an_image_where_a_program_is_wanted(cluster, words):
     assert f"aliquot run --image {words[0]} {' '.join(words[1:] or ['COMMAND'])}\n" in done.stderr
 
 
+def test_an_image_on_a_terminal(cluster):
+    env = {**cluster.env, **cluster.cli_env(), "TERM": "xterm"}
+    terminal = Terminal(str(BUILD / "aliquot"), "run", "-it", *SMALL, "ubuntu", "bash", env=env,
+                        columns=200)
+    terminal.expect(b"aliquot run -it --image ubuntu bash")
+    assert terminal.wait() == 127
+
+
 @pytest.mark.parametrize("words", [["no-such-program", "x"], ["./missing", "x"],
                                    ["exit 127"], ["/bin/ubuntu"]])
 def test_no_image_is_guessed(cluster, words):

@@ -300,7 +300,7 @@ static int run_run(struct cli *cli, void *data, int argc, char **argv, struct aq
     else if (r == 0)
         r = create_follow(cli, created, &opts->spec, flags, err);
     if (r == EXIT_NO_SUCH_PROGRAM && !opts->spec.image)
-        image_hint_note(cli, argc, argv);
+        image_hint_note(cli, opts->tty, argc, argv);
     json_decref(created);
     return r;
 }

@@ -52,13 +52,14 @@ static bool image_hint_is_image(struct cli *cli, const char *word)
            || image_hint_knows(cli, "/aliquot/v1/images?limit=1000", "names", word);
 }
 
-void image_hint_note(struct cli *cli, int argc, char *const argv[])
+void image_hint_note(struct cli *cli, bool has_terminal, int argc, char *const argv[])
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT;
 
     if (argc < 1 || !image_hint_is_image(cli, argv[0]))
         return;
     spec_quote_command(argc - 1, argv + 1, &rest);
-    cli_note(cli, "aliquot: '%s' is no program here; if it is the image: aliquot run --image %s %s",
-             argv[0], argv[0], rest.len ? rest.data : "COMMAND");
+    cli_note(cli,
+             "aliquot: '%s' is no program here; if it is the image: aliquot run %s--image %s %s",
+             argv[0], has_terminal ? "-it " : "", argv[0], rest.len ? rest.data : "COMMAND");
 }

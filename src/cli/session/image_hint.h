@@ -6,8 +6,8 @@
 #include "cli/cli.h"
 
 /* The session had no program argv[0]: say it if that is an image's name, as far as its form or
- * the manager tells.
+ * the manager tells. 'has_terminal': it was typed with -t.
  */
-void image_hint_note(struct cli *cli, int argc, char *const argv[]);
+void image_hint_note(struct cli *cli, bool has_terminal, int argc, char *const argv[]);
 
 #endif
