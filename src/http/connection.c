@@ -99,8 +99,17 @@ void connection_drop(struct connection *conn)
     connection_end(conn, -ECONNRESET);
 }
 
+static void connection_shut(struct connection *conn)
+{
+    conn->body_follows = false;
+    server_set_timer(conn, TIMER_LINGER);
+    stream_shutdown(conn->stream);
+}
+
 /* Our last word is said: wait a moment for the client to have read it. A plain
- * close would throw away what is still under way if the client sent more.
+ * close would throw away what is still under way if the client sent more. While
+ * it sends a body our side stays open, too: some clients (aiohttp 3.9) take an
+ * end for a failure, although they have the answer.
  */
 static void connection_linger(struct connection *conn)
 {
@@ -108,8 +117,10 @@ static void connection_linger(struct connection *conn)
     conn->mark = 0;
     conn->linger_end = uv_now(conn->server->loop) + LINGER_MSEC;
     strbuf_done(&conn->input);
-    server_set_timer(conn, TIMER_LINGER);
-    stream_shutdown(conn->stream);
+    if (conn->body_follows)
+        server_set_timer(conn, TIMER_BODY_PAUSE);
+    else
+        connection_shut(conn);
     stream_resume(conn->stream);
 }
 
@@ -185,6 +196,7 @@ static void connection_on_head(struct connection *conn)
     uint64_t body_max;
 
     request_init(&conn->req, conn);
+    conn->body_follows = (head->is_chunked || head->content_length) && !head->expect_continue;
     conn->server->stats.requests++;
     conn->state = CONNECTION_HANDLER;
     if (!connection_admit(conn))
@@ -196,8 +208,10 @@ static void connection_on_head(struct connection *conn)
     conn->mark = 0;
     if (head->is_chunked || head->content_length) {
         server_set_timer(conn, TIMER_BODY);
-        if (head->expect_continue && head->content_length <= body_max)
+        if (head->expect_continue && head->content_length <= body_max) {
+            conn->body_follows = true;
             reply_continue(conn);
+        }
     }
     if (route->flags & ROUTE_STREAM_BODY && head->content_length <= body_max)
         connection_call_handler(conn);
@@ -262,6 +276,7 @@ static void connection_on_message_end(struct connection *conn)
 {
     struct request *req = &conn->req;
 
+    conn->body_follows = false;
     if (conn->state == CONNECTION_DISCARD) {
         reply_send_held(conn, !conn->server->stopping);
         connection_become_ready(conn);
@@ -394,7 +409,7 @@ static void connection_on_read(void *data, const char *bytes, size_t len)
         if (conn->mark > LINGER_MAX)
             connection_drop(conn);
         else if (uv_now(conn->server->loop) < conn->linger_end)
-            server_set_timer(conn, TIMER_LINGER);
+            server_set_timer(conn, conn->timer);
     } else if (conn->input.len || !connection_is_hungry(conn))
         connection_keep_input(conn, bytes, len);
     else
@@ -483,6 +498,9 @@ void connection_expire(struct connection *conn)
     case TIMER_KEEPALIVE:
         server_set_timer(conn, TIMER_KEEPALIVE);
         reply_keepalive(&conn->req);
+        break;
+    case TIMER_BODY_PAUSE:
+        connection_shut(conn);
         break;
     case TIMER_WRITE:
         if (stream_sent(conn->stream) > conn->mark)

@@ -9,6 +9,7 @@
 #include "http/server_internal.h"
 
 #define REFUSING_MAX 64 /* connections that are told 503 at one time */
+#define BODY_PAUSE_MSEC 2000
 #define LINGER_MSEC 2000
 
 static unsigned server_or_default(unsigned value, unsigned fallback)
@@ -34,6 +35,7 @@ static void server_set_limits(struct server *server, const struct server_limits 
     server->timer_msec[TIMER_IDLE] = server_or_default(l->idle_msec, 75000);
     server->timer_msec[TIMER_WRITE] = server_or_default(l->write_msec, 30000);
     server->timer_msec[TIMER_KEEPALIVE] = server_or_default(l->keepalive_msec, 15000);
+    server->timer_msec[TIMER_BODY_PAUSE] = BODY_PAUSE_MSEC;
     server->timer_msec[TIMER_LINGER] = LINGER_MSEC;
 }
 

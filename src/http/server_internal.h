@@ -16,10 +16,11 @@ enum timer_kind {
     TIMER_FRESH, /* the first byte ever */
     TIMER_HEAD,  /* the rest of a head */
     TIMER_BODY,
-    TIMER_IDLE,      /* the next request */
-    TIMER_WRITE,     /* the client to read */
-    TIMER_KEEPALIVE, /* time for a sign of life on a stream */
-    TIMER_LINGER,    /* the client to close after our last word */
+    TIMER_IDLE,       /* the next request */
+    TIMER_WRITE,      /* the client to read */
+    TIMER_KEEPALIVE,  /* time for a sign of life on a stream */
+    TIMER_BODY_PAUSE, /* the client to send no more of a body after our last word */
+    TIMER_LINGER,     /* the client to close after our last word */
     TIMER_COUNT,
     TIMER_NONE = TIMER_COUNT,
 };
@@ -30,7 +31,7 @@ enum connection_state {
     CONNECTION_HANDLER, /* the handler has the request */
     CONNECTION_DISCARD, /* answered early: 'held' waits for the rest of the body, which is dropped */
     CONNECTION_FLUSH,   /* answered; the client has yet to take it */
-    CONNECTION_LINGER,  /* our side is shut */
+    CONNECTION_LINGER,  /* our last word is said */
     CONNECTION_UPGRADED, /* the stream serves another protocol */
 };
 
@@ -72,11 +73,12 @@ struct connection {
     struct strbuf held;  /* the answer that is sent once the body is through */
     enum timer_kind timer;
     enum connection_state state;
-    bool running;     /* connection_run() is on the stack */
-    bool dead;        /* free when it returns */
-    bool has_request; /* req is in use */
-    bool close_after; /* CONNECTION_FLUSH: then shut */
-    bool refused;     /* beyond the limit */
+    bool running;      /* connection_run() is on the stack */
+    bool dead;         /* free when it returns */
+    bool has_request;  /* req is in use */
+    bool close_after;  /* CONNECTION_FLUSH: then shut */
+    bool refused;      /* beyond the limit */
+    bool body_follows; /* of the request: not all of it has come */
     struct request req;
 };
 

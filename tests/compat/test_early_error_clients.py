@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real HTTP clients: an error that is known before their body has come, then the next request."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from cluster import Cluster
 
 HERE = pathlib.Path(__file__).parent / "early_error"
 SIZES = (0, 1, 1000, 65536, 65537, 1 << 20, 10 << 20)
+GO = shutil.which("go", path=os.environ["PATH"] + ":/usr/local/go/bin")
 EXPECTED = "".join(f"{size} 404\n{size} 200\n" * 3 for size in SIZES)
 
 
@@ -23,35 +25,48 @@ def cluster():
         made.stop()
 
 
-def check(cluster, *command):
+@pytest.fixture(scope="module")
+def pip(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pip")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder / "bin" / "pip"
+
+
+def check(cluster, *command, **env):
     done = subprocess.run([*command, "http://%s:%d" % cluster.address, *map(str, SIZES)],
-                          capture_output=True, text=True, timeout=120)
+                          env={**os.environ, **env}, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, EXPECTED), done.stderr[-3000:]
 
 
-def python_with(folder, *packages):
-    """An interpreter that has these packages, from the registry that pip is set up for."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    done = subprocess.run([folder / "bin" / "pip", "-q", "install", "--only-binary", ":all:",
-                           *packages], capture_output=True, text=True)
+def check_python(cluster, pip, folder, package, script):
+    """By an interpreter that has this package, from the registry that pip is set up for."""
+    done = subprocess.run([pip, "-q", "install", "--only-binary", ":all:", "--no-compile",
+                           "--target", folder, package], capture_output=True, text=True)
     if done.returncode:
-        pytest.skip(f"no {' '.join(packages)}: {done.stderr[-300:]}")
-    return folder / "bin" / "python"
+        pytest.skip(f"no {package}: {done.stderr[-300:]}")
+    check(cluster, pip.parent / "python", HERE / script, PYTHONPATH=str(folder))
 
 
-# Not 3.9: it gives up when a server has said its last word before a large body is through.
-@pytest.mark.parametrize("package", ("aiohttp==3.8.6", "aiohttp==3.12.15", "aiohttp"))
-def test_aiohttp(cluster, tmp_path, package):
-    check(cluster, python_with(tmp_path / "python", package), HERE / "aiohttp_client.py")
+@pytest.mark.parametrize("package", ("aiohttp==3.8.6", "aiohttp==3.9.5", "aiohttp==3.12.15",
+                                     "aiohttp"))
+def test_aiohttp(cluster, pip, tmp_path, package):
+    check_python(cluster, pip, tmp_path, package, "aiohttp_client.py")
 
 
-def test_requests(cluster, tmp_path):
-    check(cluster, python_with(tmp_path / "python", "requests"), HERE / "requests_client.py")
+def test_requests(cluster, pip, tmp_path):
+    check_python(cluster, pip, tmp_path, "requests", "requests_client.py")
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="no node")
 def test_node(cluster):
     check(cluster, "node", HERE / "client.mjs")
+
+
+@pytest.mark.skipif(not GO, reason="no go")
+def test_go(cluster, tmp_path):
+    subprocess.run([GO, "build", "-o", tmp_path / "client", HERE / "client.go"], check=True,
+                   env={**os.environ, "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off"})
+    check(cluster, tmp_path / "client")
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl")

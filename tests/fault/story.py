@@ -244,7 +244,11 @@ class Story:
         self.wait(session)
 
     def accounts(self):
-        self.ask("POST", "/aliquot/v1/domains", {"name": "elsewhere"}, again=(400, 409))
+        domains = "/aliquot/v1/domains"
+        self.ask("POST", domains, {"name": "elsewhere"}, again=(400, 409))
+        self.ask("DELETE", domains + "/elsewhere", {"purge": True})
+        shown = self.ask("GET", domains + "?all=true").json["items"]
+        assert [domain["name"] for domain in shown] == ["default"], shown
 
     def kill_agent(self):
         """A program outlives its agent; it is there when the next one looks."""
@@ -325,6 +329,7 @@ class Story:
 
     def passed(self):
         """One that is too large for what is free is passed by one behind it."""
+        self.ask("PATCH", "/aliquot/v1/resource-groups/default", {"backfill": False})
         self.set_handlers(retries=1)
         bodies = [self.body("holder", "sleep 8"), self.body("large"), self.body("passes")]
         bodies[1]["config"]["resources"]["cpu"] = "4"

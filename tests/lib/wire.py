@@ -2,6 +2,7 @@
 """One connection, and what is sent and answered on it byte by byte."""
 
 import socket
+import ssl
 
 
 class Wire:
@@ -56,7 +57,10 @@ class Wire:
         return int(status.split()[1]), headers, body
 
     def is_ended(self):
-        """Nothing but an end comes."""
+        """Nothing but an end comes: at once when we say that nothing follows (TLS has no such
+        word in Python), else after a pause."""
+        if not isinstance(self.socket, ssl.SSLSocket):
+            self.socket.shutdown(socket.SHUT_WR)
         return not self.got and not self.more()
 
     def check_next(self, headers):

@@ -85,7 +85,7 @@ class Demo:
         """./demo to its end; its exit status and what it said."""
         process = self.start(*words, **options)
         try:
-            status = process.wait(300)
+            status = process.wait(800)  # before a test is taken to hang
         finally:
             process.kill()
         return status, self.log.read_text()

@@ -194,10 +194,9 @@ def test_lines_of_a_terminal_with_i(cluster):
     assert person.wait() == 0
 
 
+@pytest.mark.parametrize("cluster", ("crun", "runc"), indirect=True)  # a process needs no image
 def test_a_start_that_failed_says_why(cluster):
     """In one line, with a terminal or without."""
-    if cluster.image == "process":
-        pytest.skip("a process needs no image")
     wrong = ("-q", "--name", "not-here", "--image", "rootfs:/no/such")
     says = b"'not-here' is ERROR without having run: Agent 'agent' could not start it: image"
     done = run(cluster, *wrong, "true")

@@ -88,11 +88,13 @@ def test_the_time_limit_of_slurm_holds(cluster, script):
     assert done.returncode != 0 and "timeout of 1 s" in done.stderr, done
 
 
-def test_a_dependency_of_slurm_is_waited_for(cluster, script):
-    first = submit(cluster, "--parsable", "--name", "before", "-",
-                   input="#!/bin/sh\n" + SMALL + "exit 3\n").stdout.strip()
+def test_a_dependency_of_slurm_is_waited_for(cluster, script, tmp_path):
+    go = tmp_path / "go"
+    first = submit(cluster, "--parsable", "--name", "before", "-", input="#!/bin/sh\n" + SMALL
+                   + f"until test -e {go}; do sleep 0.1; done\nexit 3\n").stdout.strip()
     path = script("#!/bin/sh\n" + SMALL + f"#SBATCH --dependency=afterok:{first}\ntrue\n")
     assert submit(cluster, "--name", "after", path).returncode == 0
+    go.touch()
     wait_status(cluster.client(), "after", "CANCELLED")
 
 

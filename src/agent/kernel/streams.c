@@ -415,7 +415,7 @@ void streams_kernel_ended(struct agent_daemon *agent, const struct uuid *kernel_
             continue;
         if (s->reader)
             log_reader_finish(s->reader);
-        if (s->terminal || s->is_exec)
+        if (s->is_exec) /* a terminal ends by itself, after the last output */
             streams_close_stream(s);
     }
 }
