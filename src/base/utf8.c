@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* utf8.c - well-formed UTF-8 (RFC 3629), nothing else */
+/* utf8.c - well-formed UTF-8 (RFC 3629), nothing else, and how wide a terminal shows it */
 #include "base/utf8.h"
+
+#include <wchar.h>
 
 size_t utf8_decode(const char *bytes, size_t len, uint32_t *ret_code)
 {
@@ -73,4 +75,35 @@ size_t utf8_write(uint32_t code, char out[4])
     out[2] = (char)(0x80 | (code >> 6 & 0x3f));
     out[3] = (char)(0x80 | (code & 0x3f));
     return 4;
+}
+
+/* Of the character at the front; *ret_size gets its bytes. */
+static size_t utf8_width_of_first(const char *text, size_t len, size_t *ret_size)
+{
+    uint32_t code = 0;
+    size_t size = utf8_decode(text, len, &code);
+    int width = code < 0x80 ? 1 : wcwidth((wchar_t)code);
+
+    *ret_size = AQ_MAX(size, (size_t)1);
+    return width < 0 ? 1 : (size_t)width;
+}
+
+size_t utf8_width(const char *text, size_t len)
+{
+    size_t width = 0;
+
+    for (size_t i = 0, size; i < len; i += size)
+        width += utf8_width_of_first(text + i, len - i, &size);
+    return width;
+}
+
+size_t utf8_fit(const char *text, size_t len, size_t width)
+{
+    size_t at = 0, size, taken;
+
+    while (at < len && (taken = utf8_width_of_first(text + at, len - at, &size)) <= width) {
+        width -= taken;
+        at += size;
+    }
+    return at;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* utf8.h - well-formed UTF-8 (RFC 3629), nothing else */
+/* utf8.h - well-formed UTF-8 (RFC 3629), nothing else, and how wide a terminal shows it */
 #ifndef AQ_BASE_UTF8_H
 #define AQ_BASE_UTF8_H
 
@@ -19,5 +19,11 @@ size_t utf8_decode(const char *bytes, size_t len, uint32_t *ret_code) AQ_UNTRUST
 
 /* Encode a code point (not a surrogate, <= U+10FFFF); returns 1..4. (jansson has a utf8_encode.) */
 size_t utf8_write(uint32_t code, char out[4]);
+
+/* Columns of a terminal that the text takes, by the locale; a byte that is no UTF-8 takes one. */
+size_t utf8_width(const char *text, size_t len);
+
+/* Bytes of the longest front of the text that takes at most 'width' columns. */
+size_t utf8_fit(const char *text, size_t len, size_t width);
 
 #endif
