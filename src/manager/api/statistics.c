@@ -23,6 +23,8 @@ static void statistics_write_kernel(const struct api *api, const struct kernel_r
     jsonw_member_str(w, "hostname", kernel_hostname(&row->kernel, hostname));
     jsonw_member_str(w, "agent", row->kernel.agent_id);
     jsonw_member_str(w, "status", kernel_status_name(row->kernel.status));
+    jsonw_key(w, "requested_slots");
+    slots_write_json(&row->kernel.requested, core_slot_types(api->core), w);
     if (m && m->at_usec) {
         jsonw_key(w, "statistics");
         measured_write(m, w);
@@ -346,6 +348,22 @@ static void statistics_write_used(const struct core *core, const struct session 
     jsonw_object_end(w);
 }
 
+/* What its kernels asked for together; null without memory. */
+static void statistics_write_requested(const struct core *core, const struct session *s,
+                                       struct jsonw *w)
+{
+    AQ_CLEANUP(slots_donep) struct slots sum = { .items = NULL };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < s->kernel_count; i++)
+        r = slots_add(&sum, &s->kernels[i].requested);
+    jsonw_key(w, "requested_slots");
+    if (r == 0)
+        slots_write_json(&sum, core_slot_types(core), w);
+    else
+        jsonw_null(w);
+}
+
 static void statistics_write_top_session(const struct core *core, const struct session *s,
                                          struct jsonw *w)
 {
@@ -355,6 +373,7 @@ static void statistics_write_top_session(const struct core *core, const struct s
     api_write_uuid(w, "id", &s->id);
     jsonw_member_str(w, "name", s->name);
     jsonw_member_str(w, "user", user ? user->email : NULL);
+    jsonw_member_str(w, "access_key", s->access_key);
     jsonw_key(w, "agents");
     jsonw_array_begin(w);
     for (size_t i = 0; i < s->kernel_count; i++)
@@ -362,6 +381,7 @@ static void statistics_write_top_session(const struct core *core, const struct s
             jsonw_str(w, s->kernels[i].agent_id);
     jsonw_array_end(w);
     api_write_time(w, "running_since", s->running_usec);
+    statistics_write_requested(core, s, w);
     statistics_write_used(core, s, w);
     jsonw_object_end(w);
 }
