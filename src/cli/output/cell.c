@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The value of a column as users read it: sizes, times, slots, names. */
 #include <string.h>
-#include <wchar.h>
 
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "cli/output/output.h"
+#include "cli/output/resource_usage.h"
 #include "model/slot.h"
 
 /* Text from elsewhere must not steer the terminal: control characters become '?'. */
@@ -80,6 +80,14 @@ static void cell_write_names(const struct output *o, const json_t *list, struct 
     }
 }
 
+static void cell_write_load(const struct output *o, const json_t *load, struct strbuf *out)
+{
+    const json_t *text = json_object_get(load, "text");
+
+    usage_cell_bar(o, json_number_value(json_object_get(load, "part")), out);
+    cell_write_clean(o, json_string_value(text), json_string_length(text), out);
+}
+
 static void cell_write_json(const struct output *o, const json_t *value, struct strbuf *out)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -106,26 +114,12 @@ void cell_write(const struct output *o, const struct column *column, const json_
         strbuf_adds(out, json_is_true(value) ? "yes" : "no");
     else if (column->kind == COLUMN_NAMES && json_is_array(value))
         cell_write_names(o, value, out);
+    else if (column->kind == COLUMN_LOAD && json_is_object(value))
+        cell_write_load(o, value, out);
     else if (column->kind == COLUMN_SLOTS && cell_write_slots(value, out))
         return;
     else if (json_is_string(value))
         cell_write_clean(o, json_string_value(value), json_string_length(value), out);
     else
         cell_write_json(o, value, out);
-}
-
-size_t cell_width(const char *text, size_t len)
-{
-    size_t width = 0;
-
-    for (size_t i = 0, size; i < len; i += size) {
-        uint32_t code = 0;
-        int wide;
-
-        size = utf8_decode(text + i, len - i, &code);
-        wide = code < 0x80 ? 1 : wcwidth((wchar_t)code);
-        width += wide < 0 ? 1 : (size_t)wide;
-        size = AQ_MAX(size, (size_t)1);
-    }
-    return width;
 }

@@ -37,6 +37,7 @@ enum column_kind {
     COLUMN_STATUS, /* coloured by its word */
     COLUMN_BOOL,   /* "yes", "no" */
     COLUMN_NAMES,  /* an array of objects with "name", or of text -> "a, b" */
+    COLUMN_LOAD,   /* {"part":0.25,"text":"0.5/2"} -> "[##......] 0.5/2", coloured by the part */
 };
 
 enum {
@@ -114,8 +115,5 @@ void cell_write(const struct output *o, const struct column *column, const json_
 
 /* "8 s", "3 min", "5 h", "12 d" for a span of time. */
 void cell_write_span(int64_t usec, struct strbuf *out);
-
-/* Columns of a terminal that the text takes. */
-size_t cell_width(const char *text, size_t len);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/strbuf.h"
+#include "base/utf8.h"
 #include "cli/output/output.h"
 
 #define REDRAW_USEC (100 * USEC_PER_MSEC)
@@ -45,10 +46,7 @@ static void progress_draw(struct progress *p)
         cell_write_span(now - p->since_usec, &line);
     }
     width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
-    fits = line.len;
-    while (fits && cell_width(line.data, fits) > width)
-        while (--fits && ((unsigned char)line.data[fits] & 0xc0) == 0x80)
-            continue;
+    fits = utf8_fit(line.data, line.len, width);
     (void)fprintf(stderr, "\r%.*s\033[K", (int)fits, line.data);
     (void)fflush(stderr);
     p->is_drawn = true;

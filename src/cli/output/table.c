@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/utf8.h"
+#include "cli/output/resource_usage.h"
 
 #define SHRUNK_MIN 8
 #define GAP 2
@@ -54,7 +55,7 @@ static bool table_grid_fill(const struct output *o, const struct column *const *
             else if (!o->no_header)
                 strbuf_adds(&grid->text, columns[c]->title);
             grid->ends[r * count + c] = grid->text.len;
-            width = cell_width(grid->text.data + start, grid->text.len - start);
+            width = utf8_width(grid->text.data + start, grid->text.len - start);
             grid->widths[c] = AQ_MAX(grid->widths[c], width);
         }
     }
@@ -82,22 +83,6 @@ static void table_shrink(const struct output *o, const struct column *const *col
         grid->widths[widest]--;
         total--;
     }
-}
-
-/* The longest front of the text that is at most 'width' wide. */
-static size_t table_fit(const char *text, size_t len, size_t width)
-{
-    size_t at = 0;
-
-    while (at < len) {
-        uint32_t code;
-        size_t size = AQ_MAX(utf8_decode(text + at, len - at, &code), (size_t)1);
-
-        if (cell_width(text, at + size) > width)
-            break;
-        at += size;
-    }
-    return at;
 }
 
 const char *table_status_colour(const char *status)
@@ -128,12 +113,12 @@ static void table_write_padded(const struct output *o, const struct column *colu
                                const char *colour, const char *text, size_t len, size_t width,
                                bool last, struct strbuf *out)
 {
-    size_t taken = cell_width(text, len);
+    size_t taken = utf8_width(text, len);
     const char *mark = "";
 
     if (taken > width) {
-        len = table_fit(text, len, width - 1);
-        taken = cell_width(text, len) + 1;
+        len = utf8_fit(text, len, width - 1);
+        taken = utf8_width(text, len) + 1;
         mark = o->ascii ? "~" : "\xe2\x80\xa6";
     }
     if (column->kind == COLUMN_NUMBER || column->kind == COLUMN_BYTES)
@@ -147,6 +132,13 @@ static void table_write_padded(const struct output *o, const struct column *colu
     strbuf_addf(out, "%*s", last ? 0 : GAP, "");
 }
 
+static const char *table_load_colour(const json_t *load)
+{
+    double part = json_number_value(json_object_get(load, "part"));
+
+    return json_is_object(load) && part >= 0 ? usage_colour(part) : NULL;
+}
+
 static const char *table_cell_colour(const struct output *o, const struct column *column,
                                      const json_t *row)
 {
@@ -154,6 +146,8 @@ static const char *table_cell_colour(const struct output *o, const struct column
         return NULL;
     if (!row)
         return "\033[1m";
+    if (column->kind == COLUMN_LOAD)
+        return table_load_colour(json_object_get(row, column->key));
     if (column->kind != COLUMN_STATUS)
         return NULL;
     return table_status_colour(json_string_value(json_object_get(row, column->key)));

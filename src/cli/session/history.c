@@ -123,7 +123,8 @@ static void choices_add_bar(json_t *candidate, double low, double high)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf bar = STRBUF_INIT;
 
-    usage_bar(high > low ? (choices_measure(candidate) - low) / (high - low) : 1, &bar);
+    usage_bar(high > low ? (choices_measure(candidate) - low) / (high - low) : 1, USAGE_BAR_WIDTH,
+              &bar);
     json_object_set_new(candidate, "bar", json_string(bar.data));
 }
 
