@@ -120,6 +120,7 @@ const struct cli_verb verb_gpu_top = {
     .name = "gpu top",
     .args = "",
     .summary = "Show the GPU slices of this machine",
+    .details = "On a terminal it stays until q, Esc or Ctrl-C, else it shows once.",
     .examples = "aliquot gpu top\naliquot gpu top --once -o json",
     .opts = top_opts,
     .opts_size = sizeof(struct gpu_opts),

@@ -15,6 +15,7 @@ import time
 import pytest
 
 from gpu import BUILD, LIBRARY, Card
+from screen import Screen
 
 CLIENTS = BUILD / "tests" / "gpu"
 VERSIONS = ["11.0", "11.4", "12.0", "12.8", "13.0", "13.4"]
@@ -108,6 +109,21 @@ def test_slices_are_shown(card):
         run.kill()
     done = look(card, "-o", "yaml")
     assert done.returncode == 2 and "as a table or as json" in done.stderr
+
+
+def test_the_picture_stays_until_a_key(card):
+    """Where there is a terminal; elsewhere it is shown once."""
+    env = {**card.env, "TERM": "xterm-256color"}
+    with card.started("sleep", "60", options=["--memory", "1g"]) as run:
+        assert wait_for(lambda: top(card))
+        for key in b"q", b"\x1b", b"\x03":
+            screen = Screen(str(BUILD / "aliquot"), "gpu", "top", env=env, columns=60)
+            screen.until_line(rf"^ *{run.pid} .*~$")  # a narrow terminal cuts, and says so
+            assert screen.is_alternate and screen.leave(key) == 0
+        done = subprocess.run([BUILD / "aliquot", "gpu", "top"], env=env, text=True, timeout=60,
+                              stdin=subprocess.DEVNULL, capture_output=True)
+        assert str(run.pid) in done.stdout and "\x1b" not in done.stdout
+        run.kill()
 
 
 def test_no_such_card(card):
