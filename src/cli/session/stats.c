@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session uses, or has used. */
+#include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "cli/client.h"
-#include "cli/list.h"
-#include "cli/session/session.h"
+#include "cli/output/progress.h"
 #include "cli/output/resource_usage.h"
+#include "cli/session/live.h"
+#include "cli/session/session.h"
+#include "cli/session/stats_table.h"
 #include "cli/verbs.h"
 
+#define TIMEOUT_USUAL_USEC (30 * USEC_PER_SEC) /* agents measure every five seconds, usually */
+#define INTERVAL_USUAL_USEC (2 * USEC_PER_SEC)
+
 struct stats_opts {
-    bool history;
-    struct cli_int back;
+    bool history, watch;
+    struct cli_int back, interval, timeout;
 };
 
 static const struct cli_opt stats_opts[] = {
@@ -19,20 +26,13 @@ static const struct cli_opt stats_opts[] = {
       "in the course of time, a row for each quarter of an hour" },
     { 0, "back", CLI_DURATION, offsetof(struct stats_opts, back), "TIME",
       "with --history: of the last so many hours; a month unless given" },
+    { 'w', "watch", CLI_FLAG, offsetof(struct stats_opts, watch), NULL,
+      "show it again and again, with a time line" },
+    { 0, "interval", CLI_DURATION, offsetof(struct stats_opts, interval), "TIME",
+      "with --watch: after so long; 2s unless given" },
+    { 0, "timeout", CLI_DURATION, offsetof(struct stats_opts, timeout), "TIME",
+      "wait so long for the first sample; 30s unless given" },
     CLI_OPT_END,
-};
-
-static const struct column stats_columns[] = {
-    { "kernel", "KERNEL", COLUMN_TEXT, 0 },
-    { "metric", "METRIC", COLUMN_TEXT, COLUMN_IS_NAME },
-    { "now", "NOW", COLUMN_NUMBER, 0 },
-    { "of", "OF", COLUMN_NUMBER, 0 },
-    { "pct", "%", COLUMN_NUMBER, 0 },
-    { "max", "MAX", COLUMN_NUMBER, 0 },
-    { "avg", "AVG", COLUMN_NUMBER, 0 },
-    { "rate", "RATE", COLUMN_NUMBER, 0 },
-    { "at", "AGE", COLUMN_TIME, COLUMN_IS_WIDE },
-    COLUMN_END,
 };
 
 static const struct column series_columns[] = {
@@ -46,7 +46,7 @@ static const struct column series_columns[] = {
     COLUMN_END,
 };
 
-/* A member as it came for programs, in its unit for users. */
+/* A member of the metric 'key' as it came for programs, in its unit for users. */
 static void stats_set_member(const struct cli *cli, json_t *row, const char *key,
                              const json_t *metric, const char *member)
 {
@@ -54,10 +54,10 @@ static void stats_set_member(const struct cli *cli, json_t *row, const char *key
     json_t *value = json_object_get(metric, member);
 
     if (value && output_is_human(&cli->output)) {
-        usage_write(&cli->output, metric, member, &text);
-        (void)json_object_set_new(row, key, json_string(text.data));
+        usage_write_used(&cli->output, key, metric, member, &text);
+        (void)json_object_set_new(row, member, json_string(text.data));
     } else {
-        (void)json_object_set(row, key, value ? value : json_null());
+        (void)json_object_set(row, member, value ? value : json_null());
     }
 }
 
@@ -72,24 +72,6 @@ static json_t *stats_new_row(json_t *rows, const char *kernel, const char *metri
     return row;
 }
 
-static void stats_add_kernel(const struct cli *cli, json_t *rows, const json_t *kernel)
-{
-    const char *hostname = json_string_value(json_object_get(kernel, "hostname")), *key;
-    json_t *metric;
-
-    json_object_foreach(json_object_get(kernel, "statistics"), key, metric) {
-        json_t *row = stats_new_row(rows, hostname, key, json_object_get(kernel, "at"));
-
-        stats_set_member(cli, row, "now", metric, "current");
-        stats_set_member(cli, row, "of", metric, "capacity");
-        (void)json_object_set(row, "pct", json_object_get(metric, "pct"));
-        stats_set_member(cli, row, "max", metric, "stats.max");
-        stats_set_member(cli, row, "avg", metric, "stats.avg");
-        stats_set_member(cli, row, "rate", metric, "stats.rate");
-        (void)json_object_set(row, "unit_hint", json_object_get(metric, "unit_hint"));
-    }
-}
-
 static void stats_add_series(const struct cli *cli, json_t *rows, const json_t *item)
 {
     static const char *const members[] = { "min", "avg", "max" };
@@ -100,49 +82,237 @@ static void stats_add_series(const struct cli *cli, json_t *rows, const json_t *
         json_t *row = stats_new_row(rows, kernel, key, json_object_get(item, "at"));
 
         for (size_t i = 0; i < AQ_COUNT(members); i++)
-            stats_set_member(cli, row, members[i], metric, members[i]);
+            stats_set_member(cli, row, key, metric, members[i]);
         (void)json_object_set(row, "samples", json_object_get(metric, "samples"));
     }
 }
 
-static void stats_path(const struct cli *cli, const struct stats_opts *opts, const char *session,
-                       struct strbuf *path)
+static void stats_series_path(const struct cli *cli, const struct stats_opts *opts,
+                              const char *session, struct strbuf *path)
 {
     int64_t hour = 3600 * USEC_PER_SEC;
     char hours[24];
 
     (void)snprintf(hours, sizeof(hours), "%lld",
                    (long long)AQ_MAX((opts->back.value + hour - 1) / hour, INT64_C(1)));
-    session_path(cli, path, session, opts->history ? "/statistics/series" : "/statistics");
-    cli_path_query(path, "hours", opts->history && opts->back.is_set ? hours : NULL);
+    session_path(cli, path, session, "/statistics/series");
+    cli_path_query(path, "hours", opts->back.is_set ? hours : NULL);
 }
 
-static int stats_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int stats_show_series(struct cli *cli, const struct stats_opts *opts, const char *session,
+                             struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    const struct stats_opts *opts = data;
     json_t *answer = NULL, *rows = json_array(), *item;
     size_t i;
     int r;
 
-    (void)argc;
-    stats_path(cli, opts, argv[0], &path);
+    stats_series_path(cli, opts, session, &path);
     r = cli_call(cli, METHOD_GET, path.data, NULL, &answer, err);
     cli->output.now_usec = clock_realtime_usec();
-    json_array_foreach(json_object_get(answer, opts->history ? "items" : "kernels"), i, item) {
-        if (opts->history)
-            stats_add_series(cli, rows, item);
-        else
-            stats_add_kernel(cli, rows, item);
-    }
+    json_array_foreach(json_object_get(answer, "items"), i, item)
+        stats_add_series(cli, rows, item);
     if (r == 0)
-        r = output_list(&cli->output, opts->history ? series_columns : stats_columns, rows, &out,
-                        err);
+        r = output_list(&cli->output, series_columns, rows, &out, err);
     if (r == 0)
         r = cli_print(&out, err);
     json_decref(rows);
     json_decref(answer);
+    return r;
+}
+
+/* ---- the first sample ---- */
+
+static int stats_fail_late(const char *status, int64_t timeout_usec, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf span = STRBUF_INIT;
+
+    cell_write_span(timeout_usec, &span);
+    return aq_fail(err, ETIMEDOUT, "it is %s and was not measured within %s", status, span.data);
+}
+
+static void stats_pause(struct progress *progress)
+{
+    const struct timespec pause = { 0, (long)(100 * USEC_PER_MSEC) * 1000 };
+
+    progress_stage(progress, "waiting for the first sample");
+    progress_tick(progress);
+    (void)nanosleep(&pause, NULL);
+}
+
+/* One that does not run yet is followed until it does, with what it waits for. */
+static int stats_await_start(struct cli *cli, const char *name, int64_t left_usec,
+                             struct aq_error *err)
+{
+    struct follow_session session;
+    int r = session_resolve(cli, name, &session, err), status;
+
+    return r < 0 ? r : follow_sessions(cli, &session, 1, FOLLOW_START, left_usec, &status, err);
+}
+
+/* What to wait for after an answer without a sample; 0 = ask again. */
+static int stats_await_more(struct cli *cli, const char *name, const json_t *answer,
+                            int64_t deadline_usec, int64_t timeout_usec, struct progress *progress,
+                            struct aq_error *err)
+{
+    const char *text = json_string_value(json_object_get(answer, "status"));
+    int64_t left_usec = deadline_usec - clock_monotonic_usec();
+    enum session_status status;
+    int r = 0;
+
+    if (!text || session_status_parse(text, &status) < 0)
+        return aq_fail(err, EPROTO, "the manager's answer has no status");
+    if (session_is_terminal(status))
+        return aq_fail(err, ENODATA, "it has ended (%s) and was never measured", text);
+    if (left_usec <= 0)
+        return stats_fail_late(text, timeout_usec, err);
+    if (status == SESSION_RUNNING || status == SESSION_RUNNING_DEGRADED)
+        stats_pause(progress);
+    else
+        r = stats_await_start(cli, name, left_usec, err);
+    if (r == -ETIMEDOUT)
+        cli_hint(cli, "see what it waits for: aliquot session why %s", name);
+    return r == -ETIMEDOUT ? stats_fail_late(text, timeout_usec, err) : r;
+}
+
+static int stats_await(struct cli *cli, const struct stats_opts *opts, const char *name,
+                       const char *path, json_t **ret, struct aq_error *err)
+{
+    int64_t timeout_usec = opts->timeout.is_set ? opts->timeout.value : TIMEOUT_USUAL_USEC;
+    int64_t deadline_usec = clock_monotonic_usec() + timeout_usec;
+    struct progress progress;
+    json_t *answer = NULL;
+    int r;
+
+    progress_init(&progress, cli->globals.quiet, cli->output.ascii);
+    do {
+        json_decref(answer);
+        answer = NULL;
+        r = cli_call(cli, METHOD_GET, path, NULL, &answer, err);
+        if (r < 0 || stats_is_measured(answer))
+            break;
+        r = stats_await_more(cli, name, answer, deadline_usec, timeout_usec, &progress, err);
+    } while (r == 0);
+    progress_clear(&progress);
+    if (r == 0)
+        *ret = AQ_TAKE(answer);
+    json_decref(answer);
+    return r;
+}
+
+/* ---- now, and again and again ---- */
+
+static int stats_print(struct cli *cli, const struct stats_history *h, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    int r;
+
+    cli->output.now_usec = clock_realtime_usec();
+    r = stats_write(&cli->output, h, &out, err);
+    return r < 0 ? r : cli_print(&out, err);
+}
+
+static bool stats_is_final(const struct stats_history *h)
+{
+    const char *text = json_string_value(json_object_get(h->answers[h->count - 1], "status"));
+    enum session_status status;
+
+    return text && session_status_parse(text, &status) == 0 && session_is_terminal(status);
+}
+
+static void stats_draw(struct live *l, const struct stats_history *h)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const struct output o = live_output(l);
+
+    stats_write_live(&o, h, &text);
+    live_draw(l, &text, "q quit");
+}
+
+static bool stats_is_quit(uint32_t key)
+{
+    return key == 'q' || key == KEY_ESCAPE || key == KEY_INTERRUPT;
+}
+
+/* On the terminal until a key leaves it, or the session has ended; then what was last. */
+static int stats_watch_live(struct cli *cli, const char *path, int64_t interval_usec,
+                            struct stats_history *h, struct aq_error *err)
+{
+    struct live live;
+    uint32_t key = KEY_NONE;
+    int r = live_open(&live, cli, path, interval_usec, err);
+
+    while (r == 0 && !stats_is_final(h) && !stats_is_quit(key)) {
+        json_t *answer;
+
+        stats_draw(&live, h);
+        key = live_wait(&live);
+        answer = live_take_answer(&live);
+        if (answer)
+            stats_history_add(h, answer);
+    }
+    live_close(&live);
+    return r < 0 ? r : stats_print(cli, h, err);
+}
+
+/* Elsewhere one list after the other. */
+static int stats_watch_plain(struct cli *cli, const char *path, int64_t interval_usec,
+                             struct stats_history *h, struct aq_error *err)
+{
+    const struct timespec pause = { interval_usec / USEC_PER_SEC,
+                                    (long)(interval_usec % USEC_PER_SEC) * 1000 };
+    int r = stats_print(cli, h, err);
+
+    while (r == 0 && !stats_is_final(h)) {
+        json_t *answer = NULL;
+
+        (void)nanosleep(&pause, NULL);
+        r = cli_call(cli, METHOD_GET, path, NULL, &answer, err);
+        if (r < 0)
+            break;
+        stats_history_add(h, answer);
+        r = stats_print(cli, h, err);
+    }
+    return r;
+}
+
+static int stats_show(struct cli *cli, const struct stats_opts *opts, const char *name,
+                      struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    AQ_CLEANUP(stats_history_done) struct stats_history h = { .count = 0 };
+    int64_t interval = opts->interval.is_set ? opts->interval.value : INTERVAL_USUAL_USEC;
+    json_t *answer = NULL;
+    int r;
+
+    session_path(cli, &path, name, "/statistics");
+    r = stats_await(cli, opts, name, path.data, &answer, err);
+    if (r < 0)
+        return r;
+    stats_history_add(&h, answer);
+    if (!opts->watch)
+        return stats_print(cli, &h, err);
+    if (output_is_human(&cli->output) && screen_is_possible())
+        r = stats_watch_live(cli, path.data, interval, &h, err);
+    else
+        r = stats_watch_plain(cli, path.data, interval, &h, err);
+    if (r == 0 && stats_is_final(&h))
+        cli_note(cli, "'%s' has ended", name);
+    return r;
+}
+
+static int stats_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct stats_opts *opts = data;
+    int r;
+
+    (void)argc;
+    if (opts->history && opts->watch)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--history and --watch exclude each other");
+    r = opts->history ? stats_show_series(cli, opts, argv[0], err)
+                      : stats_show(cli, opts, argv[0], err);
     return r < 0 ? aq_error_wrap(err, "session '%s'", argv[0]) : 0;
 }
 
@@ -150,7 +320,12 @@ const struct cli_verb verb_session_stats = {
     .name = "session stats",
     .args = "SESSION",
     .summary = "Show what a session uses, or has used",
+    .details = "Waits for the first sample of a session that has none yet. cpu_util is shown in\n"
+               "cores, of those that were asked for, as 'aliquot top' shows it; with -o json and\n"
+               "the like in thousandths of a core, as the API has it. --watch ends with the\n"
+               "session, on a terminal also with q.",
     .examples = "aliquot session stats train-3fa2b1\n"
+                "aliquot session stats --watch train-3fa2b1\n"
                 "aliquot session stats --history --back 24h train-3fa2b1",
     .opts = stats_opts,
     .opts_size = sizeof(struct stats_opts),
