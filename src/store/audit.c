@@ -126,7 +126,7 @@ static int audit_agents(struct store_tx *tx, struct strbuf *out, struct aq_error
     row.q = q;
     while ((r = sql_step(q, err)) > 0) {
         AQ_CLEANUP(slots_donep) struct slots available = { 0 };
-        const char *agent = sql_get_text(q), *slot = sql_get_text(q), *name;
+        const char *agent = sql_get_text(q), *slot = sql_get_text(q), *name = NULL;
         int64_t sum = sql_get_int(q), has;
 
         row_slots(&row, &available);
