@@ -184,13 +184,13 @@ static int list_count_rows(struct store_tx *tx, const struct list_table *table,
     return 0;
 }
 
-static int list_build_select(struct strbuf *sql, const struct list_table *table,
-                             const struct store_query *q, const struct list_extra *extra,
-                             const struct where *w, struct aq_error *err)
+static int list_build_order(struct strbuf *sql, const struct list_table *table,
+                            const struct store_query *q, const struct list_extra *extra,
+                            struct aq_error *err)
 {
     int r;
 
-    strbuf_addf(sql, "SELECT %s FROM %s%s ORDER BY ", table->columns, table->from, w->sql.data);
+    strbuf_adds(sql, " ORDER BY ");
     if (q->order && q->order[0]) {
         r = order_compile(q->order, table->fields, table->field_count, sql, err);
         if (r < 0)
@@ -199,7 +199,24 @@ static int list_build_select(struct strbuf *sql, const struct list_table *table,
     } else {
         strbuf_adds(sql, extra && extra->order ? extra->order : table->order);
     }
-    strbuf_adds(sql, " LIMIT ? OFFSET ?");
+    return strbuf_ok(sql) ? 0 : aq_fail_oom(err);
+}
+
+/* Of a part, what tells rows apart is sorted alone, and only the rows of the
+ * part are read and sorted whole.
+ */
+static int list_build_select(struct strbuf *sql, const struct list_table *table,
+                             const struct list_extra *extra, const struct where *w,
+                             const char *order, bool is_part, struct aq_error *err)
+{
+    const char *columns = extra && extra->columns ? extra->columns : table->columns;
+
+    strbuf_addf(sql, "SELECT %s FROM %s", columns, table->from);
+    if (is_part)
+        strbuf_addf(sql, " WHERE (%s) IN (SELECT %s FROM %s%s%s LIMIT ? OFFSET ?)%s", table->tie,
+                    table->tie, table->from, w->sql.data, order, order);
+    else
+        strbuf_addf(sql, "%s%s", w->sql.data, order);
     return strbuf_ok(sql) ? 0 : aq_fail_oom(err);
 }
 
@@ -232,32 +249,48 @@ static int list_check_query(const struct store_query *q, struct aq_error *err)
     return 0;
 }
 
+/* Those of the page's rows that offset and limit leave; its total is known. */
+static int list_read_page(struct store_tx *tx, const struct list_table *table,
+                          const struct store_query *query, const struct list_extra *extra,
+                          const struct where *w, const char *order, struct store_page *page,
+                          struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int64_t room = AQ_MAX(page->total - query->offset, 0);
+    bool is_part;
+    int r;
+
+    if (query->limit)
+        room = AQ_MIN(room, query->limit);
+    is_part = room < page->total;
+    if ((r = list_build_select(&sql, table, extra, w, order, is_part, err)) < 0
+        || (r = sql_prepare_once(tx->db, sql.data, &q, err)) < 0)
+        return r;
+    list_put_values(q, w);
+    if (is_part) {
+        sql_put_int(q, room);
+        sql_put_int(q, query->offset);
+    }
+    return list_read_rows(tx, table, q, (size_t)room, page, err);
+}
+
 int list_run(struct store_tx *tx, const struct list_table *table, const struct store_query *query,
              const struct list_extra *extra, struct store_page **ret, struct aq_error *err)
 {
     AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
     AQ_CLEANUP(list_where_freep) struct where *w = list_where_new();
-    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int64_t room;
+    AQ_CLEANUP(strbuf_donep) struct strbuf order = STRBUF_INIT;
     int r;
 
     if (!page || !w)
         return aq_fail_oom(err);
     if ((r = list_check_query(query, err)) < 0
         || (r = list_build_where(w, table, query, extra, err)) < 0
-        || (r = list_build_select(&sql, table, query, extra, w, err)) < 0
+        || (r = list_build_order(&order, table, query, extra, err)) < 0
         || (r = list_count_rows(tx, table, w, &page->total, err)) < 0
-        || (r = sql_prepare_once(tx->db, sql.data, &q, err)) < 0)
+        || (r = list_read_page(tx, table, query, extra, w, order.data, page, err)) < 0)
         return r;
-    room = AQ_MAX(page->total - query->offset, 0);
-    if (query->limit)
-        room = AQ_MIN(room, query->limit);
-    list_put_values(q, w);
-    sql_put_int(q, room);
-    sql_put_int(q, query->offset);
-    r = list_read_rows(tx, table, q, (size_t)room, page, err);
-    if (r == 0)
-        *ret = AQ_TAKE(page);
-    return r;
+    *ret = AQ_TAKE(page);
+    return 0;
 }

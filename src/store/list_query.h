@@ -12,7 +12,7 @@ struct list_table {
     const char *what;
     const char *columns, *from;
     const char *order; /* by default; ends in a unique column */
-    const char *tie;   /* that column */
+    const char *tie;   /* that column: what tells rows apart */
     const struct filter_field *fields;
     size_t field_count;
 
@@ -26,10 +26,10 @@ struct list_table {
 };
 
 /* 'extra' is a further condition with one parameter for each of its '?', or
- * NULL; 'order' overrides the table's.
+ * NULL; 'columns' and 'order' override the table's.
  */
 struct list_extra {
-    const char *where, *order;
+    const char *where, *columns, *order;
     const char *params[4];
     size_t param_count;
 };

@@ -32,6 +32,14 @@ typedef int (*store_usage_fn)(void *data, const struct store_usage *row);
 int store_read_usage(struct store_tx *tx, int64_t since_usec, store_usage_fn visit, void *data,
                      struct aq_error *err);
 
+/* How much of a session is read. */
+enum store_session_detail {
+    STORE_SESSION_WHOLE,
+    STORE_SESSION_SHORT, /* what has no bounded size is NULL: spec and status_data, alloc,
+                            service_ports and last_stat of kernels */
+    STORE_SESSION_BARE,  /* user_email and project_name are NULL, too */
+};
+
 /* What to list. Zero-initialise; every member that is set narrows the result,
  * members that a table has no column for are ignored.
  */
@@ -48,7 +56,9 @@ struct store_query {
     int is_active;              /* 0 = any, 1 = active, -1 = inactive */
     const char *filter, *order; /* mini language, filter.h; NULL = all, default order */
     int64_t limit, offset;      /* limit 0 = no limit */
-    bool with_kernels;          /* sessions: fill their kernels (one further query) */
+    enum store_session_detail detail; /* sessions */
+    bool with_kernels;                /* sessions: fill their kernels (one further query) */
+    bool with_scheduled;              /* sessions: fill scheduled_usec (likewise) */
 };
 #define STORE_IDS_MAX 1000
 
@@ -65,7 +75,7 @@ struct session_row {
     const char *user_email, *project_name, *cluster_mode;
     int64_t terminated_usec;    /* 0 = not yet */
     int64_t dismissed_usec;     /* in ERROR: removed, or seen by its owner; 0 = not yet */
-    int64_t scheduled_usec;     /* last time; 0 = never, or kernels were not asked for */
+    int64_t scheduled_usec;     /* last time; 0 = never, or not asked for */
     struct kernel_row *kernels; /* by rank; NULL unless asked for */
     size_t kernel_count;        /* always set */
 };

@@ -2,6 +2,7 @@
 /* session_list.c - lists of sessions and kernels, dead ones included */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -76,6 +77,9 @@ int store_list_kernels(struct store_tx *tx, const struct store_query *q, struct 
 
 /* ---- sessions ---- */
 
+#define USER_EMAIL "COALESCE(u.purged_email, u.email)"
+#define PROJECT_NAME "COALESCE(p.purged_name, p.name)"
+
 static const struct filter_field session_fields[] = {
     { "id", "s.id", FILTER_UUID },
     { "session_id", "s.id", FILTER_UUID },
@@ -93,9 +97,9 @@ static const struct filter_field session_fields[] = {
     { "cluster_size", "s.kernel_count", FILTER_INT },
     { "domain_name", "s.domain", FILTER_STRING },
     { "group_id", "s.project_id", FILTER_UUID },
-    { "group_name", "COALESCE(p.purged_name, p.name)", FILTER_STRING },
+    { "group_name", PROJECT_NAME, FILTER_STRING },
     { "user_id", "s.user_id", FILTER_UUID },
-    { "user_email", "COALESCE(u.purged_email, u.email)", FILTER_STRING },
+    { "user_email", USER_EMAIL, FILTER_STRING },
     { "full_name", "u.full_name", FILTER_STRING },
     { "access_key", "s.access_key", FILTER_STRING },
     { "scaling_group", "s.resource_group", FILTER_STRING },
@@ -126,6 +130,10 @@ static int session_list_read_row(struct store_tx *tx, struct row *row, void *ret
     return 0;
 }
 
+#define LIST_COLUMNS(spec, status_data, user_email, project_name) \
+    SESSION_COLUMNS_WITH(spec, status_data)                       \
+    ", " user_email ", " project_name ", s.terminated_at, s.dismissed_at"
+
 /* 'user_' is how a user is compared: by an expression where the index by user
  * must not be taken, because another one gives far fewer rows.
  */
@@ -133,9 +141,7 @@ static int session_list_read_row(struct store_tx *tx, struct row *row, void *ret
 #define SESSION_TABLE(user_)                                                                       \
     {                                                                                              \
         .what = "sessions",                                                                        \
-        .columns = SESSION_COLUMNS ", COALESCE(u.purged_email, u.email),"                          \
-                                   " COALESCE(p.purged_name, p.name), s.terminated_at,"            \
-                                   " s.dismissed_at",                                              \
+        .columns = LIST_COLUMNS("s.spec", "s.status_data", USER_EMAIL, PROJECT_NAME),              \
         .from = "sessions s LEFT JOIN users u ON u.id = s.user_id"                                 \
                 " LEFT JOIN projects p ON p.id = s.project_id",                                    \
         .order = "s.status_changed_at DESC, s.seq DESC", .tie = "s.seq",                           \
@@ -174,77 +180,174 @@ static bool session_list_is_default(uint32_t statuses)
     return ended == 1u << SESSION_ERROR && statuses != ended;
 }
 
-/* Give each session its kernels, which come by session and rank. */
-static int session_list_attach_kernels(struct store_tx *tx, struct store_page *page,
+/* ---- what is read of all sessions of a page at once ---- */
+
+/* The sessions by row, to be matched with rows that come in this order. */
+struct session_list_cursor {
+    struct session_row **sessions;
+    size_t count, at;
+};
+
+static int session_list_compare(const void *a, const void *b)
+{
+    const struct session_row *const *x = a, *const *y = b;
+
+    return ((*x)->session.row > (*y)->session.row) - ((*x)->session.row < (*y)->session.row);
+}
+
+static int session_list_sort(struct store_page *page, struct session_list_cursor *ret,
+                             struct aq_error *err)
+{
+    *ret = (struct session_list_cursor){ .count = page->count };
+    ret->sessions = arena_array(&page->arena, page->count, sizeof(*ret->sessions));
+    if (!ret->sessions)
+        return aq_fail_oom(err);
+    for (size_t i = 0; i < page->count; i++)
+        ret->sessions[i] = &page->sessions[i];
+    qsort(ret->sessions, page->count, sizeof(struct session_row *), session_list_compare);
+    return 0;
+}
+
+/* The session of this row, which is one of them and not before that of the last call. */
+static struct session_row *session_list_find(struct session_list_cursor *cursor, int64_t row)
+{
+    while (cursor->at + 1 < cursor->count && cursor->sessions[cursor->at]->session.row < row)
+        cursor->at++;
+    return cursor->sessions[cursor->at];
+}
+
+/* 'select' ends before the list of rows, 'rest' comes after it. Their numbers
+ * are ours, not untrusted text: written as literals.
+ */
+static int session_list_select(struct store_tx *tx, const struct session_list_cursor *cursor,
+                               const char *select, const char *rest, struct sql_stmt **ret,
+                               struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+
+    strbuf_adds(&sql, select);
+    for (size_t i = 0; i < cursor->count; i++) {
+        strbuf_adds(&sql, i ? "," : "");
+        strbuf_addi(&sql, cursor->sessions[i]->session.row);
+    }
+    strbuf_adds(&sql, rest);
+    return strbuf_ok(&sql) ? sql_prepare_once(tx->db, sql.data, ret, err) : aq_fail_oom(err);
+}
+
+/* clang-format off */
+#define SELECT_KERNELS(alloc, service_ports, last_stat)                                            \
+    "SELECT k.session_seq, " KERNEL_COLUMNS_WITH(alloc, service_ports)                             \
+    ", '', k.reason, k.terminated_at, " last_stat " FROM kernels k WHERE k.session_seq IN ("
+/* clang-format on */
+
+/* Room for the kernels of all; returns for how many. */
+static size_t session_list_make_room(struct store_page *page, struct kernel_row **ret)
+{
+    size_t room = 0;
+
+    for (size_t i = 0; i < page->count; i++)
+        room += page->sessions[i].kernel_count;
+    *ret = arena_array(&page->arena, AQ_MAX(room, 1), sizeof(**ret));
+    for (size_t i = 0; i < page->count; i++) {
+        page->sessions[i].kernels = *ret;
+        page->sessions[i].kernel_count = 0;
+    }
+    return room;
+}
+
+/* Give each session its kernels, by rank. */
+static int session_list_attach_kernels(struct store_tx *tx, enum store_session_detail detail,
+                                       struct session_list_cursor cursor, struct store_page *page,
                                        struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { .arena = &page->arena };
+    struct kernel_row *kernels;
+    size_t room = session_list_make_room(page, &kernels), used = 0;
     int r;
 
-    for (size_t i = 0; i < page->count; i++) {
-        struct session_row *s = &page->sessions[i];
-        size_t n = 0;
+    if (!kernels)
+        return aq_fail_oom(err);
+    r = session_list_select(tx, &cursor,
+                            detail == STORE_SESSION_WHOLE
+                                ? SELECT_KERNELS("k.alloc", "k.service_ports", "k.last_stat")
+                                : SELECT_KERNELS("NULL", "NULL", "NULL"),
+                            ") ORDER BY k.session_seq, k.rank", &q, err);
+    if (r < 0)
+        return r;
+    row.q = q;
+    while ((r = sql_step(q, err)) > 0 && used < room) {
+        struct session_row *s = session_list_find(&cursor, sql_get_int(q));
 
-        r = sql_prepare(tx->db,
-                        "SELECT " KERNEL_COLUMNS ", '', k.reason, k.terminated_at, k.last_stat"
-                        " FROM kernels k WHERE k.session_seq = ? ORDER BY k.rank",
-                        &q, err);
-        if (r < 0)
-            return r;
-        row.q = q;
-        s->kernels = arena_array(&page->arena, AQ_MAX(s->kernel_count, 1), sizeof(*s->kernels));
-        if (!s->kernels)
-            return aq_fail_oom(err);
-        sql_put_int(q, s->session.row);
-        while ((r = sql_step(q, err)) > 0 && n < s->kernel_count) {
-            (void)session_list_read_kernel(tx, &row, &s->kernels[n], err);
-            s->kernels[n++].session_id = s->session.id;
-        }
-        s->kernel_count = n;
-        sql_end(AQ_TAKE(q));
-        if (r < 0)
-            return r;
+        if (s->kernel_count++ == 0)
+            s->kernels = &kernels[used];
+        (void)session_list_read_kernel(tx, &row, &kernels[used], err);
+        kernels[used++].session_id = s->session.id;
     }
-    return row_check(&row, "kernels", err);
+    return r < 0 ? r : row_check(&row, "kernels", err);
 }
 
 /* When each was given its place, the last time: its own rows of the history. */
-static int session_list_attach_times(struct store_tx *tx, struct store_page *page,
-                                     struct aq_error *err)
+static int session_list_attach_scheduled(struct store_tx *tx, struct session_list_cursor cursor,
+                                         struct aq_error *err)
 {
-    for (size_t i = 0; i < page->count; i++) {
-        AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-        int r = sql_prepare(tx->db,
-                            "SELECT at FROM session_history WHERE session_seq = ?"
-                            " AND rank = -1 AND status = 'SCHEDULED'"
-                            " ORDER BY version DESC LIMIT 1",
-                            &q, err);
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = session_list_select(tx, &cursor,
+                                "SELECT session_seq, at FROM session_history WHERE rank = -1"
+                                " AND status = 'SCHEDULED' AND session_seq IN (",
+                                ") ORDER BY session_seq, version", &q, err);
 
-        if (r < 0)
-            return r;
-        sql_put_int(q, page->sessions[i].session.row);
-        if ((r = sql_step(q, err)) < 0)
-            return r;
-        if (r > 0)
-            page->sessions[i].scheduled_usec = sql_get_int(q);
+    if (r < 0)
+        return r;
+    while ((r = sql_step(q, err)) > 0) {
+        struct session_row *s = session_list_find(&cursor, sql_get_int(q));
+
+        s->scheduled_usec = sql_get_int(q);
     }
-    return 0;
+    return r;
+}
+
+static int session_list_attach(struct store_tx *tx, const struct store_query *q,
+                               struct store_page *page, struct aq_error *err)
+{
+    struct session_list_cursor cursor;
+    int r;
+
+    if (!q->with_kernels && !q->with_scheduled)
+        return 0;
+    r = session_list_sort(page, &cursor, err);
+    if (r == 0 && q->with_kernels)
+        r = session_list_attach_kernels(tx, q->detail, cursor, page, err);
+    return r == 0 && q->with_scheduled ? session_list_attach_scheduled(tx, cursor, err) : r;
+}
+
+static const char *session_list_columns(enum store_session_detail detail)
+{
+    switch (detail) {
+    case STORE_SESSION_WHOLE:
+        break;
+    case STORE_SESSION_SHORT:
+        return LIST_COLUMNS("NULL", "NULL", USER_EMAIL, PROJECT_NAME);
+    case STORE_SESSION_BARE:
+        return LIST_COLUMNS("NULL", "NULL", "NULL", "NULL");
+    }
+    return NULL; /* the table's */
 }
 
 static int session_list_run(struct store_tx *tx, const struct list_table *table,
                             const struct store_query *q, const struct list_extra *extra,
                             struct store_page **ret, struct aq_error *err)
 {
-    struct store_page *page;
-    int r = list_run(tx, table, q, extra, &page, err);
+    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
+    struct list_extra own = *extra;
+    int r;
 
-    if (r == 0 && q->with_kernels
-        && ((r = session_list_attach_kernels(tx, page, err)) < 0
-            || (r = session_list_attach_times(tx, page, err)) < 0))
-        store_page_free(page);
+    own.columns = session_list_columns(q->detail);
+    r = list_run(tx, table, q, &own, &page, err);
+    if (r == 0 && page->count)
+        r = session_list_attach(tx, q, page, err);
     if (r == 0)
-        *ret = page;
+        *ret = AQ_TAKE(page);
     return r;
 }
 

@@ -85,17 +85,20 @@ int row_check(const struct row *row, const char *what, struct aq_error *err);
         (row)->is_damaged |= !text_ || (parse)(text_, (ret)) < 0; \
     } while (0)
 
-#define SESSION_COLUMNS                                                                           \
-    "s.seq, s.id, s.name, s.type, s.status, s.version, s.result, s.priority, s.user_id,"          \
-    " s.project_id, s.access_key, s.domain, s.resource_group, s.kernel_count,"                    \
-    " s.spec, s.reason, s.status_data, s.forced, s.created_at, s.status_changed_at, s.starts_at," \
-    " s.running_at, s.batch_timeout, s.image, s.tag, s.cluster_mode, s.retry"
+/* "NULL" for what is not wanted. */
+#define SESSION_COLUMNS_WITH(spec, status_data)                                          \
+    "s.seq, s.id, s.name, s.type, s.status, s.version, s.result, s.priority, s.user_id," \
+    " s.project_id, s.access_key, s.domain, s.resource_group, s.kernel_count,"           \
+    " " spec ", s.reason, " status_data ", s.forced, s.created_at, s.status_changed_at," \
+    " s.starts_at, s.running_at, s.batch_timeout, s.image, s.tag, s.cluster_mode, s.retry"
+#define SESSION_COLUMNS SESSION_COLUMNS_WITH("s.spec", "s.status_data")
 /* Without kernels and dependencies; 'ret_kernel_count' is the column. */
 void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count);
 
-#define KERNEL_COLUMNS                                                                             \
+#define KERNEL_COLUMNS_WITH(alloc, service_ports)                                                  \
     "k.id, k.rank, k.role, k.role_index, k.status, k.version, k.attempt, k.agent_id, k.requested," \
-    " k.alloc, k.service_ports, k.exit_code, k.status_changed_at"
+    " " alloc ", " service_ports ", k.exit_code, k.status_changed_at"
+#define KERNEL_COLUMNS KERNEL_COLUMNS_WITH("k.alloc", "k.service_ports")
 void kernel_read_row(struct row *row, struct kernel *ret);
 
 #define AGENT_COLUMNS                                                                       \

@@ -72,6 +72,7 @@ static void session_list_on_list(struct request *req, void *data)
     }
     api_page_apply(&params.page, &list->query);
     list->query.with_kernels = true;
+    list->query.with_scheduled = true;
     list->list = store_list_sessions;
     list->write = session_list_write_row;
     api_list_start(list);
