@@ -45,6 +45,38 @@ def test_batch(user, name, command, result, code):
         assert sorted(log_of(user, session).split()) == ["err", "out"]
 
 
+def test_only_some_fields(user, name):
+    session = make(user, name, "exit 3")
+    whole = wait_status(user, session, "TERMINATED")
+    path = f"/aliquot/v1/sessions?filter=id==\"{session}\"&fields="
+    for field in whole:
+        assert user.get(path + field).json == {"items": [{field: whole[field]}], "total": 1}, field
+    assert user.get(path + ",".join(whole)).json["items"] == [whole]
+    assert (whole["exit_code"], whole["agents"]) == (3, [whole["kernels"][0]["agent"]])
+    assert whole["requested_slots"] == whole["kernels"][0]["requested_slots"]
+
+
+def test_fields_that_no_session_has(user):
+    path = "/aliquot/v1/sessions?fields="
+    for fields, wrong in (("nam", "nam"), ("name,", ""), ("", ""), ("name,,id", ""),
+                          ("id,names", "names"), ("Name", "Name"), ("name ", "name ")):
+        refused = user.get(path + fields.replace(" ", "%20"))
+        assert (refused.status, refused.slug) == (400, "invalid-api-params"), refused
+        said = refused.json["data"]["fields"]
+        assert said.startswith(f"'{wrong}' is none of id, name, "), said
+        assert said.endswith(", kernels"), said
+
+
+def test_long_pages_are_of_short_rows(user):
+    path = "/aliquot/v1/sessions?limit="
+    assert user.get(path + "20000&fields=id,user,requested_slots").status == 200
+    for query in ("1001", "20001&fields=id", "1001&fields=id,text", "1001&fields=kernels",
+                  "1001&fields=wait_for_capacity"):
+        refused = user.get(path + query)
+        assert (refused.status, refused.slug) == (400, "invalid-api-params"), refused
+        assert "limit" in refused.json["data"], refused
+
+
 def test_waiting_until_it_runs(user, name):
     reply = user.post("/session", batch(name, "sleep 30", enqueueOnly=False))
     assert (reply.status, reply.json["status"]) == (201, "RUNNING")

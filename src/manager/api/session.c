@@ -77,7 +77,7 @@ static void session_on_show_found(struct request *req, const struct session_row 
     const struct api *api = data;
     struct jsonw w = jsonw_make(&out);
 
-    session_view_own(api_principal(req), api->core, row, &w);
+    session_view_own(api_principal(req), api->core, row, SESSION_FIELDS_ALL, &w);
     request_reply_json(req, 200, &out);
 }
 

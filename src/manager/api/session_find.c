@@ -205,8 +205,7 @@ static int session_find_prepare(const struct api *api, struct session_find_searc
 
     if ((r = api_owner(api, search->req, owner_access_key, &owner, err)) < 0)
         return r;
-    search->query.with_kernels = true;
-    search->query.with_scheduled = true;
+    session_view_apply_fields(SESSION_FIELDS_ALL, &search->query);
     search->query.access_key = arena_strdup(request_get_arena(search->req), owner->access_key);
     if (!search->query.access_key)
         return aq_fail_oom(err);

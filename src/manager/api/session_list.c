@@ -8,9 +8,15 @@
 #include "manager/view/session_view.h"
 #include "store/query.h"
 
+/* Of rows without texts of any length: each takes about 1 KiB of memory and 200 bytes
+ * of the answer, so that a page is bounded. A list of all sessions then is one page,
+ * read and sorted once.
+ */
+#define SHORT_ROWS_MAX 20000
+
 struct session_list_list_params {
     struct api_page page;
-    const char *status, *owner_access_key;
+    const char *status, *owner_access_key, *fields;
     bool all;
 };
 
@@ -20,14 +26,34 @@ static const struct field list_fields[] = {
     { "all", FIELD_BOOL, 0, offsetof(struct session_list_list_params, all),
       .doc = "everybody's; administrators" },
     OWNER_FIELD(struct session_list_list_params, owner_access_key),
-    API_PAGE_FIELDS(struct session_list_list_params),
+    { "fields", FIELD_STR, FIELD_NULLABLE, offsetof(struct session_list_list_params, fields), 0,
+      512, .doc = "names with commas between: rows have only these members" },
+    API_PAGE_FIELDS_UP_TO(struct session_list_list_params, SHORT_ROWS_MAX),
     FIELD_END,
 };
 
 static void session_list_write_row(const struct api_list *list, const struct store_page *page,
                                    size_t i, struct jsonw *w)
 {
-    session_view_own(api_principal(list->req), list->api->core, &page->sessions[i], w);
+    session_view_own(api_principal(list->req), list->api->core, &page->sessions[i], list->fields,
+                     w);
+}
+
+static int session_list_read_fields(const struct session_list_list_params *params,
+                                    struct api_list *list, struct aq_error *err)
+{
+    int r;
+
+    list->fields = SESSION_FIELDS_ALL;
+    if (params->fields && (r = session_view_read_fields(params->fields, &list->fields, err)) < 0)
+        return r;
+    if (params->page.limit > API_LIST_MAX && !session_view_is_short(list->fields))
+        return api_fail_param(err, "limit",
+                              "at most %d, unless 'fields' leaves out text, wait_for_capacity and "
+                              "kernels",
+                              API_LIST_MAX);
+    session_view_apply_fields(list->fields, &list->query);
+    return 0;
 }
 
 /* Whose sessions: the owner's; with 'all' everyone's or those of the domain. */
@@ -62,6 +88,7 @@ static void session_list_on_list(struct request *req, void *data)
     if (!list)
         return;
     if (api_decode(req, &params, NULL, &err) < 0
+        || session_list_read_fields(&params, list, &err) < 0
         || session_list_choose_owner(data, req, &params, &list->query, &err) < 0
         || (params.status
             && session_view_read_statuses(api_principal(req), params.status, &list->query.statuses,
@@ -71,8 +98,6 @@ static void session_list_on_list(struct request *req, void *data)
         return;
     }
     api_page_apply(&params.page, &list->query);
-    list->query.with_kernels = true;
-    list->query.with_scheduled = true;
     list->list = store_list_sessions;
     list->write = session_list_write_row;
     api_list_start(list);

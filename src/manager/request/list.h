@@ -19,9 +19,10 @@ struct api_page {
 };
 
 /* For a struct with a member 'page'. */
+#define API_PAGE_FIELDS(type) API_PAGE_FIELDS_UP_TO(type, API_LIST_MAX)
 /* clang-format off */
-#define API_PAGE_FIELDS(type)                                                                      \
-    { "limit", FIELD_INT, 0, offsetof(type, page.limit), 1, API_LIST_MAX },                        \
+#define API_PAGE_FIELDS_UP_TO(type, limit_max)                                                     \
+    { "limit", FIELD_INT, 0, offsetof(type, page.limit), 1, (limit_max) },                         \
     { "offset", FIELD_INT, 0, offsetof(type, page.offset), 0, INT64_C(1000000000) },               \
     { "filter", FIELD_STR, FIELD_NULLABLE, offsetof(type, page.filter), 0, 4096 },                 \
     { "order", FIELD_STR, FIELD_NULLABLE, offsetof(type, page.order), 0, 256 }
@@ -39,6 +40,7 @@ struct api_list {
                   struct jsonw *w);
     const char *one_of; /* "agent instance": the reply is the first row, or 404 without one */
     int status;         /* 0 = 200 */
+    uint32_t fields;    /* members that 'write' writes; its own bits */
     struct store_page *page;
 };
 

@@ -14,9 +14,23 @@ const char *kernel_view_status(const struct principal *who, enum kernel_status s
 void session_view_info(const struct principal *who, const struct slot_types *types,
                        const struct session_row *row, struct jsonw *w);
 
-/* Our own form: docs/rest.md. 'kernels' is left out if the row has none. */
+/* Members of our own form (docs/rest.md), a bit for each. */
+#define SESSION_FIELDS_ALL UINT32_MAX
+
+/* "name,status" as bits. -EINVAL with the known names, field "fields". */
+int session_view_read_fields(const char *text, uint32_t *ret, struct aq_error *err) AQ_UNTRUSTED;
+
+/* Whether rows of these members have a bounded size: none is a text that users
+ * or programs make as long as they like.
+ */
+bool session_view_is_short(uint32_t fields);
+
+/* Have the query read what these members need, no more. */
+void session_view_apply_fields(uint32_t fields, struct store_query *query);
+
+/* These members of our own form, of a row that was read for them. */
 void session_view_own(const struct principal *who, const struct core *core,
-                      const struct session_row *row, struct jsonw *w);
+                      const struct session_row *row, uint32_t fields, struct jsonw *w);
 
 /* The session alone was asked for and is shown: if 'who' is its owner, a message of one in ERROR
  * has been seen.

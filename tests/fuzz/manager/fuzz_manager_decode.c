@@ -55,7 +55,7 @@ static void decode(const json_t *json)
         __builtin_trap();
 }
 
-static void read_statuses(const uint8_t *data, size_t size)
+static void read_names(const uint8_t *data, size_t size)
 {
     struct principal who = { .version = { .major = size & 1 ? 6 : 9 } };
     char text[512];
@@ -66,6 +66,7 @@ static void read_statuses(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     text[size] = '\0';
     (void)session_view_read_statuses(&who, text, &bits, NULL);
+    (void)session_view_read_fields(text, &bits, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -74,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_auto_t *body = NULL, *params = NULL;
     struct url_query query;
 
-    read_statuses(data, size);
+    read_names(data, size);
     if (decode_json((const char *)data, size, &body, NULL) == 0)
         decode(body);
     if (url_query_parse(&arena, (const char *)data, size, &query, NULL) == 0

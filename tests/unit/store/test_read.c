@@ -252,6 +252,60 @@ static void test_kernels(void **state)
     store_page_free(r.page);
 }
 
+/* What was not asked for is not read; the rest is as ever. */
+static void test_detail(void **state)
+{
+    struct bench *b = *state;
+    struct request r = { .list = store_list_sessions,
+                         .query = { .name = "beta", .with_kernels = true } };
+    const enum store_session_detail details[] = { STORE_SESSION_WHOLE, STORE_SESSION_SHORT,
+                                                  STORE_SESSION_BARE };
+
+    add_four(b);
+    for (size_t i = 0; i < AQ_COUNT(details); i++) {
+        const struct session_row *s;
+
+        r.query.detail = details[i];
+        assert_int_equal(ask(b, &r), 0);
+        s = &r.page->sessions[0];
+        assert_int_equal(s->session.spec != NULL, details[i] == STORE_SESSION_WHOLE);
+        assert_int_equal(s->user_email != NULL, details[i] != STORE_SESSION_BARE);
+        assert_int_equal(s->project_name != NULL, details[i] != STORE_SESSION_BARE);
+        assert_string_equal(s->session.name, "beta");
+        assert_string_equal(s->cluster_mode, "single-node");
+        assert_int_equal(s->kernel_count, 2);
+        assert_int_equal(s->kernels[1].kernel.rank, 1);
+    }
+    store_page_free(r.page);
+}
+
+/* A page of a sorted list is that part of the whole one, with its own kernels. */
+static void test_parts(void **state)
+{
+    struct bench *b = *state;
+    struct request r = { .list = store_list_sessions,
+                         .query = { .order = "-name", .limit = 2, .with_kernels = true } };
+    const char *const want[] = { "gamma delta", "delta beta", "beta alpha", "alpha", "" };
+
+    add_four(b);
+    for (size_t i = 0; i < AQ_COUNT(want); i++) {
+        r.query.offset = (int64_t)i;
+        assert_int_equal(ask(b, &r), 0);
+        assert_string_equal(names(r.page), want[i]);
+        assert_int_equal(r.page->total, 4);
+        for (size_t s = 0; s < r.page->count; s++) {
+            const struct session_row *row = &r.page->sessions[s];
+
+            assert_int_equal(row->kernel_count, strcmp(row->session.name, "beta") == 0 ? 2 : 1);
+            for (size_t k = 0; k < row->kernel_count; k++) {
+                assert_true(uuid_equals(&row->kernels[k].session_id, &row->session.id));
+                assert_int_equal(row->kernels[k].kernel.rank, k);
+            }
+        }
+    }
+    store_page_free(r.page);
+}
+
 static void test_find(void **state)
 {
     struct bench *b = *state;
@@ -628,6 +682,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_errors, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_refused_queries, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_kernels, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_detail, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_parts, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_find, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_name_goes_before_prefix_of_id, bench_setup,
                                         bench_teardown),
