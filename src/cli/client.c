@@ -12,7 +12,6 @@
 #include "http/sign.h"
 #include "http/version.h"
 
-#define PAGE 1000
 #define ANSWER_MAX (UINT64_C(64) << 20)
 #define CONNECTIONS_MAX 256
 
@@ -315,30 +314,41 @@ void cli_path_query(struct strbuf *path, const char *name, const char *value)
     url_encode(path, value);
 }
 
-int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret, size_t *ret_total,
-                  struct aq_error *err)
+/* The next page to 'rows', which are those before it; *ret_total is set. */
+static int client_add_page(struct cli *cli, const char *path, size_t wanted, json_t *rows,
+                           size_t *ret_total, struct aq_error *err)
 {
-    json_t *rows = json_array(), *page = NULL;
-    size_t total, wanted, got;
+    AQ_CLEANUP(strbuf_donep) struct strbuf full = STRBUF_INIT;
+    json_t *page = NULL;
+    int r;
+
+    strbuf_addf(&full, "%s%climit=%zu&offset=%zu", path, strchr(path, '?') ? '&' : '?', wanted,
+                json_array_size(rows));
+    r = strbuf_ok(&full) ? cli_call(cli, METHOD_GET, full.data, NULL, &page, err)
+                         : aq_fail_oom(err);
+    if (r < 0)
+        return r;
+    *ret_total = (size_t)json_integer_value(json_object_get(page, "total"));
+    if (json_array_extend(rows, json_object_get(page, "items")) < 0
+        && json_array_size(json_object_get(page, "items")))
+        r = aq_fail_oom(err);
+    json_decref(page);
+    return r;
+}
+
+int cli_call_list(struct cli *cli, const char *path, size_t page, size_t limit, json_t **ret,
+                  size_t *ret_total, struct aq_error *err)
+{
+    json_t *rows = json_array();
+    size_t total = 0, have, wanted;
     int r = rows ? 0 : aq_fail_oom(err);
 
     do {
-        AQ_CLEANUP(strbuf_donep) struct strbuf page_path = STRBUF_INIT;
-        size_t have = json_array_size(rows);
-
-        wanted = limit && limit - have < PAGE ? limit - have : PAGE;
-        strbuf_addf(&page_path, "%s%climit=%zu&offset=%zu", path, strchr(path, '?') ? '&' : '?',
-                    wanted, have);
+        have = json_array_size(rows);
+        wanted = limit ? AQ_MIN(limit - have, page) : page;
         if (r == 0)
-            r = cli_call(cli, METHOD_GET, page_path.data, NULL, &page, err);
-        if (r < 0)
-            break;
-        got = json_array_size(json_object_get(page, "items"));
-        total = (size_t)json_integer_value(json_object_get(page, "total"));
-        if (json_array_extend(rows, json_object_get(page, "items")) < 0 && got)
-            r = aq_fail_oom(err);
-        json_decref(page);
-    } while (r == 0 && got == wanted && json_array_size(rows) < total
+            r = client_add_page(cli, path, wanted, rows, &total, err);
+    } while (r == 0 && json_array_size(rows) == have + wanted && json_array_size(rows) < total
              && (!limit || json_array_size(rows) < limit));
     if (r < 0) {
         json_decref(rows);

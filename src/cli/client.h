@@ -27,11 +27,16 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
 int cli_fetch(struct cli *cli, enum method method, const char *path, const char *body,
               struct client_reply *reply, struct aq_error *err);
 
-/* All rows of a list: asks for pages of "path" (which may have a query) until
- * 'limit' rows (0 = all) have come; *ret_total is how many there are.
+/* So many rows of any list come in one answer, ... */
+#define CLI_PAGE 1000
+/* ... and so many of sessions without their texts (docs/rest.md). */
+#define CLI_PAGE_OF_SHORT_ROWS 20000
+
+/* All rows of a list: asks for pages of "path" (which may have a query) of 'page' rows
+ * until 'limit' rows (0 = all) have come; *ret_total is how many there are.
  */
-int cli_call_list(struct cli *cli, const char *path, size_t limit, json_t **ret, size_t *ret_total,
-                  struct aq_error *err);
+int cli_call_list(struct cli *cli, const char *path, size_t page, size_t limit, json_t **ret,
+                  size_t *ret_total, struct aq_error *err);
 
 /* The same with the answer given to 'on_body' as it comes; returns its result if
  * that is not 0.

@@ -67,21 +67,35 @@ static bool list_has_own_filter(const struct list_opts *opts)
     return false;
 }
 
-static int list_show_once(struct cli *cli, const char *path, const struct list_opts *opts,
-                          const struct column *columns, list_row_fn *adapt, struct aq_error *err)
+/* What to ask the manager for, as often as it is shown. */
+struct list_source {
+    struct strbuf path;
+    size_t page;
+    list_row_fn *adapt;
+};
+
+static void list_source_done(struct list_source *source)
+{
+    strbuf_done(&source->path);
+}
+
+static int list_show_once(struct cli *cli, const struct list_source *source,
+                          const struct list_opts *opts, const struct column *columns,
+                          struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     size_t limit = opts->limit.is_set ? (size_t)opts->limit.value : LIMIT_DEFAULT, total = 0;
     bool redraw = opts->watch.is_set && isatty(STDOUT_FILENO), filters = list_has_own_filter(opts);
     json_t *rows = NULL;
-    int r = cli_call_list(cli, path, filters ? 0 : limit, &rows, &total, err);
+    int r = cli_call_list(cli, source->path.data, source->page, filters ? 0 : limit, &rows, &total,
+                          err);
 
     if (r < 0)
         return r;
     cli->output.now_usec = clock_realtime_usec();
     if (redraw)
         strbuf_adds(&out, "\033[H\033[2J");
-    r = list_adapt_rows(rows, adapt, err);
+    r = list_adapt_rows(rows, source->adapt, err);
     if (r == 0 && filters)
         r = list_filter_rows(cli, opts, columns, limit, rows, &total, err);
     if (r == 0)
@@ -102,25 +116,82 @@ static void list_write_filter(const struct list_opts *opts, struct strbuf *out)
             strbuf_addf(out, "%s(%s)", out->len ? " & " : "", opts->filters.items[i]);
 }
 
-int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
-              const struct column *columns, list_row_fn *adapt, struct aq_error *err)
+static void list_source_init(struct list_source *source, const char *path,
+                             const struct list_opts *opts)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf full = STRBUF_INIT, filter = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf filter = STRBUF_INIT;
+
+    *source = (struct list_source){ .path = STRBUF_INIT, .page = CLI_PAGE };
+    list_write_filter(opts, &filter);
+    strbuf_adds(&source->path, path);
+    cli_path_query(&source->path, "filter", filter.len ? filter.data : NULL);
+    cli_path_query(&source->path, "order", opts->order);
+}
+
+static int list_source_add_fields(const struct cli *cli, const struct list_opts *opts,
+                                  const struct column *columns, struct list_source *source,
+                                  struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf fields = STRBUF_INIT;
+    const struct column *column;
+    bool is_short = true;
+    uint64_t needs;
+    int r = output_list_needs(&cli->output, columns, &needs, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < opts->filters.count; i++)
+        if ((column = row_filter_column(columns, opts->filters.items[i])))
+            needs |= UINT64_C(1) << (column - columns);
+    for (size_t i = 0; columns[i].title; i++) {
+        if (!(needs >> i & 1))
+            continue;
+        strbuf_addf(&fields, "%s%s", fields.len ? "," : "", columns[i].key);
+        is_short = is_short && !(columns[i].flags & COLUMN_IS_LONG);
+    }
+    cli_path_query(&source->path, "fields", fields.data);
+    source->page = is_short ? CLI_PAGE_OF_SHORT_ROWS : CLI_PAGE;
+    return 0;
+}
+
+static int list_run(struct cli *cli, const struct list_source *source, const struct list_opts *opts,
+                    const struct column *columns, struct aq_error *err)
+{
     struct timespec pause = { opts->watch.value / USEC_PER_SEC,
                               (long)(opts->watch.value % USEC_PER_SEC) * 1000 };
     int r;
 
-    list_write_filter(opts, &filter);
-    strbuf_adds(&full, path);
-    cli_path_query(&full, "filter", filter.len ? filter.data : NULL);
-    cli_path_query(&full, "order", opts->order);
-    list_choose_ids(cli, columns);
+    if (!strbuf_ok(&source->path))
+        return aq_fail_oom(err);
     for (;;) {
-        r = list_show_once(cli, full.data, opts, columns, adapt, err);
+        r = list_show_once(cli, source, opts, columns, err);
         if (r < 0 || !opts->watch.is_set)
             return r;
         (void)nanosleep(&pause, NULL);
     }
+}
+
+int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
+              const struct column *columns, struct aq_error *err)
+{
+    AQ_CLEANUP(list_source_done) struct list_source source;
+
+    list_source_init(&source, path, opts);
+    list_choose_ids(cli, columns);
+    return list_run(cli, &source, opts, columns, err);
+}
+
+int list_show_fields(struct cli *cli, const char *path, const struct list_opts *opts,
+                     const struct column *columns, list_row_fn *adapt, struct aq_error *err)
+{
+    AQ_CLEANUP(list_source_done) struct list_source source;
+    int r;
+
+    list_source_init(&source, path, opts);
+    source.adapt = adapt;
+    list_choose_ids(cli, columns);
+    r = list_source_add_fields(cli, opts, columns, &source, err);
+    return r < 0 ? r : list_run(cli, &source, opts, columns, err);
 }
 
 int record_print(struct cli *cli, const struct column *columns, const json_t *row,

@@ -34,7 +34,13 @@ typedef int list_row_fn(json_t *row);
  * what would fill the list: the command's 'if_empty'. --quiet shows ids alone.
  */
 int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
-              const struct column *columns, list_row_fn *adapt, struct aq_error *err);
+              const struct column *columns, struct aq_error *err);
+
+/* The same of a path that takes 'fields': only those members are asked for that
+ * are shown or that rows are filtered or sorted by.
+ */
+int list_show_fields(struct cli *cli, const char *path, const struct list_opts *opts,
+                     const struct column *columns, list_row_fn *adapt, struct aq_error *err);
 
 /* GET 'path' and show the object; '*ret_row' (may be NULL) gets it. */
 int record_show(struct cli *cli, const char *path, const struct column *columns, list_row_fn *adapt,

@@ -249,6 +249,27 @@ def test_formats_agree(cluster):
     assert "\033" not in cluster("ps", "--all") and "\033" in cluster("ps", "--color=always")
 
 
+def test_columns_that_are_not_shown(cluster):
+    for name, tag, code in (("unseen-1", "x", 3), ("unseen-2", "y", 4), ("unseen-3", "x", 5)):
+        cluster.run("run", *SMALL, "--name", name, "--tag", tag, f"exit {code}")
+    found = cluster("ps", "--all", "--columns", "name", "--filter", "tag=x", "--filter",
+                    "name=unseen-*", "--sort", "-exit", "--no-header")
+    assert found.split() == ["unseen-3", "unseen-1"]
+    assert cluster("ps", "--all", "-q", "--filter", "kernels~main1", "--filter", "exit=4",
+                   "--filter", "name=unseen-2").strip() == json.loads(
+                       cluster("session", "info", "unseen-2", "-o", "json"))["id"]
+
+
+def test_every_column_alone(cluster):
+    cluster.run("run", *SMALL, "--name", "alone", "--tag", "z", "exit 7")
+    whole = json.loads(cluster("session", "info", "alone", "-o", "json"))
+    assert (whole["exit_code"], len(whole["agents"]), whole["tag"]) == (7, 1, "z")
+    for column, value in whole.items():
+        [row] = json.loads(cluster("ps", "--all", "--filter", "name=alone", "--columns", column,
+                                   "-o", "json"))
+        assert row == {column: value}
+
+
 def test_errors_as_json(cluster):
     done = cluster.run("session", "info", "nobody", "-o", "json")
     error = json.loads(done.stderr)["error"]

@@ -116,7 +116,7 @@ static int accounts_find_project(struct cli *cli, const char *name, char **ret_i
     json_t *rows = NULL, *row;
     const char *found = NULL;
     size_t i, hits = 0;
-    int r = cli_call_list(cli, "/aliquot/v1/groups?all=true", 0, &rows, NULL, err);
+    int r = cli_call_list(cli, "/aliquot/v1/groups?all=true", CLI_PAGE, 0, &rows, NULL, err);
 
     json_array_foreach(rows, i, row) {
         const char *own = json_string_value(json_object_get(row, "name"));
@@ -180,7 +180,7 @@ static int accounts_ls(struct cli *cli, void *data, int argc, char **argv, struc
     cli_path_query(&path, "all", opts->all ? "true" : NULL);
     if (!strbuf_ok(&path))
         return aq_fail_oom(err);
-    return list_show(cli, path.data, &opts->list, noun->columns, NULL, err);
+    return list_show(cli, path.data, &opts->list, noun->columns, err);
 }
 
 /* The row whose name the argument is. */
@@ -193,7 +193,7 @@ static int accounts_info(struct cli *cli, void *data, int argc, char **argv, str
 
     (void)data;
     (void)argc;
-    r = cli_call_list(cli, "/aliquot/v1/resource-groups?all=true", 0, &rows, NULL, err);
+    r = cli_call_list(cli, "/aliquot/v1/resource-groups?all=true", CLI_PAGE, 0, &rows, NULL, err);
     if (r < 0)
         return r;
     r = aq_fail(err, ENOENT, "there is no resource group '%s'", argv[0]);

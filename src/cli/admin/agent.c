@@ -66,7 +66,7 @@ static int agent_ls(struct cli *cli, void *data, int argc, char **argv, struct a
     strbuf_adds(&path, "/aliquot/v1/agents");
     cli_path_query(&path, "status", opts->status);
     cli_path_query(&path, "resource_group", opts->resource_group);
-    return list_show(cli, path.data, &opts->list, agent_columns, NULL, err);
+    return list_show(cli, path.data, &opts->list, agent_columns, err);
 }
 
 const struct cli_verb verb_agent_ls = {

@@ -59,7 +59,7 @@ static int image_ls(struct cli *cli, void *data, int argc, char **argv, struct a
     (void)argv;
     strbuf_adds(&path, "/aliquot/v1/images");
     cli_path_query(&path, "agent", opts->agent);
-    return list_show(cli, path.data, &opts->list, image_columns, NULL, err);
+    return list_show(cli, path.data, &opts->list, image_columns, err);
 }
 
 const struct cli_verb verb_image_ls = {

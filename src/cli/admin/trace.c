@@ -207,7 +207,7 @@ static int trace_run(struct cli *cli, void *data, int argc, char **argv, struct 
     strbuf_adds(&path, of_agents ? "/aliquot/v1/agents" : "/aliquot/v1/sessions");
     cli_path_query(&path, "all", of_agents ? NULL : "true");
     cli_path_query(&path, "filter", opts->filter);
-    r = cli_call_list(cli, path.data, 0, &rows, &total, err);
+    r = cli_call_list(cli, path.data, CLI_PAGE, 0, &rows, &total, err);
     if (r < 0)
         return r;
     if (of_agents)

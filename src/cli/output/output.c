@@ -12,10 +12,8 @@
 #include "cli/output/row_order.h"
 #include "cli/output/table.h"
 
-#define COLUMNS_MAX 48
-
 struct chosen {
-    const struct column *columns[COLUMNS_MAX];
+    const struct column *columns[OUTPUT_COLUMNS_MAX];
     size_t count;
 };
 
@@ -87,14 +85,14 @@ static int output_choose(const struct output *o, const struct column *columns, b
         size_t len = strcspn(at, ",");
         const struct column *column = output_find_column(columns, at, len);
 
-        if (!column || ret->count == COLUMNS_MAX)
+        if (!column || ret->count == OUTPUT_COLUMNS_MAX)
             return output_fail_unknown_column(columns, "--columns", at, len, err);
         ret->columns[ret->count++] = column;
         at = at[len] ? at + len + 1 : NULL;
     }
     if (o->columns)
         return 0;
-    for (const struct column *c = columns; c->title && ret->count < COLUMNS_MAX; c++)
+    for (const struct column *c = columns; c->title && ret->count < OUTPUT_COLUMNS_MAX; c++)
         if (output_wants(o, c, record))
             ret->columns[ret->count++] = c;
     return 0;
@@ -254,6 +252,23 @@ int output_list(const struct output *o, const struct column *columns, const json
         r = output_write_rows(o, &chosen, sorted, false, out, err);
     json_decref(sorted);
     return r;
+}
+
+int output_list_needs(const struct output *o, const struct column *columns, uint64_t *ret,
+                      struct aq_error *err)
+{
+    uint64_t needs = 0;
+    struct chosen chosen;
+    int r = output_choose(o, columns, false, &chosen, err);
+
+    if (r == 0)
+        r = row_order_needs(o, columns, &needs, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < chosen.count; i++)
+        needs |= UINT64_C(1) << (chosen.columns[i] - columns);
+    *ret = needs;
+    return 0;
 }
 
 int output_record(const struct output *o, const struct column *columns, const json_t *row,

@@ -46,7 +46,10 @@ enum {
     COLUMN_MAY_SHRINK = 1u << 2, /* cut when the terminal is too narrow */
     COLUMN_IS_EXTRA = 1u << 3,   /* only in records and where --columns names it */
     COLUMN_IS_NESTED = 1u << 4,  /* of the former, not in records for users */
+    COLUMN_IS_LONG = 1u << 5,    /* of any length: makes the manager's pages short */
 };
+
+#define OUTPUT_COLUMNS_MAX 48 /* of a table */
 
 struct column {
     const char *key;   /* member of the row */
@@ -78,6 +81,12 @@ void output_json(const json_t *value, struct strbuf *out);
  */
 int output_list(const struct output *o, const struct column *columns, const json_t *rows,
                 struct strbuf *out, struct aq_error *err);
+
+/* The columns that output_list() shows or sorts by, as bits of their places in
+ * the table. The same errors.
+ */
+int output_list_needs(const struct output *o, const struct column *columns, uint64_t *ret,
+                      struct aq_error *err);
 
 /* One object: one line per member for users. */
 int output_record(const struct output *o, const struct column *columns, const json_t *row,

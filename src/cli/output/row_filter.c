@@ -155,6 +155,15 @@ static int row_filter_read(const struct column *columns, const char *text,
     return row_filter_read_number(ret, err);
 }
 
+const struct column *row_filter_column(const struct column *columns, const char *text)
+{
+    struct row_filter_condition condition;
+
+    return row_filter_is_ours(text) && row_filter_read(columns, text, &condition, NULL) == 0
+               ? condition.column
+               : NULL;
+}
+
 /* ---- matching ---- */
 
 /* Does one of the words of "a,b" match? */

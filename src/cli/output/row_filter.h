@@ -21,6 +21,9 @@ bool row_filter_is_ours(const char *text);
 /* If it says "'key' = VALUE": VALUE, else NULL. */
 const char *row_filter_wanted(const struct column *columns, const char *text, const char *key);
 
+/* The column of which it says something; NULL if it is not ours or is wrong. */
+const struct column *row_filter_column(const struct column *columns, const char *text);
+
 /* Remove the rows that do not match. What is not ours among 'texts' is passed
  * over. An unknown column or a bad value is an error of kind usage.
  */

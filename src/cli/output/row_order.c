@@ -48,6 +48,19 @@ static int row_order_parse(const struct output *o, const struct column *columns,
     return 0;
 }
 
+int row_order_needs(const struct output *o, const struct column *columns, uint64_t *ret,
+                    struct aq_error *err)
+{
+    struct row_order order;
+    int r = row_order_parse(o, columns, &order, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < order.count; i++)
+        *ret |= UINT64_C(1) << (order.keys[i].column - columns);
+    return 0;
+}
+
 /* As it is shown; "cpu=10" comes after "cpu=2". */
 static int row_order_compare_cells(const struct output *o, const struct column *column,
                                    const json_t *a, const json_t *b)

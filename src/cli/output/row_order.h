@@ -13,4 +13,10 @@
 int row_order_sort(const struct output *o, const struct column *columns, const json_t *rows,
                    json_t **ret, struct aq_error *err);
 
+/* Add the columns of o->sort to *ret, as bits of their places in the table. The
+ * same error.
+ */
+int row_order_needs(const struct output *o, const struct column *columns, uint64_t *ret,
+                    struct aq_error *err);
+
 #endif

@@ -60,7 +60,8 @@ static int rm_find_all(struct cli *cli, const struct session_rm_rm_opts *opts, s
     int r;
 
     session_list_path(cli, &path, NULL, false, opts->everyone);
-    r = cli_call_list(cli, path.data, 0, &rows, NULL, err);
+    cli_path_query(&path, "fields", "id,name");
+    r = cli_call_list(cli, path.data, CLI_PAGE_OF_SHORT_ROWS, 0, &rows, NULL, err);
     if (r < 0)
         return r;
     json_array_foreach(rows, i, row)
@@ -145,7 +146,8 @@ static int rm_count_left(struct cli *cli, const struct session_rm_rm_opts *opts,
 
     session_list_path(cli, &path, NULL, false, opts->everyone);
     cli_path_query(&path, "order", "created_at");
-    r = cli_call_list(cli, path.data, AT_ONCE_MAX, &rows, NULL, err);
+    cli_path_query(&path, "fields", "id");
+    r = cli_call_list(cli, path.data, CLI_PAGE, AT_ONCE_MAX, &rows, NULL, err);
     *ret = 0;
     json_array_foreach(rows, i, row)
         *ret += json_object_get(victims, json_string_value(json_object_get(row, "id"))) != NULL;

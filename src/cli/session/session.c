@@ -31,15 +31,15 @@ const struct column session_columns[] = {
     { "tag", "TAG", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "cluster_mode", "CLUSTER-MODE", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "cluster_size", "CLUSTER-SIZE", COLUMN_NUMBER, COLUMN_IS_EXTRA },
-    { "wait_for_capacity", "WAIT-FOR-CAPACITY", COLUMN_BOOL, COLUMN_IS_EXTRA },
+    { "wait_for_capacity", "WAIT-FOR-CAPACITY", COLUMN_BOOL, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "created_at", "AGE", COLUMN_TIME, 0 },
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_WIDE },
     { "starts_at", "STARTS", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "scheduled_at", "SCHEDULED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "terminated_at", "ENDED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
-    { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
-    { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
+    { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     COLUMN_END,
 };
 
@@ -146,17 +146,6 @@ int session_await(struct cli *cli, const char *name, struct follow_session *ret,
     return r == 1 ? follow_sessions(cli, ret, 1, FOLLOW_START, 0, &status, err) : r;
 }
 
-static bool session_array_has(const json_t *array, const char *text)
-{
-    json_t *item;
-    size_t i;
-
-    json_array_foreach(array, i, item)
-        if (strcmp(json_string_value(item), text) == 0)
-            return true;
-    return false;
-}
-
 /* "web 30001->8080, 9000 30002->9000" */
 static json_t *session_ports_text(const json_t *services)
 {
@@ -178,23 +167,14 @@ static json_t *session_ports_text(const json_t *services)
 
 int session_adapt(json_t *session)
 {
-    json_t *agents = json_array(), *code = NULL, *kernel;
+    json_t *kernel;
     size_t i;
 
-    json_array_foreach(json_object_get(session, "kernels"), i, kernel) {
-        const char *agent = json_string_value(json_object_get(kernel, "agent"));
-        json_t *own = json_object_get(kernel, "exit_code");
-
-        (void)json_object_set_new(kernel, "ports",
-                                  session_ports_text(json_object_get(kernel, "service_ports")));
-        if (agent && !session_array_has(agents, agent))
-            (void)json_array_append_new(agents, json_string(agent));
-        if (json_is_integer(own) && (!code || json_integer_value(code) == 0))
-            code = own;
-    }
-    if (json_object_set_new(session, "agents", agents) < 0
-        || json_object_set_new(session, "exit_code", code ? json_incref(code) : json_null()) < 0)
-        return -ENOMEM;
+    json_array_foreach(json_object_get(session, "kernels"), i, kernel)
+        if (json_object_set_new(kernel, "ports",
+                                session_ports_text(json_object_get(kernel, "service_ports")))
+            < 0)
+            return -ENOMEM;
     return 0;
 }
 
@@ -265,7 +245,7 @@ static int session_ls(struct cli *cli, void *data, int argc, char **argv, struct
     if (!opts->status)
         session_filtered_statuses(&opts->list, &statuses);
     session_list_path(cli, &path, statuses.len ? statuses.data : NULL, opts->all, opts->everyone);
-    return list_show(cli, path.data, &opts->list, session_columns, session_adapt, err);
+    return list_show_fields(cli, path.data, &opts->list, session_columns, session_adapt, err);
 }
 
 #define LS_DETAILS                                                                   \

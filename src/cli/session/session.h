@@ -48,7 +48,7 @@ struct attach_result {
 int attach_session(struct cli *cli, const struct follow_session *session, struct attach_result *ret,
                    struct aq_error *err);
 
-/* Add "agents" and "exit_code", which the columns show, from its kernels. */
+/* Add "ports", which the columns show, to its kernels. 0 or -ENOMEM. */
 int session_adapt(json_t *session);
 
 /* The manager's sentences, the member "text"; the data behind them are for machine formats. */
