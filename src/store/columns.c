@@ -2,7 +2,6 @@
 /* columns.c - from columns to members and back */
 #include <errno.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json_load.h"
@@ -49,6 +48,15 @@ static void columns_move_to_arena(struct row *row, struct slots *s)
     s->cap = s->count;
 }
 
+/* For this row and those that follow. */
+static void columns_share(struct row *row, const char *text, struct slots *s)
+{
+    columns_move_to_arena(row, s);
+    row->slots_text = arena_strdup(row->arena, text);
+    row->slots = *s;
+    row->no_memory |= !row->slots_text;
+}
+
 void row_slots(struct row *row, struct slots *ret)
 {
     const char *text = sql_get_text(row->q), *name;
@@ -58,6 +66,10 @@ void row_slots(struct row *row, struct slots *ret)
     *ret = s;
     if (!text || strcmp(text, "{}") == 0)
         return;
+    if (row->slots_text && strcmp(text, row->slots_text) == 0) {
+        *ret = row->slots;
+        return;
+    }
     errno = 0;
     object = json_load_string(text, 0);
     row->no_memory |= !object && errno == ENOMEM;
@@ -66,7 +78,7 @@ void row_slots(struct row *row, struct slots *ret)
         columns_add_slot(row, &s, name, amount);
     json_decref(object);
     if (row->arena && s.count)
-        columns_move_to_arena(row, &s);
+        columns_share(row, text, &s);
     *ret = s;
 }
 
@@ -82,8 +94,12 @@ char *row_text(struct row *row)
 void row_bounded(struct row *row, char *ret, size_t size)
 {
     const char *text = sql_get_text(row->q);
+    size_t len = text ? strnlen(text, size) : 0;
 
-    row->is_damaged |= snprintf(ret, size, "%s", text ? text : "") >= (int)size;
+    row->is_damaged |= len == size;
+    len = AQ_MIN(len, size - 1);
+    memcpy(ret, text ? text : "", len);
+    ret[len] = '\0';
 }
 
 int row_check(const struct row *row, const char *what, struct aq_error *err)

@@ -70,6 +70,8 @@ struct row {
     struct sql_stmt *q;
     struct arena *arena;
     bool no_memory, is_damaged;
+    const char *slots_text; /* of the last row that had any, if there is an arena ... */
+    struct slots slots;     /* ... and what it says: rows that say the same share it */
 };
 
 char *row_text(struct row *row);                           /* null = NULL */
