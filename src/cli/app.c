@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -288,6 +289,7 @@ int cli_main(int argc, char **argv)
     int r;
 
     app_open_standard();
+    (void)mallopt(M_MXFAST, 0); /* large lists: merging what was freed late costs more */
     r = app_dispatch(&cli, argc - 1, argv + 1, &err);
     if (r < 0)
         r = app_report(&cli, &err);

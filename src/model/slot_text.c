@@ -154,6 +154,9 @@ void slots_humanize(const struct slots *s, const struct slot_types *types, struc
         const struct slot *slot = &s->items[i];
 
         slot_amount_humanize(slot->amount, slot_types_get(types, slot->name), text);
-        strbuf_addf(out, "%s%s=%s", i ? " " : "", slot->name, text);
+        strbuf_adds(out, i ? " " : "");
+        strbuf_adds(out, slot->name);
+        strbuf_addc(out, '=');
+        strbuf_adds(out, text);
     }
 }

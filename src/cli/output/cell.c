@@ -26,16 +26,20 @@ static void cell_write_clean(const struct output *o, const char *text, size_t le
 
 void cell_write_span(int64_t usec, struct strbuf *out)
 {
+    static const struct {
+        int64_t below, sec; /* below so many seconds it is counted in so many */
+        const char *unit;
+    } units[] = { { 90, 1, " s" },
+                  { 90 * 60, 60, " min" },
+                  { 48 * 3600, 3600, " h" },
+                  { INT64_MAX, 86400, " d" } };
     int64_t sec = usec / USEC_PER_SEC;
+    size_t i = 0;
 
-    if (sec < 90)
-        strbuf_addf(out, "%lld s", (long long)sec);
-    else if (sec < 90 * 60)
-        strbuf_addf(out, "%lld min", (long long)(sec / 60));
-    else if (sec < 48 * 3600)
-        strbuf_addf(out, "%lld h", (long long)(sec / 3600));
-    else
-        strbuf_addf(out, "%lld d", (long long)(sec / 86400));
+    while (sec >= units[i].below)
+        i++;
+    strbuf_addi(out, sec / units[i].sec);
+    strbuf_adds(out, units[i].unit);
 }
 
 static void cell_write_time(const struct output *o, const char *text, struct strbuf *out)

@@ -109,6 +109,12 @@ const char *table_status_colour(const char *status)
     return NULL;
 }
 
+static void table_pad(size_t width, struct strbuf *out)
+{
+    while (width--)
+        strbuf_addc(out, ' ');
+}
+
 static void table_write_padded(const struct output *o, const struct column *column,
                                const char *colour, const char *text, size_t len, size_t width,
                                bool last, struct strbuf *out)
@@ -122,14 +128,14 @@ static void table_write_padded(const struct output *o, const struct column *colu
         mark = o->ascii ? "~" : "\xe2\x80\xa6";
     }
     if (column->kind == COLUMN_NUMBER || column->kind == COLUMN_BYTES)
-        strbuf_addf(out, "%*s", (int)(width - taken), "");
+        table_pad(width - taken, out);
     strbuf_adds(out, colour ? colour : "");
     strbuf_add(out, text, len);
     strbuf_adds(out, mark);
     strbuf_adds(out, colour ? TABLE_COLOUR_END : "");
     if (!last && column->kind != COLUMN_NUMBER && column->kind != COLUMN_BYTES)
-        strbuf_addf(out, "%*s", (int)(width - taken), "");
-    strbuf_addf(out, "%*s", last ? 0 : GAP, "");
+        table_pad(width - taken, out);
+    table_pad(last ? 0 : GAP, out);
 }
 
 static const char *table_load_colour(const json_t *load)
