@@ -8,9 +8,9 @@
 #include "manager/view/session_view.h"
 #include "store/query.h"
 
-/* Of rows without texts of any length: each takes about 1 KiB of memory and 200 bytes
- * of the answer, so that a page is bounded. A list of all sessions then is one page,
- * read and sorted once.
+/* Rows without texts of any length take 2 KiB of memory each, their part of the answer
+ * included: so many are bounded. A list of all sessions is then one page, which is
+ * sorted once.
  */
 #define SHORT_ROWS_MAX 20000
 
