@@ -149,6 +149,8 @@ static int list_source_add_fields(const struct cli *cli, const struct list_opts 
         strbuf_addf(&fields, "%s%s", fields.len ? "," : "", columns[i].key);
         is_short = is_short && !(columns[i].flags & COLUMN_IS_LONG);
     }
+    if (!strbuf_ok(&fields))
+        return aq_fail_oom(err);
     cli_path_query(&source->path, "fields", fields.data);
     source->page = is_short ? CLI_PAGE_OF_SHORT_ROWS : CLI_PAGE;
     return 0;
